@@ -1,0 +1,7 @@
+import type { Random } from "../volume/ports.ts";
+
+/** The machine's randomness. */
+export const systemRandom: Random = {
+  bytes: (count) => crypto.getRandomValues(new Uint8Array(count)),
+  fraction: () => crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32,
+};

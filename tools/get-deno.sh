@@ -1,0 +1,18 @@
+#!/bin/sh
+# Prints the path of a Deno of exactly the wanted version: the one on the PATH if it is that version,
+# else one brought from npm into a folder of the project.
+# usage: get-deno.sh VERSION FOLDER
+set -eu
+version=$1
+mkdir -p "$2"
+folder=$(cd "$2" && pwd)
+for candidate in "$folder/deno-$version/node_modules/.bin/deno" "$(command -v deno || true)"; do
+  [ -n "$candidate" ] && [ -x "$candidate" ] || continue
+  case "$("$candidate" --version 2>/dev/null | head -n 1)" in
+    "deno $version "*) printf '%s\n' "$candidate"; exit 0 ;;
+  esac
+done
+command -v npm >/dev/null || { echo "Deno $version is not on the PATH, and npm, which would bring it, is not there either" >&2; exit 1; }
+mkdir -p "$folder/deno-$version"
+npm install --silent --no-audit --no-fund --prefix "$folder/deno-$version" "deno@$version" >&2
+printf '%s\n' "$folder/deno-$version/node_modules/.bin/deno"
