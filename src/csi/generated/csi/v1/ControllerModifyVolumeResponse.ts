@@ -1,0 +1,8 @@
+// Original file: proto/csi.proto
+
+
+export interface ControllerModifyVolumeResponse {
+}
+
+export interface ControllerModifyVolumeResponse__Output {
+}

@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { findDifferences, loaderFlags } from "./generate.ts";
+
+const SCRIPT = fileURLToPath(new URL("generate.ts", import.meta.url));
+const LIMIT_MS = 60_000;
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+Deno.test("findDifferences() names what is missing, different and left over, and nothing else", () => {
+  const expected = new Map([["same.ts", "1"], ["changed.ts", "2"], ["gone.ts", "3"]]);
+  const actual = new Map([["same.ts", "1"], ["changed.ts", "x"], ["old.ts", "4"]]);
+  assert.deepEqual(findDifferences(expected, actual), [
+    "changed.ts differs",
+    "gone.ts is missing",
+    "old.ts is left over",
+  ]);
+});
+
+Deno.test("loaderFlags() turns every loader option into the generator's flag", () => {
+  const flags = loaderFlags({ keepCase: false, longs: String, defaults: true });
+  assert.deepEqual(flags, ["--longs=String", "--defaults"]);
+});
+
+Deno.test("loaderFlags() throws on an option that has no flag", () => {
+  assert.throws(() => loaderFlags({ includeDirs: ["proto"] }), /no flag for the loader option includeDirs/);
+});
+
+Deno.test("generate.ts makes a folder that --check accepts until a file of it changes", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "csi-generate-" });
+  try {
+    assert.equal((await generate(folder)).code, 0);
+    assert.equal((await generate("--check", folder)).code, 0);
+
+    await Deno.writeTextFile(join(folder, "secrets.ts"), "// stale\n");
+    await Deno.remove(join(folder, "csi/v1/Volume.ts"));
+    await Deno.writeTextFile(join(folder, "csi/v1/Leftover.ts"), "");
+    const { code, stdout } = await generate("--check", folder);
+    assert.equal(code, 1);
+    const named = stdout.split("\n").filter((line) => line.startsWith("  "));
+    assert.deepEqual(named, [
+      "  src/csi/generated/csi/v1/Leftover.ts is left over",
+      "  src/csi/generated/csi/v1/Volume.ts is missing",
+      "  src/csi/generated/secrets.ts differs",
+    ]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+async function generate(...args: string[]): Promise<{ code: number; stdout: string }> {
+  const { code, stdout } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "--quiet", "--allow-all", SCRIPT, ...args],
+    cwd: ROOT,
+    stderr: "inherit",
+    signal: AbortSignal.timeout(LIMIT_MS),
+  }).output();
+  return { code, stdout: new TextDecoder().decode(stdout) };
+}
