@@ -120,6 +120,8 @@ export interface NewVolume {
   readonly imagePath: string;
   readonly sizeBytes: bigint;
   readonly comment: string;
+  /** The folder of the image, to be made first because the view showed that it is missing. */
+  readonly makeFolder?: string;
 }
 
 /** What a change of a disk sets; what is left out stays. */
@@ -158,7 +160,7 @@ export interface VolumeStore {
   createView(id: string, imagePaths: readonly string[], context: CallContext): Promise<CreateView>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
   inventory(context: CallContext): Promise<Inventory>;
-  /** Adds a disk (and its parent folder when that is missing), never exported, and reads everything back. One command. */
+  /** Adds a disk (after `makeFolder`, where given), never exported, and reads everything back. One command. */
   add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<CreateView>>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
@@ -237,6 +239,11 @@ export type ProvenDevice = FoundDevice & { readonly [proven]: true };
  */
 export interface Connector {
   readonly name: string;
+  /**
+   * Whether the kernel keeps a device, and {@linkcode Connector.disconnect} throws `in-use`, while anybody has it open.
+   * Where it does not, whoever cannot be looked into has to be taken for one who has.
+   */
+  readonly sparesOpenDevices: boolean;
   /** Connects, or verifies the connection that is there. Idempotent. Throws `unavailable` when the target refuses. */
   connect(target: Target, context: CallContext): Promise<void>;
   /** Finds the device of a subsystem by walking from its NQN, never from a path. Undefined while there is none. */
@@ -274,13 +281,20 @@ export interface PathInfo {
 /** Options of a mount. */
 export interface MountOptions {
   readonly readOnly: boolean;
+  /** Options of the file system, as the volume capability gave them. */
   readonly flags: readonly string[];
 }
 
-/** The mount table of this node and what may be done to it. */
+/**
+ * The mount table of this node and what may be done to it.
+ *
+ * Targets are mount points as the kernel writes them (see {@linkcode Paths.mountPoint}). What mounts or binds looks
+ * at the table afterwards, and throws `identity-mismatch` when it does not show the proven device there.
+ */
 export interface Mounts {
   /** The whole table, in the kernel's order. */
   table(): Promise<readonly MountEntry[]>;
+  /** Not killed when the context ends. */
   mountDevice(
     device: ProvenDevice,
     target: string,
@@ -288,16 +302,25 @@ export interface Mounts {
     options: MountOptions,
     context: CallContext,
   ): Promise<void>;
-  /** Binds a mounted folder onto another. */
-  bindFolder(source: string, target: string, options: MountOptions, context: CallContext): Promise<void>;
-  /** Binds a device node onto a file. */
+  /**
+   * Binds the folder `source`, on which the device is mounted, onto another; one that is bound already is only made
+   * read-only where that is missing. Exactly one mount is there afterwards.
+   */
+  bindFolder(
+    device: ProvenDevice,
+    source: string,
+    target: string,
+    options: { readonly readOnly: boolean },
+    context: CallContext,
+  ): Promise<void>;
+  /** Binds a device node onto a file; otherwise as {@linkcode Mounts.bindFolder}. */
   bindDevice(
     device: ProvenDevice,
     target: string,
-    options: MountOptions,
+    options: { readonly readOnly: boolean },
     context: CallContext,
   ): Promise<void>;
-  /** Unmounts what is on top at `target`. Succeeds when nothing is mounted there. */
+  /** Unmounts everything at `target`, and returns when the table shows nothing there. OK when there was nothing. */
   unmount(target: string, context: CallContext): Promise<void>;
 }
 
@@ -315,14 +338,28 @@ export interface DeviceProbe {
   };
 }
 
+/** How a file system is made. */
+export interface FormatOptions {
+  readonly label?: string;
+  /** Further words of the tool's command line. */
+  readonly extra: readonly string[];
+  /** Whether inode tables and journal may be initialised later: only where all of the device is known to be zero. */
+  readonly lazy: boolean;
+}
+
 /** The file system tools. */
 export interface Filesystems {
+  /** Reads both ends and asks for signatures. Throws `unavailable` when an end cannot be read whole. */
   probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe>;
+  /** Whether the file system whose signature is there was made to the end. Changes nothing. */
+  isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean>;
+  /** Zeroes what {@linkcode Filesystems.probe} reads. Not killed when the context ends. */
+  eraseEnds(device: ProvenDevice, context: CallContext): Promise<void>;
   /** Makes a file system. Not killed when the context ends. */
   format(
     device: ProvenDevice,
     filesystem: FilesystemType,
-    options: { readonly label?: string; readonly extra: readonly string[] },
+    options: FormatOptions,
     context: CallContext,
   ): Promise<void>;
   /** Checks before a first mount; repairs only what is safe. Throws `precondition` with the command a person can run. */
@@ -348,24 +385,41 @@ export interface FilesystemStats {
   readonly usedInodes: bigint;
 }
 
+/** A block device by number and path. */
+export type DeviceNode = Pick<FoundDevice, "deviceNumber" | "path">;
+
+/** Who has a device open. */
+export interface DeviceHolder {
+  /** False for one who cannot be looked into, and so may have it open or not. */
+  readonly certain: boolean;
+  /** For people. */
+  readonly description: string;
+}
+
 /** What a node can ask of a block device. */
 export interface BlockDevices {
-  /** Size in bytes of the device at `path`. */
-  sizeBytes(path: string, context: CallContext): Promise<bigint>;
   /** Sets the kernel's read-only flag of the device (BLKROSET). */
   setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void>;
   /**
-   * Why the device must not be taken away: descriptors open on it, or an exclusive open that fails.
-   * Undefined when it is provably idle; what cannot be read counts as open.
+   * Who has the device open: a process of the host with a descriptor on it, or a loop device on top of it. Undefined
+   * when provably nobody. A mount is not seen here.
    */
-  openReason(deviceNumber: string, path: string, context: CallContext): Promise<string | undefined>;
+  holder(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined>;
+  /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
+  isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
 }
 
 /** The folders of the kubelet, asked in ways that cannot hang the process. */
 export interface Paths {
   /** What is at `path`, not following links; undefined when nothing is there. */
   info(path: string, context: CallContext): Promise<PathInfo | undefined>;
+  /** How the kernel writes `path` as a mount point: links in its parents resolved, its last name left as it is. */
+  mountPoint(path: string): Promise<string>;
+  /** What `path` leads to, links followed; undefined when nothing is there. */
+  realPath(path: string): Promise<string | undefined>;
+  /** Makes a folder, and its parents. OK when it is there. */
   makeFolder(path: string, mode: number): Promise<void>;
+  /** Makes an empty file. OK when it is there. */
   makeFile(path: string, mode: number): Promise<void>;
   setMode(path: string, mode: number): Promise<void>;
   /** Writes and syncs a small file in place of an older one, atomically. */

@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { aCreate, gibibyte, testContext, testController } from "../../tests/fakes/controller_world.ts";
+import { SeededRandom } from "../../tests/fakes/random.ts";
+import { aDisk, aRecord, testBase, testCluster } from "../../tests/fakes/records.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import type { VolumeErrorKind } from "../volume/errors.ts";
+import { planVolume } from "../volume/provisioning.ts";
+import { createVolume } from "./create.ts";
+
+const context = testContext();
+const request = aCreate("a");
+const plan = planVolume(request, testCluster, new SeededRandom());
+const ofSize = (name: string, sizeBytes: bigint) =>
+  aCreate(name, { range: { requiredBytes: sizeBytes, limitBytes: 0n } });
+
+Deno.test("createVolume() takes two commands, one when the volume exists, and answers the same", async () => {
+  const { world, store } = testController();
+  const made = await createVolume(world, request, context);
+  assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["createView", "add"]);
+  assert.deepEqual(await createVolume(world, request, context), made);
+  assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
+  assert.deepEqual(store.disks.get(plan.id), made.stored);
+  assert.equal(made.stored.exported, false);
+  assert.ok(store.files.has(plan.imagePath));
+});
+
+Deno.test("createVolume() makes the folder once", async () => {
+  const { world, store } = testController();
+  await createVolume(world, request, context);
+  assert.equal(store.files.get(testBase)?.directory, true);
+  await createVolume(world, aCreate("b"), context);
+  assert.equal(store.disks.size, 2);
+});
+
+Deno.test("createVolume() believes what is read back, not how the command ended", async () => {
+  const { world, store } = testController();
+  store.mishap("add", { runs: true, refusal: "action cancelled" });
+  assert.equal((await createVolume(world, request, context)).stored.id, plan.id);
+});
+
+Deno.test("createVolume() reports a command that did not run, and the next try succeeds", async () => {
+  const cases = [
+    [{ runs: false }, /the router did not do it/],
+    [{ refusal: "failure: not enough space" }, /the router answered "failure: not enough space"/],
+    [{ runs: false, unreadable: true }, /Cannot read/],
+    [{ unreadable: true }, /Cannot read/],
+  ] as const;
+  for (const [mishap, text] of cases) {
+    const { world, store } = testController();
+    store.mishap("add", mishap);
+    await assert.rejects(createVolume(world, request, context), refusal("unavailable", text));
+    await createVolume(world, request, context);
+    assert.equal(store.disks.size, 1);
+  }
+});
+
+Deno.test("createVolume() accepts the same volume made by another call in between", async () => {
+  const { world, store } = testController();
+  store.mishap("add", { before: () => store.put(aDisk(aRecord(), { ...plan })) });
+  assert.equal((await createVolume(world, request, context)).stored.comment, plan.comment);
+});
+
+Deno.test("createVolume() does not take another one's disk, made in between, for its own", async () => {
+  const cases: [Partial<typeof plan> & { exported?: boolean }, VolumeErrorKind][] = [
+    [{ comment: "somebody's" }, "precondition"],
+    [{ comment: aDisk(aRecord({ capabilities: "xfs/w" })).comment }, "busy"],
+    [{ sizeBytes: 5n * gibibyte }, "busy"],
+    [{ imagePath: "/pool/csi/other.img" }, "busy"],
+    [{ exported: true }, "busy"],
+  ];
+  for (const [difference, kind] of cases) {
+    const { world, store } = testController();
+    store.mishap("add", { before: () => store.put(aDisk(aRecord(), { ...plan, ...difference })) });
+    await assert.rejects(createVolume(world, request, context), refusal(kind));
+  }
+});
+
+Deno.test("createVolume() refuses while disks may be missing", async () => {
+  const young = testController();
+  young.store.reboot();
+  await young.clock.advance(119_999);
+  await assert.rejects(
+    createVolume(young.world, request, context),
+    refusal("unavailable", /booted only 119 s ago/),
+  );
+  await young.clock.advance(1);
+  await createVolume(young.world, request, context);
+
+  const { world, store } = testController();
+  store.pools = store.pools.map((pool) => ({ ...pool, mountPoint: "other" }));
+  await assert.rejects(
+    createVolume(world, request, context),
+    refusal("unavailable", /pool=pool mounted=other/),
+  );
+  assert.equal(store.disks.size, 0);
+});
+
+Deno.test("createVolume() refuses an image that is there without its disk and leaves it alone", async () => {
+  const { world, store } = testController();
+  store.putFile(plan.imagePath, 7n);
+  await assert.rejects(
+    createVolume(world, request, context),
+    refusal("precondition", /is there without a disk/),
+  );
+  assert.equal(store.files.get(plan.imagePath)?.sizeBytes, 7n);
+  assert.equal(store.disks.size, 0);
+});
+
+Deno.test("createVolume() fills a pool to the last byte and not beyond", async () => {
+  const { world, store } = testController();
+  await createVolume(world, ofSize("a", 60n * gibibyte), context);
+  await assert.rejects(createVolume(world, ofSize("b", 41n * gibibyte), context), refusal("exhausted"));
+  await createVolume(world, ofSize("b", 40n * gibibyte), context);
+  await assert.rejects(
+    createVolume(world, ofSize("c", gibibyte), context),
+    refusal("exhausted", /available=0/),
+  );
+  assert.equal(store.disks.size, 2);
+});
+
+Deno.test("createVolume() never leaves a pool over-promised by creates that saw the same room", async () => {
+  const { world, store } = testController();
+  const big = ["a", "b", "c"].map((name) => createVolume(world, ofSize(name, 60n * gibibyte), context));
+  const results = await Promise.allSettled(big);
+  const made = results.filter((result) => result.status === "fulfilled").length;
+  assert.ok(made <= 1);
+  assert.equal(store.disks.size, made);
+  assert.equal([...store.files.values()].filter((file) => !file.directory).length, made);
+});
+
+Deno.test("createVolume() takes its volume back when others took the room", async () => {
+  const { world, store } = testController();
+  const other = aDisk(aRecord(), { id: "other", sizeBytes: 100n * gibibyte, imagePath: "/pool/x.img" });
+  store.mishap("add", { before: () => store.put(other) });
+  await assert.rejects(createVolume(world, request, context), refusal("exhausted", /over=1073741824/));
+  assert.deepEqual([...store.disks.keys()], ["other"]);
+  assert.equal(store.files.has(plan.imagePath), false);
+});
+
+Deno.test("createVolume() does not say that it left nothing behind when it did", async () => {
+  const other = aDisk(aRecord(), { id: "other", sizeBytes: 100n * gibibyte, imagePath: "/pool/x.img" });
+  for (const mishap of [{ runs: false }, { refusal: "no" }, { unreadable: true }]) {
+    const { world, store } = testController();
+    store.mishap("add", { before: () => store.put(other) });
+    store.mishap("remove", mishap);
+    await assert.rejects(createVolume(world, request, context), refusal("unavailable"));
+  }
+});
+
+Deno.test("createVolume() takes nothing back that somebody uses already", async () => {
+  const { world, store } = testController();
+  const other = aDisk(aRecord(), { id: "other", sizeBytes: 100n * gibibyte, imagePath: "/pool/x.img" });
+  store.mishap("add", { before: () => store.put(other) });
+  store.mishap("remove", { before: () => store.edit(plan.id, { comment: `${plan.comment} in use` }) });
+  await assert.rejects(
+    createVolume(world, request, context),
+    refusal("unavailable", /Cannot take the volume back/),
+  );
+  assert.ok(store.disks.has(plan.id));
+});
+
+Deno.test("createVolume() honours the overcommit that is set", async () => {
+  const { world, store } = testController({ overcommit: 2 });
+  await createVolume(world, ofSize("a", 100n * gibibyte), context);
+  await createVolume(world, ofSize("b", 100n * gibibyte), context);
+  await assert.rejects(createVolume(world, aCreate("c"), context), refusal("exhausted"));
+  assert.equal(store.disks.size, 2);
+});

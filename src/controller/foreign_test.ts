@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import {
+  aCreate,
+  aPublish,
+  gibibyte,
+  testContext,
+  testController,
+  testParameters,
+} from "../../tests/fakes/controller_world.ts";
+import { aDisk, aRecord } from "../../tests/fakes/records.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import type { FakeVolumeStore } from "../../tests/fakes/volume_store.ts";
+import { volumeIdFor } from "../volume/ids.ts";
+import { allowFormat } from "./allow_format.ts";
+import { createVolume } from "./create.ts";
+import { deleteVolume } from "./delete.ts";
+import { expandVolume } from "./expand.ts";
+import { publishVolume } from "./publish.ts";
+import { getVolume, listVolumes } from "./reading.ts";
+import { unpublishVolume } from "./unpublish.ts";
+import type { ControllerWorld } from "./world.ts";
+
+const context = testContext();
+const grown = { requiredBytes: 2n * gibibyte, limitBytes: 0n };
+
+/** The volume name whose slot is occupied. */
+const name = "wanted";
+
+const changingCalls: Record<string, (world: ControllerWorld, id: string) => Promise<unknown>> = {
+  DeleteVolume: (world, id) => deleteVolume(world, id, context),
+  ControllerPublishVolume: (world, id) => publishVolume(world, id, aPublish("a"), testParameters, context),
+  ControllerUnpublishVolume: (world, id) => unpublishVolume(world, id, "a", context),
+  "ControllerUnpublishVolume from all": (world, id) => unpublishVolume(world, id, "", context),
+  ControllerExpandVolume: (world, id) => expandVolume(world, id, grown, context),
+  "allow-format": (world, id) => allowFormat(world, id, context),
+};
+
+/** What can be in a slot that is not this cluster's volume. */
+const occupants: Record<string, (store: FakeVolumeStore, id: string) => void> = {
+  raid: (store, id) => store.hardware.set(id, "raid"),
+  hardware: (store, id) => store.hardware.set(id, "hardware"),
+  "a file disk without a record": (store, id) =>
+    store.put(aDisk(aRecord(), { id, comment: "backups", exported: true })),
+  "another cluster's volume": (store, id) => store.put(aDisk(aRecord({ cluster: "ffffffff" }), { id })),
+  "a damaged record": (store, id) => {
+    const disk = aDisk(aRecord(), { id, exported: true });
+    store.put({ ...disk, comment: disk.comment.replace("b=1", "b=2") });
+  },
+  "a newer record": (store, id) => {
+    const disk = aDisk(aRecord(), { id });
+    store.put({ ...disk, comment: disk.comment.replace("rds1", "rds2") });
+  },
+};
+
+for (const [occupant, occupy] of Object.entries(occupants)) {
+  for (const [call, run] of Object.entries(changingCalls)) {
+    Deno.test(`${call} refuses ${occupant} and sends nothing that changes anything`, async () => {
+      for (const id of ["storage-pool", "nvme1", volumeIdFor(name)]) {
+        const { world, store } = testController();
+        occupy(store, id);
+        const before = store.snapshot();
+        await assert.rejects(run(world, id), refusal("precondition", new RegExp(`volume=${id}`)));
+        assert.deepEqual(store.snapshot(), before);
+        assert.equal(store.calls.length, 1);
+        assert.match(store.calls[0]!.method, /view/i);
+      }
+    });
+  }
+
+  Deno.test(`CreateVolume refuses a slot with ${occupant} and sends nothing that changes anything`, async () => {
+    const { world, store } = testController();
+    occupy(store, volumeIdFor(name));
+    const before = store.snapshot();
+    await assert.rejects(createVolume(world, aCreate(name), context), refusal("precondition"));
+    assert.deepEqual(store.snapshot(), before);
+    assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
+  });
+
+  Deno.test(`reading neither lists nor shows ${occupant}`, async () => {
+    const { world, store } = testController();
+    occupy(store, "x");
+    assert.deepEqual(await listVolumes(world, context), []);
+    const kind = /record/.test(occupant) && !/without/.test(occupant) ? "precondition" : "not-found";
+    await assert.rejects(getVolume(world, "x", context), refusal(kind));
+  });
+}

@@ -1,0 +1,117 @@
+import { formatEpoch } from "../volume/epoch.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
+import type { VolumeParameters } from "../volume/parameters.ts";
+import type { CallContext, RouterState } from "../volume/ports.ts";
+import { decidePublish, isReadOnlyUse, mayFormat, nqnOf, type PublishRequest } from "../volume/publishing.ts";
+import { formatComment, type VolumeRecord } from "../volume/record.ts";
+import { assertNotShared, lookForChange, notFound } from "./look.ts";
+import { assertChanged } from "./outcome.ts";
+import { waitForGrace, withdrawExport } from "./withdrawal.ts";
+import type { ControllerWorld } from "./world.ts";
+
+/** What a node needs to reach a published volume: the publish context. */
+export type PublishContext = Readonly<Record<string, string>>;
+
+/**
+ * Publishes a volume to a node: the record names the holder and the export is on under the epoch's NQN. Two commands;
+ * one when it is so already.
+ *
+ * @throws {VolumeError} not-found, node-unknown, published-elsewhere, exists-incompatible, precondition, unavailable
+ */
+export async function publishVolume(
+  world: ControllerWorld,
+  id: string,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+  context: CallContext,
+): Promise<PublishContext> {
+  const { view, volume } = await lookForChange(world, id, "publish", context);
+  if (volume === undefined) throw notFound("publish", id);
+  // Whoever reaches the other disk would write to the same image.
+  assertNotShared(id, view, "publish");
+  await assertKnownNode(world, request.nodeId, context);
+  const published = await settle(world, volume, view, request, parameters, context);
+  return publishContext(world, published, request, parameters);
+}
+
+async function settle(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  state: RouterState,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+  context: CallContext,
+): Promise<OwnedVolume> {
+  const { clock, random } = world;
+  const decision = decidePublish(volume, request, { nowMs: clock.now(), random });
+  if (decision.action === "held" && volume.stored.exportPort === parameters.nvmePort) return volume;
+  if (decision.action === "withdraw") {
+    const withdrawn = await withdrawExport(world, volume, "publish", context);
+    return await settle(world, withdrawn, state, request, parameters, context);
+  }
+  if (decision.action === "begin") await waitForGrace(world, volume, state, "publish", context);
+  return await exportAs(world, volume, decision.record, parameters.nvmePort, context);
+}
+
+/** Writes the record and turns the export on, in one command, and believes only what is read back. */
+async function exportAs(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  record: VolumeRecord,
+  port: number,
+  context: CallContext,
+): Promise<OwnedVolume> {
+  const nqn = recordNqn(world, volume, record);
+  const comment = formatComment({ ...volume.comment, record });
+  const change = { comment, export: { nqn, port } };
+  const outcome = await world.store.change(volume.stored.id, volume.stored.comment, change, context);
+  const after = assertChanged(
+    "publish",
+    volume.stored,
+    outcome,
+    (stored) =>
+      stored.comment === comment && stored.exported && stored.exportNqn === nqn && stored.exportPort === port,
+    comment,
+  );
+  return assertOwned(after, world.settings.cluster, "publish");
+}
+
+function publishContext(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+): PublishContext {
+  const { record, stored } = volume;
+  const nqn = recordNqn(world, volume, record);
+  const port = String(stored.exportPort);
+  const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
+  return {
+    nvmeAddress: parameters.nvmeAddress,
+    nvmePort: port,
+    nqn,
+    epoch: formatEpoch(record.epoch!),
+    size: String(stored.sizeBytes),
+    readonly: String(readOnly),
+    mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
+    // The words of the earlier driver, so that a node that has not been upgraded yet keeps working.
+    nvme_address: parameters.nvmeAddress,
+    nvme_port: port,
+    nvme_nqn: nqn,
+    fs_type: request.capability.access === "mount" ? request.capability.filesystem : "",
+  };
+}
+
+function recordNqn(world: ControllerWorld, volume: OwnedVolume, record: VolumeRecord): string {
+  if (record.epoch === undefined) {
+    const { id } = volume.stored;
+    throw new VolumeError("internal", `Cannot name the export of a volume without an epoch: volume=${id}`);
+  }
+  return nqnOf(volume, record.epoch, world.settings.nqnPrefix);
+}
+
+async function assertKnownNode(world: ControllerWorld, nodeId: string, context: CallContext): Promise<void> {
+  if (await world.nodes.isKnown(nodeId, context)) return;
+  throw new VolumeError("node-unknown", `Cannot publish the volume as the node is not known: node=${nodeId}`);
+}

@@ -1,0 +1,114 @@
+import { assertGone, assertPoolMounted, assertSettled } from "../volume/absence.ts";
+import { availableBytes, getPool } from "../volume/capacity.ts";
+import {
+  kindName,
+  parseCapability,
+  parseRecordedCapabilities,
+  type RequestedCapability,
+  sameKind,
+} from "../volume/capabilities.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
+import type { CallContext } from "../volume/ports.ts";
+import { mebibyte, minimumSizeBytes } from "../volume/sizes.ts";
+import { imagePaths, notFound } from "./look.ts";
+import type { ControllerWorld } from "./world.ts";
+
+/**
+ * One volume of this cluster. One command.
+ *
+ * @throws {VolumeError} not-found when it is provably not there or not this cluster's; precondition when its record is
+ * damaged; unavailable when its absence proves nothing
+ */
+export async function getVolume(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<OwnedVolume> {
+  const { cluster, basePaths, settleMs } = world.settings;
+  const view = await world.store.view(id, imagePaths(world, id), context);
+  if (view.volume === undefined) {
+    if (view.foreign === undefined) assertGone(id, view, basePaths, settleMs);
+    throw notFound("find", id);
+  }
+  const ownership = judgeOwnership(view.volume, cluster);
+  if (ownership.state === "owned") return ownership.volume;
+  if (ownership.state !== "damaged") throw notFound("find", id);
+  throw new VolumeError(
+    "precondition",
+    `Cannot read the volume's record as it is damaged: volume=${id}: ${ownership.reason}`,
+  );
+}
+
+/**
+ * Every volume of this cluster, ordered by id. One command.
+ *
+ * Disks whose record cannot be read are left out and reported: whose they are is not known.
+ *
+ * @throws {VolumeError} unavailable while disks may be missing: after a boot, or with a pool not mounted
+ */
+export async function listVolumes(
+  world: ControllerWorld,
+  context: CallContext,
+): Promise<readonly OwnedVolume[]> {
+  const inventory = await world.store.inventory(context);
+  assertSettled(inventory, world.settings.settleMs);
+  for (const basePath of world.settings.basePaths) assertPoolMounted(inventory, basePath);
+  const owned: OwnedVolume[] = [];
+  for (const stored of inventory.volumes) {
+    const ownership = judgeOwnership(stored, world.settings.cluster);
+    if (ownership.state === "owned") owned.push(ownership.volume);
+    if (ownership.state === "damaged") {
+      const fields = { volume: stored.id, reason: ownership.reason };
+      world.notes.warn("a disk is left out of the list as its record is damaged", fields);
+    }
+  }
+  return owned.toSorted((a, b) => (a.stored.id < b.stored.id ? -1 : 1));
+}
+
+/** What can still be provisioned, in bytes. */
+export interface Capacity {
+  readonly availableBytes: bigint;
+  readonly maximumVolumeBytes: bigint;
+  readonly minimumVolumeBytes: bigint;
+}
+
+/**
+ * What can still be provisioned in a folder. One command.
+ *
+ * @throws {VolumeError} unavailable while disks may be missing
+ */
+export async function getCapacity(
+  world: ControllerWorld,
+  basePath: string,
+  context: CallContext,
+): Promise<Capacity> {
+  const inventory = await world.store.inventory(context);
+  assertSettled(inventory, world.settings.settleMs);
+  const pool = getPool(inventory, basePath);
+  // Sizes are whole MiB: what is left beyond the last one cannot be had.
+  const available = availableBytes(pool, inventory.volumes, world.settings.overcommit) / mebibyte * mebibyte;
+  return { availableBytes: available, maximumVolumeBytes: available, minimumVolumeBytes: minimumSizeBytes };
+}
+
+/**
+ * Why the volume cannot be used in one of these ways, in words; undefined when it can be used in all of them.
+ */
+export function reasonAgainst(
+  volume: OwnedVolume,
+  requested: readonly RequestedCapability[],
+): string | undefined {
+  const recorded = parseRecordedCapabilities(volume.record.capabilities);
+  for (const one of requested) {
+    try {
+      const capability = parseCapability(one);
+      if (recorded === undefined || !sameKind(recorded.kind, capability)) {
+        return `the volume was made for ${volume.record.capabilities}, not for ${kindName(capability)}`;
+      }
+    } catch (error) {
+      if (VolumeError.is(error, "invalid")) return error.message;
+      throw error;
+    }
+  }
+  return undefined;
+}

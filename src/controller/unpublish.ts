@@ -1,0 +1,45 @@
+import type { CallContext } from "../volume/ports.ts";
+import { decideUnpublish } from "../volume/publishing.ts";
+import { formatComment } from "../volume/record.ts";
+import { lookForChange } from "./look.ts";
+import { assertChanged } from "./outcome.ts";
+import { withdrawExport } from "./withdrawal.ts";
+import type { ControllerWorld } from "./world.ts";
+
+/**
+ * Takes a volume from a node, without needing that node. When nobody is left the export is off and read back as off
+ * before this returns. Two commands; one when there is nothing to do.
+ *
+ * @param nodeId the node, or "" for all of them
+ * @throws {VolumeError} precondition when the volume is not this cluster's; unavailable when it is not there and that
+ * proves nothing
+ */
+export async function unpublishVolume(
+  world: ControllerWorld,
+  id: string,
+  nodeId: string,
+  context: CallContext,
+): Promise<void> {
+  const { volume } = await lookForChange(world, id, "unpublish", context);
+  if (volume === undefined) return;
+  const decision = decideUnpublish(volume, nodeId, world.clock.now());
+  const fields = { volume: id, node: nodeId };
+  if (decision.action === "not-holder") {
+    const holders = decision.remaining.map((holder) => holder.nodeId);
+    world.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
+  } else if (decision.action === "withdraw") {
+    await withdrawExport(world, volume, "unpublish", context);
+  } else if (decision.action === "leave") {
+    const comment = formatComment({ ...volume.comment, record: decision.record });
+    const outcome = await world.store.change(id, volume.stored.comment, { comment }, context);
+    assertChanged("unpublish", volume.stored, outcome, (after) => after.comment === comment);
+    const holders = decision.remaining.map((holder) => holder.nodeId);
+    world.notes.warn(
+      "the volume goes on being exported for its other holder: the node that left is not fenced",
+      {
+        ...fields,
+        holders,
+      },
+    );
+  }
+}

@@ -1,0 +1,91 @@
+import { VolumeError } from "../volume/errors.ts";
+import { remainingGraceMs, withdrawalSeconds } from "../volume/grace.ts";
+import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
+import type { CallContext, RouterState } from "../volume/ports.ts";
+import { withdrawnRecord } from "../volume/publishing.ts";
+import { formatComment } from "../volume/record.ts";
+import { assertChanged } from "./outcome.ts";
+import type { ControllerWorld } from "./world.ts";
+
+/**
+ * Withdraws the export of a volume that nobody holds any more, and returns it as read back: off, without holders, with
+ * the time of the withdrawal. One command; a second one when the first was so slow that its recorded time is too early.
+ */
+export async function withdrawExport(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  verb: string,
+  context: CallContext,
+): Promise<OwnedVolume> {
+  const record = withdrawnRecord(volume.record, world.clock.now());
+  const comment = formatComment({ ...volume.comment, record });
+  const outcome = await world.store.change(volume.stored.id, volume.stored.comment, {
+    export: false,
+    comment,
+  }, context);
+  const after = assertChanged(
+    verb,
+    volume.stored,
+    outcome,
+    (stored) => !stored.exported && stored.comment === comment,
+    comment,
+  );
+  const withdrawn = assertOwned(after, world.settings.cluster, verb);
+  return await correctTime(world, withdrawn, verb, context);
+}
+
+/** A router that answered late withdrew late: the grace must not be counted from before it did. */
+async function correctTime(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  verb: string,
+  context: CallContext,
+): Promise<OwnedVolume> {
+  const now = world.clock.now();
+  const recorded = volume.record.withdrawnAtSeconds ?? 0;
+  if (world.settings.unexportGraceMs === 0) return volume;
+  if (now <= recorded * 1000) {
+    world.withdrawals.confirm(volume.stored.id, volume.stored.comment);
+    return volume;
+  }
+  const record = { ...volume.record, withdrawnAtSeconds: withdrawalSeconds(now) };
+  const comment = formatComment({ ...volume.comment, record });
+  const outcome = await world.store.change(volume.stored.id, volume.stored.comment, { comment }, context);
+  const after = assertChanged(
+    verb,
+    volume.stored,
+    outcome,
+    (stored) => !stored.exported && stored.comment === comment,
+  );
+  world.withdrawals.confirm(after.id, comment);
+  return assertOwned(after, world.settings.cluster, verb);
+}
+
+/**
+ * Waits until no connection of the last epoch can still be alive on the router.
+ *
+ * @throws {VolumeError} unavailable at once when the call's deadline comes first
+ */
+export async function waitForGrace(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  state: RouterState,
+  verb: string,
+  context: CallContext,
+): Promise<void> {
+  const nowMs = world.clock.now();
+  const graceMs = world.settings.unexportGraceMs;
+  const { stored, record } = volume;
+  const withdrawnAtMs = (record.withdrawnAtSeconds ?? 0) * 1000;
+  const doubtful = world.withdrawals.isDoubtful(stored.id, stored.comment, withdrawnAtMs);
+  const waitMs = remainingGraceMs({ record, nowMs, graceMs, upMs: state.upMs, doubtful });
+  if (waitMs === 0) return;
+  if (nowMs + waitMs >= context.deadlineMs) {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot ${verb} the volume yet as its last export was withdrawn only a moment ago: volume=${volume.stored.id}; ` +
+        `try again in ${Math.ceil(waitMs / 1000)} s (--unexport-grace)`,
+    );
+  }
+  await world.clock.sleep(waitMs, context.signal);
+}

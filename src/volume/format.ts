@@ -1,0 +1,99 @@
+import type { VolumeErrorKind } from "./errors.ts";
+import type { DeviceProbe, FilesystemType } from "./ports.ts";
+
+/** How far making a file system came, as the node's state file says. */
+export type MkfsState = "none" | "started" | "done";
+
+/** Everything that the decision whether to format depends on. */
+export interface FormatQuestion {
+  readonly volumeId: string;
+  /** The file system that was asked for. */
+  readonly wanted: FilesystemType;
+  /** Whether the publish context says that nothing was ever written to the volume. Necessary, never sufficient. */
+  readonly mayFormat: boolean;
+  /** Whether the node's state file is about the epoch of the publish context. */
+  readonly sameEpoch: boolean;
+  /** Whether the volume is to be used read-only. */
+  readonly readOnly: boolean;
+  /** Whether the device is exactly as large as the publish context says. */
+  readonly sizeMatches: boolean;
+  readonly probe: DeviceProbe;
+  readonly mkfs: MkfsState;
+  /** Whether the device is the one that mkfs was started on: same unique id, same size. */
+  readonly sameDevice: boolean;
+  /** Whether the file system was ever mounted from here in this epoch. */
+  readonly everMounted: boolean;
+  /**
+   * Whether the file system whose signature was found was made to the end. Only looked at when mkfs was started and
+   * its end is not on record.
+   */
+  readonly complete: boolean;
+}
+
+/** What to do with a device that is to hold a file system. */
+export type FormatDecision =
+  /** Make a file system: every sign says that there never was one. */
+  | { readonly action: "format" }
+  /** Zero the ends and make it again, without lazy initialisation: the one begun here was never finished. */
+  | { readonly action: "reformat-interrupted" }
+  | { readonly action: "mount-existing"; readonly filesystem: FilesystemType }
+  | { readonly action: "refuse"; readonly kind: VolumeErrorKind; readonly reason: string };
+
+/**
+ * Decides whether a device is formatted, mounted or left alone. Any doubt refuses.
+ *
+ * A positive answer still needs an exclusive open: an earlier mkfs may be running.
+ */
+export function decideFormat(question: FormatQuestion): FormatDecision {
+  const { probe, wanted } = question;
+  if (probe.signature.state === "unknown") {
+    return refuse("unavailable", `its signatures cannot be read: ${probe.signature.reason}`, "");
+  }
+  if (probe.signature.state === "found") return decideFound(question, probe.signature.type);
+  if (question.everMounted || question.mkfs === "done") {
+    return refuse(
+      "precondition",
+      `the ${wanted} file system made here is not there any more: volume=${question.volumeId}`,
+      "; find out what happened to the data before anything else",
+    );
+  }
+  if (question.mkfs === "started") return decideInterrupted(question, "the beginnings of a file system");
+  if (!probe.blank) return refuseFormat(question, "it holds data of no known kind");
+  const obstacle = obstacleToFormat(question);
+  return obstacle === undefined ? { action: "format" } : refuseFormat(question, obstacle);
+}
+
+function decideFound(question: FormatQuestion, type: string): FormatDecision {
+  const { wanted } = question;
+  if (type !== wanted) return refuseFormat(question, `it holds ${type}, not ${wanted}`);
+  const endOnRecord = question.mkfs !== "started" || question.everMounted;
+  if (endOnRecord || question.complete) return { action: "mount-existing", filesystem: wanted };
+  return decideInterrupted(question, `an incomplete ${type} file system`);
+}
+
+function decideInterrupted(question: FormatQuestion, found: string): FormatDecision {
+  const obstacle = obstacleToFormat(question) ??
+    (question.sameDevice ? undefined : "it is not the device that formatting was started on");
+  if (obstacle === undefined) return { action: "reformat-interrupted" };
+  return refuseFormat(question, `it holds ${found}, and ${obstacle}`);
+}
+
+function obstacleToFormat(question: FormatQuestion): string | undefined {
+  if (question.readOnly) return "it is to be used read-only";
+  if (!question.mayFormat) return "the volume is not on record as never written";
+  if (!question.sameEpoch) return "this node's state is of another epoch than the publish context";
+  if (!question.sizeMatches) return "its size is not the one it was published with";
+  return undefined;
+}
+
+function refuseFormat({ volumeId }: FormatQuestion, reason: string): FormatDecision {
+  return refuse(
+    "precondition",
+    `${reason}: volume=${volumeId}`,
+    `; if nothing on it is needed, unpublish it and run: rds-csi allow-format ${volumeId}`,
+  );
+}
+
+function refuse(kind: VolumeErrorKind, reason: string, advice: string): FormatDecision {
+  return { action: "refuse", kind, reason: `Cannot use the device as ${reason}${advice}` };
+}

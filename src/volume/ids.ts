@@ -1,0 +1,105 @@
+import { digest } from "./digest.ts";
+import { VolumeError } from "./errors.ts";
+
+/** Longest name that CreateVolume accepts, in bytes of UTF-8 (CSI specification, size limits). */
+export const maxNameBytes = 128;
+/** Longest node id, in bytes: one of them always fits into a record, see `maxCommentBytes`. */
+export const maxNodeIdBytes = 64;
+
+const ownSlot = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
+const earlierDriverSlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const provisionerName = /^pvc-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/;
+const nodeIdForm = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/;
+
+/**
+ * The volume id, which is the router's slot, for a CSI volume name.
+ *
+ * `pvc-<uuid>` keeps its first 28 hex digits so that a person recognises it; any other name gives 28 digits of its
+ * SHA-256. Two names can meet in one id: the record's name digest tells them apart.
+ *
+ * @throws {VolumeError} invalid when the name is empty, over 128 bytes or has control characters
+ */
+export function volumeIdFor(name: string): string {
+  assertName(name);
+  const uuid = provisionerName.exec(name)?.[1];
+  return "pvc-" + (uuid === undefined ? digest(name, 28) : uuid.replaceAll("-", "").slice(0, 28));
+}
+
+/** Twelve hex digits that stand for the whole name in the record. */
+export function nameDigest(name: string): string {
+  return digest(name, 12);
+}
+
+/** Eight hex digits that stand for a cluster in records and file names. */
+export function clusterHash(clusterId: string): string {
+  return digest(clusterId, 8);
+}
+
+function assertName(name: string): void {
+  if (name === "") throw new VolumeError("invalid", "Cannot use the volume name as it is empty");
+  const bytes = new TextEncoder().encode(name).length;
+  if (bytes > maxNameBytes) {
+    throw new VolumeError(
+      "invalid",
+      `Cannot use the volume name as it is too long: bytes=${bytes} most=${maxNameBytes}`,
+    );
+  }
+  // deno-lint-ignore no-control-regex
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(name)) {
+    throw new VolumeError("invalid", "Cannot use the volume name as it contains control characters");
+  }
+}
+
+/**
+ * Checks the form of a volume id that came from outside.
+ *
+ * Ids are slots of at most 32 characters of `[a-z0-9-]`; the 40-character ids of the earlier Go driver are accepted
+ * too, though none is made. A snapshot id never has this form.
+ *
+ * @throws {VolumeError} invalid when it has another form
+ */
+export function assertVolumeId(id: string): void {
+  if (id === "") throw new VolumeError("invalid", "Cannot use the volume id as it is empty");
+  if (ownSlot.test(id) || earlierDriverSlot.test(id)) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the volume id as it has another form than this driver's: volume=${
+      JSON.stringify(id.slice(0, 64))
+    }; ` +
+      "expected at most 32 characters of a-z, 0-9 and -",
+  );
+}
+
+/**
+ * Checks the form of a node id.
+ *
+ * @throws {VolumeError} invalid when it is empty, over 64 bytes or not made of `[A-Za-z0-9.-]`
+ */
+export function assertNodeId(nodeId: string): void {
+  if (nodeId.length <= maxNodeIdBytes && nodeIdForm.test(nodeId)) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the node id: node=${JSON.stringify(nodeId.slice(0, 80))}; ` +
+      `expected 1 to ${maxNodeIdBytes} characters of A-Z, a-z, 0-9, "." and "-"`,
+  );
+}
+
+/**
+ * The backing file of a volume: `<base>/<id>.<cluster hash>.img`.
+ *
+ * The cluster hash is in the name because removing the disk entry destroys the record, and a retried delete must
+ * still know which file is its own.
+ */
+export function imagePath(basePath: string, id: string, cluster: string): string {
+  return `${basePath}/${id}.${cluster}.img`;
+}
+
+/** The folder that a path lies in. */
+export function parentFolder(path: string): string {
+  return path.slice(0, path.lastIndexOf("/"));
+}
+
+/** The pool that a path lies on: its first segment, without slashes. */
+export function poolOf(path: string): string {
+  return path.split("/")[1] ?? "";
+}

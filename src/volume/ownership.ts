@@ -1,0 +1,71 @@
+import { VolumeError } from "./errors.ts";
+import type { ForeignDisk, StoredVolume } from "./ports.ts";
+import { parseComment, type RecordComment, type VolumeRecord } from "./record.ts";
+
+/** A volume whose record is whole and belongs to this cluster: the only kind that is ever changed. */
+export interface OwnedVolume {
+  readonly stored: StoredVolume;
+  readonly comment: RecordComment;
+  readonly record: VolumeRecord;
+}
+
+/** Whose disk it is. */
+export type Ownership =
+  | { readonly state: "owned"; readonly volume: OwnedVolume }
+  | { readonly state: "other-cluster"; readonly cluster: string }
+  | { readonly state: "no-record" }
+  | { readonly state: "damaged"; readonly reason: string };
+
+/** Judges by the record alone; look-alike slots and paths count for nothing. */
+export function judgeOwnership(stored: StoredVolume, cluster: string): Ownership {
+  const parsed = parseComment(stored.comment);
+  if (parsed.state === "none") return { state: "no-record" };
+  if (parsed.state === "damaged") return { state: "damaged", reason: parsed.reason };
+  const record = parsed.comment.record;
+  if (record.cluster !== cluster) return { state: "other-cluster", cluster: record.cluster };
+  return { state: "owned", volume: { stored, comment: parsed.comment, record } };
+}
+
+/**
+ * The volume, for a call that is going to change it.
+ *
+ * @throws {VolumeError} precondition when it carries no whole record of this cluster
+ */
+export function assertOwned(stored: StoredVolume, cluster: string, verb: string): OwnedVolume {
+  const ownership = judgeOwnership(stored, cluster);
+  switch (ownership.state) {
+    case "owned":
+      return ownership.volume;
+    case "no-record":
+      throw new VolumeError(
+        "precondition",
+        `Cannot ${verb} the volume as its disk carries no record of this driver: volume=${stored.id} ` +
+          `path=${stored.imagePath}; it was made by somebody else and is left alone`,
+      );
+    case "other-cluster":
+      throw new VolumeError(
+        "precondition",
+        `Cannot ${verb} the volume as it belongs to another cluster: volume=${stored.id} ` +
+          `cluster=${ownership.cluster} this=${cluster}; check --cluster-id`,
+      );
+    case "damaged":
+      throw new VolumeError(
+        "precondition",
+        `Cannot ${verb} the volume as the record in its disk's comment is damaged: volume=${stored.id}: ` +
+          `${ownership.reason}; restore the comment on the router from a backup or an export of its configuration`,
+      );
+  }
+}
+
+/**
+ * Refuses a slot that holds something other than a file-backed disk.
+ *
+ * @throws {VolumeError} precondition when there is such a disk
+ */
+export function assertNotForeign(foreign: ForeignDisk | undefined, verb: string): void {
+  if (foreign === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as the router has something else in that slot: volume=${foreign.id} type=${foreign.kind}`,
+  );
+}

@@ -1,0 +1,18 @@
+import { VolumeError } from "../../src/volume/errors.ts";
+import type { CallContext, Clock } from "../../src/volume/ports.ts";
+
+/** A call that lasts until it is cancelled or `ms` have passed. */
+export interface FakeCall extends CallContext {
+  cancel(): void;
+}
+
+/** Makes a call; without `ms` it has no deadline. */
+export function fakeCall(clock: Clock, ms = Infinity): FakeCall {
+  const controller = new AbortController();
+  return {
+    requestId: "test",
+    signal: controller.signal,
+    deadlineMs: clock.now() + ms,
+    cancel: () => controller.abort(new VolumeError("cancelled", "The client went away")),
+  };
+}

@@ -1,0 +1,98 @@
+import type { ControllerSettings, ControllerWorld } from "../../src/controller/world.ts";
+import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
+import type { Capability } from "../../src/volume/capabilities.ts";
+import { parseParameters, type VolumeParameters } from "../../src/volume/parameters.ts";
+import type { CallContext } from "../../src/volume/ports.ts";
+import type { CreateRequest } from "../../src/volume/provisioning.ts";
+import type { PublishRequest } from "../../src/volume/publishing.ts";
+import { FakeClock } from "./clock.ts";
+import { SeededRandom } from "./random.ts";
+import { testBase, testCluster, testPrefix } from "./records.ts";
+import { FakeVolumeStore } from "./volume_store.ts";
+
+/** One GiB, in bytes. */
+export const gibibyte = 1n << 30n;
+
+/** Settings as an operator would leave them. */
+export const testSettings: ControllerSettings = {
+  backend: "default",
+  basePaths: [testBase],
+  nvmeAddress: "10.0.0.1",
+  nvmePort: 4420,
+  nqnPrefix: testPrefix,
+  routerAddress: "10.0.0.1",
+  routerPort: 22,
+  cluster: testCluster,
+  settleMs: 120_000,
+  unexportGraceMs: 10_000,
+  overcommit: 1,
+};
+
+/** A StorageClass without parameters. */
+export const testParameters: VolumeParameters = parseParameters({}, testSettings);
+
+/** A controller on a router in memory, with every node known but `stranger`. */
+export interface TestController {
+  readonly world: ControllerWorld;
+  readonly store: FakeVolumeStore;
+  readonly clock: FakeClock;
+  /** What was said to a person. */
+  readonly notes: string[];
+}
+
+/** Makes one. */
+export function testController(settings: Partial<ControllerSettings> = {}, seed = 1): TestController {
+  const clock = new FakeClock();
+  const store = new FakeVolumeStore(clock);
+  const notes: string[] = [];
+  const world: ControllerWorld = {
+    store,
+    nodes: { isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger") },
+    clock,
+    random: new SeededRandom(seed),
+    settings: { ...testSettings, ...settings },
+    notes: { warn: (message) => notes.push(message) },
+    withdrawals: new ConfirmedWithdrawals(clock),
+  };
+  return { world, store, clock, notes };
+}
+
+/** A call that waits as long as it takes. */
+export function testContext(over: Partial<CallContext> = {}): CallContext {
+  return { requestId: "test", signal: new AbortController().signal, deadlineMs: Infinity, ...over };
+}
+
+/** A CreateVolume of 1 GiB of ext4 for one node. */
+export function aCreate(name: string, over: Partial<CreateRequest> = {}): CreateRequest {
+  return {
+    name,
+    range: { requiredBytes: gibibyte, limitBytes: 0n },
+    capabilities: { kind: { access: "mount", filesystem: "ext4" }, modes: ["single-node-writer"] },
+    parameters: testParameters,
+    rawParameters: {},
+    ...over,
+  };
+}
+
+/** Writing to ext4 alone. */
+export const writer: Capability = { access: "mount", filesystem: "ext4", mode: "single-node-writer" };
+/** Sharing a block device. */
+export const sharedBlock: Capability = { access: "block", mode: "multi-node-multi-writer" };
+
+/** A ControllerPublishVolume of ext4 for writing. */
+export function aPublish(nodeId: string, over: Partial<PublishRequest> = {}): PublishRequest {
+  return { nodeId, capability: writer, readOnly: false, ...over };
+}
+
+/** Lets time pass until a call is through, in steps of a second, at most `limitMs`. */
+export async function inTime<T>(clock: FakeClock, call: Promise<T>, limitMs = 120_000): Promise<T> {
+  let through = false;
+  const mark = () => {
+    through = true;
+  };
+  call.then(mark, mark);
+  await clock.advance(0);
+  for (let passedMs = 0; !through && passedMs < limitMs; passedMs += 1_000) await clock.advance(1_000);
+  if (!through) throw new Error(`the call is not through after ${limitMs} ms of its clock`);
+  return await call;
+}

@@ -1,0 +1,20 @@
+import { proveDevice } from "../../src/node/identity.ts";
+import type { FoundDevice, ProvenDevice } from "../../src/volume/ports.ts";
+
+/** A device that was proven to be itself, for tests of what only takes proven ones. */
+export function provenDevice(change: Partial<FoundDevice> = {}): ProvenDevice {
+  const found: FoundDevice = {
+    path: "/dev/loop0",
+    deviceNumber: "7:0",
+    sizeBytes: 1073741824n,
+    nqn: "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d",
+    nsid: 1,
+    uniqueId: "",
+    ...change,
+  };
+  return proveDevice(found, { kind: "block", deviceNumber: found.deviceNumber }, {
+    nqn: found.nqn,
+    sizeBytes: found.sizeBytes,
+    uniqueId: found.uniqueId,
+  });
+}

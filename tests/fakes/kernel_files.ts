@@ -1,0 +1,31 @@
+import type { KernelFiles, NodeInfo } from "../../src/host/kernel_files.ts";
+
+/** A /proc, /sys and /dev made of maps. */
+export class FakeKernelFiles implements KernelFiles {
+  readonly texts = new Map<string, string>();
+  readonly links = new Map<string, string>();
+  readonly folders = new Map<string, readonly string[]>();
+  readonly nodes = new Map<string, NodeInfo>();
+  /** Devices whose exclusive open fails. */
+  readonly claimed = new Set<string>();
+
+  readText(path: string): string | undefined {
+    return this.texts.get(path);
+  }
+
+  readLink(path: string): string | undefined {
+    return this.links.get(path);
+  }
+
+  list(path: string): readonly string[] | undefined {
+    return this.folders.get(path);
+  }
+
+  info(path: string): NodeInfo | undefined {
+    return this.nodes.get(path);
+  }
+
+  canOpenExclusively(path: string, signal: AbortSignal): Promise<boolean> {
+    return Promise.resolve(!signal.aborted && !this.claimed.has(path));
+  }
+}

@@ -1,0 +1,56 @@
+import { clusterHash, imagePath, nameDigest } from "../../src/volume/ids.ts";
+import { epochNqn } from "../../src/volume/epoch.ts";
+import { assertOwned, type OwnedVolume } from "../../src/volume/ownership.ts";
+import type { StoredVolume } from "../../src/volume/ports.ts";
+import { formatComment, type Holder, newComment, type VolumeRecord } from "../../src/volume/record.ts";
+
+/** The cluster that the tests' volumes belong to. */
+export const testCluster = clusterHash("test");
+/** The folder that they lie in. */
+export const testBase = "/pool/csi";
+/** The prefix of their NQNs. */
+export const testPrefix = "nqn.2000-02.com.mikrotik";
+
+/** A record of the test cluster, never published so far. */
+export function aRecord(over: Partial<VolumeRecord> = {}): VolumeRecord {
+  return {
+    cluster: testCluster,
+    name: nameDigest("a"),
+    capabilities: "ext4/w",
+    parameters: "00000000",
+    epoch: undefined,
+    blankEpoch: 1,
+    withdrawnAtSeconds: undefined,
+    source: undefined,
+    holders: [],
+    ...over,
+  };
+}
+
+/** A holder that writes alone. */
+export function aHolder(nodeId: string, over: Partial<Holder> = {}): Holder {
+  return { nodeId, sinceSeconds: 1_700_000_000, mode: "single-node-writer", readOnly: false, ...over };
+}
+
+/** A disk with that record, of 1 GiB; exported under the record's epoch when it has holders. */
+export function aDisk(record: VolumeRecord, over: Partial<StoredVolume> = {}): StoredVolume {
+  const id = over.id ?? "pvc-1";
+  return {
+    id,
+    imagePath: imagePath(testBase, id, testCluster),
+    sizeBytes: 1n << 30n,
+    exported: record.holders.length > 0,
+    exportNqn: record.epoch === undefined ? "" : epochNqn(testPrefix, id, record.epoch),
+    exportPort: record.epoch === undefined ? 0 : 4420,
+    comment: formatComment(newComment(record)),
+    ...over,
+  };
+}
+
+/** A volume of the test cluster. */
+export function aVolume(
+  record: Partial<VolumeRecord> = {},
+  disk: Partial<StoredVolume> = {},
+): OwnedVolume {
+  return assertOwned(aDisk(aRecord(record), disk), testCluster, "test");
+}
