@@ -1,0 +1,145 @@
+import { VolumeError } from "../volume/errors.ts";
+
+/** A JSON value with its integers exact: a whole number is a bigint of any size. */
+export type JsonValue = string | bigint | number | boolean | null | readonly JsonValue[] | JsonObject;
+
+/** A JSON object. */
+export interface JsonObject {
+  readonly [key: string]: JsonValue;
+}
+
+/** `JSON.parse` with the source text of primitive values (ECMAScript "JSON.parse source text access"). */
+const parseWithSource = JSON.parse as (
+  text: string,
+  reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
+) => JsonValue;
+
+/**
+ * Parses what the router serialised, keeping integers exact.
+ *
+ * @param what names the subject in the error
+ * @throws {VolumeError} unavailable when it is not JSON
+ */
+export function parseJson(text: string, what: string): JsonValue {
+  try {
+    return parseWithSource(text, (_key, value, context) => {
+      if (typeof value !== "number") return value;
+      return context.source !== undefined && /^-?\d+$/.test(context.source) ? BigInt(context.source) : value;
+    });
+  } catch (cause) {
+    throw unreadable(what, `it is not JSON: ${JSON.stringify(text.slice(0, 80))}`, cause);
+  }
+}
+
+/**
+ * Reads a list of objects, as `print as-value` gives it.
+ *
+ * @throws {VolumeError} unavailable when it is anything else
+ */
+export function parseRows(text: string, what: string): Row[] {
+  const value = parseJson(text, what);
+  if (!Array.isArray(value)) throw unreadable(what, "it is no list");
+  return value.map((item: JsonValue) => new Row(item, what));
+}
+
+/**
+ * Reads one object, also when it comes as a list of one.
+ *
+ * @throws {VolumeError} unavailable when it is anything else
+ */
+export function parseRow(text: string, what: string): Row {
+  const value = parseJson(text, what);
+  if (!Array.isArray(value)) return new Row(value, what);
+  if (value.length !== 1) throw unreadable(what, `it lists ${value.length} items instead of one`);
+  return new Row(value[0], what);
+}
+
+/**
+ * One item that the router printed. Keys that nobody asks for are ignored; a key that is asked for and cannot be read
+ * is an error that names it, never a guess.
+ */
+export class Row {
+  readonly #fields: ReadonlyMap<string, JsonValue>;
+  readonly #what: string;
+
+  /**
+   * @throws {VolumeError} unavailable when `value` is no object
+   */
+  constructor(value: JsonValue | undefined, what: string) {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      throw unreadable(what, "an item of it is no object");
+    }
+    this.#fields = new Map(Object.entries(value));
+    this.#what = what;
+  }
+
+  /** Whether the router gave this key at all. */
+  has(key: string): boolean {
+    return this.#fields.has(key);
+  }
+
+  /**
+   * A string.
+   *
+   * @throws {VolumeError} unavailable when it is missing (and no fallback is given), or no string
+   */
+  text(key: string, fallback?: string): string {
+    const value = this.#get(key, fallback);
+    if (typeof value === "string") return value;
+    throw this.#wrong(key, value);
+  }
+
+  /**
+   * A boolean: true, false, "yes", "no", "true" or "false".
+   *
+   * @throws {VolumeError} unavailable when it is missing (and no fallback is given), or anything else
+   */
+  flag(key: string, fallback?: boolean): boolean {
+    const value = this.#get(key, fallback);
+    if (value === true || value === "yes" || value === "true") return true;
+    if (value === false || value === "no" || value === "false") return false;
+    throw this.#wrong(key, value);
+  }
+
+  /**
+   * A whole number that is not negative, as a number or in digits. A rounded size such as `50.0GiB` is none.
+   *
+   * @throws {VolumeError} unavailable when it is missing (and no fallback is given), or anything else
+   */
+  integer(key: string, fallback?: bigint): bigint {
+    const value = this.#get(key, fallback);
+    if (typeof value === "bigint" && value >= 0n) return value;
+    if (typeof value === "string" && /^\d+$/.test(value)) return BigInt(value);
+    throw this.#wrong(key, value);
+  }
+
+  /** Whether {@linkcode Row.integer} can read this key. */
+  hasInteger(key: string): boolean {
+    const value = this.#fields.get(key);
+    return (typeof value === "bigint" && value >= 0n) || (typeof value === "string" && /^\d+$/.test(value));
+  }
+
+  #get(key: string, fallback: JsonValue | undefined): JsonValue {
+    const value = this.#fields.get(key) ?? fallback;
+    if (value !== undefined) return value;
+    throw unreadable(this.#what, `the key ${key} is missing${this.#name()}`);
+  }
+
+  #wrong(key: string, value: JsonValue): VolumeError {
+    const shown = JSON.stringify(value, (_key, part) => typeof part === "bigint" ? part.toString() : part);
+    return unreadable(
+      this.#what,
+      `the key ${key} has an unexpected value${this.#name()}: ${shown.slice(0, 64)}`,
+    );
+  }
+
+  #name(): string {
+    const name = this.#fields.get("slot") ?? this.#fields.get("name");
+    return typeof name === "string" ? ` (of ${JSON.stringify(name.slice(0, 64))})` : "";
+  }
+}
+
+/** The error for an answer that came whole and still cannot be read. */
+export function unreadable(what: string, reason: string, cause?: unknown): VolumeError {
+  return new VolumeError("unavailable", `Cannot read the router's ${what} as ${reason}`, { cause });
+}

@@ -1,0 +1,31 @@
+/** What became of one exec request. */
+export interface CommandEvent {
+  /** What it was for: `view`, `inventory`, `change`, … */
+  readonly kind: string;
+  /** `ended` in order, `torn` without a word, `timeout`, `cancelled` while it ran, `not-run` as no channel was to be had. */
+  readonly outcome: "ended" | "torn" | "timeout" | "cancelled" | "not-run";
+  /** Milliseconds from sending to the end. */
+  readonly ms: number;
+  /** Milliseconds it had waited in the queue. */
+  readonly waitedMs: number;
+  readonly statements: number;
+  /** Requests still in the queue. */
+  readonly queued: number;
+}
+
+/** A change of a session's state, see `Session`. */
+export interface ConnectionEvent {
+  readonly state: "idle" | "connecting" | "ready" | "backing-off" | "closed";
+  /** Why, when there is something to say. */
+  readonly reason: string | undefined;
+}
+
+/** Told what the client does, for logs and metrics. Nothing depends on it; it must not throw. */
+export interface RouterObserver {
+  /** After each exec request. */
+  command?(event: CommandEvent): void;
+  /** After each change of the connection's state. */
+  connection?(event: ConnectionEvent): void;
+  /** Something a person should read: a host key that is not checked, an answer that had to be asked for in parts. */
+  warning?(message: string): void;
+}

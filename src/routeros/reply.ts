@@ -1,0 +1,86 @@
+import { type Fragment, ros } from "./command.ts";
+
+/** Hex digits of a nonce: 48 bits, so that no text on the router contains one by chance. */
+export const nonceBytes = 6;
+
+/** What an exec printed, taken apart. */
+export interface Reply {
+  /** The payload of each frame asked for, by index; undefined where the frame is missing, torn or there twice. */
+  readonly frames: readonly (string | undefined)[];
+  /** Whether every frame asked for is whole. Only then everything before them ran through too. */
+  readonly complete: boolean;
+  /** Whether any frame began: then every silent statement before it succeeded. */
+  readonly begun: boolean;
+  /** Printable text outside of frames, lines joined by " · ": a refusal, or noise. "" when there is none. */
+  readonly text: string;
+}
+
+/**
+ * A statement that prints the result of `query` as JSON between two marks: `<nonce><index> … <nonce>`.
+ *
+ * A line that has both marks is whole, whatever happened to the channel. It also shows that every statement before it
+ * succeeded, as a chain stops at the first failure while a failed command exits with status 0.
+ */
+export function framed(nonce: string, index: number, query: Fragment): Fragment {
+  return ros`:put (${`${nonce}${index} `}.[:serialize to=json options=json.no-string-conversion value=[${query}]].${` ${nonce}`})`;
+}
+
+/**
+ * Takes the output of an exec apart. Pure and total: it never throws, and never takes a torn frame for a whole one.
+ *
+ * @param output everything the channel printed, stdout and stderr
+ * @param nonce the nonce of this exec
+ * @param count how many frames were asked for
+ */
+export function parseReply(output: string, nonce: string, count: number): Reply {
+  const found: string[][] = Array.from({ length: count }, () => []);
+  const text: string[] = [];
+  let begun = false;
+  for (const line of output.split(/\r\n|\n|\r/)) {
+    const frame = parseLine(line, nonce, count);
+    if (frame === undefined) {
+      text.push(line);
+      continue;
+    }
+    begun = true;
+    text.push(frame.before);
+    if (frame.payload !== undefined) found[frame.index]!.push(frame.payload);
+  }
+  const frames = found.map((payloads) => payloads.length === 1 ? payloads[0] : undefined);
+  return {
+    frames,
+    complete: frames.every((payload) => payload !== undefined),
+    begun,
+    text: text.map(printable).filter((line) => line !== "").join(" · "),
+  };
+}
+
+interface Frame {
+  readonly index: number;
+  /** Undefined when the line does not end in the closing mark. */
+  readonly payload: string | undefined;
+  readonly before: string;
+}
+
+function parseLine(line: string, nonce: string, count: number): Frame | undefined {
+  const closing = ` ${nonce}`;
+  for (let index = 0; index < count; index++) {
+    const mark = `${nonce}${index} `;
+    if (line !== "" && mark.startsWith(line)) return { index, payload: undefined, before: "" };
+    const start = line.indexOf(mark);
+    if (start < 0) continue;
+    const rest = line.slice(start + mark.length);
+    const payload = rest.slice(0, -closing.length);
+    const whole = rest.endsWith(closing) && !payload.includes(nonce);
+    // A mark in mid-line without its end is an echo of the command, say in an error, not a frame that began.
+    if (!whole && start > 0) return undefined;
+    return { index, payload: whole ? payload : undefined, before: line.slice(0, start) };
+  }
+  return undefined;
+}
+
+/** What of a line a person may read: no control characters, a bounded length. */
+function printable(line: string): string {
+  // deno-lint-ignore no-control-regex
+  return line.replace(/[\u0000-\u001f\u007f-\u009f]/g, "").trim().slice(0, 300);
+}

@@ -1,0 +1,87 @@
+import assert from "node:assert/strict";
+import { ros } from "./command.ts";
+import { framed, parseReply } from "./reply.ts";
+
+const n = "0123456789ab";
+
+Deno.test("framed() wraps a query in the marks of its exec and its index", () => {
+  assert.equal(
+    framed(n, 2, ros`/disk print where slot=${"s"}`).text,
+    `:put ("${n}2 ".[:serialize to=json options=json.no-string-conversion value=[/disk print where slot="s"]]." ${n}")`,
+  );
+});
+
+for (const [name, end] of [["CRLF", "\r\n"], ["LF", "\n"], ["CR", "\r"]] as const) {
+  Deno.test(`parseReply() reads whole frames with ${name}`, () => {
+    const reply = parseReply(`${n}0 [] ${n}${end}${n}1 {"a":1} ${n}${end}`, n, 2);
+    assert.deepEqual(reply, { frames: ["[]", `{"a":1}`], complete: true, begun: true, text: "" });
+  });
+}
+
+Deno.test("parseReply() takes a last frame without line end for whole", () => {
+  assert.equal(parseReply(`${n}0 [] ${n}`, n, 1).complete, true);
+});
+
+const whole = `${n}0 [{"slot":"a"}] ${n}\r\n${n}1 [] ${n}\r\n`;
+Deno.test("parseReply() never takes a reply cut at any byte for complete", () => {
+  for (let length = 0; length < whole.length - 2; length++) {
+    const reply = parseReply(whole.slice(0, length), n, 2);
+    assert.equal(reply.complete, false, `cut at ${length}`);
+    const first = reply.frames[0];
+    assert.ok(first === undefined || first === `[{"slot":"a"}]`, `cut at ${length}: ${first}`);
+    assert.equal(reply.begun, length > 0, `cut at ${length}`);
+    assert.equal(reply.text, "", `cut at ${length}`);
+  }
+});
+
+for (
+  const [name, output] of [
+    ["missing", `${n}1 [] ${n}\r\n`],
+    ["torn, while the next one is whole", `${n}0 [{"slo\r\n${n}1 [] ${n}\r\n`],
+    ["cut by a line end", `${n}0 [{"slot":\r\n"a"}] ${n}\r\n${n}1 [] ${n}\r\n`],
+    ["there twice", `${n}0 [] ${n}\r\n${n}0 [] ${n}\r\n${n}1 [] ${n}\r\n`],
+    ["run together with the next", `${n}0 [{"slo${n}1 [] ${n}\r\n`],
+    ["of another exec", `ffffffffffff0 [] ffffffffffff\r\n${n}1 [] ${n}\r\n`],
+  ] as const
+) {
+  Deno.test(`parseReply() has no frame where it is ${name}`, () => {
+    const reply = parseReply(output, n, 2);
+    assert.equal(reply.frames[0], undefined);
+    assert.equal(reply.complete, false);
+  });
+}
+
+Deno.test("parseReply() gives the text in front of the frames", () => {
+  const reply = parseReply(`failure: already have such item\r\n`, n, 1);
+  assert.deepEqual(reply, {
+    frames: [undefined],
+    complete: false,
+    begun: false,
+    text: "failure: already have such item",
+  });
+});
+
+Deno.test("parseReply() keeps noise apart from whole frames", () => {
+  const reply = parseReply(`some\u001b[m noise\r\nmore\r\n${n}0 [] ${n}\r\nlast\r\n`, n, 1);
+  assert.equal(reply.complete, true);
+  assert.equal(reply.text, "some[m noise · more · last");
+});
+
+Deno.test("parseReply() finds a whole frame behind text without line end", () => {
+  const reply = parseReply(`progress 100%${n}0 [] ${n}\r\n`, n, 1);
+  assert.deepEqual(reply.frames, ["[]"]);
+  assert.equal(reply.text, "progress 100%");
+});
+
+Deno.test("parseReply() takes an echo of the command for text, not for a frame", () => {
+  const echo = `syntax error in ${framed(n, 0, ros`/disk print`).text} (line 1 column 3)`;
+  const reply = parseReply(`${echo}\r\n`, n, 1);
+  assert.equal(reply.begun, false);
+  assert.equal(reply.complete, false);
+  assert.match(reply.text, /^syntax error/);
+});
+
+Deno.test("parseReply() keeps a payload that looks like an error or a frame of another nonce", () => {
+  const payload = `[{"comment":"failure: no such item ${n.slice(1)}0 [] x"}]`;
+  assert.equal(parseReply(`${n}0 ${payload} ${n}\r\n`, n, 1).frames[0], payload);
+});

@@ -1,0 +1,300 @@
+import { VolumeError } from "../volume/errors.ts";
+import type { Clock, Random } from "../volume/ports.ts";
+import { backoffMs, type BackoffOptions } from "./backoff.ts";
+import { FairQueue } from "./fair_queue.ts";
+import type { CommandEvent, ConnectionEvent, RouterObserver } from "./observer.ts";
+import { contextEnd, type ExecReply, type ExecRequest, Pending } from "./pending.ts";
+import { ConnectError, type ExecEnd, type SshConnection, type SshTransport } from "./transport.ts";
+
+/** Options of {@linkcode Session}. */
+export interface SessionOptions {
+  readonly transport: SshTransport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observer?: RouterObserver;
+  /** The most exec channels at once. @default {8} */
+  readonly maxChannels?: number;
+  /** The most requests that wait; one more is refused at once. @default {1024} */
+  readonly maxQueued?: number;
+  /** Milliseconds after which a command counts as unanswered. @default {30000} */
+  readonly commandTimeoutMs?: number;
+  /** Milliseconds for connecting, from the first packet to the last step of authentication. @default {15000} */
+  readonly connectTimeoutMs?: number;
+  /** Milliseconds a channel that was given up may linger before the whole connection is closed. @default {5000} */
+  readonly lingerMs?: number;
+  /** Failed connection attempts that one request sits through. @default {3} */
+  readonly connectAttempts?: number;
+  /** Delays between connection attempts. @default {{ firstMs: 250, mostMs: 5000 }} */
+  readonly backoff?: BackoffOptions;
+}
+
+/** Refusals of a channel that one request sits through. */
+const channelAttempts = 8;
+const channelBackoff: BackoffOptions = { firstMs: 100, mostMs: 2000 };
+
+/** One connection and what runs on it. */
+interface Link {
+  readonly id: number;
+  readonly connection: SshConnection;
+  running: number;
+  /** Whether any command ended in order on it: only then it is a connection worth replacing at once. */
+  useful: boolean;
+  /** Set after a refused channel until one is free or the delay is over. */
+  resume: (() => void) | undefined;
+}
+
+/**
+ * Sends exec requests to one router over one connection, at most eight at a time.
+ *
+ * States:
+ * - **idle**: no connection. The first request connects.
+ * - **connecting**: requests wait. Success leads to ready; failure to backing-off, and a request that has sat through
+ *   its share of failures (or through one that lasts: a wrong key, another host key) fails as unavailable.
+ * - **ready**: requests are sent, keys taking turns. When the connection ends, running requests are answered as not
+ *   ended (their outcome is unknown), waiting ones wait on; the state becomes idle, or backing-off when nothing had
+ *   ever ended in order on that connection.
+ * - **backing-off**: waits for a jittered, growing delay, then idle.
+ * - **closed**: final. Every request is refused.
+ *
+ * A request is sent at most once: only one that certainly never left (no connection, no channel) is sent again. A
+ * request whose call ends while it waits is never sent; one whose call ends while it runs gives its channel up.
+ */
+export class Session {
+  readonly #options: Required<Omit<SessionOptions, "observer">> & Pick<SessionOptions, "observer">;
+  readonly #queue = new FairQueue<Pending>();
+  #state: ConnectionEvent["state"] = "idle";
+  #link: Link | undefined;
+  #connections = 0;
+  #failures = 0;
+  #stopWaiting: (() => void) | undefined;
+  #abortConnect: (() => void) | undefined;
+
+  constructor(options: SessionOptions) {
+    this.#options = {
+      maxChannels: 8,
+      maxQueued: 1024,
+      commandTimeoutMs: 30_000,
+      connectTimeoutMs: 15_000,
+      lingerMs: 5000,
+      connectAttempts: 3,
+      backoff: { firstMs: 250, mostMs: 5000 },
+      ...options,
+    };
+  }
+
+  /** The state, see the class. */
+  get state(): ConnectionEvent["state"] {
+    return this.#state;
+  }
+
+  /** The number of the connection that is ready; undefined when none is. */
+  get connection(): number | undefined {
+    return this.#state === "ready" ? this.#link?.id : undefined;
+  }
+
+  /** What it talks to, for messages. */
+  get target(): string {
+    return this.#options.transport.target;
+  }
+
+  /**
+   * Sends one exec request, once.
+   *
+   * @throws {VolumeError} unavailable when it was certainly not sent: no connection, no channel, a full queue, or
+   * another connection than `onlyOn`
+   * @throws {VolumeError} deadline or cancelled when the call ends first; if it was running, its outcome is unknown
+   */
+  run(request: ExecRequest): Promise<ExecReply> {
+    const { clock, maxQueued } = this.#options;
+    const over = contextEnd(request.context, clock);
+    if (over !== undefined) return Promise.reject(over);
+    if (this.#state === "closed") return Promise.reject(this.#unavailable("the driver is shutting down"));
+    if (this.#queue.size >= maxQueued) {
+      return Promise.reject(this.#unavailable(`${maxQueued} commands already wait for it`));
+    }
+    const pending = new Pending(request, clock, (ended) => {
+      this.#queue.remove(request.key, ended);
+      ended.giveUp?.();
+    });
+    this.#queue.push(request.key, pending);
+    this.#pump();
+    return pending.promise;
+  }
+
+  /** Ends the connection and fails whatever waits. Running requests are answered as not ended. */
+  close(): void {
+    if (this.#state === "closed") return;
+    this.#enter("closed");
+    this.#stopWaiting?.();
+    this.#abortConnect?.();
+    this.#link?.resume?.();
+    this.#link?.connection.close();
+    this.#failWaiting(() => true, "the driver is shutting down");
+  }
+
+  #pump(): void {
+    if (this.#state === "idle" && this.#queue.size > 0) void this.#connect();
+    const link = this.#link;
+    if (this.#state !== "ready" || link === undefined) return;
+    while (link.running < this.#options.maxChannels && link.resume === undefined) {
+      const pending = this.#queue.shift();
+      if (pending === undefined) return;
+      const { onlyOn = link.id } = pending.request;
+      if (onlyOn === link.id) void this.#send(link, pending);
+      else {pending.fail(
+          this.#unavailable("the connection was lost since it was looked at, so it is to be looked at again"),
+        );}
+    }
+  }
+
+  async #connect(): Promise<void> {
+    const { transport, clock, connectTimeoutMs } = this.#options;
+    this.#enter("connecting");
+    const controller = new AbortController();
+    const cancelTimer = clock.timer(connectTimeoutMs, () => controller.abort());
+    this.#abortConnect = () => controller.abort();
+    try {
+      this.#opened(await transport.connect(controller.signal));
+    } catch (error) {
+      const words = controller.signal.aborted
+        ? `it did not answer within ${connectTimeoutMs / 1000} s`
+        : error instanceof Error
+        ? error.message
+        : String(error);
+      this.#failed(words, error instanceof ConnectError && error.lasting);
+    } finally {
+      cancelTimer();
+      this.#abortConnect = undefined;
+    }
+  }
+
+  #opened(connection: SshConnection): void {
+    if (this.#state === "closed") return connection.close();
+    const link: Link = { id: ++this.#connections, connection, running: 0, useful: false, resume: undefined };
+    this.#link = link;
+    this.#enter("ready");
+    void connection.closed.then((reason) => this.#lost(link, reason));
+    this.#pump();
+  }
+
+  #lost(link: Link, reason: string): void {
+    link.resume?.();
+    if (this.#link !== link) return;
+    this.#link = undefined;
+    if (this.#state === "closed") return;
+    if (!link.useful) return this.#failed(reason, false);
+    this.#enter("idle", reason);
+    this.#pump();
+  }
+
+  /** A connection could not be opened, or ended before it was of any use. */
+  #failed(reason: string, lasting: boolean): void {
+    if (this.#state === "closed") return;
+    const { clock, random, backoff, connectAttempts } = this.#options;
+    this.#failures++;
+    this.#enter("backing-off", reason);
+    this.#failWaiting((pending) => lasting || ++pending.connectFailures >= connectAttempts, reason);
+    this.#stopWaiting = clock.timer(backoffMs(this.#failures, random, backoff), () => {
+      this.#stopWaiting = undefined;
+      this.#enter("idle");
+      this.#pump();
+    });
+  }
+
+  #failWaiting(which: (pending: Pending) => boolean, reason: string): void {
+    for (const pending of this.#queue.items().filter(which)) {
+      this.#queue.remove(pending.request.key, pending);
+      pending.fail(this.#unavailable(reason));
+    }
+  }
+
+  async #send(link: Link, pending: Pending): Promise<void> {
+    const { clock, commandTimeoutMs, lingerMs } = this.#options;
+    const sentMs = clock.monotonicMs();
+    const controller = new AbortController();
+    let timedOut = false;
+    let cancelLinger = () => {};
+    pending.giveUp = () => {
+      if (controller.signal.aborted) return;
+      cancelLinger = clock.timer(lingerMs, () => link.connection.close());
+      controller.abort();
+    };
+    const cancelTimeout = clock.timer(commandTimeoutMs, () => {
+      timedOut = true;
+      pending.giveUp?.();
+    });
+    link.running++;
+    const end = await link.connection.exec(pending.request.command, controller.signal);
+    link.running--;
+    cancelTimeout();
+    cancelLinger();
+    pending.giveUp = undefined;
+    this.#report(pending, sentMs, outcomeOf(end, timedOut, pending.settled));
+    this.#finish(link, pending, end);
+    this.#pump();
+  }
+
+  #finish(link: Link, pending: Pending, end: ExecEnd): void {
+    if (end.state === "not-run") return this.#notRun(link, pending, end.reason);
+    if (end.state === "ended") {
+      link.useful = true;
+      this.#failures = 0;
+    }
+    link.resume?.();
+    pending.answer({
+      output: end.output,
+      ended: end.state === "ended",
+      connection: link.id,
+      receivedMs: this.#options.clock.monotonicMs(),
+    });
+  }
+
+  /** It never left: it goes back to where it was, and the link rests until a channel is free or a delay is over. */
+  #notRun(link: Link, pending: Pending, reason: string): void {
+    const { clock, random } = this.#options;
+    if (pending.settled) return;
+    if (this.#state === "closed" || ++pending.refusals >= channelAttempts) {
+      pending.fail(
+        this.#unavailable(`it gives no channel (${reason}); it may be at its limit of SSH sessions`),
+      );
+      return;
+    }
+    this.#queue.putBack(pending.request.key, pending);
+    if (this.#link !== link || link.resume !== undefined) return;
+    const cancel = clock.timer(backoffMs(pending.refusals, random, channelBackoff), () => {
+      link.resume?.();
+      this.#pump();
+    });
+    link.resume = () => {
+      link.resume = undefined;
+      cancel();
+    };
+  }
+
+  #report(pending: Pending, sentMs: number, outcome: CommandEvent["outcome"]): void {
+    const { observer, clock } = this.#options;
+    observer?.command?.({
+      kind: pending.request.kind,
+      outcome,
+      ms: clock.monotonicMs() - sentMs,
+      waitedMs: sentMs - pending.queuedMs,
+      statements: pending.request.command.statements,
+      queued: this.#queue.size,
+    });
+  }
+
+  #enter(state: ConnectionEvent["state"], reason?: string): void {
+    this.#state = state;
+    this.#options.observer?.connection?.({ state, reason });
+  }
+
+  #unavailable(reason: string): VolumeError {
+    return new VolumeError("unavailable", `Cannot ask the router as ${reason}: router=${this.target}`);
+  }
+}
+
+function outcomeOf(end: ExecEnd, timedOut: boolean, settled: boolean): CommandEvent["outcome"] {
+  if (end.state === "ended") return "ended";
+  if (timedOut) return "timeout";
+  return settled ? "cancelled" : end.state;
+}

@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { describeConnectFailure } from "./ssh_errors.ts";
+
+const attempt = { target: "a@b:22", mismatch: undefined };
+
+for (
+  const [message, form, lasting] of [
+    ["connect ECONNREFUSED 10.0.0.1:22", /--allow-net/, false],
+    ["getaddrinfo ENOTFOUND router", /resolved/, false],
+    ["connect EHOSTUNREACH 10.0.0.1:22", /no route/, false],
+    ["connect ETIMEDOUT 10.0.0.1:22", /firewall/, false],
+    ["Timed out while waiting for handshake", /firewall/, false],
+    ["All configured authentication methods failed", /ssh-keys/, true],
+    ["Handshake failed: no matching host key format", /strong-crypto/, true],
+    ["Connection lost before handshake", /restarting/, false],
+    ["something else", /something else/, false],
+  ] as const
+) {
+  Deno.test(`describeConnectFailure() says what to do about ${message}`, () => {
+    const error = describeConnectFailure(new Error(message), attempt);
+    assert.match(error.message, form);
+    assert.ok(error.message.includes(message));
+    assert.equal(error.lasting, lasting);
+  });
+}
+
+Deno.test("describeConnectFailure() puts a host key mismatch above all else", () => {
+  const error = describeConnectFailure(new Error("Host denied"), {
+    ...attempt,
+    mismatch: "its host key is another",
+  });
+  assert.equal(error.message, "its host key is another");
+  assert.equal(error.lasting, true);
+});

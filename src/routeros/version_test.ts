@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { isAtLeast, parseRouterInfo } from "./version.ts";
+import { parseRow } from "./json.ts";
+
+for (
+  const [version, supported, supportsNqn] of [
+    ["7.24 (stable)", true, true],
+    ["7.21beta3 (testing)", true, true],
+    ["7.20.8 (long-term)", true, false],
+    ["7.17", true, false],
+    ["7.9.2 (stable)", false, false],
+    ["6.49.10", false, false],
+    ["8.0", true, true],
+    ["unknown", false, false],
+  ] as const
+) {
+  Deno.test(`parseRouterInfo() knows what ${version} can do`, () => {
+    const info = parseRouterInfo(parseRow(JSON.stringify({ version, "board-name": "RDS2216" }), "x"));
+    assert.deepEqual(info, { version, board: "RDS2216", supported, supportsNqn });
+  });
+}
+
+Deno.test("isAtLeast() compares numbers, not text", () => {
+  assert.equal(isAtLeast("7.9", 7, 17), false);
+  assert.equal(isAtLeast("10.0", 7, 17), true);
+});
