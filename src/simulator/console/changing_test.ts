@@ -1,0 +1,273 @@
+import assert from "node:assert/strict";
+import {
+  addCommand,
+  anyone,
+  jsonCommand,
+  makeBasePath,
+  makeRouter,
+  typeTo,
+  typing,
+} from "../simulator_test_support.ts";
+import type { Knobs } from "../knobs.ts";
+
+async function disk(type: (command: string) => Promise<string>, slot: string) {
+  return JSON.parse(await type(jsonCommand(`/disk print detail as-value where slot="${slot}"`)))[0];
+}
+
+Deno.test("verbs that change something print nothing when they work", async () => {
+  const type = await typing();
+  assert.equal(await type(addCommand("a")), "");
+  assert.equal(await type('/disk set "a" comment="x"'), "");
+  assert.equal(await type('/disk disable "a"'), "");
+  assert.equal(await type('/disk enable "a"'), "");
+  assert.equal(await type('/disk remove "a"'), "");
+  assert.equal(
+    await type('/file set "storage-pool/metal-csi/a.img" name="storage-pool/metal-csi/b.img"'),
+    "",
+  );
+  assert.equal(await type('/file remove "storage-pool/metal-csi/b.img"'), "");
+});
+
+Deno.test("a disk is created in one line, together with its directory, and read back", async () => {
+  const type = typeTo(makeRouter());
+  const read = jsonCommand('/disk print detail as-value proplist=slot where slot="a"');
+  const out = await type(`${makeBasePath}; ${addCommand("a")}; ${read}`);
+  assert.equal(out, '[{".id":"*4","slot":"a"}]\r\n');
+});
+
+Deno.test("a disk's path comes back with one leading slash, also in its model", async () => {
+  const type = await typing();
+  await type(
+    '/disk add type="file" slot="a" file-path="storage-pool/metal-csi/a" file-size="1M" disabled="no"',
+  );
+  const { "file-path": path, model, size, "mount-filesystem": mount } = await disk(type, "a");
+  assert.deepEqual({ path, model, size, mount }, {
+    path: "/storage-pool/metal-csi/a",
+    model: "/storage-pool/metal-csi/a",
+    size: 1048576,
+    mount: true,
+  });
+});
+
+Deno.test("an export without port and NQN takes the usual ones", async () => {
+  const type = await typing();
+  await type(addCommand("a", 'nvme-tcp-export="yes"'));
+  const { "nvme-tcp-server-port": port, "nvme-tcp-server-nqn": nqn } = await disk(type, "a");
+  assert.deepEqual({ port, nqn }, { port: 4420, nqn: "nqn.2000-02.com.mikrotik:a" });
+});
+
+Deno.test("a comment is compared and set in one command", async () => {
+  const type = await typing();
+  await type(addCommand("a", 'comment="old"'));
+  const set = (expected: string) =>
+    `/disk set [find where slot="a" and comment="${expected}"] comment="new" nvme-tcp-export="yes"`;
+  assert.equal(await type(set("other")), "");
+  assert.equal((await disk(type, "a")).comment, "old");
+  assert.equal(await type(set("old")), "");
+  assert.equal((await disk(type, "a")).comment, "new");
+});
+
+Deno.test("remove leaves the file, which goes when no disk uses it", async () => {
+  const type = await typing();
+  await type(addCommand("a", 'comment="c"'));
+  const path = "storage-pool/metal-csi/a.img";
+  const line = `/disk remove [find where slot="a" and comment="c"]; ` +
+    `:if ([:len [/disk find where slot="a" or file-path="/${path}"]] = 0) ` +
+    `do={/file remove [find where name="${path}"]}; :put [:len [/file find where name="${path}"]]`;
+  assert.equal(await type(line.replace('comment="c"', 'comment="x"')), "1\r\n");
+  assert.equal(await type(`/disk remove "a"; :put [:len [/file find where name="${path}"]]`), "1\r\n");
+  assert.equal(await type(line), "0\r\n");
+});
+
+Deno.test("adding a disk on a file that is there adopts it", async () => {
+  const type = await typing();
+  await type(addCommand("a"));
+  await type('/disk remove "a"');
+  assert.equal(await type(addCommand("a").replace('file-size="1073741824" ', "")), "");
+  assert.equal((await disk(type, "a")).size, 1073741824);
+});
+
+Deno.test("ids ascend and are never given twice", async () => {
+  const type = await typing();
+  for (const slot of ["a", "b"]) await type(addCommand(slot));
+  await type('/disk remove "b"');
+  await type(addCommand("c"));
+  assert.deepEqual([(await disk(type, "a"))[".id"], (await disk(type, "c"))[".id"]], ["*4", "*6"]);
+});
+
+Deno.test("ids are written in capital hexadecimal digits", async () => {
+  const type = await typing();
+  for (let number = 4; number <= 26; number++) await type(addCommand(`d-${number}`));
+  assert.deepEqual([(await disk(type, "d-10"))[".id"], (await disk(type, "d-26"))[".id"]], ["*A", "*1A"]);
+});
+
+Deno.test("a list of names, an id and numbers= all name items", async () => {
+  const type = await typing();
+  for (const slot of ["a", "b"]) await type(addCommand(slot));
+  await type("/disk set a,b comment=x; /disk set *4 disabled=yes; /disk set numbers=b disabled=yes");
+  assert.equal(await type(':put [:len [/disk find where disabled comment="x"]]'), "2\r\n");
+});
+
+const refusals: readonly (readonly [command: string, refusal: string, knobs?: Partial<Knobs>])[] = [
+  [addCommand("a"), "failure: already have such slot"],
+  [addCommand("x".repeat(33)), "failure: slot name longer than 32 characters"],
+  ['/disk add type="file" slot="b"', "failure: missing value of file-path"],
+  ['/disk add slot="b"', "failure: missing value of type"],
+  ['/disk add type="tape" slot="b"', "input does not match any value of type"],
+  [addCommand("b").replace("metal-csi", "other"), "failure: no such directory storage-pool/other"],
+  [addCommand("b").replace("/storage-pool/metal-csi", "/nowhere"), "failure: no such directory nowhere"],
+  [addCommand("b").replace("/b.img", "/../b.img"), "failure: bad file path /storage-pool/metal-csi/../b.img"],
+  [
+    addCommand("b").replace("/b.img", "/a.img").replace("1073741824", "5"),
+    "failure: file storage-pool/metal-csi/a.img exists with other size",
+  ],
+  [
+    addCommand("b").replace("/b.img", "/a.img"),
+    "failure: file storage-pool/metal-csi/a.img already exists",
+    { adopt: "refused" },
+  ],
+  [addCommand("b").replace("1073741824", "7301927047169"), "failure: not enough space", {
+    allocation: "full",
+  }],
+  [addCommand("b").replace("1073741824", "1x"), "value of file-size contains invalid trailing characters"],
+  [addCommand("b").replace("1073741824", "many"), "input does not match any value of file-size"],
+  [addCommand("b", 'nvme-tcp-export="perhaps"'), "input does not match any value of nvme-tcp-export"],
+  [addCommand("b", 'nvme-tcp-server-port="0"'), "value of nvme-tcp-server-port out of range (1..65535)"],
+  [addCommand("b", 'nvme-tcp-server-port="70000"'), "value of nvme-tcp-server-port out of range (1..65535)"],
+  [
+    addCommand("b", 'nvme-tcp-server-port="44x"'),
+    "value of nvme-tcp-server-port contains invalid trailing characters",
+  ],
+  [
+    addCommand("b", 'nvme-tcp-export="yes" nvme-tcp-server-nqn="nqn.a"'),
+    "failure: already have such nvme-tcp-server-nqn",
+  ],
+  ['/disk set "a" file-size="1073741823"', "failure: can not make file smaller"],
+  ['/disk set "nope" comment="x"', "no such item"],
+  ['/disk set *FF comment="x"', "no such item (4)"],
+  ["/disk remove", "expected item id (line 1 column 13)"],
+  ['/disk remove "nvme1"', "failure: can not remove nvme1"],
+  ['/disk remove "storage-pool"', "could not unmount, stop using it first"],
+  [makeBasePath, "failure: already have such file"],
+  ['/file add type="directory" name="storage-pool/a/b"', "failure: no such directory storage-pool/a"],
+  ['/file add type="socket" name="storage-pool/a"', "input does not match any value of type"],
+  ['/file remove "storage-pool"', "failure: can not remove storage-pool"],
+  ['/file remove "storage-pool/x"', "no such item"],
+  ['/disk/btrfs/subvolume/add fs="other" name="v"', "failure: no btrfs filesystem other"],
+  ['/disk/btrfs/subvolume/add fs="storage-pool"', "failure: missing value of name"],
+  [
+    '/disk/btrfs/subvolume/add fs="storage-pool" name="v" parent="w"',
+    "input does not match any value of parent",
+  ],
+  [':put [:serialize to=xml value="a"]', "input does not match any value of to"],
+  [':put [:serialize to=json options=foo value="a"]', "input does not match any value of options"],
+];
+
+for (const [command, refusal, knobs] of refusals) {
+  Deno.test(`${command} is refused with ${refusal}, and changes nothing`, async () => {
+    const router = makeRouter({ ...(knobs === undefined ? {} : { knobs }) });
+    const type = typeTo(router);
+    await type(makeBasePath);
+    const nqn = 'nvme-tcp-export="yes" nvme-tcp-server-nqn="nqn.a"';
+    await type(addCommand("a", nqn));
+    const before = [router.disks.list(), router.files.list(), router.subvolumes.list()];
+    assert.equal(await type(command), `${refusal}\r\n`);
+    assert.deepEqual([router.disks.list(), router.files.list(), router.subvolumes.list()], before);
+  });
+}
+
+const emptyFinds: readonly (readonly [knob: Knobs["emptyFind"], result: string])[] = [
+  ["silent", "end\r\n"],
+  ["item-id-error", "expected item id (line 1 column 14)\r\n"],
+  ["no-such-item", "no such item\r\n"],
+];
+
+for (const [emptyFind, result] of emptyFinds) {
+  Deno.test(`a find that finds nothing is answered as the knob says: ${emptyFind}`, async () => {
+    const type = await typing({ emptyFind });
+    assert.equal(await type('/disk remove [find where slot="x"]; :put "end"'), result);
+  });
+}
+
+Deno.test("long comments and NQNs lose their end silently", async () => {
+  const type = await typing({ maxComment: 5, maxNqn: 6 });
+  await type(addCommand("a", 'comment="aaaaé" nvme-tcp-server-nqn="nqn.abcdef" nvme-tcp-export="yes"'));
+  const { comment, "nvme-tcp-server-nqn": nqn } = await disk(type, "a");
+  assert.deepEqual({ comment, nqn }, { comment: "aaaa", nqn: "nqn.ab" });
+});
+
+Deno.test("a missing directory is made when the knob says so", async () => {
+  const type = typeTo(makeRouter({ knobs: { parentDirectory: "made" } }));
+  assert.equal(await type(addCommand("a")), "");
+  assert.equal(await type(':put [:len [/file find where name="storage-pool/metal-csi"]]'), "1\r\n");
+});
+
+const growths: readonly (readonly [knob: Knobs["grow"], size: number, attached: bigint, toggled: bigint])[] =
+  [
+    ["live", 2147483648, 2147483648n, 2147483648n],
+    ["after-toggle", 2147483648, 1073741824n, 2147483648n],
+    ["never", 1073741824, 1073741824n, 1073741824n],
+  ];
+
+for (const [grow, size, attached, toggled] of growths) {
+  Deno.test(`a resize under an export is seen as the knob says: ${grow}`, async () => {
+    const router = makeRouter({ knobs: { grow } });
+    const type = typeTo(router);
+    await type(makeBasePath);
+    await type(addCommand("a", 'nvme-tcp-export="yes"'));
+    assert.equal(await type('/disk set [find where slot="a"] file-size="2147483648"'), "");
+    const shown = await disk(type, "a");
+    assert.deepEqual([shown.size, shown["file-size"]], [size, 2147483648]);
+    assert.equal(router.disks.findBySlot("a")?.attachedBytes, attached);
+    await type('/disk set "a" nvme-tcp-export="no"; /disk set "a" nvme-tcp-export="yes"');
+    assert.equal(router.disks.findBySlot("a")?.attachedBytes, toggled);
+  });
+}
+
+Deno.test("free space falls by the full size only when the knob says so", async () => {
+  for (const [allocation, free] of [["sparse", 7301927047168], ["full", 7300853305344]] as const) {
+    const type = await typing({ allocation });
+    await type(addCommand("a"));
+    assert.equal((await disk(type, "storage-pool")).free, free);
+  }
+});
+
+Deno.test("a file is copied and renamed", async () => {
+  const type = await typing();
+  await type(addCommand("a"));
+  const folder = "storage-pool/metal-csi";
+  await type(`/file copy "${folder}/a.img" name="${folder}/b.img"`);
+  await type(`/file set "${folder}/b.img" name="${folder}/c.img"`);
+  const names = JSON.parse(await type(jsonCommand("/file print as-value proplist=name where size>0")));
+  assert.deepEqual(names.map((file: { name: string }) => file.name), [`${folder}/a.img`, `${folder}/c.img`]);
+});
+
+Deno.test("a directory is removed with everything in it", async () => {
+  const type = await typing();
+  await type(addCommand("a"));
+  await type('/file remove [find where name="storage-pool/metal-csi"]');
+  assert.equal(await type("/file print count-only proplist=name"), "1\r\n");
+});
+
+Deno.test("a subvolume is made, snapshot and removed", async () => {
+  const type = await typing();
+  await type('/disk/btrfs/subvolume/add fs="storage-pool" name="vol"');
+  await type('/disk/btrfs/subvolume/add read-only="yes" parent="vol" fs="storage-pool" name="snap"');
+  await type('/disk/btrfs/subvolume/remove [find where name="vol"]');
+  assert.equal(
+    await type(jsonCommand("/disk/btrfs/subvolume/print detail as-value")),
+    '[{".id":"*2","fs":"storage-pool","name":"snap","parent":"vol","read-only":true}]\r\n',
+  );
+});
+
+Deno.test("a user without the policy write may read and nothing more", async () => {
+  const type = typeTo(makeRouter(), { ...anyone, mayWrite: false });
+  assert.equal(await type("/disk print count-only"), "3\r\n");
+  assert.equal(await type('/disk set "nvme1" comment="x"'), "not enough permissions (9)\r\n");
+});
+
+Deno.test("a refusal names its command when the knob says so", async () => {
+  const type = await typing({ errorPlace: true });
+  assert.equal(await type('/disk remove "x"'), "no such item (/disk/remove; line 1)\r\n");
+  assert.equal(await type("foo"), "bad command name foo (line 1 column 1)\r\n");
+});

@@ -1,0 +1,130 @@
+import { Parser } from "../grammar/parser.ts";
+import type { MenuCommand, Statement } from "../grammar/syntax.ts";
+import { makeMenus } from "../menu/menus.ts";
+import type { Menus } from "../menu/menu.ts";
+import type { Router } from "../model/router.ts";
+import { randomWords, Refusal } from "../refusal.ts";
+import type { Timing } from "../timing.ts";
+import type { ChangeObserver, Program, Run } from "./run.ts";
+import { runStatement, runStatements } from "./statements.ts";
+
+/** Who runs a command, and who watches. */
+export interface Caller {
+  readonly mayWrite: boolean;
+  readonly observe: ChangeObserver;
+  /** Told of every line once it was understood, before it runs. */
+  understood(statements: readonly Statement[]): void;
+}
+
+/** How a command ended. */
+export interface Outcome {
+  /** What was printed, with the router's line ends, the refusal left out. */
+  readonly output: string;
+  /** The line that says why it failed, without line end; undefined when it went well. */
+  readonly refusal: string | undefined;
+  /** Statements of the lines that were understood. */
+  readonly statements: number;
+}
+
+/** The router rebooted while a command ran; nobody will ever hear of it. */
+export class Interrupted extends Error {
+  override readonly name = "Interrupted";
+}
+
+/** Runs the text of an exec on a router, and takes the time that a real one takes. */
+export class Console {
+  readonly #router: Router;
+  readonly #timing: Timing;
+  readonly #menus: Menus;
+
+  constructor(router: Router, timing: Timing) {
+    this.#router = router;
+    this.#timing = timing;
+    this.#menus = makeMenus(router);
+  }
+
+  /**
+   * Runs a command to its end or to its first failure.
+   *
+   * @throws {Interrupted} when the router reboots meanwhile.
+   */
+  async execute(text: string, caller: Caller): Promise<Outcome> {
+    const { knobs } = this.#router;
+    const lines: string[] = [];
+    if (knobs.noise) lines.push(randomWords(() => this.#router.random.fraction()));
+    const progress: Progress = { statements: 0, verb: undefined };
+    let refusal: string | undefined;
+    try {
+      await this.#pace(this.#program(text, caller, lines, progress));
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      refusal = this.#word(error, progress.verb);
+    }
+    const lineEnd = knobs.lineEnd === "crlf" ? "\r\n" : "\n";
+    return { output: lines.map((line) => line + lineEnd).join(""), refusal, statements: progress.statements };
+  }
+
+  *#program(text: string, caller: Caller, lines: string[], progress: Progress): Program<void> {
+    const { knobs, profile } = this.#router;
+    const parser = new Parser(text, this.#menus, { lenient: knobs.unknownProperty === "nothing" });
+    const run: Run = {
+      knobs,
+      scanner: parser.scanner,
+      mayWrite: caller.mayWrite,
+      legend: profile.legend,
+      observe: caller.observe,
+      print: (line) => lines.push(line),
+      statement: (statement) => {
+        if ("menu" in statement) progress.verb = statement;
+        return runStatement(statement, run);
+      },
+    };
+    while (!parser.finished) {
+      const statements = parser.line();
+      progress.statements += statements.length;
+      progress.verb = undefined;
+      caller.understood(statements);
+      for (const statement of statements) {
+        progress.verb = "menu" in statement ? statement : undefined;
+        yield* runStatements([statement], run);
+      }
+    }
+  }
+
+  /**
+   * Runs a program at the router's pace. Usually it runs in one go and the time it takes is spent at its end; with
+   * the knob `interleave` it is spent where it arises, and other sessions get their turns.
+   */
+  async #pace(program: Program<void>): Promise<void> {
+    const { interleave } = this.#router.knobs;
+    const boot = this.#router.boots;
+    let owedMs = 0;
+    try {
+      for (const turn of program) {
+        owedMs += this.#timing.draw(turn.span);
+        if (!interleave) continue;
+        await this.#router.clock.sleep(owedMs);
+        owedMs = 0;
+        if (this.#router.boots !== boot) throw new Interrupted();
+      }
+    } finally {
+      if (owedMs > 0) await this.#router.clock.sleep(owedMs);
+    }
+    if (this.#router.boots !== boot) throw new Interrupted();
+  }
+
+  #word(refusal: Refusal, command: MenuCommand | undefined): string {
+    const { knobs, random } = this.#router;
+    if (knobs.errorText === "random") return randomWords(() => random.fraction());
+    const placed = / \(line \d+ column \d+\)$/.test(refusal.message);
+    if (!knobs.errorPlace || placed || command === undefined) return refusal.message;
+    const verb = command.kind === "target" ? command.verb : command.kind;
+    return `${refusal.message} (/${command.menu.path}/${verb}; line 1)`;
+  }
+}
+
+interface Progress {
+  statements: number;
+  /** The command that runs, for failures that name it. */
+  verb: MenuCommand | undefined;
+}

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { addCommand, anyone, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
+import { Timing } from "../timing.ts";
+import { Console, Interrupted } from "./console.ts";
+
+function timed(scale: number, knobs = {}) {
+  const clock = new FakeClock();
+  const router = makeRouter({ clock, knobs });
+  return { clock, router, console: new Console(router, new Timing(scale, new SeededRandom())) };
+}
+
+Deno.test("a command takes the time of its parts before it answers", async () => {
+  const { clock, console } = timed(1);
+  let done = false;
+  const running = console.execute("/disk print count-only", anyone).then(() => done = true);
+  await clock.advance(49);
+  assert.equal(done, false);
+  await clock.advance(51);
+  assert.equal(done, true);
+  await running;
+});
+
+Deno.test("a refused command takes its time as well", async () => {
+  const { clock, console } = timed(1);
+  const running = console.execute('/disk print count-only; /disk remove "x"', anyone);
+  await clock.advance(100);
+  assert.equal((await running).refusal, "no such item");
+});
+
+Deno.test("without the knob interleave a whole line runs before another session gets its turn", async () => {
+  const { clock, router, console } = timed(1);
+  await typeTo(router)(makeBasePath);
+  const both = [console.execute(addCommand("a"), anyone), console.execute(addCommand("a"), anyone)];
+  await clock.advance(1000);
+  const refusals = (await Promise.all(both)).map(({ refusal }) => refusal);
+  assert.deepEqual(refusals, [undefined, "failure: already have such slot"]);
+});
+
+Deno.test("with the knob interleave two sessions can both find before either sets", async () => {
+  const { clock, router, console } = timed(1, { interleave: true });
+  const type = typeTo(router);
+  const prepared = type(`${makeBasePath}; ${addCommand("a", 'comment="old"')}`);
+  await clock.advance(5000);
+  await prepared;
+  const set = (comment: string) => `/disk set [find where slot="a" and comment="old"] comment="${comment}"`;
+  let sets = 0;
+  const counting = { ...anyone, observe: () => void sets++ };
+  const both = [console.execute(set("one"), counting), console.execute(set("two"), counting)];
+  await clock.advance(5000);
+  await Promise.all(both);
+  assert.equal(sets, 2);
+});
+
+Deno.test("with the knob interleave an item found may be gone when its verb runs", async () => {
+  const { clock, router, console } = timed(1, { interleave: true });
+  const prepared = typeTo(router)(`${makeBasePath}; ${addCommand("a")}`);
+  await clock.advance(5000);
+  await prepared;
+  const remove = '/disk remove [find where slot="a"]';
+  const both = [console.execute(remove, anyone), console.execute(remove, anyone)];
+  await clock.advance(5000);
+  const refusals = (await Promise.all(both)).flatMap(({ refusal }) => refusal ?? []);
+  assert.deepEqual(refusals, ["no such item (4)"]);
+});
+
+Deno.test("a command that a reboot overtakes stops where it is", async () => {
+  const { clock, router, console } = timed(1, { interleave: true });
+  const running = console.execute('/disk print count-only; /disk disable "nvme1"', anyone);
+  const ended = assert.rejects(running, Interrupted);
+  await clock.advance(1);
+  router.boots++;
+  await clock.advance(5000);
+  await ended;
+  assert.equal(router.disks.findBySlot("nvme1")?.disabled, false);
+});
+
+Deno.test("only lines that were understood count their statements", async () => {
+  const { console } = timed(0);
+  const counts = [];
+  for (const text of [':put "a"; :put "b";', "foo", ':put "a"\nfoo; bar', ":if (1=1) do={:put 1; :put 2}"]) {
+    counts.push((await console.execute(text, anyone)).statements);
+  }
+  assert.deepEqual(counts, [2, 0, 1, 1]);
+});

@@ -1,0 +1,33 @@
+import type { Statement } from "../grammar/syntax.ts";
+import type { Scanner } from "../grammar/scanner.ts";
+import type { Row, Values, Verb } from "../menu/menu.ts";
+import type { Knobs } from "../knobs.ts";
+import type { Span } from "../timing.ts";
+import type { Value } from "../value.ts";
+
+/** A point at which another session could take its turn, and how long the step before it takes on a real router. */
+export interface Turn {
+  readonly span: Span;
+}
+
+/** A computation that stops at every {@linkcode Turn}. Between two turns nothing else happens on the router. */
+export type Program<Result> = Generator<Turn, Result, void>;
+
+/** Told of every change before it is made. */
+export type ChangeObserver = (menu: string, verb: Verb, row: Row | undefined, values: Values) => void;
+
+/** What the parts of the interpreter share while a line runs. */
+export interface Run {
+  readonly knobs: Knobs;
+  /** For the positions in refusals. */
+  readonly scanner: Scanner;
+  /** Whether the user may change anything. */
+  readonly mayWrite: boolean;
+  readonly observe: ChangeObserver;
+  /** Which flags the legend of a print names. */
+  readonly legend: "present" | "all";
+  /** Prints a line. */
+  print(line: string): void;
+  /** Runs a statement and gives its value. */
+  statement(statement: Statement): Program<Value>;
+}

@@ -1,0 +1,55 @@
+import type { IfStatement, SerializeStatement, Statement } from "../grammar/syntax.ts";
+import { clipBytes } from "../bytes.ts";
+import { Refusal } from "../refusal.ts";
+import { toJson } from "../shape/json.ts";
+import { isList, isTrue, toText, type Value } from "../value.ts";
+import { evaluate } from "./evaluate.ts";
+import type { Program, Run } from "./run.ts";
+import { runMenuCommand } from "./verbs.ts";
+
+/** What follows a statement that asks nothing of the router: a turn for others, and no time. */
+const free = { span: [0, 0] } as const;
+
+/** Runs statements one after the other, with a turn for other sessions after each. */
+export function* runStatements(statements: readonly Statement[], run: Run): Program<void> {
+  for (const statement of statements) {
+    yield* runStatement(statement, run);
+    yield free;
+  }
+}
+
+/** Runs one statement and gives its value. */
+export function* runStatement(statement: Statement, run: Run): Program<Value> {
+  switch (statement.kind) {
+    case "menu":
+      return null;
+    case "put": {
+      const text = toText(yield* evaluate(statement.value, run));
+      run.print(clipBytes(text, run.knobs.maxPut));
+      return null;
+    }
+    case "len": {
+      const value = yield* evaluate(statement.value, run);
+      return BigInt(isList(value) ? value.length : toText(value).length);
+    }
+    case "serialize":
+      return yield* runSerialize(statement, run);
+    case "if":
+      return yield* runIf(statement, run);
+    default:
+      return yield* runMenuCommand(statement, run);
+  }
+}
+
+function* runIf({ condition, then, otherwise }: IfStatement, run: Run): Program<Value> {
+  const holds = isTrue(yield* evaluate(condition, run));
+  yield* runStatements(holds ? then : otherwise, run);
+  return null;
+}
+
+function* runSerialize({ to, options, value }: SerializeStatement, run: Run): Program<Value> {
+  if (toText(yield* evaluate(to, run)) !== "json") throw Refusal.noMatch("to");
+  const option = options === undefined ? "" : toText(yield* evaluate(options, run));
+  if (!["", "json.no-string-conversion", "json.pretty"].includes(option)) throw Refusal.noMatch("options");
+  return toJson(yield* evaluate(value, run), option === "json.no-string-conversion");
+}

@@ -1,0 +1,134 @@
+import type {
+  AddCommand,
+  Assignment,
+  FindCommand,
+  GetCommand,
+  MenuCommand,
+  TargetCommand,
+} from "../grammar/syntax.ts";
+import type { Menu, Row, Values } from "../menu/menu.ts";
+import { Refusal } from "../refusal.ts";
+import { isList, toText, type Value } from "../value.ts";
+import { select } from "./condition.ts";
+import { evaluate } from "./evaluate.ts";
+import { runPrint } from "./print.ts";
+import type { Program, Run } from "./run.ts";
+
+/**
+ * Runs a command of a menu and gives its value; verbs that change something are worth nothing.
+ *
+ * @throws {Refusal} when the router says no.
+ */
+export function* runMenuCommand(command: MenuCommand, run: Run): Program<Value> {
+  switch (command.kind) {
+    case "print":
+      return yield* runPrint(command, run);
+    case "find":
+      return yield* runFind(command, run);
+    case "get":
+      return yield* runGet(command, run);
+    case "add":
+      return yield* runAdd(command, run);
+    case "target":
+      return yield* runTarget(command, run);
+  }
+}
+
+function* runFind({ menu, where }: FindCommand, run: Run): Program<Value> {
+  const rows = yield* select(menu, where, run);
+  const ids = rows.map((row) => row.id);
+  yield { span: menu.span("find", new Map()) };
+  return ids;
+}
+
+function* runGet(command: GetCommand, run: Run): Program<Value> {
+  const { menu } = command;
+  const row = menu.single ? menu.rows()[0] : (yield* resolve(command, run))[0];
+  if (row === undefined) throw Refusal.noSuchItem();
+  if (command.property === undefined) return row.asValue();
+  const name = toText(yield* evaluate(command.property, run));
+  const known = name === ".id" || menu.properties().some((property) => property.name === name);
+  if (!known) throw Refusal.noMatch("value-name");
+  yield { span: menu.span("get", new Map()) };
+  return row.value(name) ?? null;
+}
+
+function* runAdd({ menu, assignments }: AddCommand, run: Run): Program<Value> {
+  assertMayWrite(run);
+  const values = yield* readValues(assignments, run);
+  run.observe(menu.path, "add", undefined, values);
+  menu.add?.(values);
+  yield { span: menu.span("add", values) };
+  return null;
+}
+
+function* runTarget(command: TargetCommand, run: Run): Program<Value> {
+  const { menu, verb } = command;
+  assertMayWrite(run);
+  const values = yield* readValues(command.assignments, run);
+  for (const row of yield* resolve(command, run)) {
+    run.observe(menu.path, verb, row, values);
+    act(menu, command.verb, row, values);
+  }
+  yield { span: menu.span(verb, values) };
+  return null;
+}
+
+function act(menu: Menu, verb: TargetCommand["verb"], row: Row, values: Values): void {
+  switch (verb) {
+    case "set":
+      return menu.set?.(row, values);
+    case "remove":
+      return menu.remove?.(row);
+    case "copy":
+      return menu.copy?.(row, values);
+    case "enable":
+    case "disable":
+      return menu.set?.(row, new Map([["disabled", verb === "disable" ? "yes" : "no"]]));
+  }
+}
+
+/**
+ * Finds the items that a command names: by a list of ids from `[find …]`, by an id, or by name.
+ *
+ * Between a `[find]` and its verb other sessions may have had their turn: an id found may be gone.
+ */
+function* resolve(command: TargetCommand | GetCommand, run: Run): Program<readonly Row[]> {
+  const { menu, target } = command;
+  if (target === undefined) throw Refusal.expectedItemId(run.scanner.position(command.end));
+  const value = yield* evaluate(target, run);
+  if (isList(value)) {
+    if (value.length > 0) return value.map((id) => rowOfId(menu, toText(id)));
+    if (run.knobs.emptyFind === "silent" && command.kind === "target") return [];
+    if (run.knobs.emptyFind === "no-such-item") throw Refusal.noSuchItem();
+    throw Refusal.expectedItemId(run.scanner.position(target.offset));
+  }
+  const text = toText(value);
+  const names = target.kind === "word" ? text.split(",") : [text];
+  return names.map((name) => name.startsWith("*") ? rowOfId(menu, name) : rowOfName(menu, name));
+}
+
+function rowOfId(menu: Menu, id: string): Row {
+  const row = menu.byId(id);
+  if (row === undefined) throw Refusal.noSuchItemId();
+  return row;
+}
+
+function rowOfName(menu: Menu, name: string): Row {
+  const row = menu.byName(name);
+  if (row === undefined) throw Refusal.noSuchItem();
+  return row;
+}
+
+function* readValues(assignments: readonly Assignment[], run: Run): Program<Values> {
+  const values = new Map<string, string>();
+  for (const { name, value } of assignments) {
+    const given = yield* evaluate(value, run);
+    values.set(name, typeof given === "boolean" ? (given ? "yes" : "no") : toText(given));
+  }
+  return values;
+}
+
+function assertMayWrite(run: Run): void {
+  if (!run.mayWrite) throw Refusal.notEnoughPermissions();
+}

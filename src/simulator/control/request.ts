@@ -1,0 +1,65 @@
+/** A request that the control port cannot make sense of. */
+export class BadRequest extends Error {
+  override readonly name = "BadRequest";
+}
+
+/** A request for something that is not there. */
+export class NotFound extends Error {
+  override readonly name = "NotFound";
+}
+
+/** A JSON object, before anything is known about it. */
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads a JSON object from a request; an empty body is an empty object.
+ *
+ * @throws {BadRequest} when it is none.
+ */
+export async function readObject(request: Request): Promise<JsonObject> {
+  const text = await request.text();
+  const body: unknown = text.trim() === "" ? {} : parseJson(text);
+  if (typeof body !== "object" || body === null || Array.isArray(body)) {
+    throw new BadRequest("The body must be a JSON object.");
+  }
+  return body as JsonObject;
+}
+
+/** @throws {BadRequest} when the text is no JSON. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new BadRequest(`The body is no JSON: ${error instanceof Error ? error.message : error}.`);
+  }
+}
+
+/** @throws {BadRequest} when the body has a key that is not among `names`. */
+export function assertOnly(body: JsonObject, names: readonly string[]): void {
+  const other = Object.keys(body).find((name) => !names.includes(name));
+  if (other !== undefined) {
+    throw new BadRequest(`There is no ${JSON.stringify(other)} here; there are ${names.join(", ")}.`);
+  }
+}
+
+/** Reads a text. @throws {BadRequest} when it is none, or is missing without a default. */
+export function readText(body: JsonObject, name: string, otherwise?: string): string {
+  const value = body[name] ?? otherwise;
+  if (typeof value !== "string") throw new BadRequest(`${name} must be a text.`);
+  return value;
+}
+
+/** Reads a whole number, at least `least`. @throws {BadRequest} when it is none. */
+export function readCount(body: JsonObject, name: string, least: number, otherwise: number): number {
+  const value = body[name] ?? otherwise;
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < least) {
+    throw new BadRequest(`${name} must be a whole number of at least ${least}.`);
+  }
+  return value;
+}
+
+/** A response with a value as JSON; big numbers become plain ones. */
+export function json(value: unknown, status = 200): Response {
+  const text = JSON.stringify(value, (_name, inner) => typeof inner === "bigint" ? Number(inner) : inner);
+  return new Response(`${text}\n`, { status, headers: { "content-type": "application/json" } });
+}

@@ -1,0 +1,48 @@
+import type { Simulation } from "../simulation.ts";
+import { editRoutes } from "./edit_routes.ts";
+import { BadRequest, json, NotFound } from "./request.ts";
+import type { Route } from "./routes.ts";
+import { settingsRoutes } from "./settings_routes.ts";
+import { watchRoutes } from "./watch_routes.ts";
+
+const routes: readonly Route[] = [...watchRoutes, ...editRoutes, ...settingsRoutes];
+
+/** The HTTP port by which tests look at a router and change it. */
+export class ControlServer {
+  readonly #server: Deno.HttpServer<Deno.NetAddr>;
+
+  constructor(simulation: Simulation, host: string, port: number) {
+    this.#server = Deno.serve(
+      { hostname: host, port, onListen() {} },
+      (request) => answer(request, simulation),
+    );
+  }
+
+  /** Without slash at the end. */
+  get url(): string {
+    const { hostname, port } = this.#server.addr;
+    return `http://${hostname}:${port}`;
+  }
+
+  async close(): Promise<void> {
+    await this.#server.shutdown();
+  }
+}
+
+/** Answers one request: 400 with a sentence for what makes no sense, 404 for what is not there, 500 for its own faults. */
+export async function answer(request: Request, simulation: Simulation): Promise<Response> {
+  try {
+    const [path = "", ...rest] = new URL(request.url).pathname.slice(1).split("/").map(decodeURIComponent);
+    const name = rest.join("/");
+    const here = routes.filter((route) => route.path === path && route.named === (name !== ""));
+    if (here.length === 0) throw new NotFound(`There is nothing at /${path}.`);
+    const route = here.find(({ method }) => method === request.method);
+    if (route !== undefined) return await route.handle(request, simulation, name);
+    const methods = here.map(({ method }) => method).join(", ");
+    return json({ error: `/${path} takes ${methods}, not ${request.method}.` }, 405);
+  } catch (error) {
+    if (error instanceof BadRequest || error instanceof URIError) return json({ error: error.message }, 400);
+    if (error instanceof NotFound) return json({ error: error.message }, 404);
+    return json({ error: String(error) }, 500);
+  }
+}

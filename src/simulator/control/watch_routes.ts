@@ -1,0 +1,76 @@
+import { hiddenDiskState } from "../menu/disk_properties.ts";
+import type { Simulation } from "../simulation.ts";
+import { BadRequest, json } from "./request.ts";
+import type { Route } from "./routes.ts";
+
+/** Looking at the router and at what was asked of it. */
+export const watchRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "health",
+    named: false,
+    handle: (_request, { ssh }) => json({ status: ssh.refusing ? "down" : "up" }),
+  },
+  { method: "GET", path: "state", named: false, handle: (_request, simulation) => json(stateOf(simulation)) },
+  { method: "GET", path: "count", named: false, handle: getCount },
+  {
+    method: "DELETE",
+    path: "count",
+    named: false,
+    handle: (_request, { journal }) => {
+      journal.resetCounts();
+      return json(journal.counts);
+    },
+  },
+  { method: "GET", path: "log", named: false, handle: (_request, { journal }) => json(journal.list()) },
+  {
+    method: "DELETE",
+    path: "log",
+    named: false,
+    handle: (_request, { journal }) => {
+      journal.clear();
+      return json([]);
+    },
+  },
+  {
+    method: "GET",
+    path: "violations",
+    named: false,
+    handle: (_request, { violations }) => json(violations.list()),
+  },
+  {
+    method: "DELETE",
+    path: "violations",
+    named: false,
+    handle: (_request, { violations }) => {
+      violations.clear();
+      return json([]);
+    },
+  },
+];
+
+/** `?execs` and `?statements` ask for the bare number. */
+function getCount(request: Request, { journal }: Simulation): Response {
+  const { execs, statements } = journal.counts;
+  const asked = [...new URL(request.url).searchParams.keys()];
+  if (asked.length === 0) return json({ execs, statements });
+  if (asked.length === 1 && asked[0] === "execs") return new Response(String(execs));
+  if (asked.length === 1 && asked[0] === "statements") return new Response(String(statements));
+  throw new BadRequest("Only execs or statements can be asked for.");
+}
+
+/** The whole state of a router, under the names that the router itself uses. */
+export function stateOf({ router, menus, ssh }: Simulation): Record<string, unknown> {
+  const asValues = (path: string) => menus.get(path)?.rows().map((row) => row.asValue()) ?? [];
+  const disks = router.disks.list();
+  return {
+    disks: asValues("disk").map((record, index) => ({ ...record, ...hiddenDiskState(disks[index]!) })),
+    files: asValues("file"),
+    subvolumes: asValues("disk/btrfs/subvolume"),
+    pools: asValues("disk").filter((record) => record["mounted"] === true),
+    exports: router.exports.list(),
+    sessions: ssh.sessions,
+    uptimeMs: router.system.uptimeMs,
+    profile: router.profile.name,
+  };
+}

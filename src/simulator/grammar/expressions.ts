@@ -1,0 +1,186 @@
+import type { Reading } from "./parser.ts";
+import { parseDollar, parseQuoted } from "./strings.ts";
+import type { Expression, Operator } from "./syntax.ts";
+
+/** How a word that stands alone is understood. */
+type WordReader = (reading: Reading) => Expression;
+
+const symbols: readonly (readonly [RegExp, Operator])[] = [
+  [/!=/y, "!="],
+  [/<=/y, "<="],
+  [/>=/y, ">="],
+  [/=/y, "="],
+  [/</y, "<"],
+  [/>/y, ">"],
+  [/~/y, "~"],
+];
+
+const bareWord = /[^\s"$;()[\]{}=<>!~&|.]+/y;
+/** Beside a property a bare word goes on to the next blank: `slot=pvc-1`, `size=1.5`. */
+const bareOperand = /[^\s"$;()[\]{}]+/y;
+/** In an assignment it may hold almost anything. */
+const bareValue = /[^\s"$;[\]{}]*/y;
+
+/** Reads an expression outside `where`: `("a".[…]."b")`, `[:len …] = 0`. */
+export function parseExpression(reading: Reading): Expression {
+  return parseOr(reading, parseBareWord);
+}
+
+/**
+ * Reads the conditions behind `where`, which all must hold: `type="file" mounted`. A word is the name of a property.
+ *
+ * @param isProperty tells which names exist.
+ * @throws {Refusal} `expected end of command` at a word that is no property.
+ */
+export function parseWhere(reading: Reading, isProperty: (name: string) => boolean): Expression {
+  const { scanner } = reading;
+  const readProperty = (inner: Reading) => parseProperty(inner, isProperty);
+  let all = parseOr(reading, readProperty);
+  for (scanner.skipBlanks(); !scanner.atEndOfCommand && scanner.next !== ")"; scanner.skipBlanks()) {
+    const offset = scanner.offset;
+    all = { kind: "binary", operator: "and", left: all, right: parseOr(reading, readProperty), offset };
+  }
+  return all;
+}
+
+/** Reads the value of an argument: a text, a word, `[…]`, `(…)` or `$name`. An empty one is the empty word. */
+export function parseValue(reading: Reading): Expression {
+  const { scanner } = reading;
+  const offset = scanner.offset;
+  if (scanner.next === '"') return parseQuoted(reading);
+  if (scanner.next === "[") return parseSubstitution(reading);
+  if (scanner.next === "(") return parseParenthesised(reading, parseBareWord);
+  return { kind: "word", text: parseBare(reading, bareValue), offset };
+}
+
+function parseOr(reading: Reading, readWord: WordReader): Expression {
+  let left = parseAnd(reading, readWord);
+  for (;;) {
+    const offset = skipWord(reading, /(?:or(?![\w-])|\|\|)/y);
+    if (offset === undefined) return left;
+    left = { kind: "binary", operator: "or", left, right: parseAnd(reading, readWord), offset };
+  }
+}
+
+function parseAnd(reading: Reading, readWord: WordReader): Expression {
+  let left = parseComparison(reading, readWord);
+  for (;;) {
+    const offset = skipWord(reading, /(?:and(?![\w-])|&&)/y);
+    if (offset === undefined) return left;
+    left = { kind: "binary", operator: "and", left, right: parseComparison(reading, readWord), offset };
+  }
+}
+
+function parseComparison(reading: Reading, readWord: WordReader): Expression {
+  const { scanner } = reading;
+  const left = parseJoined(reading, readWord);
+  const start = scanner.offset;
+  scanner.skipBlanks();
+  const offset = scanner.offset;
+  const operator = symbols.find(([symbol]) => scanner.match(symbol) !== "")?.[1];
+  if (operator === undefined) {
+    scanner.offset = start;
+    return left;
+  }
+  scanner.skipBlanks();
+  const right = left.kind === "property" ? parseOperand(reading) : parseJoined(reading, readWord);
+  return { kind: "binary", operator, left, right, offset };
+}
+
+function parseJoined(reading: Reading, readWord: WordReader): Expression {
+  const { scanner } = reading;
+  let left = parsePrimary(reading, readWord);
+  for (;;) {
+    const offset = skipWord(reading, /\./y);
+    if (offset === undefined) return left;
+    scanner.skipBlanks();
+    left = { kind: "binary", operator: ".", left, right: parsePrimary(reading, readWord), offset };
+  }
+}
+
+function parsePrimary(reading: Reading, readWord: WordReader): Expression {
+  const { scanner } = reading;
+  scanner.skipBlanks();
+  const offset = scanner.offset;
+  if (scanner.match(/!|not(?![\w-])/y) !== "") {
+    return { kind: "not", operand: parseComparison(reading, readWord), offset };
+  }
+  switch (scanner.next) {
+    case '"':
+      return parseQuoted(reading);
+    case "[":
+      return parseSubstitution(reading);
+    case "(":
+      return parseParenthesised(reading, readWord);
+    case "$":
+      scanner.offset++;
+      return parseDollar(reading) ?? { kind: "variable", offset };
+    default:
+      return readWord(reading);
+  }
+}
+
+function parseSubstitution(reading: Reading): Expression {
+  const { scanner } = reading;
+  const offset = scanner.offset++;
+  const statements = reading.block();
+  if (!scanner.take("]")) throw scanner.syntaxError();
+  return { kind: "substitution", statements, offset };
+}
+
+function parseParenthesised(reading: Reading, readWord: WordReader): Expression {
+  const { scanner } = reading;
+  scanner.offset++;
+  const inner = parseOr(reading, readWord);
+  scanner.skipBlanks();
+  if (!scanner.take(")")) throw scanner.syntaxError();
+  return inner;
+}
+
+function parseBareWord(reading: Reading): Expression {
+  const { scanner } = reading;
+  const offset = scanner.offset;
+  const text = scanner.match(bareWord);
+  if (text === "") throw scanner.syntaxError();
+  return { kind: "word", text, offset };
+}
+
+function parseProperty(reading: Reading, isProperty: (name: string) => boolean): Expression {
+  const { scanner } = reading;
+  const offset = scanner.offset;
+  const name = scanner.match(/[A-Za-z0-9.-]+/y);
+  if (name === "") throw scanner.syntaxError();
+  if (!reading.lenient && !isProperty(name)) throw scanner.expectedEndOfCommand(offset);
+  return { kind: "property", name, offset };
+}
+
+/** What a property is compared with. */
+function parseOperand(reading: Reading): Expression {
+  const { scanner } = reading;
+  const offset = scanner.offset;
+  if (scanner.next !== "" && '"[('.includes(scanner.next)) return parseJoined(reading, parseBareWord);
+  const text = parseBare(reading, bareOperand);
+  return { kind: "word", text, offset };
+}
+
+/** A word without quotes; a `$name` in it is worth nothing, as in a text. */
+function parseBare(reading: Reading, pattern: RegExp): string {
+  const { scanner } = reading;
+  let text = scanner.match(pattern);
+  while (scanner.take("$")) {
+    scanner.match(/[A-Za-z0-9]*/y);
+    text += scanner.match(pattern);
+  }
+  return text;
+}
+
+/** Skips blanks and a word or sign; gives its offset, or leaves everything as it was. */
+function skipWord(reading: Reading, pattern: RegExp): number | undefined {
+  const { scanner } = reading;
+  const start = scanner.offset;
+  scanner.skipBlanks();
+  const offset = scanner.offset;
+  if (scanner.match(pattern) !== "") return offset;
+  scanner.offset = start;
+  return undefined;
+}

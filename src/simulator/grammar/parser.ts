@@ -1,0 +1,83 @@
+import type { Menus } from "../menu/menu.ts";
+import { parseExpression } from "./expressions.ts";
+import { Scanner } from "./scanner.ts";
+import { parseStatement } from "./statements.ts";
+import type { Expression, Statement } from "./syntax.ts";
+
+/** What the parts of the grammar share while a text is read. */
+export interface Reading {
+  readonly scanner: Scanner;
+  readonly menus: Menus;
+  /** Whether `where` accepts names of no property. */
+  readonly lenient: boolean;
+  /** Path of the menu in which commands without a leading slash are looked up. */
+  menu: string;
+  /** Reads the statements of a block up to its closing bracket, which is left standing. */
+  block(): Statement[];
+  /** Reads an expression, up to where it ends. */
+  expression(): Expression;
+}
+
+/**
+ * Reads the text of an exec line by line. Each line is read whole before any of it runs; a line end inside quotes,
+ * brackets or braces belongs to the line.
+ */
+export class Parser {
+  readonly #reading: Reading;
+
+  constructor(text: string, menus: Menus, options: { readonly lenient: boolean } = { lenient: false }) {
+    const scanner = new Scanner(text);
+    this.#reading = {
+      scanner,
+      menus,
+      lenient: options.lenient,
+      menu: "",
+      block: () => parseBlock(this.#reading),
+      expression: () => parseExpression(this.#reading),
+    };
+  }
+
+  /** The text read, for positions in it. */
+  get scanner(): Scanner {
+    return this.#reading.scanner;
+  }
+
+  /** Whether every line was read. */
+  get finished(): boolean {
+    return this.#reading.scanner.finished;
+  }
+
+  /**
+   * Reads the next line.
+   *
+   * @throws {Refusal} when it is none.
+   */
+  line(): Statement[] {
+    const { scanner } = this.#reading;
+    const statements = parseSequence(this.#reading, /[; \t]*/y);
+    if (!scanner.finished && scanner.match(/\r\n|\r|\n/y) === "") throw scanner.syntaxError();
+    return statements;
+  }
+}
+
+/** Inside brackets and braces a line end separates commands and closes nothing. */
+function parseBlock(reading: Reading): Statement[] {
+  const menu = reading.menu;
+  const statements = parseSequence(reading, /[; \t\r\n]*/y);
+  reading.menu = menu;
+  return statements;
+}
+
+function parseSequence(reading: Reading, separators: RegExp): Statement[] {
+  const { scanner } = reading;
+  const statements: Statement[] = [];
+  for (;;) {
+    scanner.match(separators);
+    if (scanner.match(/#[^\r\n]*/y) !== "") continue;
+    if (scanner.atEndOfCommand) return statements;
+    statements.push(parseStatement(reading));
+    scanner.skipBlanks();
+    if (!scanner.atEndOfCommand) throw scanner.expectedEndOfCommand();
+    if (scanner.look(separators) === "") return statements;
+  }
+}

@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { typing } from "../simulator_test_support.ts";
+
+const refusals: readonly (readonly [command: string, refusal: string])[] = [
+  ["foo", "bad command name foo (line 1 column 1)"],
+  ["  foo bar", "bad command name foo (line 1 column 3)"],
+  ["/foo print", "bad command name foo (line 1 column 2)"],
+  ["/disk foo", "bad command name foo (line 1 column 7)"],
+  ["/disk/foo", "bad command name foo (line 1 column 7)"],
+  ["/disk/btrfs/subvolume/enable", "bad command name enable (line 1 column 23)"],
+  ["/system resource add", "bad command name add (line 1 column 18)"],
+  [":foo", "bad command name foo (line 1 column 2)"],
+  ['/disk print; :put "é"; foo', "bad command name foo (line 1 column 25)"],
+  ["/disk print foo", "expected end of command (line 1 column 13)"],
+  ["/disk print foo=bar", "expected end of command (line 1 column 13)"],
+  ["/disk print detail=yes", "expected end of command (line 1 column 19)"],
+  ["/disk add foo=bar", "expected end of command (line 1 column 11)"],
+  ["/disk set foo=bar", "expected end of command (line 1 column 14)"],
+  ['/disk set "a" foo=bar', "expected end of command (line 1 column 15)"],
+  ['/disk set "a"x', "expected end of command (line 1 column 14)"],
+  ['/disk print where foo="x"', "expected end of command (line 1 column 19)"],
+  ['/disk remove [find where foo="x"]', "expected end of command (line 1 column 26)"],
+  ['/disk print where slot="x" )', "syntax error (line 1 column 28)"],
+  ['/disk print where slot="x"]', "syntax error (line 1 column 27)"],
+  [":put (", "syntax error (line 1 column 7)"],
+  [":put", "syntax error (line 1 column 5)"],
+  [':put ("a"', "syntax error (line 1 column 10)"],
+  [":put [:len", "syntax error (line 1 column 11)"],
+  [":if (1=1) {}", "syntax error (line 1 column 11)"],
+  [":if (1=1) do={", "syntax error (line 1 column 15)"],
+  [":serialize to=json", "syntax error (line 1 column 19)"],
+  [":serialize from=json", "expected end of command (line 1 column 12)"],
+];
+
+for (const [command, refusal] of refusals) {
+  Deno.test(`${JSON.stringify(command)} is refused with ${refusal}`, async () => {
+    const type = await typing();
+    assert.equal(await type(command), `${refusal}\r\n`);
+  });
+}
+
+Deno.test("a word that add cannot take is refused where it stands", async () => {
+  const type = await typing();
+  assert.equal(await type("/disk add foo"), "expected end of command (line 1 column 11)\r\n");
+});
+
+Deno.test("nothing of a line runs when any of it cannot be read", async () => {
+  const type = await typing();
+  assert.equal(await type(':put "a"; foo'), "bad command name foo (line 1 column 11)\r\n");
+});
+
+Deno.test("a line runs before the next one is read, and positions count lines", async () => {
+  const type = await typing();
+  assert.equal(await type(':put "a"\r\n  foo'), "a\r\nbad command name foo (line 2 column 3)\r\n");
+});
+
+Deno.test("a chain stops at its first failure", async () => {
+  const type = await typing();
+  assert.equal(await type(':put "a"; /disk remove "x"; :put "b"'), "a\r\nno such item\r\n");
+});
+
+const alike = ["/disk print count-only", "/disk/print count-only", "/ disk print count-only"];
+for (const command of [...alike, "disk print count-only", "/disk; print count-only"]) {
+  Deno.test(`${JSON.stringify(command)} reaches the menu`, async () => {
+    const type = await typing();
+    assert.equal(await type(command), "3\r\n");
+  });
+}
+
+Deno.test("empty commands and a semicolon at the end mean nothing", async () => {
+  const type = await typing();
+  assert.equal(await type(';; :put "a" ; ;'), "a\r\n");
+});
+
+const results: readonly (readonly [expression: string, value: string])[] = [
+  ['("a"."b")', "ab"],
+  ['("a" . [:len "xyz"] . "b")', "a3b"],
+  ['("a" = "a")', "true"],
+  ['("a" != "a")', "false"],
+  ["([:len [/disk find]] = 3)", "true"],
+  ["(2 < 10)", "true"],
+  ["(2 > 10)", "false"],
+  ['("a" = "a" and !("b" = "c"))', "true"],
+  ['("a" = "b" or not "c" = "c")', "false"],
+  ['("abc" ~ "^ab")', "true"],
+  ['("x$unknown")', "x"],
+  ["$unknown", ""],
+  ["word", "word"],
+  ["[/disk find]", "*1;*2;*3"],
+];
+
+for (const [expression, value] of results) {
+  Deno.test(`${expression} is worth ${JSON.stringify(value)}`, async () => {
+    const type = await typing();
+    assert.equal(await type(`:put ${expression}`), `${value}\r\n`);
+  });
+}
+
+Deno.test(":if runs one of its branches", async () => {
+  const type = await typing();
+  const command = (count: number) =>
+    `:if ([:len [/disk find]] = ${count}) do={:put "yes"; :put "!"} else={:put "no"}`;
+  assert.equal(await type(command(3)), "yes\r\n!\r\n");
+  assert.equal(await type(command(4)), "no\r\n");
+});
+
+Deno.test(":if without else does nothing when its condition does not hold", async () => {
+  const type = await typing();
+  assert.equal(await type(':if ("a" = "b") do={:put "x"}; :put "end"'), "end\r\n");
+});
+
+Deno.test(":put prints no more than the knob maxPut, without saying so", async () => {
+  const type = await typing({ maxPut: 5 });
+  assert.equal(await type(':put "123456789"'), "12345\r\n");
+});

@@ -1,0 +1,69 @@
+import { byteLength } from "../bytes.ts";
+import { type Position, Refusal } from "../refusal.ts";
+
+/** Reads the text of an exec, character by character. It knows blanks, words and positions, but no grammar. */
+export class Scanner {
+  readonly text: string;
+  /** Where the next character is. */
+  offset = 0;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** The next character; "" at the end. */
+  get next(): string {
+    return this.text.charAt(this.offset);
+  }
+
+  /** Whether nothing is left. */
+  get finished(): boolean {
+    return this.offset >= this.text.length;
+  }
+
+  /** Whether a command ends here: at `;`, at a line end, at a closing bracket or at the end of the text. */
+  get atEndOfCommand(): boolean {
+    return this.finished || ";\r\n]})".includes(this.next);
+  }
+
+  /** Skips blanks, but no line end: outside quotes that ends the command. */
+  skipBlanks(): void {
+    while (this.next === " " || this.next === "\t") this.offset++;
+  }
+
+  /** Skips `expected` if it stands here, and tells whether it did. */
+  take(expected: string): boolean {
+    if (!this.text.startsWith(expected, this.offset)) return false;
+    this.offset += expected.length;
+    return true;
+  }
+
+  /** Skips what `pattern` matches here, and gives it; "" when it does not match. The pattern must be sticky. */
+  match(pattern: RegExp): string {
+    pattern.lastIndex = this.offset;
+    const found = pattern.exec(this.text)?.[0] ?? "";
+    this.offset += found.length;
+    return found;
+  }
+
+  /** What `pattern` matches here, without skipping it. The pattern must be sticky. */
+  look(pattern: RegExp): string {
+    pattern.lastIndex = this.offset;
+    return pattern.exec(this.text)?.[0] ?? "";
+  }
+
+  /** Line and column of an offset; columns count bytes. */
+  position(offset: number = this.offset): Position {
+    const before = this.text.slice(0, offset);
+    const lines = before.split(/\r\n|\r|\n/);
+    return { line: lines.length, column: byteLength(lines.at(-1) ?? "") + 1 };
+  }
+
+  syntaxError(offset: number = this.offset): Refusal {
+    return Refusal.syntaxError(this.position(offset));
+  }
+
+  expectedEndOfCommand(offset: number = this.offset): Refusal {
+    return Refusal.expectedEndOfCommand(this.position(offset));
+  }
+}

@@ -1,0 +1,112 @@
+import { type Disk, type DiskSettings, parseId } from "../model/disk.ts";
+import { addDisk, changeDisk, removeDisk } from "../model/disk_operations.ts";
+import type { Router } from "../model/router.ts";
+import { Refusal } from "../refusal.ts";
+import { type Span, spanOf } from "../timing.ts";
+import { diskFlags, diskProperties } from "./disk_properties.ts";
+import { readPort, readSize, readYesNo } from "./inputs.ts";
+import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
+import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
+
+const verbs: readonly Verb[] = ["add", "set", "remove", "enable", "disable", "print", "find", "get"];
+
+/** Words that set something, and how they are read. Those of file disks and exports need `rose-storage`. */
+const words: Readonly<Record<string, (text: string, name: string) => DiskSettings>> = {
+  type: (text) => ({ type: text }),
+  slot: (text) => ({ slot: text }),
+  comment: (text) => ({ comment: text }),
+  disabled: (text, name) => ({ disabled: readYesNo(name, text) }),
+  "mount-filesystem": (text, name) => ({ mountFilesystem: readYesNo(name, text) }),
+  "file-path": (text) => ({ filePath: text }),
+  "file-size": (text, name) => ({ fileSizeBytes: readSize(name, text) }),
+  "nvme-tcp-export": (text, name) => ({ exported: readYesNo(name, text) }),
+  "nvme-tcp-server-port": (text, name) => ({ port: readPort(name, text) }),
+  "nvme-tcp-server-nqn": (text) => ({ nqn: text }),
+  "nvme-tcp-server-allow-host-name": (text) => ({ allowHostName: text }),
+};
+
+/** `/disk`. */
+export class DiskMenu implements Menu {
+  readonly path = "disk";
+  readonly single = false;
+  readonly flags = diskFlags;
+  readonly columns = ["slot", "model", "serial", "interface", "size", "free", "fs"];
+  readonly #router: Router;
+
+  constructor(router: Router) {
+    this.#router = router;
+  }
+
+  verbs(): readonly Verb[] {
+    return verbs;
+  }
+
+  words(): readonly string[] {
+    const { rose, nqn } = this.#router.profile.vocabulary;
+    return Object.keys(words).filter((word) =>
+      (rose || !/^(nvme-tcp|file)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
+    );
+  }
+
+  properties(): readonly Property[] {
+    return diskProperties(this.#router);
+  }
+
+  rows(): readonly Row[] {
+    return this.#rows(this.#router.disks.list());
+  }
+
+  lookup(property: string, text: string): readonly Row[] | undefined {
+    if (property === "slot") return this.#rows(this.#present(this.#router.disks.findBySlot(text)));
+    if (property === "file-path") return this.#rows(this.#router.disks.findByPath(text));
+    if (property === ".id") return this.#rows(this.#present(this.#router.disks.get(parseId(text) ?? -1)));
+    return undefined;
+  }
+
+  byId(id: string): Row | undefined {
+    return this.lookup(".id", id)?.[0];
+  }
+
+  byName(name: string): Row | undefined {
+    return this.lookup("slot", name)?.[0];
+  }
+
+  span(verb: Verb, values: Values): Span {
+    const size = values.get("file-size") ?? "";
+    return spanOf(this.path, verb, /^[0-9]+$/.test(size) ? BigInt(size) : 0n);
+  }
+
+  add(values: Values): void {
+    addDisk(this.#router, readSettings(values));
+  }
+
+  set(row: Row, values: Values): void {
+    changeDisk(this.#router, this.#disk(row), readSettings(values));
+  }
+
+  remove(row: Row): void {
+    removeDisk(this.#router, this.#disk(row));
+  }
+
+  /** The disk behind a row, if it is still there. */
+  #disk(row: Row): Disk {
+    const disk = this.#router.disks.get(row.order);
+    if (disk === undefined) throw Refusal.noSuchItemId();
+    return disk;
+  }
+
+  #present(disk: Disk | undefined): readonly Disk[] {
+    return disk === undefined ? [] : [disk];
+  }
+
+  #rows(disks: readonly Disk[]): readonly Row[] {
+    const properties: ReadonlyMap<string, ReadableProperty<Disk>> = byName(diskProperties(this.#router));
+    const told = { ...tellingOf(this.#router.knobs), extra: (disk: Disk) => disk.extra };
+    return disks.map((disk) => new ItemRow(disk, properties, told));
+  }
+}
+
+/** Reads the values of `add` and `set`. */
+function readSettings(values: Values): DiskSettings {
+  return Object.assign({}, ...[...values].map(([name, text]) => words[name]?.(text, name)));
+}

@@ -1,0 +1,131 @@
+import { parseId } from "../model/disk.ts";
+import type { FileEntry } from "../model/files.ts";
+import { normalisePath, parentOf } from "../model/paths.ts";
+import type { Router } from "../model/router.ts";
+import { Refusal } from "../refusal.ts";
+import { type Span, spanOf } from "../timing.ts";
+import type { Flag, Menu, Property, Row, Values, Verb } from "./menu.ts";
+import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
+
+/** In this order `print detail` shows them. */
+const properties: readonly ReadableProperty<FileEntry>[] = [
+  { name: "name", notation: "quoted", read: (file) => file.path },
+  { name: "type", notation: "quoted", read: shownType },
+  { name: "size", notation: "grouped", read: (file) => file.kind === "file" ? file.sizeBytes : undefined },
+  { name: "last-modified", notation: "plain", read: (file) => formatTime(file.modifiedAtMs) },
+  { name: "contents", notation: "quoted", read: (file) => file.contents === "" ? undefined : file.contents },
+];
+const propertiesByName = byName(properties);
+
+/** `/file`. */
+export class FileMenu implements Menu {
+  readonly path = "file";
+  readonly single = false;
+  readonly flags: readonly Flag[] = [];
+  readonly columns = ["name", "type", "size", "last-modified"];
+  readonly #router: Router;
+
+  constructor(router: Router) {
+    this.#router = router;
+  }
+
+  verbs(): readonly Verb[] {
+    const verbs: readonly Verb[] = ["add", "set", "remove", "print", "find", "get"];
+    return this.#router.profile.vocabulary.fileCopy ? [...verbs, "copy"] : verbs;
+  }
+
+  words(verb: Verb): readonly string[] {
+    return verb === "add" ? ["name", "type", "contents"] : verb === "set" ? ["name", "contents"] : ["name"];
+  }
+
+  properties(): readonly Property[] {
+    return properties;
+  }
+
+  rows(): readonly Row[] {
+    return this.#rows(this.#router.files.list());
+  }
+
+  lookup(property: string, text: string): readonly Row[] | undefined {
+    if (property !== "name") return undefined;
+    const file = this.#router.files.find(text);
+    return file === undefined ? [] : this.#rows([file]);
+  }
+
+  byId(id: string): Row | undefined {
+    const file = this.#router.files.byId(parseId(id) ?? -1);
+    return file === undefined ? undefined : this.#rows([file])[0];
+  }
+
+  byName(name: string): Row | undefined {
+    return this.lookup("name", name)?.[0];
+  }
+
+  span(verb: Verb): Span {
+    return spanOf(this.path, verb);
+  }
+
+  /** Makes a directory, or a small file with the contents given. */
+  add(values: Values): void {
+    const path = this.#newPath(values.get("name"));
+    const type = values.get("type") ?? "file";
+    if (type === "directory") this.#router.files.makeDirectory(path);
+    else if (type === "file") {
+      const contents = values.get("contents") ?? "";
+      this.#router.files.create(path, BigInt(contents.length), contents);
+    } else throw Refusal.noMatch("type");
+  }
+
+  /** Renames. */
+  set(row: Row, values: Values): void {
+    const name = values.get("name");
+    if (values.has("contents")) throw Refusal.actionCancelled();
+    if (name !== undefined && name !== row.value("name")) {
+      this.#router.files.rename(this.#file(row).path, this.#newPath(name));
+    }
+  }
+
+  remove(row: Row): void {
+    const file = this.#file(row);
+    if (file.kind === "disk") throw Refusal.notRemovable(file.path);
+    this.#router.files.remove(file.path);
+  }
+
+  copy(row: Row, values: Values): void {
+    const file = this.#file(row);
+    if (file.kind !== "file") throw Refusal.noMatch("numbers");
+    this.#router.files.copy(file.path, this.#newPath(values.get("name")));
+  }
+
+  /** A path at which something may be made: free, in a directory that is there. */
+  #newPath(name: string | undefined): string {
+    if (name === undefined) throw Refusal.missingValue("name");
+    const path = normalisePath(name);
+    const { files } = this.#router;
+    if (files.find(path) !== undefined) throw Refusal.alreadyHave("file");
+    const parent = parentOf(path);
+    if (parent !== "" && !files.isDirectory(parent)) throw Refusal.noSuchDirectory(parent);
+    return path;
+  }
+
+  #file(row: Row): FileEntry {
+    const file = this.#router.files.byId(row.order);
+    if (file === undefined) throw Refusal.noSuchItemId();
+    return file;
+  }
+
+  #rows(files: readonly FileEntry[]): readonly Row[] {
+    const told = tellingOf<FileEntry>(this.#router.knobs);
+    return files.map((file) => new ItemRow(file, propertiesByName, told));
+  }
+}
+
+/** A file's type is its name's ending: `.img file`. */
+function shownType({ kind, path }: FileEntry): string {
+  const ending = /\.[A-Za-z0-9]+$/.exec(path)?.[0];
+  return kind === "file" && ending !== undefined ? `${ending} file` : kind;
+}
+
+function formatTime(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
+}

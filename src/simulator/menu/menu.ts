@@ -1,0 +1,95 @@
+import type { Span } from "../timing.ts";
+import type { RecordValue, Value } from "../value.ts";
+
+/** What can be done in a menu. */
+export type Verb = "add" | "set" | "remove" | "enable" | "disable" | "print" | "find" | "get" | "copy";
+
+/** How a property is written for people; machines get its value. */
+export type Notation =
+  /** In double quotes. */
+  | "quoted"
+  /** As it is. */
+  | "plain"
+  /** Digits in groups of three: `1 073 741 824`. */
+  | "grouped"
+  /** Rounded, with a unit: `1024.0MiB`. */
+  | "rounded"
+  /** A duration: `2w1d3h4m5s`, which machines get as `2w1d03:04:05`. */
+  | "duration"
+  /** With a percent sign. */
+  | "percent"
+  /** Not as a property, but as a letter before the item. */
+  | "flag";
+
+/** A property that items of a menu can have. */
+export interface Property {
+  readonly name: string;
+  readonly notation: Notation;
+}
+
+/** A letter before an item. Flags of one column exclude each other. */
+export interface Flag {
+  readonly letter: string;
+  /** The property that it stands for. */
+  readonly property: string;
+  readonly legend: string;
+  readonly column: number;
+}
+
+/** One item of a menu, as it is at this moment. */
+export interface Row {
+  /** Its place among the items: ascending. */
+  readonly order: number;
+  /** `*1F`. */
+  readonly id: string;
+  /** Undefined when the item has no such property, or it was never set. */
+  value(property: string): Value | undefined;
+  /** Everything that `print detail as-value` tells, or the properties named. Always with `.id`. */
+  asValue(properties?: readonly string[]): RecordValue;
+}
+
+/** Values given to `add`, `set` and `copy`, by property. */
+export type Values = ReadonlyMap<string, string>;
+
+/** A place in the router's tree of commands, with the items that it shows. */
+export interface Menu {
+  /** Without slash in front: `disk`, `disk/btrfs/subvolume`. */
+  readonly path: string;
+  /** A single menu has no list of items, only properties of its own. */
+  readonly single: boolean;
+  /** What can be done here, on this kind of router. */
+  verbs(): readonly Verb[];
+  /** Words that a verb takes as `word=value`, on this kind of router. */
+  words(verb: Verb): readonly string[];
+  /** Properties in the order in which `print detail` shows them, on this kind of router. */
+  properties(): readonly Property[];
+  readonly flags: readonly Flag[];
+  /** Properties that plain `print` shows as columns. */
+  readonly columns: readonly string[];
+  /** Every item, in order. */
+  rows(): readonly Row[];
+  /** The items that have that value, found without looking at every item; undefined where there is no such index. */
+  lookup(property: string, text: string): readonly Row[] | undefined;
+  /** The item of that id. */
+  byId(id: string): Row | undefined;
+  /** The item that goes by that name. */
+  byName(name: string): Row | undefined;
+  /** How long `verb` takes on a real router. */
+  span(verb: Verb, values: Values): Span;
+  add?(values: Values): void;
+  set?(row: Row, values: Values): void;
+  remove?(row: Row): void;
+  copy?(row: Row, values: Values): void;
+}
+
+/** The tree of commands. */
+export type Menus = ReadonlyMap<string, Menu>;
+
+/** Whether some menu lies at `path` or below it. */
+export function isMenuPath(menus: Menus, path: string): boolean {
+  if (menus.has(path)) return true;
+  for (const other of menus.keys()) {
+    if (other.startsWith(`${path}/`)) return true;
+  }
+  return false;
+}

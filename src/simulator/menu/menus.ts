@@ -1,0 +1,17 @@
+import type { Router } from "../model/router.ts";
+import { DiskMenu } from "./disk_menu.ts";
+import { FileMenu } from "./file_menu.ts";
+import type { Menu, Menus } from "./menu.ts";
+import { SubvolumeMenu } from "./subvolume_menu.ts";
+import { systemMenus } from "./system_menus.ts";
+
+/** The tree of commands of a router, as far as the simulator knows it. */
+export function makeMenus(router: Router): Menus {
+  const menus: readonly Menu[] = [
+    new DiskMenu(router),
+    new FileMenu(router),
+    new SubvolumeMenu(router),
+    ...systemMenus(router),
+  ];
+  return new Map(menus.map((menu) => [menu.path, menu]));
+}

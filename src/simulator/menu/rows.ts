@@ -1,0 +1,81 @@
+import type { Knobs } from "../knobs.ts";
+import { formatId } from "../model/disk.ts";
+import { roundSize } from "../shape/human.ts";
+import type { RecordValue, Value } from "../value.ts";
+import type { Property, Row } from "./menu.ts";
+
+/** A property together with the way to read it from an item. */
+export interface ReadableProperty<Item> extends Property {
+  /** Undefined when the item does not have it. */
+  read(item: Item): Value | undefined;
+  /** Whether `as-value` tells it of this item; undefined means always. */
+  told?(item: Item): boolean;
+}
+
+/** How `as-value` differs from what the properties say. */
+export interface Telling<Item> {
+  /** Gives a value another form, or leaves it out. */
+  adjust?(name: string, value: Value): Value | undefined;
+  /** Properties that this item has beside those of its menu. */
+  extra?(item: Item): RecordValue;
+}
+
+/** An item seen through its properties. */
+export class ItemRow<Item extends { readonly id: number }> implements Row {
+  readonly item: Item;
+  readonly #properties: ReadonlyMap<string, ReadableProperty<Item>>;
+  readonly #told: Telling<Item>;
+
+  constructor(item: Item, properties: ReadonlyMap<string, ReadableProperty<Item>>, told: Telling<Item> = {}) {
+    this.item = item;
+    this.#properties = properties;
+    this.#told = told;
+  }
+
+  get order(): number {
+    return this.item.id;
+  }
+
+  get id(): string {
+    return formatId(this.item.id);
+  }
+
+  value(name: string): Value | undefined {
+    return name === ".id" ? this.id : this.#properties.get(name)?.read(this.item);
+  }
+
+  asValue(names?: readonly string[]): RecordValue {
+    const { adjust, extra } = this.#told;
+    const record: Record<string, Value> = names === undefined ? { ...extra?.(this.item) } : {};
+    record[".id"] = this.id;
+    for (const name of names ?? this.#properties.keys()) {
+      const property = this.#properties.get(name);
+      const value = property?.read(this.item);
+      if (property === undefined || value === undefined) continue;
+      if (property.notation === "flag" && value === false) continue;
+      if (property.told?.(this.item) === false) continue;
+      const told = adjust === undefined ? value : adjust(name, value);
+      if (told !== undefined) record[name] = told;
+    }
+    return record;
+  }
+}
+
+/** Indexes properties by name. */
+export function byName<Item>(properties: readonly ReadableProperty<Item>[]) {
+  return new Map(properties.map((property) => [property.name, property]));
+}
+
+/** The forms in which a router gives numbers, booleans and `file-size`, as its knobs say. */
+export function tellingOf<Item>({ numbers, booleans, fileSize }: Knobs): Telling<Item> {
+  if (numbers === "number" && booleans === "boolean" && fileSize === "bytes") return {};
+  return {
+    adjust(name, value) {
+      if (name === "file-size" && fileSize === "absent") return undefined;
+      if (name === "file-size" && fileSize === "human" && typeof value === "bigint") return roundSize(value);
+      if (typeof value === "bigint" && numbers === "text") return String(value);
+      if (typeof value === "boolean" && booleans === "yes-no") return value ? "yes" : "no";
+      return value;
+    },
+  };
+}

@@ -1,0 +1,155 @@
+import { clipBytes } from "../bytes.ts";
+import { Refusal } from "../refusal.ts";
+import { type Disk, type DiskSettings, plainDisk, servedNqn } from "./disk.ts";
+import { normalisePath, parentOf } from "./paths.ts";
+import type { Router } from "./router.ts";
+
+const defaultPort = 4420;
+const defaultNqnPrefix = "nqn.2000-02.com.mikrotik:";
+
+/**
+ * `/disk add`: makes the disk and its backing file, or takes over a file that is there.
+ *
+ * @throws {Refusal} when it cannot; then nothing has changed.
+ */
+export function addDisk(router: Router, settings: DiskSettings): Disk {
+  const type = settings.type;
+  if (type === undefined) throw Refusal.missingValue("type");
+  if (type !== "file") throw Refusal.noMatch("type");
+  if (settings.filePath === undefined) throw Refusal.missingValue("file-path");
+  const slot = settings.slot ?? freeSlot(router);
+  assertSlot(router, slot);
+  const path = normalisePath(settings.filePath);
+  const draft = exportDefaults(router, {
+    ...plainDisk,
+    ...clip(router, settings),
+    id: 0,
+    type,
+    slot,
+    model: `/${path}`,
+    filePath: `/${path}`,
+  });
+  assertNqnFree(router, draft, undefined);
+  const sizeBytes = provideFile(router, path, settings.fileSizeBytes);
+  return router.disks.add({ ...draft, sizeBytes, attachedBytes: sizeBytes, fileSizeBytes: sizeBytes });
+}
+
+/**
+ * `/disk set`: changes what is given.
+ *
+ * @throws {Refusal} when it cannot; then nothing has changed.
+ */
+export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): void {
+  if (settings.type !== undefined && settings.type !== disk.type) throw Refusal.noMatch("type");
+  if (settings.filePath !== undefined && `/${normalisePath(settings.filePath)}` !== disk.filePath) {
+    throw Refusal.badPath(settings.filePath);
+  }
+  if (settings.slot !== undefined && settings.slot !== disk.slot) assertSlot(router, settings.slot);
+  const { filePath: _path, fileSizeBytes, ...rest } = clip(router, settings);
+  const changed = exportDefaults(router, { ...disk, ...rest });
+  assertNqnFree(router, changed, disk);
+  const resized = fileSizeBytes === undefined ? changed : resize(router, changed, fileSizeBytes);
+  router.disks.replace(attach(router, disk, resized));
+}
+
+/**
+ * `/disk remove`: the file stays.
+ *
+ * @throws {Refusal} for hardware, and for a pool that disks lie on.
+ */
+export function removeDisk(router: Router, disk: Disk): void {
+  if (disk.type === "hardware") throw Refusal.notRemovable(disk.slot);
+  if (disk.pool !== undefined) {
+    const prefix = `/${disk.pool.mountPoint}/`;
+    const busy = router.disks.list().some((other) => other.filePath.startsWith(prefix));
+    if (busy) throw Refusal.couldNotUnmount();
+  }
+  router.disks.remove(disk.id);
+}
+
+/** Makes or adopts the backing file and gives its size. */
+function provideFile(router: Router, path: string, sizeBytes: bigint | undefined): bigint {
+  const existing = router.files.find(path);
+  if (existing !== undefined) {
+    if (existing.kind !== "file" || router.knobs.adopt === "refused") throw Refusal.fileExists(path);
+    if (sizeBytes !== undefined && sizeBytes !== existing.sizeBytes) throw Refusal.fileHasOtherSize(path);
+    return existing.sizeBytes;
+  }
+  if (sizeBytes === undefined) throw Refusal.missingValue("file-size");
+  const parent = parentOf(path);
+  const missing = parent !== "" && !router.files.isDirectory(parent);
+  const pool = router.poolOf(path);
+  if (pool === undefined || missing && router.knobs.parentDirectory === "must-exist") {
+    throw Refusal.noSuchDirectory(parent);
+  }
+  if (router.knobs.allocation === "full" && sizeBytes > router.freeBytes(pool)) throw Refusal.noSpace();
+  if (missing) router.files.makeDirectories(parent);
+  router.files.create(path, sizeBytes);
+  return sizeBytes;
+}
+
+/**
+ * Gives the disk its new size. With `grow=never` the router accepts it and nothing else happens; with `after-toggle`
+ * those who are connected see it only after the export was off and on again, and so does the real file.
+ */
+function resize(router: Router, disk: Disk, fileSizeBytes: bigint): Disk {
+  if (disk.filePath === "") throw Refusal.noMatch("file-size");
+  if (fileSizeBytes < disk.fileSizeBytes) throw Refusal.cannotShrink();
+  const pool = router.poolOf(disk.filePath);
+  const more = fileSizeBytes - disk.fileSizeBytes;
+  if (router.knobs.allocation === "full" && pool !== undefined && more > router.freeBytes(pool)) {
+    throw Refusal.noSpace();
+  }
+  if (router.knobs.grow === "never") return { ...disk, fileSizeBytes };
+  return { ...disk, fileSizeBytes, sizeBytes: fileSizeBytes };
+}
+
+/** Lets the attached size follow where it may. */
+function attach(router: Router, before: Disk, after: Disk): Disk {
+  const wasServed = servedNqn(before) !== undefined;
+  const staysServed = wasServed && servedNqn(after) === servedNqn(before);
+  if (after.sizeBytes === after.attachedBytes) return after;
+  if (router.knobs.grow === "after-toggle" && staysServed) return after;
+  const path = after.filePath.slice(1);
+  const file = router.files.find(path);
+  if (file !== undefined && file.sizeBytes < after.sizeBytes) router.files.grow(path, after.sizeBytes);
+  return { ...after, attachedBytes: after.sizeBytes };
+}
+
+/** An exported disk has a port and an NQN, given or not; before 7.21 the subsystem is named after the slot. */
+function exportDefaults(router: Router, disk: Disk): Disk {
+  if (!disk.exported) return disk;
+  const { nqn: hasNqn } = router.profile.vocabulary;
+  const standard = hasNqn ? `${defaultNqnPrefix}${disk.slot}` : disk.slot;
+  return { ...disk, port: disk.port ?? defaultPort, nqn: hasNqn ? disk.nqn ?? standard : standard };
+}
+
+/** Too long texts lose their end without a word. */
+function clip(router: Router, settings: DiskSettings): DiskSettings {
+  const { maxComment, maxNqn } = router.knobs;
+  const { comment, nqn } = settings;
+  return {
+    ...settings,
+    ...(comment === undefined ? {} : { comment: clipBytes(comment, maxComment) }),
+    ...(nqn === undefined ? {} : { nqn: clipBytes(nqn, maxNqn) }),
+  };
+}
+
+function assertSlot(router: Router, slot: string): void {
+  if (slot.length > router.knobs.maxSlot) throw Refusal.slotTooLong(router.knobs.maxSlot);
+  if (slot === "") throw Refusal.missingValue("slot");
+  if (router.disks.isTaken(slot)) throw Refusal.alreadyHave("slot");
+}
+
+function assertNqnFree(router: Router, disk: Disk, self: Disk | undefined): void {
+  const nqn = servedNqn(disk);
+  if (nqn === undefined || nqn === servedNqn(self)) return;
+  const taken = router.disks.list().some((other) => other.id !== self?.id && servedNqn(other) === nqn);
+  if (taken) throw Refusal.alreadyHave("nvme-tcp-server-nqn");
+}
+
+function freeSlot(router: Router): string {
+  for (let number = 1;; number++) {
+    if (!router.disks.isTaken(`file${number}`)) return `file${number}`;
+  }
+}

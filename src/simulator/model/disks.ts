@@ -1,0 +1,140 @@
+import type { Clock } from "../../volume/ports.ts";
+import type { Disk } from "./disk.ts";
+
+/** Told of every change: what a disk was and what it is; undefined where it is not there. */
+export type DiskListener = (before: Disk | undefined, after: Disk | undefined) => void;
+
+interface Change {
+  readonly atMs: number;
+  readonly id: number;
+  readonly before: Disk | undefined;
+}
+
+const rememberedChanges = 10_000;
+
+/** The items of `/disk`: by id, by slot and by backing file, with enough memory to lose the last few seconds again. */
+export class DiskTable {
+  readonly #clock: Clock;
+  readonly #listener: DiskListener;
+  #disks = new Map<number, Disk>();
+  readonly #slots = new Map<string, number>();
+  readonly #paths = new Map<string, Set<number>>();
+  #changes: Change[] = [];
+  #list: readonly Disk[] | undefined;
+  #nextId = 1;
+  #filesHidden = false;
+
+  constructor(clock: Clock, listener: DiskListener) {
+    this.#clock = clock;
+    this.#listener = listener;
+  }
+
+  /** Every disk that shows, by ascending id. */
+  list(): readonly Disk[] {
+    this.#list ??= [...this.#disks.values()].filter((disk) => this.#shows(disk));
+    return this.#list;
+  }
+
+  get(id: number): Disk | undefined {
+    return this.#visible(this.#disks.get(id));
+  }
+
+  findBySlot(slot: string): Disk | undefined {
+    return this.#visible(this.#disks.get(this.#slots.get(slot) ?? -1));
+  }
+
+  findByPath(filePath: string): readonly Disk[] {
+    return [...this.#paths.get(filePath) ?? []].flatMap((id) => this.get(id) ?? []);
+  }
+
+  /** Whether a slot is taken, also by a disk that does not show yet. */
+  isTaken(slot: string): boolean {
+    return this.#slots.has(slot);
+  }
+
+  /** Adds a disk under the next id. */
+  add(disk: Omit<Disk, "id">): Disk {
+    const added = { ...disk, id: this.#nextId++ };
+    this.#put(added.id, added);
+    return added;
+  }
+
+  /** Puts a disk in place of the one with its id. */
+  replace(disk: Disk): void {
+    this.#put(disk.id, disk);
+  }
+
+  remove(id: number): void {
+    this.#put(id, undefined);
+  }
+
+  /** Undoes every change since a moment, newest first: what a power cut does to unsaved configuration. */
+  forgetSince(sinceMs: number): void {
+    const lost = this.#changes.filter((change) => change.atMs > sinceMs).reverse();
+    for (const { id, before } of lost) this.#put(id, before);
+    this.#changes = [];
+  }
+
+  /** Gives every disk a new id, in the order that `rank` puts them in. */
+  renumber(rank: (disk: Disk) => number): void {
+    const ordered = [...this.#disks.values()].toSorted((a, b) => rank(a) - rank(b) || a.id - b.id);
+    this.#disks = new Map(ordered.map((disk, index) => [index + 1, { ...disk, id: index + 1 }]));
+    this.#nextId = ordered.length + 1;
+    this.#changes = [];
+    this.#slots.clear();
+    this.#paths.clear();
+    for (const disk of this.#disks.values()) this.#index(disk);
+    this.#list = undefined;
+  }
+
+  /** Hides the file disks, or shows them again: after a reboot they come late. */
+  hideFiles(hidden: boolean): void {
+    if (hidden === this.#filesHidden) return;
+    this.#filesHidden = hidden;
+    this.#list = undefined;
+    for (const disk of this.#disks.values()) {
+      if (disk.filePath !== "") this.#listener(hidden ? disk : undefined, hidden ? undefined : disk);
+    }
+  }
+
+  #put(id: number, after: Disk | undefined): void {
+    const before = this.#disks.get(id);
+    this.#changes.push({ atMs: this.#clock.now(), id, before });
+    if (this.#changes.length > 2 * rememberedChanges) this.#changes = this.#changes.slice(-rememberedChanges);
+    if (before !== undefined) this.#unindex(before);
+    if (after === undefined) this.#disks.delete(id);
+    else this.#disks.set(id, after);
+    if (after !== undefined) this.#index(after);
+    if (after !== undefined && before === undefined) this.#sort(id);
+    this.#list = undefined;
+    this.#listener(this.#visible(before), this.#visible(after));
+  }
+
+  /** A disk that comes back takes the place that its id gives it. */
+  #sort(id: number): void {
+    if (id === this.#nextId - 1) return;
+    this.#disks = new Map([...this.#disks].toSorted(([a], [b]) => a - b));
+  }
+
+  #index(disk: Disk): void {
+    this.#slots.set(disk.slot, disk.id);
+    if (disk.filePath === "") return;
+    const ids = this.#paths.get(disk.filePath) ?? new Set();
+    this.#paths.set(disk.filePath, ids.add(disk.id));
+  }
+
+  #unindex(disk: Disk): void {
+    if (this.#slots.get(disk.slot) === disk.id) this.#slots.delete(disk.slot);
+    const ids = this.#paths.get(disk.filePath);
+    ids?.delete(disk.id);
+    if (ids?.size === 0) this.#paths.delete(disk.filePath);
+  }
+
+  #shows(disk: Disk): boolean {
+    return !this.#filesHidden || disk.filePath === "";
+  }
+
+  #visible(disk: Disk | undefined): Disk | undefined {
+    return disk !== undefined && this.#shows(disk) ? disk : undefined;
+  }
+}

@@ -1,0 +1,126 @@
+/** Where in the text of an exec something stands. */
+export interface Position {
+  /** From 1. */
+  readonly line: number;
+  /** From 1, in bytes. */
+  readonly column: number;
+}
+
+/**
+ * The router says no. The message is the line that it prints instead of doing what was asked.
+ *
+ * The first block of texts was seen on routers; those of the second are placeholders, because nobody has recorded
+ * what a router says there. A client must notice each refusal without knowing its words.
+ */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+
+  static badCommandName(word: string, at: Position): Refusal {
+    return new Refusal(`bad command name ${word} ${place(at)}`);
+  }
+
+  static syntaxError(at: Position): Refusal {
+    return new Refusal(`syntax error ${place(at)}`);
+  }
+
+  static expectedEndOfCommand(at: Position): Refusal {
+    return new Refusal(`expected end of command ${place(at)}`);
+  }
+
+  static expectedItemId(at: Position): Refusal {
+    return new Refusal(`expected item id ${place(at)}`);
+  }
+
+  /** A name that no item has. */
+  static noSuchItem(): Refusal {
+    return new Refusal("no such item");
+  }
+
+  /** An id that no item has any more. */
+  static noSuchItemId(): Refusal {
+    return new Refusal("no such item (4)");
+  }
+
+  static alreadyHave(what: string): Refusal {
+    return new Refusal(`failure: already have such ${what}`);
+  }
+
+  static noMatch(property: string): Refusal {
+    return new Refusal(`input does not match any value of ${property}`);
+  }
+
+  static trailingCharacters(property: string): Refusal {
+    return new Refusal(`value of ${property} contains invalid trailing characters`);
+  }
+
+  static outOfRange(property: string, range: string): Refusal {
+    return new Refusal(`value of ${property} out of range (${range})`);
+  }
+
+  static notEnoughPermissions(): Refusal {
+    return new Refusal("not enough permissions (9)");
+  }
+
+  static couldNotUnmount(): Refusal {
+    return new Refusal("could not unmount, stop using it first");
+  }
+
+  static actionCancelled(): Refusal {
+    return new Refusal("action cancelled");
+  }
+
+  // ---- placeholders -------------------------------------------------------------------------------------------
+
+  static slotTooLong(limit: number): Refusal {
+    return new Refusal(`failure: slot name longer than ${limit} characters`);
+  }
+
+  static missingValue(property: string): Refusal {
+    return new Refusal(`failure: missing value of ${property}`);
+  }
+
+  static badPath(path: string): Refusal {
+    return new Refusal(`failure: bad file path ${path}`);
+  }
+
+  static noSuchDirectory(path: string): Refusal {
+    return new Refusal(`failure: no such directory ${path}`);
+  }
+
+  static fileExists(path: string): Refusal {
+    return new Refusal(`failure: file ${path} already exists`);
+  }
+
+  static fileHasOtherSize(path: string): Refusal {
+    return new Refusal(`failure: file ${path} exists with other size`);
+  }
+
+  static cannotShrink(): Refusal {
+    return new Refusal("failure: can not make file smaller");
+  }
+
+  static noSpace(): Refusal {
+    return new Refusal("failure: not enough space");
+  }
+
+  static notRemovable(slot: string): Refusal {
+    return new Refusal(`failure: can not remove ${slot}`);
+  }
+
+  static notBtrfs(label: string): Refusal {
+    return new Refusal(`failure: no btrfs filesystem ${label}`);
+  }
+}
+
+function place(at: Position): string {
+  return `(line ${at.line} column ${at.column})`;
+}
+
+const hostileWords = ["amber", "kettle", "seven", "lorry", "OK", "true", "done", "zebra", "[]", "maybe", "0"];
+
+/** What a router says that words its refusals at random. */
+export function randomWords(fraction: () => number): string {
+  const count = 1 + Math.floor(fraction() * 4);
+  return Array.from({ length: count }, () => hostileWords[Math.floor(fraction() * hostileWords.length)])
+    .join(" ");
+}

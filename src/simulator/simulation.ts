@@ -1,0 +1,16 @@
+import type { Faults } from "./faults.ts";
+import type { Menus } from "./menu/menu.ts";
+import type { Router } from "./model/router.ts";
+import type { SshService } from "./ssh/server.ts";
+import type { Journal } from "./watch/journal.ts";
+import type { Violations } from "./watch/violations.ts";
+
+/** Everything that makes up one running simulator. */
+export interface Simulation {
+  readonly router: Router;
+  readonly menus: Menus;
+  readonly journal: Journal;
+  readonly violations: Violations;
+  readonly faults: Faults;
+  readonly ssh: SshService;
+}

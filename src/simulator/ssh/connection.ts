@@ -1,0 +1,115 @@
+import type { Buffer } from "node:buffer";
+import type { Faults } from "../faults.ts";
+import { type ExecService, serveExec } from "./exec.ts";
+import type { AuthContext, Connection, ServerChannel, SshSession } from "./library.ts";
+import { authenticate, type User } from "./users.ts";
+
+/** What a connection is served with. */
+export interface ConnectionService extends ExecService {
+  readonly faults: Faults;
+  readonly users: readonly User[];
+  /** Waits as long as setting up a connection takes. */
+  handshake(): Promise<void>;
+}
+
+/** A connection as `/state` shows it. */
+export interface SessionState {
+  readonly session: number;
+  /** "" until someone has logged in. */
+  readonly user: string;
+  readonly address: string;
+  /** Channels open now. */
+  readonly channels: number;
+}
+
+/** Serves one SSH connection: logging in, exec channels, and refusals of everything else. */
+export class RouterConnection {
+  readonly #service: ConnectionService;
+  readonly #session: number;
+  readonly #address: string;
+  readonly #drop: () => void;
+  #user: User | undefined;
+  #channels = 0;
+
+  /** @param drop drops the TCP connection. */
+  constructor(service: ConnectionService, session: number, address: string, drop: () => void) {
+    this.#service = service;
+    this.#session = session;
+    this.#address = address;
+    this.#drop = drop;
+  }
+
+  get state(): SessionState {
+    return {
+      session: this.#session,
+      user: this.#user?.name ?? "",
+      address: this.#address,
+      channels: this.#channels,
+    };
+  }
+
+  /** Takes over a connection whose key exchange is under way. Global requests, keepalive too, are answered by no. */
+  serve(connection: Connection): void {
+    connection.on("error", () => this.#drop());
+    connection.on("authentication", (attempt) => {
+      // It fails only when the simulator closes meanwhile; then there is nobody left to answer.
+      this.#authenticate(attempt).catch(() => this.#drop());
+    });
+    connection.on("session", (accept, refuse) => {
+      if (this.#service.faults.refusesChannel()) return refuse();
+      this.#serveSession(accept());
+    });
+    connection.on("request", (_accept, refuse) => refuse?.());
+  }
+
+  async #authenticate(attempt: AuthContext): Promise<void> {
+    const user = authenticate(attempt, this.#service.users);
+    if (user === undefined) return attempt.reject(["publickey", "password"]);
+    // A public key that is only asked about proves nothing yet.
+    const proven = attempt.method !== "publickey" || attempt.signature !== undefined;
+    if (proven) await this.#service.handshake();
+    if (proven) this.#user = user;
+    attempt.accept();
+  }
+
+  #serveSession(session: SshSession): void {
+    this.#channels++;
+    session.on("close", () => this.#channels--);
+    session.on("exec", (accept, refuse, { command }) => {
+      const fault = this.#service.faults.strike(command);
+      if (fault?.action === "refuse-channel") {
+        this.#service.journal.open(this.#session, command)("fault refuse-channel");
+        return refuse();
+      }
+      const channel = accept();
+      serveExec({
+        session: this.#session,
+        mayWrite: this.#user?.mayWrite ?? true,
+        command,
+        fault,
+        channel: {
+          write: (stream, bytes) => writeTo(channel, stream, bytes as Buffer),
+          finish: (status) => finish(channel, status),
+          drop: this.#drop,
+        },
+      }, this.#service);
+    });
+    // Only exec is served: no shell, no terminal, no sftp.
+    session.on("shell", (_accept, refuse) => refuse());
+    session.on("pty", (_accept, refuse) => refuse());
+    session.on("sftp", (_accept, refuse) => refuse());
+  }
+}
+
+/** Writes, unless the client has gone meanwhile. */
+function writeTo(channel: ServerChannel, stream: "stdout" | "stderr", bytes: Buffer): void {
+  if (bytes.length === 0 || !channel.writable) return;
+  if (stream === "stderr") channel.stderr.write(bytes);
+  else channel.write(bytes);
+}
+
+function finish(channel: ServerChannel, status: number | undefined): void {
+  if (!channel.writable) return;
+  if (status !== undefined) channel.exit(status);
+  channel.end();
+}

@@ -1,0 +1,117 @@
+import * as net from "node:net";
+import { type ConnectionService, RouterConnection, type SessionState } from "./connection.ts";
+import type { HostKey } from "./host_key.ts";
+import { ssh2 } from "./library.ts";
+
+/**
+ * What is offered: aes-gcm and aes-ctr, no chacha20 and no group exchange, which do not work on this runtime.
+ * A router offers these too.
+ */
+const algorithms = {
+  kex: [
+    "curve25519-sha256",
+    "curve25519-sha256@libssh.org",
+    "ecdh-sha2-nistp256",
+    "diffie-hellman-group14-sha256",
+  ],
+  cipher: [
+    "aes128-gcm@openssh.com",
+    "aes256-gcm@openssh.com",
+    "aes128-ctr",
+    "aes192-ctr",
+    "aes256-ctr",
+  ],
+  hmac: ["hmac-sha2-256", "hmac-sha2-512"],
+  serverHostKey: ["rsa-sha2-512", "rsa-sha2-256", "ssh-ed25519"],
+} as const;
+
+interface Peer {
+  readonly socket: net.Socket;
+  readonly connection: RouterConnection;
+}
+
+/** The router's SSH service. */
+export class SshService {
+  readonly #service: ConnectionService;
+  readonly #listener: net.Server;
+  readonly #ssh: InstanceType<typeof ssh2.Server>;
+  readonly #peers = new Map<string, Peer>();
+  #sessions = 0;
+  #refusing = false;
+
+  constructor(service: ConnectionService, hostKey: HostKey) {
+    this.#service = service;
+    this.#ssh = new ssh2.Server(
+      { hostKeys: [hostKey.privatePem], ident: "ROSSSH", algorithms: mutable(algorithms) },
+      (client, info) => this.#peers.get(`${info.ip}:${info.port}`)?.connection.serve(client),
+    );
+    this.#listener = net.createServer((socket) => this.#receive(socket));
+  }
+
+  /** Listens, and gives the port. */
+  listen(host: string, port: number): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#listener.once("error", reject);
+      this.#listener.listen(port, host, () => resolve((this.#listener.address() as net.AddressInfo).port));
+    });
+  }
+
+  /** The connections that are there now. */
+  get sessions(): readonly SessionState[] {
+    return [...this.#peers.values()].map((peer) => peer.connection.state);
+  }
+
+  /** Drops every connection; while `refusing`, new ones are dropped as soon as they come. */
+  reset(refusing: boolean): void {
+    this.#refusing = refusing;
+    for (const { socket } of this.#peers.values()) drop(socket);
+  }
+
+  /** Takes connections again. */
+  resume(): void {
+    this.#refusing = false;
+  }
+
+  get refusing(): boolean {
+    return this.#refusing;
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#listener.close(() => resolve()));
+    this.reset(true);
+    await closed;
+  }
+
+  #receive(socket: net.Socket): void {
+    const key = `${socket.remoteAddress}:${socket.remotePort}`;
+    // Whoever loses a connection learns it from the ssh2 side; a socket error must not end the process.
+    socket.on("error", () => socket.destroy());
+    if (this.#refusing) return drop(socket);
+    const session = ++this.#sessions;
+    const { maxSessions } = this.#service.router.knobs;
+    if (this.#peers.size >= maxSessions) {
+      const sentence = `Connection ${session} comes while ${maxSessions} are open.`;
+      this.#service.violations.report(session, "", "session-limit", sentence);
+      return drop(socket);
+    }
+    socket.setNoDelay(true);
+    const connection = new RouterConnection(this.#service, session, key, () => drop(socket));
+    this.#peers.set(key, { socket, connection });
+    socket.once("close", () => this.#peers.delete(key));
+    this.#ssh.injectSocket(socket);
+  }
+}
+
+function drop(socket: net.Socket): void {
+  socket.destroy();
+}
+
+/** The library asks for arrays that it could change. */
+function mutable(lists: typeof algorithms) {
+  return {
+    kex: [...lists.kex],
+    cipher: [...lists.cipher],
+    hmac: [...lists.hmac],
+    serverHostKey: [...lists.serverHostKey],
+  };
+}

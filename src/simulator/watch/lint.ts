@@ -1,0 +1,136 @@
+import { byteLength } from "../bytes.ts";
+import type { Assignment, Expression, MenuCommand, Statement } from "../grammar/syntax.ts";
+import type { Rule } from "./violations.ts";
+
+/** A rule broken by the mere text of a command. */
+export interface Finding {
+  readonly rule: Rule;
+  readonly sentence: string;
+}
+
+const mostBytes = 1024;
+const mostStatements = 4;
+
+/** What is wrong with the size of an exec. */
+export function lintExec(text: string, statements: number): Finding[] {
+  const findings: Finding[] = [];
+  const bytes = byteLength(text);
+  if (bytes > mostBytes) {
+    findings.push({
+      rule: "command-too-long",
+      sentence: `The command has ${bytes} bytes, over ${mostBytes}.`,
+    });
+  }
+  if (statements > mostStatements) {
+    const sentence = `The exec has ${statements} statements, over ${mostStatements}.`;
+    findings.push({ rule: "too-many-statements", sentence });
+  }
+  return findings;
+}
+
+/** What is wrong with a statement and with everything inside it. */
+export function lintStatement(statement: Statement): Finding[] {
+  switch (statement.kind) {
+    case "menu":
+      return [];
+    case "put":
+    case "len":
+    case "serialize":
+      return lintInside(statement.value);
+    case "if":
+      return [
+        ...lintInside(statement.condition),
+        ...[...statement.then, ...statement.otherwise].flatMap(lintStatement),
+      ];
+    default:
+      return lintCommand(statement);
+  }
+}
+
+function lintCommand(command: MenuCommand): Finding[] {
+  switch (command.kind) {
+    case "print":
+      return [...lintPrint(command.menu.path, command.proplist), ...lintWhere(command.where)];
+    case "find":
+      return lintWhere(command.where);
+    case "get":
+      return lintInside(command.target);
+    case "add":
+      return [...lintAssignments(command.assignments), ...lintAdd(command.menu.path, command.assignments)];
+    case "target":
+      return [
+        ...lintValue("the item", command.target),
+        ...lintAssignments(command.assignments),
+        ...lintMount(command.menu.path, command.assignments),
+      ];
+  }
+}
+
+function lintPrint(menu: string, proplist: Expression | undefined): Finding[] {
+  if (menu !== "file" || proplist !== undefined) return [];
+  const sentence = "/file print without proplist also prints the contents of small files.";
+  return [{ rule: "file-print-without-proplist", sentence }];
+}
+
+function lintAdd(menu: string, assignments: readonly Assignment[]): Finding[] {
+  if (menu !== "disk" || assignments.some(({ name }) => name === "mount-filesystem")) {
+    return lintMount(menu, assignments);
+  }
+  const sentence = "A disk added without mount-filesystem=no is mounted as soon as a node has formatted it.";
+  return [{ rule: "mount-filesystem", sentence }];
+}
+
+function lintMount(menu: string, assignments: readonly Assignment[]): Finding[] {
+  const mount = assignments.find(({ name }) => name === "mount-filesystem")?.value;
+  if (menu !== "disk" || mount === undefined || constant(mount) === "no") return [];
+  return [{ rule: "mount-filesystem", sentence: "mount-filesystem is given, and is not no." }];
+}
+
+function lintAssignments(assignments: readonly Assignment[]): Finding[] {
+  return assignments.flatMap(({ name, value }) => lintValue(name, value));
+}
+
+function lintWhere(where: Expression | undefined): Finding[] {
+  if (where === undefined) return [];
+  if (where.kind === "not") return lintWhere(where.operand);
+  if (where.kind !== "binary") return lintInside(where);
+  if (where.left.kind === "property") return lintValue(where.left.name, where.right);
+  return [...lintWhere(where.left), ...lintWhere(where.right)];
+}
+
+function lintValue(name: string, value: Expression | undefined): Finding[] {
+  if (value?.kind !== "word" && value?.kind !== "variable") return lintInside(value);
+  const text = value.kind === "word" ? value.text : "$";
+  return [{ rule: "unquoted-value", sentence: `The value of ${name} is not quoted: ${text}` }];
+}
+
+/** Looks into the brackets of an expression. */
+function lintInside(expression: Expression | undefined): Finding[] {
+  switch (expression?.kind) {
+    case "substitution":
+      return expression.statements.flatMap(lintStatement);
+    case "binary":
+      return [...lintInside(expression.left), ...lintInside(expression.right)];
+    case "not":
+      return lintInside(expression.operand);
+    case "quoted":
+      return lintText(expression.parts);
+    default:
+      return [];
+  }
+}
+
+/** What runs from within a text was hardly meant to. */
+function lintText(parts: readonly (string | Expression)[]): Finding[] {
+  return parts.flatMap((part) => {
+    if (typeof part === "string") return [];
+    return [{ rule: "unquoted-value" as const, sentence: "A text has a $ that is not escaped." }];
+  });
+}
+
+function constant(expression: Expression): string | undefined {
+  if (expression.kind === "word") return expression.text;
+  return expression.kind === "quoted" && expression.parts.length === 1
+    ? String(expression.parts[0])
+    : undefined;
+}
