@@ -1,0 +1,139 @@
+/**
+ * How much memory short connections cost, for the kubelet and the sidecars dial anew for every call: serves Identity
+ * from a process of its own, dials, calls and hangs up again and again, and samples the server's resident memory.
+ *
+ * Usage: deno run -A tests/bench/connections.ts [--connections 100000] [--every 5000] [--json FILE]
+ *
+ * Ends with 1 when the memory goes on growing after the first 20,000 connections, or is above 110 MB.
+ */
+import { parseArgs } from "node:util";
+import { credentials } from "@grpc/grpc-js";
+import { type CsiPackage, loadCsi } from "../../src/csi/proto.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { judge, type Sample } from "./connections_judge.ts";
+
+/**
+ * The V8 flags that the product is built with for a node. Compiling hot functions on other threads makes each of them
+ * keep memory of its own: 20 MB in all, for nothing that a driver needs.
+ */
+const V8_FLAGS = "--v8-flags=--max-old-space-size=64,--max-semi-space-size=1,--no-concurrent-recompilation";
+
+/** How many connections are open at a time: the kubelet calls for several volumes at once. */
+const PARALLEL = 4;
+
+const options = parseArgs({
+  args: Deno.args,
+  options: {
+    connections: { type: "string", default: "100000" },
+    every: { type: "string", default: "5000" },
+    json: { type: "string" },
+  },
+}).values;
+
+const samples = await measure(Number(options.connections), Number(options.every));
+const verdict = judge(samples);
+print(`${verdict.flat ? "flat" : "NOT FLAT"}: ${verdict.text}`);
+if (options.json !== undefined) {
+  await Deno.writeTextFile(
+    options.json,
+    `${JSON.stringify({ deno: Deno.version.deno, samples, verdict }, null, 2)}\n`,
+  );
+}
+Deno.exit(verdict.flat ? 0 : 1);
+
+async function measure(connections: number, every: number): Promise<readonly Sample[]> {
+  const folder = await Deno.makeTempDir({ prefix: "csi-bench-" });
+  const server = spawnServer(`${folder}/csi.sock`);
+  try {
+    const lines = server.stdout.pipeThrough(new TextDecoderStream()).getReader();
+    const first = await lines.read();
+    if (first.done) throw new Error("the server did not start");
+    return await dialAndSample(server.pid, `unix:${folder}/csi.sock`, connections, every);
+  } finally {
+    await server.stdin.close();
+    await server.status;
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function spawnServer(socket: string): Deno.ChildProcess {
+  return new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "-A",
+      V8_FLAGS,
+      new URL("connections_server.ts", import.meta.url).pathname,
+      `unix://${socket}`,
+    ],
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "inherit",
+  }).spawn();
+}
+
+async function dialAndSample(
+  pid: number,
+  target: string,
+  connections: number,
+  every: number,
+): Promise<Sample[]> {
+  const csi = loadCsi();
+  const samples: Sample[] = [];
+  const startMs = systemClock.monotonicMs();
+  const sample = (done: number) => {
+    const taken = {
+      connections: done,
+      rssBytes: residentBytes(pid),
+      ms: systemClock.monotonicMs() - startMs,
+    };
+    samples.push(taken);
+    print(
+      `${String(done).padStart(8)} ${(taken.rssBytes / 1e6).toFixed(1).padStart(7)} MB ${
+        (taken.ms / 1e3).toFixed(1)
+      } s`,
+    );
+  };
+  sample(0);
+  for (let done = 0; done < connections;) {
+    const batch = Math.min(every, connections - done);
+    let left = batch;
+    const worker = async () => {
+      while (left-- > 0) await dialOnce(csi, target, left);
+    };
+    await Promise.all(Array.from({ length: PARALLEL }, worker));
+    done += batch;
+    sample(done);
+  }
+  return samples;
+}
+
+/** Dials, makes one call and hangs up. */
+function dialOnce(csi: CsiPackage, target: string, turn: number): Promise<void> {
+  const client = new csi.Identity(target, credentials.createInsecure(), {
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.enable_channelz": 0,
+    "grpc.enable_retries": 0,
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const answered = (error: Error | null) => {
+    client.close();
+    if (error === null) resolve();
+    else reject(error);
+  };
+  const deadline = { deadline: systemClock.now() + 30_000 };
+  if (turn % 2 === 0) client.Probe({}, deadline, answered);
+  else client.GetPluginInfo({}, deadline, answered);
+  return promise;
+}
+
+/** VmRSS of another process (proc_pid_status(5)). */
+function residentBytes(pid: number): number {
+  const status = Deno.readTextFileSync(`/proc/${pid}/status`);
+  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
+  if (kib === undefined) throw new Error(`no VmRSS in the status of process ${pid}`);
+  return Number(kib) * 1024;
+}
+
+function print(line: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
+}

@@ -1,0 +1,28 @@
+/**
+ * What the bench of short connections measures: the Identity service on a unix socket, and nothing else.
+ *
+ * Usage: deno run … tests/bench/connections_server.ts <socket>. Prints its endpoint when it listens; ends with its
+ * standard input.
+ */
+import { identityMethods } from "../../src/csi/identity.ts";
+import { loadCsi } from "../../src/csi/proto.ts";
+import { startServer } from "../../src/csi/server.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { systemRandom } from "../../src/host/random.ts";
+import { stderrSink } from "../../src/telemetry/log_stderr.ts";
+import { createLogger } from "../../src/telemetry/log.ts";
+
+const [endpoint = ""] = Deno.args;
+const server = await startServer({
+  endpoint,
+  csi: loadCsi(),
+  services: {
+    identity: identityMethods({ driverName: "bench.rds-csi", vendorVersion: "0", controllerServed: false }),
+  },
+  clock: systemClock,
+  random: systemRandom,
+  log: createLogger({ clock: systemClock, sink: stderrSink() }),
+});
+await Deno.stdout.write(new TextEncoder().encode(`${server.address}\n`));
+for await (const _chunk of Deno.stdin.readable);
+await server.stop({ graceMs: 1_000 });
