@@ -33,17 +33,14 @@ type Check = (key: string, value: string, defaults: ParameterDefaults) => void;
 const nodeKeys: Readonly<Record<string, Check>> = {
   /** The earlier driver's key; `csi.storage.k8s.io/fstype`, which ends in the capability, wins over it. */
   fsType: matching(/^(?:ext4|xfs)$/, "ext4 or xfs"),
-  fsLabel: matching(/^[A-Za-z0-9._-]{1,12}$/, "1 to 12 characters of A-Z, a-z, 0-9, ., _ and -"),
+  fsLabel: matching(/^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/, "1 to 12 characters of A-Z, a-z, 0-9, ., _ and -"),
   ctrlLossTmo: integer(-1, 86_400),
   reconnectDelay: integer(1, 3_600),
   keepAliveTmo: integer(1, 3_600),
   nrIoQueues: integer(1, 256),
   fsckMode: matching(/^(?:preen|off)$/, "preen or off"),
   // A force flag would switch off the last guard of mkfs: -F of mkfs.ext4, -f of mkfs.xfs, alone or in a cluster.
-  mkfsOptions: matching(
-    /^(?!(?:.* )?-[A-Za-z]*[Ff])[A-Za-z0-9=,._^-]+(?: [A-Za-z0-9=,._^-]+)*$/,
-    "mkfs options separated by single spaces, without -f and -F",
-  ),
+  mkfsOptions: matching(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, "mkfs options separated by single spaces"),
 };
 
 const controllerKeys: Readonly<Record<string, Check>> = {

@@ -2,6 +2,7 @@ import { formatCapabilities, type VolumeCapabilities } from "./capabilities.ts";
 import { epochZero } from "./epoch.ts";
 import { VolumeError } from "./errors.ts";
 import { imagePath, nameDigest, parentFolder, poolOf, volumeIdFor } from "./ids.ts";
+import { parseMkfsOptions } from "./mkfs_options.ts";
 import { assertNotForeign, assertOwned, type OwnedVolume } from "./ownership.ts";
 import { parametersDigest, type VolumeParameters } from "./parameters.ts";
 import type { CreateView, NewVolume, Random } from "./ports.ts";
@@ -27,6 +28,7 @@ export type CreateDecision =
 /** The new volume that a request describes, whatever the router has. */
 export function planVolume(request: CreateRequest, cluster: string, random: Random): NewVolume {
   const id = volumeIdFor(request.name);
+  assertMkfsOptions(request);
   return {
     id,
     imagePath: imagePath(request.parameters.basePath, id, cluster),
@@ -43,6 +45,11 @@ export function planVolume(request: CreateRequest, cluster: string, random: Rand
       holders: [],
     })),
   };
+}
+
+/** What the node would refuse when it is about to make the file system is refused before there is a volume. */
+function assertMkfsOptions({ capabilities: { kind }, parameters }: CreateRequest): void {
+  if (kind.access === "mount") parseMkfsOptions(parameters.node["mkfsOptions"] ?? "", kind.filesystem);
 }
 
 /**

@@ -1,0 +1,145 @@
+import type { KernelFiles } from "../host/kernel_files.ts";
+import { complaint, type Processes } from "../host/processes.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type {
+  BlockDevices,
+  CallContext,
+  Clock,
+  DeviceHolder,
+  DeviceNode,
+  ProvenDevice,
+} from "../volume/ports.ts";
+
+/** Descriptors looked at before other work gets its turn: about a millisecond's worth. */
+const descriptorsPerTurn = 200;
+
+/** Where the processes of the whole host are seen: with `hostPID`, the usual place. */
+const defaultProcPath = "/proc";
+
+/** An exclusive open that takes longer waits for something that has the device. */
+const exclusiveOpenMs = 10_000;
+/** Who only looks, and who sets up loop devices, claims a device for a moment. */
+const claimAttempts = 5;
+const claimRetryMs = 50;
+
+/** Block devices by blockdev(8), /proc and /sys. */
+export class SystemBlockDevices implements BlockDevices {
+  readonly #processes: Processes;
+  readonly #files: KernelFiles;
+  readonly #clock: Clock;
+  readonly #procPath: string;
+
+  constructor(processes: Processes, files: KernelFiles, clock: Clock, procPath = defaultProcPath) {
+    this.#processes = processes;
+    this.#files = files;
+    this.#clock = clock;
+    this.#procPath = procPath;
+  }
+
+  async setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void> {
+    const result = await this.#processes.run("blockdev", {
+      args: [readOnly ? "--setro" : "--setrw", device.path],
+      signal: context.signal,
+      subject: device.path,
+      timeoutMs: 10_000,
+    });
+    if (result.code === 0) return;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot set the device readonly=${readOnly}: device=${device.path}: ${complaint(result)}`,
+    );
+  }
+
+  async holder(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined> {
+    const onTop = this.#loopOnTop(device);
+    if (onTop?.certain) return onTop;
+    return await this.#processHolding(device, context) ?? onTop;
+  }
+
+  async isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean> {
+    const controller = new AbortController();
+    const cancelTimer = this.#clock.timer(exclusiveOpenMs, () => controller.abort());
+    try {
+      const signal = AbortSignal.any([context.signal, controller.signal]);
+      for (let attempt = 1;; attempt++) {
+        if (await this.#files.canOpenExclusively(device.path, signal)) return true;
+        if (attempt === claimAttempts || signal.aborted) return false;
+        await this.#clock.sleep(claimRetryMs, context.signal);
+      }
+    } finally {
+      cancelTimer();
+    }
+  }
+
+  /** The kubelet puts a loop device on top of a published block device; no process has a descriptor for it. */
+  #loopOnTop(device: DeviceNode): DeviceHolder | undefined {
+    const names = this.#files.list("/sys/block");
+    if (names === undefined) return { certain: false, description: "unknown, as /sys/block cannot be read" };
+    for (const name of names) {
+      if (!name.startsWith("loop")) continue;
+      const backing = this.#files.readText(`/sys/block/${name}/loop/backing_file`);
+      if (backing === undefined) continue;
+      const under = this.#files.info(backing.replace(/ \(deleted\)$/, ""));
+      if (under?.kind !== "block" || under.deviceNumber !== device.deviceNumber) continue;
+      return { certain: true, description: `/dev/${name} on top of it` };
+    }
+    return undefined;
+  }
+
+  /** The first process that has it open for certain, or else one that cannot be looked into. */
+  async #processHolding(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined> {
+    const own = this.#files.readLink(`${this.#procPath}/self`);
+    const pids = this.#files.list(this.#procPath);
+    if (own === undefined || pids === undefined) {
+      return { certain: false, description: `unknown, as ${this.#procPath} cannot be read` };
+    }
+    let suspect: DeviceHolder | undefined;
+    let looked = 0;
+    for (const pid of pids) {
+      if (!/^[0-9]+$/.test(pid) || pid === own) continue;
+      const descriptors = this.#readable(() => this.#files.list(`${this.#procPath}/${pid}/fd`) ?? []);
+      const answer = descriptors === undefined ? "unreadable" : this.#heldBy(pid, descriptors, device);
+      looked += 1 + (descriptors?.length ?? 0);
+      if (answer === "yes") return { certain: true, description: this.#describe(pid) };
+      if (answer === "unreadable") {
+        suspect ??= {
+          certain: false,
+          description: `perhaps ${this.#describe(pid)}, which cannot be looked into`,
+        };
+      }
+      if (looked < descriptorsPerTurn) continue;
+      looked = 0;
+      await this.#clock.sleep(0, context.signal);
+    }
+    return suspect;
+  }
+
+  #heldBy(pid: string, descriptors: readonly string[], device: DeviceNode): "yes" | "no" | "unreadable" {
+    const answers = descriptors.map((name) => this.#leadsTo(`${this.#procPath}/${pid}/fd/${name}`, device));
+    if (answers.includes(true)) return "yes";
+    return answers.includes(undefined) ? "unreadable" : "no";
+  }
+
+  /** Sockets, pipes and the like are told by their text and not asked further. Undefined when it cannot be read. */
+  #leadsTo(path: string, device: DeviceNode): boolean | undefined {
+    return this.#readable(() => {
+      if (this.#files.readLink(path)?.startsWith("/") !== true) return false;
+      const info = this.#files.info(path);
+      return info?.kind === "block" && info.deviceNumber === device.deviceNumber;
+    });
+  }
+
+  #readable<T>(read: () => T): T | undefined {
+    try {
+      return read();
+    } catch (error) {
+      if (VolumeError.is(error, "unavailable")) return undefined;
+      throw error;
+    }
+  }
+
+  #describe(pid: string): string {
+    const name = this.#files.readText(`${this.#procPath}/${pid}/comm`) ?? "ended meanwhile";
+    return `process ${pid} (${name})`;
+  }
+}

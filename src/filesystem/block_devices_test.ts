@@ -1,0 +1,133 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
+import { FakeProcesses } from "../../tests/fakes/processes.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext } from "../volume/ports.ts";
+import { SystemBlockDevices } from "./block_devices.ts";
+
+const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const device = { path: "/dev/loop3", deviceNumber: "7:3" };
+
+function world() {
+  const files = new FakeKernelFiles();
+  files.links.set("/proc/self", "1");
+  files.folders.set("/proc", ["1", "20", "self", "sys"]);
+  files.folders.set("/proc/1/fd", []);
+  files.folders.set("/sys/block", ["vda"]);
+  files.folders.set("/proc/20/fd", ["0", "5"]);
+  files.links.set("/proc/20/fd/0", "pipe:[17]");
+  files.links.set("/proc/20/fd/5", "/some/file");
+  files.nodes.set("/proc/20/fd/5", { kind: "file" });
+  files.texts.set("/proc/20/comm", "qemu");
+  const clock = new FakeClock();
+  return { files, clock, devices: new SystemBlockDevices(new FakeProcesses(), files, clock) };
+}
+
+Deno.test("holder() is undefined when no descriptor leads to the device", async () => {
+  assert.equal(await world().devices.holder(device, context), undefined);
+});
+
+Deno.test("holder() names the process with a descriptor on the device, by whatever path it opened it", async () => {
+  const { files, devices } = world();
+  files.links.set("/proc/20/fd/5", "/container/xvda (deleted)");
+  files.nodes.set("/proc/20/fd/5", { kind: "block", deviceNumber: "7:3" });
+  assert.match((await devices.holder(device, context))?.description ?? "", /process 20 \(qemu\)/);
+});
+
+Deno.test("holder() passes over another device, and this process itself", async () => {
+  const { files, devices } = world();
+  files.nodes.set("/proc/20/fd/5", { kind: "block", deviceNumber: "7:4" });
+  files.folders.set("/proc/1/fd", ["9"]);
+  files.links.set("/proc/1/fd/9", "/dev/loop3");
+  files.nodes.set("/proc/1/fd/9", { kind: "block", deviceNumber: "7:3" });
+  assert.equal(await devices.holder(device, context), undefined);
+});
+
+Deno.test("holder() passes over a process that ended meanwhile", async () => {
+  const { files, devices } = world();
+  files.folders.delete("/proc/20/fd");
+  assert.equal(await devices.holder(device, context), undefined);
+});
+
+for (const unreadable of ["/proc/20/fd", "/proc/20/fd/5"]) {
+  Deno.test(`holder() is uncertain of a process of which ${unreadable} cannot be read`, async () => {
+    const { files, devices } = world();
+    const refuse = (path: string) => {
+      if (path === unreadable) throw new VolumeError("unavailable", "errno=13");
+    };
+    const { list, readLink } = files;
+    files.list = (path) => (refuse(path), list.call(files, path));
+    files.readLink = (path) => (refuse(path), readLink.call(files, path));
+    const holder = await devices.holder(device, context);
+    assert.equal(holder?.certain, false);
+    assert.match(holder.description, /process 20/);
+  });
+}
+
+for (const missing of ["/proc", "/sys/block"]) {
+  Deno.test(`holder() is uncertain when ${missing} cannot be listed`, async () => {
+    const { files, devices } = world();
+    files.folders.delete(missing);
+    const holder = await devices.holder(device, context);
+    assert.equal(holder?.certain, false);
+    assert.match(holder.description, /cannot be read/);
+  });
+}
+
+Deno.test("holder() names a loop device on top", async () => {
+  const { files, devices } = world();
+  files.folders.set("/sys/block", ["loop0", "loop1", "vda"]);
+  files.texts.set("/sys/block/loop1/loop/backing_file", "/kubelet/dev/pod");
+  files.nodes.set("/kubelet/dev/pod", { kind: "block", deviceNumber: "7:3" });
+  const holder = await devices.holder(device, context);
+  assert.equal(holder?.certain, true);
+  assert.match(holder.description, /loop1/);
+});
+
+Deno.test("holder() names one that is certain before one that is not", async () => {
+  const { files, devices } = world();
+  const { list } = files;
+  files.list = (path) => {
+    if (path === "/proc/20/fd") throw new VolumeError("unavailable", "errno=13");
+    return list.call(files, path);
+  };
+  files.folders.set("/proc", ["20", "30"]);
+  files.folders.set("/proc/30/fd", ["3"]);
+  files.links.set("/proc/30/fd/3", "/dev/loop3");
+  files.nodes.set("/proc/30/fd/3", { kind: "block", deviceNumber: "7:3" });
+  const holder = await devices.holder(device, context);
+  assert.equal(holder?.certain, true);
+  assert.match(holder.description, /process 30/);
+});
+
+Deno.test("holder() lets other work have its turn, and stops when the call is cancelled", async () => {
+  const { files, devices, clock } = world();
+  const many = Array.from({ length: 1000 }, (_, i) => String(i));
+  files.folders.set("/proc/20/fd", many);
+  const controller = new AbortController();
+  const asked = devices.holder(device, { ...context, signal: controller.signal });
+  await clock.advance(-1);
+  assert.equal(clock.waiting, 1);
+  controller.abort(new VolumeError("cancelled", "gone"));
+  await assert.rejects(asked, (error) => VolumeError.is(error, "cancelled"));
+});
+
+Deno.test("isUnclaimed() is true when the exclusive open succeeds, if not at once", async () => {
+  const { files, devices, clock } = world();
+  assert.equal(await devices.isUnclaimed(device, context), true);
+  files.claimed.add("/dev/loop3");
+  const asked = devices.isUnclaimed(device, context);
+  await clock.advance(60);
+  files.claimed.clear();
+  await clock.advance(60);
+  assert.equal(await asked, true);
+});
+
+Deno.test("isUnclaimed() is false when the exclusive open keeps failing", async () => {
+  const { files, devices, clock } = world();
+  files.claimed.add("/dev/loop3");
+  const asked = devices.isUnclaimed(device, context);
+  await clock.advance(1000);
+  assert.equal(await asked, false);
+});

@@ -1,0 +1,146 @@
+import { complaint, type Processes } from "../host/processes.ts";
+import type { ToolName } from "../host/tools.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type {
+  CallContext,
+  DeviceProbe,
+  Filesystems,
+  FilesystemStats,
+  FilesystemType,
+  FormatOptions,
+  ProvenDevice,
+} from "../volume/ports.ts";
+import { endsAreZero, readAt, zeroEnds } from "./device_ends.ts";
+import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_command.ts";
+import { findSignature } from "./signatures.ts";
+import { parseStats, statsArguments } from "./stats.ts";
+
+/** Bytes of the device that hold the primary superblock of xfs, whole blocks of any device. */
+const superblockBytes = 4096;
+/** `sb_inprogress`: 1 from mkfs.xfs's first write to its last (XFS Algorithms & Data Structures, "Superblocks"). */
+const xfsInProgressAt = 126;
+
+/** ext4 and xfs by their own tools. */
+export class SystemFilesystems implements Filesystems {
+  readonly #processes: Processes;
+
+  constructor(processes: Processes) {
+    this.#processes = processes;
+  }
+
+  /** The ends are read first: blkid calls a device that cannot be read an empty one. */
+  async probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe> {
+    const blank = await endsAreZero(device, this.#processes, context);
+    return { blank, signature: await findSignature(device, this.#processes, context) };
+  }
+
+  async isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean> {
+    if (filesystem === "xfs") {
+      const superblock = await readAt(device, 0n, superblockBytes, this.#processes, context);
+      return superblock[xfsInProgressAt] === 0;
+    }
+    // Opened read-only by -n; the full check is short, because nothing but mkfs ever wrote to it.
+    const result = await this.#processes.run("e2fsck", {
+      args: ["-n", "-f", device.path],
+      signal: context.signal,
+      subject: device.path,
+      timeoutMs: 600_000,
+    });
+    if (result.code === 0) return true;
+    if ((result.code & ~4) === 0) return false;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot judge the file system: device=${device.path}: ${complaint(result)}`,
+    );
+  }
+
+  async eraseEnds(device: ProvenDevice, context: CallContext): Promise<void> {
+    await zeroEnds(device, this.#processes, context);
+  }
+
+  async format(
+    device: ProvenDevice,
+    filesystem: FilesystemType,
+    options: FormatOptions,
+    context: CallContext,
+  ): Promise<void> {
+    const args = filesystem === "ext4"
+      ? mkfsExt4Arguments(device.path, options)
+      : mkfsXfsArguments(device.path, options, await this.#xfsVersion(context));
+    await this.#finish(`mkfs.${filesystem}`, args, device, context);
+  }
+
+  async check(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<void> {
+    if (filesystem === "xfs") return; // Mounting replays the log; a repair is a person's decision.
+    const options = {
+      args: ["-p", device.path],
+      signal: context.signal,
+      subject: device.path,
+      mustFinish: true,
+    };
+    const result = await this.#processes.run("e2fsck", options);
+    if (result.code === 0 || result.code === 1) return;
+    throw new VolumeError(
+      "precondition",
+      `Cannot use the file system as it needs repair by hand: device=${device.path}: ${complaint(result)}; ` +
+        `with the volume attached and not mounted, run: e2fsck -f ${device.path}`,
+    );
+  }
+
+  async grow(
+    device: ProvenDevice,
+    filesystem: FilesystemType,
+    mountPoint: string,
+    context: CallContext,
+  ): Promise<void> {
+    if (filesystem === "xfs") return await this.#finish("xfs_growfs", ["-d", mountPoint], device, context);
+    const options = {
+      args: [device.path],
+      signal: context.signal,
+      subject: device.path,
+      mustFinish: true,
+    };
+    const result = await this.#processes.run("resize2fs", options);
+    if (result.code === 0) return;
+    // ext4(5) gives this to holders of CAP_SYS_RESOURCE only, which no other file system call here needs.
+    const denied = /Permission denied to resize/.test(result.stderr);
+    throw new VolumeError(
+      denied ? "precondition" : "unavailable",
+      `Cannot grow the file system${denied ? " as this process lacks CAP_SYS_RESOURCE" : ""}: ` +
+        `device=${device.path}: ${complaint(result)}`,
+    );
+  }
+
+  async stats(mountPoint: string, context: CallContext): Promise<FilesystemStats> {
+    const result = await this.#processes.run("stat", {
+      args: statsArguments(mountPoint),
+      signal: context.signal,
+      subject: mountPoint,
+      timeoutMs: 10_000,
+    });
+    if (result.code === 0) return parseStats(result.stdout);
+    throw new VolumeError("unavailable", `Cannot ask the file system at ${mountPoint}: ${complaint(result)}`);
+  }
+
+  /** Runs a tool that writes to the device to its end, whatever becomes of the call. */
+  async #finish(
+    tool: ToolName,
+    args: readonly string[],
+    device: ProvenDevice,
+    context: CallContext,
+  ): Promise<void> {
+    const options = { args, signal: context.signal, subject: device.path, mustFinish: true };
+    const result = await this.#processes.run(tool, options);
+    if (result.code === 0) return;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot run ${tool} to its end: device=${device.path}: ${complaint(result)}`,
+    );
+  }
+
+  async #xfsVersion(context: CallContext): Promise<string> {
+    const options = { args: ["-V"], signal: context.signal, subject: "mkfs.xfs" };
+    const result = await this.#processes.run("mkfs.xfs", options);
+    return parseXfsVersion(result.stdout + result.stderr);
+  }
+}

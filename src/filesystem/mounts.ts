@@ -1,0 +1,189 @@
+import type { KernelFiles } from "../host/kernel_files.ts";
+import { complaint, type Processes } from "../host/processes.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type {
+  CallContext,
+  FilesystemType,
+  MountEntry,
+  MountOptions,
+  Mounts,
+  Paths,
+  ProvenDevice,
+} from "../volume/ports.ts";
+import { readMountTable } from "./mountinfo.ts";
+
+/** What else than `ro` keeps each file system from writing to the device: replaying a log is writing too. */
+const readOnlyOptions: Readonly<Record<FilesystemType, readonly string[]>> = {
+  ext4: ["ro", "noload"],
+  xfs: ["ro", "norecovery"],
+};
+
+/** What shows the damage of a file system that is not mounted, and changes nothing. */
+const checkCommands: Readonly<Record<FilesystemType, string>> = {
+  ext4: "e2fsck -f -n",
+  xfs: "xfs_repair -n",
+};
+
+/** A clone of a mounted xfs has the same uuid, and would be refused. */
+const alwaysOptions: Readonly<Record<FilesystemType, readonly string[]>> = { ext4: [], xfs: ["nouuid"] };
+
+/** The options of a mount itself, which a remount has to repeat (mount_setattr(2)). */
+const mountFlags: ReadonlySet<string> = new Set([
+  "nosuid",
+  "nodev",
+  "noexec",
+  "noatime",
+  "nodiratime",
+  "relatime",
+  "nosymfollow",
+]);
+
+/** Mounts by mount(8) and umount(8), each verified in mountinfo. */
+export class SystemMounts implements Mounts {
+  readonly #processes: Processes;
+  readonly #files: KernelFiles;
+  readonly #paths: Pick<Paths, "info">;
+
+  constructor(processes: Processes, files: KernelFiles, paths: Pick<Paths, "info">) {
+    this.#processes = processes;
+    this.#files = files;
+    this.#paths = paths;
+  }
+
+  // deno-lint-ignore require-await -- a throw of the reading becomes a rejection
+  async table(): Promise<readonly MountEntry[]> {
+    return readMountTable(this.#files);
+  }
+
+  async mountDevice(
+    device: ProvenDevice,
+    target: string,
+    filesystem: FilesystemType,
+    options: MountOptions,
+    context: CallContext,
+  ): Promise<void> {
+    const before = this.#at(target).length;
+    const words = [
+      ...(options.readOnly ? readOnlyOptions[filesystem] : ["rw"]),
+      ...alwaysOptions[filesystem],
+      ...options.flags,
+    ];
+    await this.#mount(
+      ["-t", filesystem, "-o", words.join(","), "--", device.path, target],
+      device.path,
+      context,
+      `; look at it with: ${checkCommands[filesystem]} ${device.path}`,
+    );
+    const entries = this.#at(target);
+    const top = entries.at(-1);
+    const right = entries.length === before + 1 && top?.deviceNumber === device.deviceNumber &&
+      top.filesystem === filesystem && top.superOptions.includes("ro") === options.readOnly;
+    if (!right) {
+      await this.#takeBack(target, before, `device=${device.deviceNumber} type=${filesystem}`, context);
+    }
+  }
+
+  async bindFolder(
+    device: ProvenDevice,
+    source: string,
+    target: string,
+    options: { readonly readOnly: boolean },
+    context: CallContext,
+  ): Promise<void> {
+    const before = await this.#bind(source, target, options.readOnly, context);
+    const top = await this.#theOne(target, context);
+    const right = top.deviceNumber === device.deviceNumber && top.root === "/";
+    if (!right) await this.#takeBack(target, before, `device=${device.deviceNumber}`, context);
+  }
+
+  async bindDevice(
+    device: ProvenDevice,
+    target: string,
+    options: { readonly readOnly: boolean },
+    context: CallContext,
+  ): Promise<void> {
+    const before = await this.#bind(device.path, target, options.readOnly, context);
+    await this.#theOne(target, context);
+    const bound = await this.#paths.info(target, context);
+    const right = bound?.kind === "block" && bound.deviceNumber === device.deviceNumber;
+    if (!right) await this.#takeBack(target, before, `device=${device.deviceNumber}`, context);
+  }
+
+  async unmount(target: string, context: CallContext): Promise<void> {
+    await this.#unmountTo(target, 0, context);
+  }
+
+  #at(target: string): readonly MountEntry[] {
+    return readMountTable(this.#files).filter((entry) => entry.mountPoint === target);
+  }
+
+  /** Binds where nothing is mounted yet; answers how many mounts were there before. */
+  async #bind(source: string, target: string, readOnly: boolean, context: CallContext): Promise<number> {
+    const before = this.#at(target).length;
+    if (before === 0) await this.#mount(["--bind", "--", source, target], target, context);
+    const top = this.#at(target).at(-1);
+    if (!readOnly || top === undefined || top.mountOptions.includes("ro")) return before;
+    const kept = top.mountOptions.filter((option) => mountFlags.has(option));
+    const words = ["remount", "bind", "ro", ...kept];
+    await this.#mount(["-o", words.join(","), "--", target], target, context);
+    if (this.#at(target).at(-1)?.mountOptions.includes("ro") !== true) {
+      await this.#takeBack(target, before, "readonly=true", context);
+    }
+    return before;
+  }
+
+  /**
+   * The only mount at the target. Where /dev is a shared mount, one bind can show up many times; the copies are
+   * taken away again.
+   */
+  async #theOne(target: string, context: CallContext): Promise<MountEntry> {
+    if (this.#at(target).length > 1) await this.#unmountTo(target, 1, context);
+    const [entry] = this.#at(target);
+    if (entry !== undefined) return entry;
+    throw new VolumeError("unavailable", `Cannot find the mount that was just made: target=${target}`);
+  }
+
+  async #mount(
+    args: readonly string[],
+    subject: string,
+    context: CallContext,
+    advice = "",
+  ): Promise<void> {
+    const options = { args: ["-n", ...args], signal: context.signal, subject, mustFinish: true };
+    const result = await this.#processes.run("mount", options);
+    if (result.code === 0) return;
+    throw new VolumeError("precondition", `Cannot mount at ${args.at(-1)}: ${complaint(result)}${advice}`);
+  }
+
+  /** Unmounts what this call mounted, and throws. */
+  async #takeBack(target: string, keep: number, wanted: string, context: CallContext): Promise<never> {
+    const found = this.#at(target).at(-1);
+    await this.#unmountTo(target, keep, context);
+    throw new VolumeError(
+      "identity-mismatch",
+      `Cannot use the mount as it shows something else than asked for: target=${target} ${wanted}; found ` +
+        `device=${found?.deviceNumber} type=${found?.filesystem} options=${found?.mountOptions.join(",")}`,
+    );
+  }
+
+  /** Unmounts from the top until `keep` mounts are left. */
+  async #unmountTo(target: string, keep: number, context: CallContext): Promise<void> {
+    for (let count = this.#at(target).length; count > keep;) {
+      const result = await this.#processes.run("umount", {
+        // Not canonicalised: that would look at a device which may be dead.
+        args: ["-n", "-c", "--", target],
+        signal: context.signal,
+        subject: target,
+      });
+      const left = this.#at(target).length;
+      if (left >= count) {
+        const busy = /busy/.test(result.stderr);
+        throw new VolumeError(
+          busy ? "in-use" : "unavailable",
+          `Cannot unmount ${target}${busy ? " as it is in use" : ""}: ${complaint(result)}`,
+        );
+      }
+      count = left;
+    }
+  }
+}

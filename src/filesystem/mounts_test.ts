@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { provenDevice } from "../../tests/fakes/devices.ts";
+import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
+import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
+import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
+import type { CallContext, PathInfo } from "../volume/ports.ts";
+import { SystemMounts } from "./mounts.ts";
+
+const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const device = provenDevice({ path: "/dev/loop3", deviceNumber: "7:3" });
+
+/** A mount table that mount and umount change as the kernel would, unless the test says otherwise. */
+class World {
+  readonly processes = new FakeProcesses();
+  readonly files = new FakeKernelFiles();
+  readonly mounts: SystemMounts;
+  lines: string[] = [];
+  bound: PathInfo = { kind: "block", deviceNumber: "7:3" };
+  copies = 1;
+
+  constructor(script?: (run: RecordedRun, world: World) => Scripted | undefined) {
+    this.files.readText = () => this.lines.join("\n");
+    const paths = { info: () => Promise.resolve(this.bound) };
+    this.mounts = new SystemMounts(this.processes, this.files, paths);
+    this.processes.script = (run) => script?.(run, this) ?? this.kernel(run);
+  }
+
+  add(
+    target: string,
+    options = "rw,nosuid,relatime",
+    device = "7:3",
+    type = "ext4",
+    superOptions = "rw",
+    root = "/",
+  ) {
+    this.lines.push(`1 1 ${device} ${root} ${target} ${options} - ${type} /dev/x ${superOptions}`);
+  }
+
+  kernel({ tool, options: { args } }: RecordedRun): number {
+    const target = args.at(-1)!;
+    const words = args[args.indexOf("-o") + 1]!.split(",");
+    if (tool === "umount") {
+      this.lines.splice(this.lines.findLastIndex((line) => line.includes(` ${target} `)), 1);
+    } else if (args.includes("--bind")) {
+      for (let i = 0; i < this.copies; i++) this.add(target);
+    } else if (words.includes("remount")) {
+      this.lines = this.lines.map((line) =>
+        line.includes(` ${target} `) ? line.replace(" rw,", " ro,") : line
+      );
+    } else {
+      const mode = words.includes("ro") ? "ro" : "rw";
+      this.add(target, `${mode},relatime`, "7:3", args[args.indexOf("-t") + 1]!, mode);
+    }
+    return 0;
+  }
+}
+
+function is(kind: VolumeErrorKind) {
+  return (error: unknown) => VolumeError.is(error, kind);
+}
+
+const optionCases = [
+  ["ext4", false, "rw,noatime"],
+  ["ext4", true, "ro,noload,noatime"],
+  ["xfs", false, "rw,nouuid,noatime"],
+  ["xfs", true, "ro,norecovery,nouuid,noatime"],
+] as const;
+
+for (const [filesystem, readOnly, options] of optionCases) {
+  Deno.test(`mountDevice() mounts ${filesystem} with ${options} when readOnly is ${readOnly}`, async () => {
+    const world = new World();
+    await world.mounts.mountDevice(device, "/staging", filesystem, { readOnly, flags: ["noatime"] }, context);
+    assert.deepEqual(world.processes.lines, [
+      `mount -n -t ${filesystem} -o ${options} -- /dev/loop3 /staging`,
+    ]);
+    assert.equal(world.processes.runs[0]?.options.mustFinish, true);
+  });
+}
+
+const wrongMounts: readonly [string, (world: World) => void][] = [
+  ["another device", (world) => world.add("/staging", "rw", "7:4")],
+  ["another file system", (world) => world.add("/staging", "rw", "7:3", "xfs")],
+  ["a read-only file system", (world) => world.add("/staging", "rw", "7:3", "ext4", "ro")],
+];
+
+for (const [name, mount] of wrongMounts) {
+  Deno.test(`mountDevice() unmounts again and throws identity-mismatch when it got ${name}`, async () => {
+    const world = new World(({ tool }, world) => tool === "mount" ? (mount(world), 0) : undefined);
+    await assert.rejects(
+      world.mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags: [] }, context),
+      is("identity-mismatch"),
+    );
+    assert.deepEqual(world.lines, []);
+  });
+}
+
+Deno.test("mountDevice() throws what mount complains of", async () => {
+  const world = new World(() => ({ code: 32, stderr: "mount: bad superblock" }));
+  await assert.rejects(
+    world.mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags: [] }, context),
+    (error) => is("precondition")(error) && /bad superblock.*e2fsck -f -n \/dev\/loop3/.test(String(error)),
+  );
+});
+
+Deno.test("bindFolder() binds once, and a second time not at all", async () => {
+  const world = new World();
+  await world.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context);
+  await world.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context);
+  assert.deepEqual(world.processes.lines, ["mount -n --bind -- /staging /target"]);
+});
+
+Deno.test("bindFolder() remounts read-only and keeps the other options", async () => {
+  const world = new World();
+  await world.mounts.bindFolder(device, "/staging", "/target", { readOnly: true }, context);
+  assert.equal(world.processes.lines[1], "mount -n -o remount,bind,ro,nosuid,relatime -- /target");
+  assert.equal(world.lines.length, 1);
+});
+
+Deno.test("bindFolder() only remounts what was bound but not made read-only", async () => {
+  const world = new World();
+  world.add("/target");
+  await world.mounts.bindFolder(device, "/staging", "/target", { readOnly: true }, context);
+  assert.deepEqual(world.processes.lines, ["mount -n -o remount,bind,ro,nosuid,relatime -- /target"]);
+});
+
+Deno.test("bindFolder() unmounts and throws when the remount did not take", async () => {
+  const world = new World(({ line }) => line.includes("remount") ? 0 : undefined);
+  await assert.rejects(
+    world.mounts.bindFolder(device, "/staging", "/target", { readOnly: true }, context),
+    is("identity-mismatch"),
+  );
+  assert.deepEqual(world.lines, []);
+});
+
+Deno.test("bindFolder() throws identity-mismatch for a folder that is not the device's root", async () => {
+  const world = new World(({ tool }, world) => {
+    if (tool !== "mount") return undefined;
+    world.add("/target", "rw", "7:3", "ext4", "rw", "/sub");
+    return 0;
+  });
+  await assert.rejects(
+    world.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context),
+    is("identity-mismatch"),
+  );
+  assert.deepEqual(world.lines, []);
+});
+
+Deno.test("bindFolder() leaves alone what somebody else mounted at the target", async () => {
+  const world = new World();
+  world.add("/target", "rw", "8:1");
+  await assert.rejects(
+    world.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context),
+    is("identity-mismatch"),
+  );
+  assert.deepEqual(world.processes.lines, []);
+});
+
+Deno.test("bindDevice() takes away the copies of its mount", async () => {
+  const world = new World();
+  world.copies = 5;
+  await world.mounts.bindDevice(device, "/target", { readOnly: false }, context);
+  assert.equal(world.lines.length, 1);
+});
+
+Deno.test("bindDevice() unmounts and throws identity-mismatch when the target is another device", async () => {
+  const world = new World();
+  world.bound = { kind: "block", deviceNumber: "7:4" };
+  await assert.rejects(
+    world.mounts.bindDevice(device, "/target", { readOnly: false }, context),
+    is("identity-mismatch"),
+  );
+  assert.deepEqual(world.lines, []);
+});
+
+Deno.test("unmount() unmounts everything at the target and nothing else", async () => {
+  const world = new World();
+  for (const target of ["/target", "/target", "/target/below", "/other"]) world.add(target);
+  await world.mounts.unmount("/target", context);
+  assert.equal(world.processes.lines.length, 2);
+  assert.ok(world.lines.every((line) => !line.includes(" /target ")));
+  assert.equal(world.lines.length, 2);
+});
+
+Deno.test("unmount() runs nothing when nothing is mounted", async () => {
+  const world = new World();
+  await world.mounts.unmount("/target", context);
+  assert.deepEqual(world.processes.lines, []);
+});
+
+const failures: readonly [string, Scripted, VolumeErrorKind][] = [
+  ["in-use when it is busy", { code: 32, stderr: "umount: /target: target is busy." }, "in-use"],
+  [
+    "unavailable when it fails otherwise",
+    { code: 32, stderr: "umount: /target: Input/output error" },
+    "unavailable",
+  ],
+  ["unavailable when umount says it is done and the table does not", 0, "unavailable"],
+];
+
+for (const [name, scripted, kind] of failures) {
+  Deno.test(`unmount() throws ${name}`, async () => {
+    const world = new World(() => scripted);
+    world.add("/target");
+    await assert.rejects(world.mounts.unmount("/target", context), is(kind));
+  });
+}
+
+Deno.test("unmount() succeeds when umount complains but the table shows nothing any more", async () => {
+  const world = new World((_, world) => {
+    world.lines = [];
+    return { code: 32, stderr: "not mounted" };
+  });
+  world.add("/target");
+  await world.mounts.unmount("/target", context);
+  assert.deepEqual(world.lines, []);
+});

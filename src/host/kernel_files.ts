@@ -1,0 +1,29 @@
+/** What a path leads to, links followed. */
+export interface NodeInfo {
+  readonly kind: "directory" | "file" | "block" | "other";
+  /** For a device its number, `major:minor`. */
+  readonly deviceNumber?: string;
+}
+
+/**
+ * /proc, /sys and /dev: what the runtime's own functions must not touch under scoped permissions. Paths of these
+ * folders answer from memory and do not hang; no other path belongs in here.
+ *
+ * Every reading method answers undefined when nothing is there, and throws {@linkcode VolumeError} `unavailable` when
+ * it cannot be told.
+ */
+export interface KernelFiles {
+  /** A small file as text, without its last line break. */
+  readText(path: string): string | undefined;
+  /** What a symbolic link says. */
+  readLink(path: string): string | undefined;
+  /** The names in a folder, in no order, without `.` and `..`. */
+  list(path: string): readonly string[] | undefined;
+  /** What is at the path. Asks no server and no device. */
+  info(path: string): NodeInfo | undefined;
+  /**
+   * Opens a block device exclusively and closes it again. False when that fails for whatever reason, or has not ended
+   * when the signal is aborted.
+   */
+  canOpenExclusively(path: string, signal: AbortSignal): Promise<boolean>;
+}

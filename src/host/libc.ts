@@ -1,0 +1,194 @@
+import { VolumeError } from "../volume/errors.ts";
+import { concatenate } from "./bytes.ts";
+import type { KernelFiles, NodeInfo } from "./kernel_files.ts";
+
+/** The C library's real path by architecture, as the permission to load it has to name it (Debian and its kin). */
+export const libcPaths: Readonly<Record<typeof Deno.build.arch, string>> = {
+  x86_64: "/usr/lib/x86_64-linux-gnu/libc.so.6",
+  aarch64: "/usr/lib/aarch64-linux-gnu/libc.so.6",
+};
+
+/** Everything that is called in the C library (glibc 2.30 or newer). */
+const functions = {
+  open: { parameters: ["buffer", "i32"], result: "i32" },
+  /** The same in another thread, because the open of a device may wait for it; errno is lost there. */
+  openWaiting: { name: "open", parameters: ["buffer", "i32"], result: "i32", nonblocking: true },
+  read: { parameters: ["i32", "buffer", "usize"], result: "isize" },
+  close: { parameters: ["i32"], result: "i32" },
+  readlink: { parameters: ["buffer", "buffer", "usize"], result: "isize" },
+  getdents64: { parameters: ["i32", "buffer", "usize"], result: "isize" },
+  statx: { parameters: ["i32", "buffer", "i32", "u32", "buffer"], result: "i32" },
+  __errno_location: { parameters: [], result: "pointer" },
+  /** Copies errno out: a pointer view would need unscoped permission. */
+  memcpy: { parameters: ["buffer", "pointer", "usize"], result: "pointer" },
+} as const satisfies Deno.ForeignLibraryInterface;
+
+// The same on x86_64 and aarch64 (O_DIRECTORY, which is not, is left out).
+const O_EXCL = 0o200;
+const O_NONBLOCK = 0o4000;
+const O_CLOEXEC = 0o2000000;
+const AT_FDCWD = -100;
+const AT_STATX_DONT_SYNC = 0x4000;
+const STATX_TYPE = 1;
+const ENOENT = 2;
+const ESRCH = 3;
+const ENOTDIR = 20;
+
+const chunkBytes = 64 * 1024;
+/** More than any file of the kernel's that this driver reads. */
+const maxFileBytes = 64 * 1024 * 1024;
+/** Opens that may wait at once: each holds one of the runtime's 32 threads. */
+const maxWaitingOpens = 8;
+
+/** The C library, loaded at the first use, so that a role that needs none of it can give up the permission. */
+export class Libc implements KernelFiles {
+  #library: Deno.DynamicLibrary<typeof functions> | undefined;
+  /** Opens under way by path, with the memory that has to outlive the call. */
+  readonly #opening = new Map<string, Uint8Array<ArrayBuffer>>();
+  /** Whoever waits for one of them to end. */
+  #queue: (() => void)[] = [];
+
+  readText(path: string): string | undefined {
+    const descriptor = this.#c.open(cString(path), O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return this.#absent(path);
+    try {
+      return new TextDecoder().decode(this.#readAll(descriptor, path)).replace(/\n$/, "");
+    } finally {
+      this.#c.close(descriptor);
+    }
+  }
+
+  readLink(path: string): string | undefined {
+    const buffer = new Uint8Array(4096);
+    const length = Number(this.#c.readlink(cString(path), buffer, BigInt(buffer.length)));
+    if (length < 0) return this.#absent(path);
+    return new TextDecoder().decode(buffer.subarray(0, length));
+  }
+
+  list(path: string): readonly string[] | undefined {
+    const descriptor = this.#c.open(cString(path), O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) return this.#absent(path);
+    try {
+      return this.#readFolder(descriptor, path);
+    } finally {
+      this.#c.close(descriptor);
+    }
+  }
+
+  info(path: string): NodeInfo | undefined {
+    const buffer = new Uint8Array(256);
+    const failed = this.#c.statx(AT_FDCWD, cString(path), AT_STATX_DONT_SYNC, STATX_TYPE, buffer) < 0;
+    return failed ? this.#absent(path) : nodeInfo(new DataView(buffer.buffer));
+  }
+
+  async canOpenExclusively(path: string, signal: AbortSignal): Promise<boolean> {
+    const { promise: aborted, resolve: abort } = Promise.withResolvers<false>();
+    const onAbort = () => abort(false);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      while (!signal.aborted) {
+        if (this.#opening.has(path)) return false; // It hangs there.
+        if (this.#opening.size < maxWaitingOpens) {
+          return await Promise.race([this.#openAndClose(path), aborted]);
+        }
+        await Promise.race([new Promise<void>((resolve) => this.#queue.push(resolve)), aborted]);
+      }
+      return false;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  async #openAndClose(path: string): Promise<boolean> {
+    const name = cString(path);
+    this.#opening.set(path, name);
+    const descriptor = await this.#c.openWaiting(name, O_EXCL | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor >= 0) this.#c.close(descriptor);
+    this.#opening.delete(path);
+    for (const resume of this.#queue.splice(0)) resume();
+    return descriptor >= 0;
+  }
+
+  /** Unloads the library. */
+  close(): void {
+    this.#library?.close();
+    this.#library = undefined;
+  }
+
+  get #c(): Deno.DynamicLibrary<typeof functions>["symbols"] {
+    this.#library ??= Deno.dlopen(libcPaths[Deno.build.arch], functions);
+    return this.#library.symbols;
+  }
+
+  #readAll(descriptor: number, path: string): Uint8Array {
+    const chunks: Uint8Array[] = [];
+    const buffer = new Uint8Array(chunkBytes);
+    for (let total = 0; total <= maxFileBytes;) {
+      const length = Number(this.#c.read(descriptor, buffer, BigInt(buffer.length)));
+      if (length < 0) throw this.#failure(path);
+      if (length === 0) return concatenate(chunks, total);
+      chunks.push(buffer.slice(0, length));
+      total += length;
+    }
+    throw new VolumeError("unavailable", `Cannot read ${path} as it is too long: most=${maxFileBytes}`);
+  }
+
+  #readFolder(descriptor: number, path: string): readonly string[] | undefined {
+    const names: string[] = [];
+    const buffer = new Uint8Array(chunkBytes);
+    for (;;) {
+      const length = Number(this.#c.getdents64(descriptor, buffer, BigInt(buffer.length)));
+      if (length < 0) return this.#absent(path);
+      if (length === 0) return names.filter((name) => name !== "." && name !== "..");
+      names.push(...entryNames(buffer, length));
+    }
+  }
+
+  /** Undefined when the last call failed because nothing is there. */
+  #absent(path: string): undefined {
+    const errno = this.#errno();
+    if (errno === ENOENT || errno === ESRCH || errno === ENOTDIR) return undefined;
+    throw this.#failure(path, errno);
+  }
+
+  #failure(path: string, errno = this.#errno()): VolumeError {
+    return new VolumeError("unavailable", `Cannot read ${path}: errno=${errno}`);
+  }
+
+  #errno(): number {
+    const copy = new Uint8Array(4);
+    this.#c.memcpy(copy, this.#c.__errno_location(), 4n);
+    return new DataView(copy.buffer).getInt32(0, true);
+  }
+}
+
+function cString(text: string): Uint8Array<ArrayBuffer> {
+  if (text.includes("\0")) throw new VolumeError("invalid", "Cannot use a path with a NUL character");
+  return new TextEncoder().encode(text + "\0");
+}
+
+/** Names out of `struct linux_dirent64`: inode and offset of 8 bytes, record length of 2, type of 1, name (getdents(2)). */
+function entryNames(buffer: Uint8Array<ArrayBuffer>, length: number): readonly string[] {
+  const view = new DataView(buffer.buffer);
+  const names: string[] = [];
+  for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
+    const start = at + 19;
+    names.push(new TextDecoder().decode(buffer.subarray(start, buffer.indexOf(0, start))));
+  }
+  return names;
+}
+
+/** Mode at 28, device number at 128 and 132 of `struct statx`, which is the same on every architecture (statx(2)). */
+function nodeInfo(view: DataView): NodeInfo {
+  const deviceNumber = `${view.getUint32(128, true)}:${view.getUint32(132, true)}`;
+  switch (view.getUint16(28, true) & 0o170000) {
+    case 0o040000:
+      return { kind: "directory" };
+    case 0o100000:
+      return { kind: "file" };
+    case 0o060000:
+      return { kind: "block", deviceNumber };
+    default:
+      return { kind: "other" };
+  }
+}

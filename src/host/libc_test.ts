@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { VolumeError } from "../volume/errors.ts";
+import { Libc } from "./libc.ts";
+
+async function withLibc(use: (libc: Libc) => unknown): Promise<void> {
+  const libc = new Libc();
+  try {
+    await use(libc);
+  } finally {
+    libc.close();
+  }
+}
+
+const never = new AbortController().signal;
+
+Deno.test("readText() reads a file of /proc whose size is not known beforehand", () =>
+  withLibc((libc) => {
+    const own = libc.readText("/proc/self/mountinfo");
+    assert.match(own ?? "", / \/proc /);
+    assert.equal(own, Deno.readTextFileSync("/proc/self/mountinfo").replace(/\n$/, ""));
+  }));
+
+Deno.test("readText() puts long files together", () =>
+  withLibc((libc) => {
+    const path = Deno.makeTempFileSync();
+    try {
+      const text = "0123456789abcdef".repeat(20_000);
+      Deno.writeTextFileSync(path, text);
+      assert.equal(libc.readText(path), text);
+    } finally {
+      Deno.removeSync(path);
+    }
+  }));
+
+Deno.test("readText(), readLink(), list() and info() answer undefined when nothing is there", () =>
+  withLibc((libc) => {
+    assert.equal(libc.readText("/proc/nothing"), undefined);
+    assert.equal(libc.readLink("/proc/nothing"), undefined);
+    assert.equal(libc.list("/proc/nothing"), undefined);
+    assert.equal(libc.info("/proc/nothing/at/all"), undefined);
+  }));
+
+Deno.test("readLink() throws unavailable for what is no link", () =>
+  withLibc((libc) => {
+    assert.throws(
+      () => libc.readLink("/proc/self/mountinfo"),
+      (error) => VolumeError.is(error, "unavailable"),
+    );
+  }));
+
+Deno.test("readLink() reads a link", () =>
+  withLibc((libc) => {
+    assert.equal(libc.readLink("/proc/self"), String(Deno.pid));
+  }));
+
+Deno.test("list() lists a folder that needs several reads", () =>
+  withLibc((libc) => {
+    const folder = Deno.makeTempDirSync();
+    try {
+      const names = Array.from({ length: 3000 }, (_, i) => `a-rather-long-name-of-a-file-${i}`);
+      for (const name of names) Deno.writeTextFileSync(`${folder}/${name}`, "");
+      assert.deepEqual(libc.list(folder)?.toSorted(), names.toSorted());
+    } finally {
+      Deno.removeSync(folder, { recursive: true });
+    }
+  }));
+
+Deno.test("info() tells folders, files and devices apart", () =>
+  withLibc((libc) => {
+    assert.deepEqual(libc.info("/proc"), { kind: "directory" });
+    assert.deepEqual(libc.info("/proc/self/stat"), { kind: "file" });
+    assert.deepEqual(libc.info("/dev/null"), { kind: "other" });
+  }));
+
+Deno.test("canOpenExclusively() is false for what cannot be opened", () =>
+  withLibc(async (libc) => {
+    assert.equal(await libc.canOpenExclusively("/dev/nothing", never), false);
+  }));
+
+Deno.test("canOpenExclusively() is false when the signal was aborted", () =>
+  withLibc(async (libc) => {
+    assert.equal(await libc.canOpenExclusively("/dev/null", AbortSignal.abort()), false);
+  }));
+
+Deno.test("canOpenExclusively() lets more callers wait than it opens at once", () =>
+  withLibc(async (libc) => {
+    const paths = Array.from({ length: 40 }, (_, i) => `/dev/nothing-${i}`);
+    const answers = await Promise.all(
+      [...paths, "/dev/null"].map((path) => libc.canOpenExclusively(path, never)),
+    );
+    assert.equal(answers.at(-1), true);
+    assert.ok(answers.slice(0, -1).every((answer) => !answer));
+  }));
+
+Deno.test("a path with a NUL character is refused", () =>
+  withLibc((libc) => {
+    assert.throws(() => libc.readText("/proc\0/self"), (error) => VolumeError.is(error, "invalid"));
+  }));

@@ -1,0 +1,164 @@
+import { basename, dirname, join } from "node:path";
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext, PathInfo, Paths } from "../volume/ports.ts";
+import { complaint, type Processes } from "./processes.ts";
+
+/** A `stat` that takes longer asks something dead. */
+const statTimeoutMs = 10_000;
+
+/**
+ * The kubelet's folders and the driver's own.
+ *
+ * What may lie under a mount is asked through a child process, which can hang without harm; everything else is a file
+ * or folder of the node's own file system.
+ */
+export class SystemPaths implements Paths {
+  readonly #processes: Processes;
+
+  constructor(processes: Processes) {
+    this.#processes = processes;
+  }
+
+  async info(path: string, context: CallContext): Promise<PathInfo | undefined> {
+    const result = await this.#processes.run("stat", {
+      args: ["-c", "%f %t %T", "--", path],
+      signal: context.signal,
+      subject: path,
+      timeoutMs: statTimeoutMs,
+    });
+    if (result.code === 0) return parseStat(result.stdout, path);
+    if (/: (?:No such file or directory|Not a directory)$/m.test(result.stderr)) return undefined;
+    throw new VolumeError("unavailable", `Cannot look at ${path}: ${complaint(result)}`);
+  }
+
+  async mountPoint(path: string): Promise<string> {
+    const parent = dirname(path);
+    if (parent === path) return path;
+    const resolved = await this.realPath(parent) ?? await this.mountPoint(parent);
+    return join(resolved, basename(path));
+  }
+
+  async realPath(path: string): Promise<string | undefined> {
+    return await orUndefined(Deno.realPath(path));
+  }
+
+  async makeFolder(path: string, mode: number): Promise<void> {
+    await Deno.mkdir(path, { recursive: true, mode });
+  }
+
+  async makeFile(path: string, mode: number): Promise<void> {
+    const file = await Deno.open(path, { write: true, create: true, mode });
+    file.close();
+  }
+
+  async setMode(path: string, mode: number): Promise<void> {
+    await Deno.chmod(path, mode);
+  }
+
+  async writeFile(path: string, text: string, mode: number): Promise<void> {
+    const temporary = `${path}.new`;
+    await removeIfThere(temporary); // Left by a crash, perhaps with another mode.
+    const file = await Deno.open(temporary, { write: true, createNew: true, mode });
+    try {
+      await writeAll(file, new TextEncoder().encode(text));
+      await file.sync();
+    } finally {
+      file.close();
+    }
+    await Deno.rename(temporary, path);
+    await syncFolder(dirname(path));
+  }
+
+  async readFile(path: string): Promise<string | undefined> {
+    return await orUndefined(Deno.readTextFile(path));
+  }
+
+  async removeEmptyFolder(path: string): Promise<void> {
+    const info = await orUndefined(Deno.lstat(path));
+    if (info === undefined) return;
+    if (!info.isDirectory) {
+      throw new VolumeError("precondition", `Cannot remove ${path} as it is not a folder`);
+    }
+    await refusing(path, "it is not an empty folder", Deno.remove(path));
+  }
+
+  async removeEmptyFile(path: string): Promise<void> {
+    const info = await orUndefined(Deno.lstat(path));
+    if (info === undefined) return;
+    if (!info.isFile || info.size !== 0) {
+      throw new VolumeError("precondition", `Cannot remove ${path} as it is not an empty file`);
+    }
+    await Deno.remove(path);
+  }
+
+  async removeFile(path: string): Promise<void> {
+    const info = await orUndefined(Deno.lstat(path));
+    if (info === undefined) return;
+    if (!info.isFile) throw new VolumeError("precondition", `Cannot remove ${path} as it is not a file`);
+    await Deno.remove(path);
+    await syncFolder(dirname(path));
+  }
+
+  async list(path: string): Promise<readonly string[]> {
+    return await orUndefined(Array.fromAsync(Deno.readDir(path), (entry) => entry.name)) ?? [];
+  }
+}
+
+/** Mode, and for devices their number, all in hex (stat(1), `%f %t %T`). */
+function parseStat(output: string, path: string): PathInfo {
+  const match = /^([0-9a-f]+) ([0-9a-f]+) ([0-9a-f]+)\n$/.exec(output);
+  if (match === null) throw new VolumeError("unavailable", `Cannot look at ${path}: output=${output.trim()}`);
+  const [mode, major, minor] = match.slice(1).map((digits) => parseInt(digits, 16)) as [
+    number,
+    number,
+    number,
+  ];
+  switch (mode & 0o170000) {
+    case 0o040000:
+      return { kind: "directory" };
+    case 0o100000:
+      return { kind: "file" };
+    case 0o060000:
+      return { kind: "block", deviceNumber: `${major}:${minor}` };
+    case 0o120000:
+      return { kind: "link" };
+    default:
+      return { kind: "other" };
+  }
+}
+
+async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+}
+
+/** A rename is on disk only when its folder is. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await Deno.open(path, { read: true });
+  try {
+    await folder.sync();
+  } finally {
+    folder.close();
+  }
+}
+
+async function removeIfThere(path: string): Promise<void> {
+  await orUndefined(Deno.remove(path));
+}
+
+async function orUndefined<T>(attempt: Promise<T>): Promise<T | undefined> {
+  try {
+    return await attempt;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return undefined;
+    throw error;
+  }
+}
+
+async function refusing<T>(path: string, why: string, attempt: Promise<T>): Promise<T> {
+  try {
+    return await attempt;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) throw error;
+    throw new VolumeError("precondition", `Cannot remove ${path} as ${why}`, { cause: error });
+  }
+}

@@ -1,0 +1,100 @@
+import assert from "node:assert/strict";
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext } from "../volume/ports.ts";
+import { systemClock } from "./clock.ts";
+import { SystemPaths } from "./paths.ts";
+import { SystemProcesses } from "./processes.ts";
+
+const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const paths = new SystemPaths(new SystemProcesses({ clock: systemClock }));
+const precondition = (error: unknown) => VolumeError.is(error, "precondition");
+
+async function withFolder(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.realPath(await Deno.makeTempDir());
+  try {
+    await use(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+Deno.test("info() tells what a path is without following links", () =>
+  withFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/file`, "");
+    await Deno.symlink("/nowhere", `${folder}/link`);
+    assert.deepEqual(await paths.info(folder, context), { kind: "directory" });
+    assert.deepEqual(await paths.info(`${folder}/file`, context), { kind: "file" });
+    assert.deepEqual(await paths.info(`${folder}/link`, context), { kind: "link" });
+    assert.deepEqual(await paths.info("/dev/null", context), { kind: "other" });
+    assert.equal(await paths.info(`${folder}/nothing`, context), undefined);
+    assert.equal(await paths.info(`${folder}/file/below`, context), undefined);
+  }));
+
+Deno.test("mountPoint() resolves links in parents, and leaves the last name and what is missing", () =>
+  withFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/real`);
+    await Deno.symlink(`${folder}/real`, `${folder}/link`);
+    assert.equal(await paths.mountPoint(`${folder}/link/target`), `${folder}/real/target`);
+    assert.equal(await paths.mountPoint(`${folder}/link/a/b/c`), `${folder}/real/a/b/c`);
+    assert.equal(await paths.mountPoint(`${folder}/link`), `${folder}/link`);
+  }));
+
+Deno.test("writeFile() replaces a file as a whole, with its mode, and leaves nothing else", () =>
+  withFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/state.new`, "left by a crash");
+    await paths.writeFile(`${folder}/state`, "one", 0o600);
+    await paths.writeFile(`${folder}/state`, "two", 0o600);
+    assert.equal(await paths.readFile(`${folder}/state`), "two");
+    assert.equal((await Deno.stat(`${folder}/state`)).mode! & 0o777, 0o600);
+    assert.deepEqual(await paths.list(folder), ["state"]);
+  }));
+
+Deno.test("readFile() and list() answer for what is not there", async () => {
+  assert.equal(await paths.readFile("/nowhere/file"), undefined);
+  assert.deepEqual(await paths.list("/nowhere"), []);
+});
+
+Deno.test("removeEmptyFolder() removes an empty folder and nothing else", () =>
+  withFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/full/inner`, { recursive: true });
+    await Deno.writeTextFile(`${folder}/file`, "");
+    await assert.rejects(paths.removeEmptyFolder(`${folder}/full`), precondition);
+    await assert.rejects(paths.removeEmptyFolder(`${folder}/file`), precondition);
+    await paths.removeEmptyFolder(`${folder}/full/inner`);
+    await paths.removeEmptyFolder(`${folder}/nothing`);
+    assert.deepEqual((await paths.list(folder)).toSorted(), ["file", "full"]);
+    assert.deepEqual(await paths.list(`${folder}/full`), []);
+  }));
+
+Deno.test("removeEmptyFile() leaves content, folders and links alone", () =>
+  withFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/content`, "data");
+    await Deno.writeTextFile(`${folder}/empty`, "");
+    await Deno.symlink(`${folder}/empty`, `${folder}/link`);
+    await Deno.mkdir(`${folder}/folder`);
+    for (const name of ["content", "link", "folder"]) {
+      await assert.rejects(paths.removeEmptyFile(`${folder}/${name}`), precondition);
+    }
+    await paths.removeEmptyFile(`${folder}/empty`);
+    await paths.removeEmptyFile(`${folder}/nothing`);
+    assert.deepEqual((await paths.list(folder)).toSorted(), ["content", "folder", "link"]);
+  }));
+
+Deno.test("removeFile() removes a file, and never a folder", () =>
+  withFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/file`, "data");
+    await Deno.mkdir(`${folder}/folder`);
+    await paths.removeFile(`${folder}/file`);
+    await paths.removeFile(`${folder}/file`);
+    await assert.rejects(paths.removeFile(`${folder}/folder`), precondition);
+  }));
+
+Deno.test("makeFile() and makeFolder() leave what is there", () =>
+  withFolder(async (folder) => {
+    await paths.makeFolder(`${folder}/a/b`, 0o750);
+    await Deno.writeTextFile(`${folder}/a/b/file`, "data");
+    await paths.makeFolder(`${folder}/a/b`, 0o700);
+    await paths.makeFile(`${folder}/a/b/file`, 0o600);
+    assert.equal(await paths.readFile(`${folder}/a/b/file`), "data");
+    assert.equal((await Deno.stat(`${folder}/a/b`)).mode! & 0o777, 0o750);
+  }));

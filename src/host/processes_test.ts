@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { systemClock } from "./clock.ts";
+import { SystemProcesses, type ToolResult } from "./processes.ts";
+import { spawnProcess } from "./spawn.ts";
+import { allToolPaths, systemToolPaths } from "./tools.ts";
+
+const never = new AbortController().signal;
+const done: ToolResult = { code: 0, stdout: "", stderr: "", bytes: new Uint8Array() };
+
+/** Runs `dd` as the shell, so that a test can say what the tool does. */
+function shell() {
+  return new SystemProcesses({
+    clock: systemClock,
+    toolPaths: { ...systemToolPaths, dd: ["/nowhere/sh", "/bin/sh"] },
+  });
+}
+
+function script(text: string, signal = never, more: { timeoutMs?: number; mustFinish?: boolean } = {}) {
+  return { args: ["-c", text], signal, subject: "test", ...more };
+}
+
+/** Children that end only when told to, killed or not. */
+function stuckChildren() {
+  const release: (() => void)[] = [];
+  const spawn = () => {
+    const { promise, resolve } = Promise.withResolvers<ToolResult>();
+    release.push(() => resolve(done));
+    return { result: promise, kill() {}, abandon() {} };
+  };
+  return { release, spawn };
+}
+
+Deno.test("run() gives exit code, output and complaint of the tool", async () => {
+  const result = await shell().run("dd", script("echo out; echo err >&2; exit 3"));
+  assert.deepEqual([result.code, result.stdout, result.stderr], [3, "out\n", "err\n"]);
+});
+
+Deno.test("run() keeps binary output as it is", async () => {
+  const { bytes } = await shell().run("dd", script("head -c 300000 /dev/zero; printf '\\377\\001'"));
+  assert.equal(bytes.length, 300002);
+  assert.deepEqual([...bytes.slice(-3)], [0, 255, 1]);
+});
+
+Deno.test("run() hands down nothing of the environment but PATH and LC_ALL", async () => {
+  const { stdout } = await shell().run("dd", script("env"));
+  const names = stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) => name !== "_");
+  assert.deepEqual(names.toSorted(), ["LC_ALL", "PATH", "PWD"]);
+});
+
+Deno.test("run() throws precondition naming tool and package when the tool is missing", async () => {
+  const processes = new SystemProcesses({
+    clock: systemClock,
+    toolPaths: { ...systemToolPaths, "mkfs.xfs": ["/nowhere/mkfs.xfs"] },
+  });
+  await assert.rejects(
+    processes.run("mkfs.xfs", script("")),
+    (error) => VolumeError.is(error, "precondition") && /mkfs\.xfs.*xfsprogs/.test(error.message),
+  );
+});
+
+Deno.test("run() kills the child when the signal is aborted, and throws its reason", async () => {
+  const controller = new AbortController();
+  const running = shell().run("dd", script("exec sleep 30", controller.signal));
+  controller.abort(new VolumeError("cancelled", "gone"));
+  const started = performance.now();
+  await assert.rejects(running, (error) => VolumeError.is(error, "cancelled"));
+  assert.ok(performance.now() - started < 5_000);
+});
+
+Deno.test("run() throws deadline when the tool takes too long", async () => {
+  await assert.rejects(
+    shell().run("dd", script("exec sleep 30", never, { timeoutMs: 50 })),
+    (error) => VolumeError.is(error, "deadline"),
+  );
+});
+
+Deno.test("run() lets what must finish finish although the signal is aborted", async () => {
+  const controller = new AbortController();
+  const running = shell().run(
+    "dd",
+    script("sleep 0.2; echo finished", controller.signal, { mustFinish: true }),
+  );
+  controller.abort(new VolumeError("cancelled", "gone"));
+  assert.equal((await running).stdout, "finished\n");
+});
+
+Deno.test("run() starts nothing when the signal was aborted before", async () => {
+  const controller = new AbortController();
+  controller.abort(new VolumeError("cancelled", "gone"));
+  let spawned = 0;
+  const processes = new SystemProcesses({
+    clock: systemClock,
+    spawn: () => {
+      spawned++;
+      return { result: Promise.resolve(done), kill() {}, abandon() {} };
+    },
+  });
+  await assert.rejects(
+    processes.run("stat", script("", controller.signal)),
+    (e) => VolumeError.is(e, "cancelled"),
+  );
+  assert.equal(spawned, 0);
+});
+
+Deno.test("run() does not wait for a grandchild that keeps the pipe open", async () => {
+  const started = performance.now();
+  const result = await shell().run("dd", script("sleep 3 & echo early"));
+  assert.equal(result.stdout, "early\n");
+  assert.ok(performance.now() - started < 2_500);
+});
+
+Deno.test("run() rejects while the child hangs, and counts it until it is gone", async () => {
+  const clock = new FakeClock();
+  const { release, spawn } = stuckChildren();
+  const processes = new SystemProcesses({ clock, spawn });
+  const rejected = assert.rejects(
+    processes.run("stat", script("", never, { timeoutMs: 1000 })),
+    (error) => VolumeError.is(error, "deadline"),
+  );
+  await clock.advance(1000);
+  await clock.advance(2000);
+  await rejected;
+  assert.equal(processes.hanging, 1);
+  release[0]!();
+  await clock.advance(0);
+  assert.equal(processes.hanging, 0);
+});
+
+Deno.test("run() refuses a subject on which two children hang, and no other", async () => {
+  const clock = new FakeClock();
+  const { spawn } = stuckChildren();
+  const processes = new SystemProcesses({ clock, spawn, maxHanging: 3 });
+  const hang = async (subject: string) => {
+    const rejected = assert.rejects(
+      processes.run("stat", { args: [], signal: never, subject, timeoutMs: 10 }),
+      (error) => VolumeError.is(error, "deadline"),
+    );
+    await clock.advance(5000);
+    await rejected;
+  };
+  const refused = (subject: string) =>
+    assert.rejects(
+      processes.run("stat", { args: [], signal: never, subject }),
+      (error) => VolumeError.is(error, "unavailable"),
+    );
+  await hang("a");
+  await hang("a");
+  await refused("a");
+  await hang("b");
+  await refused("c");
+});
+
+Deno.test("spawnProcess() throws NotFound for a path that is not there", () => {
+  assert.throws(() => spawnProcess("/nowhere/tool", []), Deno.errors.NotFound);
+});
+
+Deno.test("allToolPaths lists absolute paths only, each once", () => {
+  assert.ok(allToolPaths.every((path) => /^\/(?:usr\/)?s?bin\/[a-z0-9._]+$/.test(path)));
+  assert.equal(new Set(allToolPaths).size, allToolPaths.length);
+});

@@ -1,0 +1,103 @@
+import { concatenate } from "./bytes.ts";
+import type { ToolResult } from "./processes.ts";
+
+/** A child process that was started. */
+export interface Spawned {
+  /** How it ended. Never settles while it hangs in the kernel. */
+  readonly result: Promise<ToolResult>;
+  /** Sends SIGKILL. OK when it is gone. */
+  kill(): void;
+  /** Lets this process end without it. */
+  abandon(): void;
+}
+
+/** Output beyond this is dropped: no tool has more to say that is of use here. */
+const maxOutputBytes = 8 * 1024 * 1024;
+
+/** Pipes may be held open by grandchildren: once the child has ended, so long a silence ends the reading. */
+const silenceMs = 250;
+
+/**
+ * Starts a process with a fixed, minimal environment: inherited `LD_` variables make a scoped run permission refuse
+ * every spawn, and a locale would change what the tools print.
+ *
+ * @throws {Deno.errors.NotFound} when there is no such file
+ * @throws {Deno.errors.NotCapable} when it may not be run
+ */
+export function spawnProcess(path: string, args: readonly string[]): Spawned {
+  const child = new Deno.Command(path, {
+    args: [...args],
+    clearEnv: true,
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" },
+    cwd: "/",
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  return {
+    result: collect(child),
+    kill() {
+      try {
+        child.kill("SIGKILL");
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error; // It has ended already.
+      }
+    },
+    abandon: () => child.unref(),
+  };
+}
+
+async function collect(child: Deno.ChildProcess): Promise<ToolResult> {
+  const stdout = new Output(child.stdout);
+  const stderr = new Output(child.stderr);
+  const status = await child.status;
+  const [bytes, said] = await Promise.all([stdout.drain(), stderr.drain()]);
+  return { code: status.code, bytes, stdout: decode(bytes), stderr: decode(said) };
+}
+
+function decode(bytes: Uint8Array): string {
+  return new TextDecoder().decode(bytes);
+}
+
+/** What comes out of a pipe, up to a limit. */
+class Output {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array<ArrayBuffer>>;
+  readonly #chunks: Uint8Array[] = [];
+  readonly #ended: Promise<void>;
+  #kept = 0;
+
+  constructor(stream: ReadableStream<Uint8Array<ArrayBuffer>>) {
+    this.#reader = stream.getReader();
+    this.#ended = this.#read();
+  }
+
+  async #read(): Promise<void> {
+    for (;;) {
+      const { done, value } = await this.#reader.read();
+      if (done) return;
+      if (this.#kept + value.length > maxOutputBytes) continue;
+      this.#chunks.push(value);
+      this.#kept += value.length;
+    }
+  }
+
+  /** Everything that comes until the pipe is closed or falls silent after the child's end. */
+  async drain(): Promise<Uint8Array> {
+    // Two rounds, because a busy event loop runs timers before it looks at pipes.
+    for (let silentRounds = 0; silentRounds < 2;) {
+      const before = this.#kept;
+      if (await this.#endsWithin(silenceMs)) break;
+      silentRounds = this.#kept === before ? silentRounds + 1 : 0;
+    }
+    await this.#reader.cancel();
+    return concatenate(this.#chunks, this.#kept);
+  }
+
+  async #endsWithin(ms: number): Promise<boolean> {
+    const { promise: late, resolve } = Promise.withResolvers<boolean>();
+    const timeout = setTimeout(() => resolve(false), ms);
+    const ended = await Promise.race([this.#ended.then(() => true), late]);
+    clearTimeout(timeout);
+    return ended;
+  }
+}

@@ -1,0 +1,49 @@
+/** A tool that this driver runs. The set is closed: the build permits exactly these. */
+export type ToolName = keyof typeof tools;
+
+interface Tool {
+  /** The Debian package that it comes in, for the message when it is missing. */
+  readonly package: string;
+  /** Where it may lie, the likeliest first. */
+  readonly paths: readonly string[];
+}
+
+const tools = {
+  "mount": { package: "mount", paths: inBin("mount") },
+  "umount": { package: "mount", paths: inBin("umount") },
+  "losetup": { package: "mount", paths: inSbin("losetup") },
+  "blkid": { package: "util-linux", paths: inSbin("blkid") },
+  "blockdev": { package: "util-linux", paths: inSbin("blockdev") },
+  "mkfs.ext4": { package: "e2fsprogs", paths: inSbin("mkfs.ext4") },
+  "e2fsck": { package: "e2fsprogs", paths: inSbin("e2fsck") },
+  "resize2fs": { package: "e2fsprogs", paths: inSbin("resize2fs") },
+  "mkfs.xfs": { package: "xfsprogs", paths: inSbin("mkfs.xfs") },
+  "xfs_growfs": { package: "xfsprogs", paths: inSbin("xfs_growfs") },
+  "stat": { package: "coreutils", paths: inBin("stat") },
+  "dd": { package: "coreutils", paths: inBin("dd") },
+} as const satisfies Readonly<Record<string, Tool>>;
+
+/** Where a tool may lie, the likeliest first. */
+export type ToolPaths = Readonly<Record<ToolName, readonly string[]>>;
+
+/** Where every tool may lie on Debian and its kin, with and without merged folders. */
+export const systemToolPaths: ToolPaths = Object.fromEntries(
+  Object.entries(tools).map(([name, tool]) => [name, tool.paths]),
+) as Record<ToolName, readonly string[]>;
+
+/** Every path that may be run, for the permissions of the build. */
+export const allToolPaths: readonly string[] = Object.values(tools).flatMap((tool) => [...tool.paths])
+  .toSorted();
+
+/** The package to install for a tool. */
+export function packageOf(tool: ToolName): string {
+  return tools[tool].package;
+}
+
+function inBin(name: string): readonly string[] {
+  return [`/usr/bin/${name}`, `/bin/${name}`];
+}
+
+function inSbin(name: string): readonly string[] {
+  return [`/usr/sbin/${name}`, `/sbin/${name}`, `/usr/bin/${name}`];
+}

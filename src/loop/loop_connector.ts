@@ -1,0 +1,218 @@
+import type { KernelFiles } from "../host/kernel_files.ts";
+import { complaint, type Processes, type ToolResult } from "../host/processes.ts";
+import type { ToolName } from "../host/tools.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext, Clock, Connector, FoundDevice, Paths, Target } from "../volume/ports.ts";
+import { type Attachment, formatAttachment, parseAttachment } from "./attachment.ts";
+
+/** Options of {@linkcode LoopConnector}. */
+export interface LoopConnectorOptions {
+  /** The simulator's backing folder: `exports/<nqn>` in it is a link to a file exactly while that is exported. */
+  readonly backingPath: string;
+  /** Folder for state files; no two nodes share one. */
+  readonly statePath: string;
+  readonly processes: Processes;
+  readonly files: KernelFiles;
+  readonly paths: Paths;
+  readonly clock: Clock;
+}
+
+/** Others attach loop devices too: between finding a free one and taking it, it may be gone. */
+const maxAttachAttempts = 32;
+const retryMs = 10;
+/** How long a device that somebody is just closing may take to go. */
+const detachMs = 5_000;
+const sectorBytes = 512n;
+
+/** Reaches the simulator's volumes through loop devices: for machines without the kernel's NVMe modules. */
+export class LoopConnector implements Connector {
+  readonly name = "loop";
+  /** A loop device that is open when it is detached goes when it is closed. */
+  readonly sparesOpenDevices = true;
+  readonly #options: LoopConnectorOptions;
+  /** Settles when the last attach has: at once, they would take the free devices from one another. */
+  #lastAttach: Promise<unknown> = Promise.resolve();
+
+  constructor(options: LoopConnectorOptions) {
+    this.#options = options;
+  }
+
+  async connect(target: Target, context: CallContext): Promise<void> {
+    const backing = await this.#exported(target.nqn);
+    const attachment = await this.#attachment(target.nqn);
+    if (attachment !== undefined) {
+      if (this.#backingFile(attachment) === backing) return;
+      await this.disconnect(target.nqn, context); // The file it serves is not the exported one any more.
+    }
+    await this.#attachInTurn(target.nqn, backing, context);
+  }
+
+  async find(nqn: string): Promise<FoundDevice | undefined> {
+    const attachment = await this.#attachment(nqn);
+    if (attachment === undefined) return undefined;
+    const { files } = this.#options;
+    const deviceNumber = files.readText(`/sys/block/${attachment.device}/dev`);
+    const sectors = files.readText(`/sys/block/${attachment.device}/size`);
+    if (deviceNumber === undefined || sectors === undefined) return undefined;
+    return {
+      path: `/dev/${attachment.device}`,
+      deviceNumber,
+      sizeBytes: BigInt(sectors) * sectorBytes,
+      nqn,
+      nsid: 1,
+      uniqueId: "",
+    };
+  }
+
+  async rescan(nqn: string, context: CallContext): Promise<void> {
+    const attachment = await this.#attachment(nqn);
+    if (attachment === undefined) {
+      throw new VolumeError("unavailable", `Cannot rescan as it is not connected: nqn=${nqn}`);
+    }
+    const result = await this.#run(
+      "losetup",
+      ["-c", `/dev/${attachment.device}`],
+      attachment.device,
+      context,
+    );
+    if (result.code !== 0) throw failed("rescan", attachment, result);
+  }
+
+  async disconnect(nqn: string, context: CallContext): Promise<void> {
+    const attachment = await this.#attachment(nqn);
+    if (attachment !== undefined) await this.#detach(nqn, attachment, context);
+    await this.#options.paths.removeFile(this.#statePath(nqn));
+  }
+
+  async connected(): Promise<readonly string[]> {
+    const nqns: string[] = [];
+    for (const name of await this.#options.paths.list(this.#options.statePath)) {
+      if (name.endsWith(".new")) continue; // Half-written by a crash.
+      if (await this.#attachment(name) !== undefined) nqns.push(name);
+    }
+    return nqns;
+  }
+
+  /** The file that is exported under that NQN now. */
+  async #exported(nqn: string): Promise<string> {
+    assertFileName(nqn);
+    const backing = await this.#options.paths.realPath(`${this.#options.backingPath}/exports/${nqn}`);
+    if (backing !== undefined) return backing;
+    throw new VolumeError("unavailable", `Cannot connect as the target refuses: no such export: nqn=${nqn}`);
+  }
+
+  #statePath(nqn: string): string {
+    assertFileName(nqn);
+    return `${this.#options.statePath}/${nqn}`;
+  }
+
+  /** What is attached for that NQN right now, as the kernel says. */
+  async #attachment(nqn: string): Promise<Attachment | undefined> {
+    const path = this.#statePath(nqn);
+    const text = await this.#options.paths.readFile(path);
+    if (text === undefined) return undefined;
+    const attachment = parseAttachment(text, path);
+    return this.#isAttached(attachment) ? attachment : undefined;
+  }
+
+  /** A loop device of that name may have been given to another file, or to the same one by another node. */
+  #isAttached(attachment: Attachment): boolean {
+    const backing = this.#backingFile(attachment);
+    if (backing !== attachment.backing && backing !== `${attachment.backing} (deleted)`) return false;
+    const known = attachment.diskSequence;
+    return known === undefined || known === this.#diskSequence(attachment.device);
+  }
+
+  #backingFile({ device }: Attachment): string | undefined {
+    return this.#options.files.readText(`/sys/block/${device}/loop/backing_file`);
+  }
+
+  #diskSequence(device: string): string | undefined {
+    return this.#options.files.readText(`/sys/block/${device}/diskseq`);
+  }
+
+  #attachInTurn(nqn: string, backing: string, context: CallContext): Promise<void> {
+    const attach = this.#lastAttach.then(() => this.#attach(nqn, backing, context));
+    this.#lastAttach = attach.catch(() => {
+      // Its own caller hears of it; whoever is next only waits.
+    });
+    return attach;
+  }
+
+  async #attach(nqn: string, backing: string, context: CallContext): Promise<void> {
+    const { clock, paths } = this.#options;
+    await paths.makeFolder(this.#options.statePath, 0o700);
+    for (let attempt = 0; attempt < maxAttachAttempts; attempt++) {
+      const device = await this.#freeDevice(context);
+      const attachment: Attachment = { backing, device, diskSequence: undefined };
+      await this.#remember(nqn, attachment);
+      const result = await this.#run("losetup", [`/dev/${device}`, backing], device, context);
+      if (result.code === 0) {
+        await this.#remember(nqn, { ...attachment, diskSequence: this.#diskSequence(device) });
+        return;
+      }
+      await paths.removeFile(this.#statePath(nqn));
+      if (!/busy/i.test(result.stderr)) throw failed("attach", attachment, result);
+      await clock.sleep(retryMs * (attempt + 1), context.signal);
+    }
+    throw new VolumeError("unavailable", `Cannot attach as every loop device was taken at once: nqn=${nqn}`);
+  }
+
+  async #freeDevice(context: CallContext): Promise<string> {
+    const result = await this.#run("losetup", ["-f"], "losetup", context);
+    const device = /^\/dev\/(loop[0-9]+)\n$/.exec(result.stdout)?.[1];
+    if (result.code === 0 && device !== undefined) return device;
+    throw new VolumeError("unavailable", `Cannot find a free loop device: ${complaint(result)}`);
+  }
+
+  async #remember(nqn: string, attachment: Attachment): Promise<void> {
+    await this.#options.paths.writeFile(this.#statePath(nqn), formatAttachment(attachment), 0o600);
+  }
+
+  async #detach(nqn: string, attachment: Attachment, context: CallContext): Promise<void> {
+    const { clock } = this.#options;
+    const device = `/dev/${attachment.device}`;
+    // Its outcome changes nothing: what a dead device did not take is lost, and keeping it would not bring it back.
+    await this.#run("blockdev", ["--flushbufs", device], attachment.device, context);
+    const result = await this.#run("losetup", ["-d", device], attachment.device, context);
+    const untilMs = clock.monotonicMs() + detachMs;
+    while (this.#isAttached(attachment)) {
+      if (result.code !== 0) throw failed("detach", attachment, result);
+      if (clock.monotonicMs() >= untilMs) {
+        throw new VolumeError(
+          "in-use",
+          `Cannot detach ${device} as somebody has it open or mounted: nqn=${nqn}`,
+        );
+      }
+      await clock.sleep(retryMs, context.signal);
+    }
+  }
+
+  async #run(
+    tool: ToolName,
+    args: readonly string[],
+    subject: string,
+    context: CallContext,
+  ): Promise<ToolResult> {
+    const options = { args, signal: context.signal, subject, timeoutMs: 30_000 };
+    return await this.#options.processes.run(tool, options);
+  }
+}
+
+function failed(verb: string, attachment: Attachment, result: ToolResult): VolumeError {
+  return new VolumeError(
+    "unavailable",
+    `Cannot ${verb} the loop device: device=${attachment.device} file=${attachment.backing}: ${
+      complaint(result)
+    }`,
+  );
+}
+
+/** NQNs are names of files here. */
+function assertFileName(nqn: string): void {
+  if (/^nqn\.[^/\0]{1,219}$/.test(nqn)) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the NQN as it has another form: nqn=${JSON.stringify(nqn.slice(0, 64))}`,
+  );
+}

@@ -1,0 +1,236 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
+import { FakePaths } from "../../tests/fakes/paths.ts";
+import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
+import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
+import type { CallContext, Target } from "../volume/ports.ts";
+import { parseAttachment } from "./attachment.ts";
+import { LoopConnector } from "./loop_connector.ts";
+
+const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";
+const target: Target = { nqn, address: "127.0.0.1", port: 4420, sizeBytes: 1048576n };
+
+function is(kind: VolumeErrorKind) {
+  return (error: unknown) => VolumeError.is(error, kind);
+}
+
+/** Loop devices as the kernel has them. */
+class World {
+  readonly processes = new FakeProcesses();
+  readonly files = new FakeKernelFiles();
+  readonly paths = new FakePaths();
+  readonly clock = new FakeClock();
+  readonly connector: LoopConnector;
+  #sequence = 10;
+  /** Called before losetup does its work; another answer is the tool's. */
+  script: (run: RecordedRun) => Scripted | undefined = () => undefined;
+
+  constructor() {
+    this.connector = new LoopConnector({
+      backingPath: "/backing",
+      statePath: "/state/loop",
+      processes: this.processes,
+      files: this.files,
+      paths: this.paths,
+      clock: this.clock,
+    });
+    this.processes.script = (run) => this.script(run) ?? this.#kernel(run);
+    for (const path of ["/backing", "/backing/exports", "/backing/files"]) {
+      this.paths.nodes.set(path, { kind: "directory" });
+    }
+    this.export(nqn, "/backing/files/pvc-1.img");
+  }
+
+  export(nqn: string, file: string) {
+    this.paths.nodes.set(file, { kind: "file", text: "" });
+    this.paths.nodes.set(`/backing/exports/${nqn}`, { kind: "link", to: file });
+  }
+
+  withdraw(nqn: string) {
+    this.paths.nodes.delete(`/backing/exports/${nqn}`);
+  }
+
+  attach(device: string, file: string) {
+    this.files.texts.set(`/sys/block/${device}/loop/backing_file`, file);
+    this.files.texts.set(`/sys/block/${device}/diskseq`, String(this.#sequence++));
+    this.files.texts.set(`/sys/block/${device}/dev`, `7:${device.slice(4)}`);
+    this.files.texts.set(`/sys/block/${device}/size`, "2048");
+  }
+
+  detach(device: string) {
+    this.files.texts.delete(`/sys/block/${device}/loop/backing_file`);
+  }
+
+  attached(device: string) {
+    return this.files.texts.get(`/sys/block/${device}/loop/backing_file`);
+  }
+
+  #kernel({ tool, options: { args } }: RecordedRun): Scripted {
+    if (tool !== "losetup") return 0;
+    if (args[0] === "-f") {
+      const free = Array.from({ length: 9 }, (_, i) => `loop${i}`).find((name) => !this.attached(name))!;
+      return { stdout: `/dev/${free}\n` };
+    }
+    if (args[0] === "-d") this.detach(args[1]!.slice(5));
+    else if (args[0] !== "-c") this.attach(args[0]!.slice(5), args[1]!);
+    return 0;
+  }
+}
+
+Deno.test("connect() attaches the exported file, and find() describes the device", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  assert.deepEqual(await world.connector.find(nqn), {
+    path: "/dev/loop0",
+    deviceNumber: "7:0",
+    sizeBytes: 1048576n,
+    nqn,
+    nsid: 1,
+    uniqueId: "",
+  });
+  assert.deepEqual(await world.connector.connected(), [nqn]);
+});
+
+Deno.test("connect() attaches nothing twice", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  await world.connector.connect(target, context);
+  assert.equal(world.attached("loop1"), undefined);
+});
+
+Deno.test("connect() throws unavailable when nothing is exported, and attaches nothing", async () => {
+  const world = new World();
+  world.withdraw(nqn);
+  await assert.rejects(world.connector.connect(target, context), is("unavailable"));
+  assert.deepEqual(world.processes.lines, []);
+});
+
+Deno.test("connect() throws unavailable once the export is withdrawn, although the device is still attached", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  world.withdraw(nqn);
+  await assert.rejects(world.connector.connect(target, context), is("unavailable"));
+  assert.equal((await world.connector.find(nqn))?.path, "/dev/loop0");
+});
+
+Deno.test("connect() gives a later epoch a device of its own", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  world.withdraw(nqn);
+  const later = `${nqn.slice(0, -10)}2-11111111`;
+  world.export(later, "/backing/files/pvc-1.img");
+  assert.equal(await world.connector.find(later), undefined);
+  await world.connector.connect({ ...target, nqn: later }, context);
+  assert.equal((await world.connector.find(later))?.path, "/dev/loop1");
+});
+
+Deno.test("connect() replaces a device whose file was deleted and made anew", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  world.files.texts.set("/sys/block/loop0/loop/backing_file", "/backing/files/pvc-1.img (deleted)");
+  await world.connector.connect(target, context);
+  assert.ok(world.processes.lines.includes("losetup -d /dev/loop0"));
+  assert.equal(world.attached("loop0"), "/backing/files/pvc-1.img");
+});
+
+Deno.test("connect() takes another device when somebody was quicker", async () => {
+  const world = new World();
+  let raced = false;
+  world.script = ({ options: { args } }) => {
+    if (raced || args[0] !== "/dev/loop0") return undefined;
+    raced = true;
+    world.attach("loop0", "/somebody/else.img");
+    return { code: 1, stderr: "losetup: failed to set up loop device: Device or resource busy" };
+  };
+  const connecting = world.connector.connect(target, context);
+  await world.clock.advance(1000);
+  await connecting;
+  assert.equal((await world.connector.find(nqn))?.path, "/dev/loop1");
+});
+
+Deno.test("connect() gives up after so many races, and forgets", async () => {
+  const world = new World();
+  world.script = ({ options: { args } }) =>
+    args[0]!.startsWith("/dev/") ? { code: 1, stderr: "busy" } : undefined;
+  const rejected = assert.rejects(world.connector.connect(target, context), is("unavailable"));
+  await world.clock.advance(60_000);
+  await rejected;
+  assert.deepEqual(await world.paths.list("/state/loop"), []);
+});
+
+Deno.test("find() is undefined when the device was given to another file", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  world.detach("loop0");
+  assert.equal(await world.connector.find(nqn), undefined);
+  world.attach("loop0", "/somebody/else.img");
+  assert.equal(await world.connector.find(nqn), undefined);
+});
+
+Deno.test("find() is undefined when another node attached the same file to the same device", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  world.detach("loop0");
+  world.attach("loop0", "/backing/files/pvc-1.img");
+  assert.equal(await world.connector.find(nqn), undefined);
+});
+
+Deno.test("disconnect() flushes, detaches and forgets, also when the export is gone", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  world.withdraw(nqn);
+  await world.connector.disconnect(nqn, context);
+  assert.deepEqual(world.processes.lines.slice(-2), [
+    "blockdev --flushbufs /dev/loop0",
+    "losetup -d /dev/loop0",
+  ]);
+  assert.deepEqual(await world.connector.connected(), []);
+  assert.deepEqual(await world.paths.list("/state/loop"), []);
+});
+
+Deno.test("disconnect() succeeds when nothing was connected", async () => {
+  const world = new World();
+  await world.connector.disconnect(nqn, context);
+  assert.deepEqual(world.processes.lines, []);
+});
+
+Deno.test("disconnect() detaches although the flush fails", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  world.script = ({ tool }) => tool === "blockdev" ? { code: 1, stderr: "Input/output error" } : undefined;
+  await world.connector.disconnect(nqn, context);
+  assert.equal(world.attached("loop0"), undefined);
+});
+
+Deno.test("disconnect() throws in-use when the device does not go, and remembers it", async () => {
+  const world = new World();
+  await world.connector.connect(target, context);
+  world.script = ({ options: { args } }) => args[0] === "-d" ? 0 : undefined;
+  const rejected = assert.rejects(world.connector.disconnect(nqn, context), is("in-use"));
+  await world.clock.advance(10_000);
+  await rejected;
+  assert.deepEqual(await world.connector.connected(), [nqn]);
+});
+
+Deno.test("rescan() makes the kernel look at the file's size", async () => {
+  const world = new World();
+  await assert.rejects(world.connector.rescan(nqn, context), is("unavailable"));
+  await world.connector.connect(target, context);
+  await world.connector.rescan(nqn, context);
+  assert.equal(world.processes.lines.at(-1), "losetup -c /dev/loop0");
+});
+
+for (const bad of ["nqn.", "nqn.a/b", "../x", "", "nqn.\0"]) {
+  Deno.test(`connect() throws invalid for the NQN ${JSON.stringify(bad)}`, async () => {
+    const world = new World();
+    await assert.rejects(world.connector.connect({ ...target, nqn: bad }, context), is("invalid"));
+  });
+}
+
+for (const text of ["", "{", "[]", '{"backing":"x","device":"loop0"}', '{"backing":"/x","device":"sda"}']) {
+  Deno.test(`parseAttachment() throws precondition for ${text}`, () => {
+    assert.throws(() => parseAttachment(text, "/f"), is("precondition"));
+  });
+}

@@ -1,0 +1,76 @@
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext, FoundDevice, ProvenDevice } from "../volume/ports.ts";
+import { type ExpectedIdentity, proveDevice } from "./identity.ts";
+import type { NodeWorld } from "./world.ts";
+
+const firstPollMs = 20;
+const longestPollMs = 500;
+/** Where the call itself has no deadline. */
+const maxPollMs = 60_000;
+
+/**
+ * Proves a device that was found, with a fresh look at what lies at its path.
+ *
+ * @throws {VolumeError} identity-mismatch when it is not what was expected
+ */
+export async function prove(
+  world: NodeWorld,
+  found: FoundDevice,
+  expected: ExpectedIdentity,
+  context: CallContext,
+): Promise<ProvenDevice> {
+  return proveDevice(found, await world.paths.info(found.path, context), expected);
+}
+
+/**
+ * Finds and proves a proven device anew, right before something is done to it.
+ *
+ * @throws {VolumeError} identity-mismatch when it is another one by now, unavailable when it is gone
+ */
+export async function proveAgain(
+  world: NodeWorld,
+  device: ProvenDevice,
+  context: CallContext,
+): Promise<ProvenDevice> {
+  context.signal.throwIfAborted();
+  const found = await world.connector.find(device.nqn, context);
+  if (found === undefined) {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot go on as the device is gone: device=${device.path} nqn=${device.nqn}`,
+    );
+  }
+  if (found.deviceNumber !== device.deviceNumber) {
+    throw new VolumeError(
+      "identity-mismatch",
+      `Cannot go on as the device became another one: was=${device.deviceNumber} is=${found.deviceNumber}`,
+    );
+  }
+  return await prove(world, found, device, context);
+}
+
+/**
+ * Waits until the device is there, and is as large as that.
+ *
+ * @throws {VolumeError} the reason of the context's end; unavailable when it takes too long
+ */
+export async function awaitDevice(
+  world: NodeWorld,
+  nqn: string,
+  atLeastBytes: bigint,
+  context: CallContext,
+): Promise<FoundDevice> {
+  const untilMs = world.clock.monotonicMs() + maxPollMs;
+  for (let waitMs = firstPollMs;; waitMs = Math.min(waitMs * 2, longestPollMs)) {
+    const found = await world.connector.find(nqn, context);
+    if (found !== undefined && found.sizeBytes >= atLeastBytes) return found;
+    if (world.clock.monotonicMs() >= untilMs) {
+      const state = found === undefined ? "it does not appear" : `its size stays ${found.sizeBytes}`;
+      throw new VolumeError(
+        "unavailable",
+        `Cannot use the device as ${state}: nqn=${nqn} wanted size>=${atLeastBytes}`,
+      );
+    }
+    await world.clock.sleep(waitMs, context.signal);
+  }
+}

@@ -1,0 +1,90 @@
+import { VolumeError } from "../volume/errors.ts";
+import { decideFormat } from "../volume/format.ts";
+import type { FilesystemType, ProvenDevice } from "../volume/ports.ts";
+import type { Stash } from "../volume/staging.ts";
+import { proveAgain } from "./device.ts";
+import type { Staging } from "./staging.ts";
+
+/**
+ * Makes sure that there is a whole file system on the device: made now if that is safe, or checked.
+ *
+ * @throws {VolumeError} precondition when the device is neither blank nor holds it, unavailable when that cannot be
+ * told, busy when an earlier mkfs may still run
+ */
+export async function prepareFilesystem(
+  staging: Staging,
+  stash: Stash,
+  device: ProvenDevice,
+  filesystem: FilesystemType,
+  sameDevice: boolean,
+): Promise<Stash> {
+  const { world, publish, parameters, context } = staging;
+  const probe = await world.filesystems.probe(device, context);
+  const mayBeUnfinished = stash.mkfs === "started" && probe.signature.state === "found" &&
+    probe.signature.type === filesystem;
+  const decision = decideFormat({
+    volumeId: stash.volumeId,
+    wanted: filesystem,
+    mayFormat: publish.mayFormat,
+    sameEpoch: stash.epoch === publish.epoch,
+    readOnly: stash.readOnly,
+    sizeMatches: device.sizeBytes === publish.sizeBytes,
+    probe,
+    mkfs: stash.mkfs,
+    sameDevice,
+    everMounted: stash.everMounted,
+    complete: mayBeUnfinished && await world.filesystems.isComplete(device, filesystem, context),
+  });
+  switch (decision.action) {
+    case "refuse":
+      throw new VolumeError(decision.kind, decision.reason);
+    case "format":
+      return await format(staging, stash, device, filesystem, false);
+    case "reformat-interrupted":
+      return await format(staging, stash, device, filesystem, true);
+    case "mount-existing":
+      if (parameters.fsck === "preen" && !stash.readOnly) {
+        await world.filesystems.check(await proveAgain(world, device, context), filesystem, context);
+        context.signal.throwIfAborted();
+      }
+      return mayBeUnfinished ? await staging.stashes.write({ ...stash, mkfs: "done" }) : stash;
+  }
+}
+
+async function format(
+  staging: Staging,
+  stash: Stash,
+  device: ProvenDevice,
+  filesystem: FilesystemType,
+  again: boolean,
+): Promise<Stash> {
+  const { world, parameters, context } = staging;
+  const { filesystems } = world;
+  const proven = await proveAgain(world, device, context);
+  await refuseWhileBusy(staging, proven);
+  const started = await staging.stashes.write({ ...stash, mkfs: "started" });
+  context.signal.throwIfAborted();
+  if (again) {
+    await filesystems.eraseEnds(proven, context);
+    context.signal.throwIfAborted();
+  }
+  const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
+  await filesystems.format(proven, filesystem, options, context);
+  // Even if the call was cancelled meanwhile: the file system is there.
+  const done = await staging.stashes.write({ ...started, mkfs: "done" });
+  context.signal.throwIfAborted();
+  return done;
+}
+
+/** A mkfs of an earlier process of this driver may have outlived it: it has the device open, and claimed. */
+async function refuseWhileBusy({ world, context }: Staging, device: ProvenDevice): Promise<void> {
+  const holder = await world.devices.holder(device, context);
+  const claimed = !await world.devices.isUnclaimed(device, context);
+  context.signal.throwIfAborted();
+  if (!claimed && holder?.certain !== true) return;
+  throw new VolumeError(
+    "busy",
+    `Cannot format the device as it is in use, perhaps by an earlier attempt: device=${device.path} ` +
+      `holder=${holder?.description ?? "unknown"}`,
+  );
+}

@@ -1,0 +1,41 @@
+import { basename } from "node:path";
+import type { MountEntry } from "../volume/ports.ts";
+
+/** What is mounted at that mount point, the visible one last. */
+export function mountsAt(table: readonly MountEntry[], mountPoint: string): readonly MountEntry[] {
+  return table.filter((entry) => entry.mountPoint === mountPoint);
+}
+
+/** Where the file system on one of those devices is mounted or bound. */
+export function mountsOf(
+  table: readonly MountEntry[],
+  deviceNumbers: ReadonlySet<string>,
+): readonly MountEntry[] {
+  return table.filter((entry) => deviceNumbers.has(entry.deviceNumber));
+}
+
+/**
+ * Where a device node of that name is bound, also one that is deleted by now. Such an entry shows the device number
+ * of the file system that the node lies in, so what is bound has to be looked at.
+ */
+export function nodeBindsOf(table: readonly MountEntry[], devicePath: string): readonly MountEntry[] {
+  return table.filter((entry) =>
+    ["devtmpfs", "tmpfs"].includes(entry.filesystem) &&
+    basename(entry.root.replace(/\/\/deleted$/, "")) === basename(devicePath)
+  );
+}
+
+/** Whether the mount has a block device under it. */
+export function isOnBlockDevice(entry: MountEntry): boolean {
+  return !entry.deviceNumber.startsWith("0:");
+}
+
+/** Whether the file system takes no writes, asked for or turned that way by an error. */
+export function isReadOnlyFilesystem(entry: MountEntry): boolean {
+  return ["ro", "emergency_ro", "shutdown"].some((option) => entry.superOptions.includes(option));
+}
+
+/** Whether nothing can be written through this mount. */
+export function isReadOnlyMount(entry: MountEntry): boolean {
+  return entry.mountOptions.includes("ro") || isReadOnlyFilesystem(entry);
+}

@@ -1,0 +1,68 @@
+import { assertNodeId } from "../volume/ids.ts";
+import type { CallContext } from "../volume/ports.ts";
+import { type ExpandRequest, expandVolume } from "./expand.ts";
+import { type PublishRequest, publishVolume } from "./publish.ts";
+import { type StageRequest, stageVolume } from "./stage.ts";
+import { type VolumeStats, volumeStats } from "./stats.ts";
+import { type UnpublishRequest, unpublishVolume } from "./unpublish.ts";
+import { type UnstageRequest, unstageVolume } from "./unstage.ts";
+import type { NodeWorld } from "./world.ts";
+
+/** What NodeGetInfo answers. */
+export interface NodeInfo {
+  readonly nodeId: string;
+  /** 0 leaves it to the orchestrator. */
+  readonly maxVolumesPerNode: number;
+}
+
+/**
+ * A node's whole work on volumes. It holds no state: everything is read from the kernel and the state files.
+ *
+ * Of the changing methods only one may run for a volume at a time; whoever calls them holds its lock until the promise
+ * settles, also when the call was cancelled long ago.
+ */
+export class NodeService {
+  readonly #world: NodeWorld;
+
+  /** @throws {VolumeError} invalid when the node id has another form */
+  constructor(world: NodeWorld) {
+    assertNodeId(world.settings.nodeId);
+    this.#world = world;
+  }
+
+  /** See {@linkcode stageVolume}. */
+  async stage(request: StageRequest, context: CallContext): Promise<void> {
+    await stageVolume(this.#world, request, context);
+  }
+
+  /** See {@linkcode unstageVolume}. */
+  async unstage(request: UnstageRequest, context: CallContext): Promise<void> {
+    await unstageVolume(this.#world, request, context);
+  }
+
+  /** See {@linkcode publishVolume}. */
+  async publish(request: PublishRequest, context: CallContext): Promise<void> {
+    await publishVolume(this.#world, request, context);
+  }
+
+  /** See {@linkcode unpublishVolume}. */
+  async unpublish(request: UnpublishRequest, context: CallContext): Promise<void> {
+    await unpublishVolume(this.#world, request, context);
+  }
+
+  /** See {@linkcode volumeStats}. */
+  async stats(volumeId: string, volumePath: string, context: CallContext): Promise<VolumeStats> {
+    return await volumeStats(this.#world, volumeId, volumePath, context);
+  }
+
+  /** See {@linkcode expandVolume}. */
+  async expand(request: ExpandRequest, context: CallContext): Promise<bigint> {
+    return await expandVolume(this.#world, request, context);
+  }
+
+  /** Who this node is. Answers at once and never fails: a failure would unregister the driver. */
+  info(): NodeInfo {
+    const { nodeId, maxVolumesPerNode } = this.#world.settings;
+    return { nodeId, maxVolumesPerNode };
+  }
+}

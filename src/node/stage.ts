@@ -1,0 +1,176 @@
+import { type Capability, isReadOnlyMode, kindName } from "../volume/capabilities.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext, ProvenDevice } from "../volume/ports.ts";
+import { stagingDifference, type Stash } from "../volume/staging.ts";
+import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
+import { awaitDevice, prove } from "./device.ts";
+import { parseMountFlags } from "./mount_flags.ts";
+import { mountsAt } from "./mount_table.ts";
+import { wantsReadOnlyDevice } from "./read_only.ts";
+import { stageBlock } from "./stage_block.ts";
+import { stageFilesystem } from "./stage_filesystem.ts";
+import type { Staging } from "./staging.ts";
+import { Stashes } from "./stashes.ts";
+import { connectedNqns, tearDown } from "./teardown.ts";
+import { withUndo } from "./undo.ts";
+import type { NodeWorld } from "./world.ts";
+
+/** What NodeStageVolume asks for. */
+export interface StageRequest {
+  readonly volumeId: string;
+  readonly stagingPath: string;
+  readonly capability: Capability;
+  readonly mountFlags: readonly string[];
+  readonly publishContext: Readonly<Record<string, string>>;
+  readonly volumeContext: Readonly<Record<string, string>>;
+}
+
+/**
+ * Brings a volume onto this node: state file, connect, find, prove, and then the file system or the device file.
+ * Whatever is done already is verified and not done again; a failure undoes what this call did.
+ *
+ * @throws {VolumeError} exists-incompatible when it is staged in another way; in-use when an older epoch of it is still
+ * published; precondition when its device may not be used as it is
+ */
+export async function stageVolume(
+  world: NodeWorld,
+  request: StageRequest,
+  context: CallContext,
+): Promise<void> {
+  const publish = parsePublishContext(request.publishContext, request.volumeId);
+  const filesystem = request.capability.access === "mount" ? request.capability.filesystem : undefined;
+  const parameters = parseVolumeContext(request.volumeContext, filesystem);
+  const wanted = newStash(request, publish);
+  const stashes = new Stashes(world);
+  const known = await dropOlder(world, stashes, publish, wanted, context);
+  await withUndo(world.clock, context, async (undo) => {
+    const staging: Staging = { world, stashes, publish, parameters, undo, context };
+    const stash = known ?? await remember(staging, wanted);
+    await ensureStagingFolder(staging, stash.stagingPath);
+    const { device, sameDevice } = await connect(staging, stash);
+    const located = await stashes.write(locate(stash, device));
+    await world.devices.setReadOnly(device, wantsReadOnlyDevice(located), context);
+    const ready = filesystem === undefined
+      ? await stageBlock(staging, located, device)
+      : await stageFilesystem(staging, located, device, filesystem, sameDevice);
+    context.signal.throwIfAborted();
+    await stashes.write({ ...ready, staged: true });
+  });
+}
+
+function newStash(request: StageRequest, publish: PublishContext): Stash {
+  const { readOnly, flags } = parseMountFlags(request.mountFlags);
+  return {
+    volumeId: request.volumeId,
+    nqn: publish.nqn,
+    epoch: publish.epoch,
+    address: publish.address,
+    port: publish.port,
+    kind: kindName(request.capability),
+    readOnly: readOnly || publish.readOnly || isReadOnlyMode(request.capability.mode),
+    mountFlags: flags,
+    stagingPath: request.stagingPath,
+    sizeBytes: publish.sizeBytes,
+    device: undefined,
+    mkfs: "none",
+    everMounted: false,
+    mountedAs: undefined,
+    rootOpened: false,
+    staged: false,
+    published: [],
+  };
+}
+
+/**
+ * The state of this same epoch, if there is one. What is left of any other epoch is taken down first: its device is
+ * fenced, and what was bound from it is not this volume any more.
+ */
+async function dropOlder(
+  world: NodeWorld,
+  stashes: Stashes,
+  publish: PublishContext,
+  wanted: Stash,
+  context: CallContext,
+): Promise<Stash | undefined> {
+  const stash = await stashes.find(wanted.volumeId);
+  const isCurrent = stash?.epoch === publish.epoch && stash.nqn === publish.nqn;
+  const connected = await connectedNqns(world, wanted.volumeId, context);
+  const older = new Set(connected.filter((nqn) => nqn !== publish.nqn));
+  if (stash !== undefined && !isCurrent) older.add(stash.nqn);
+  if (older.size > 0) {
+    const left = isCurrent ? undefined : stash;
+    await tearDown(world, {
+      volumeId: wanted.volumeId,
+      nqns: [...older],
+      stagingPaths: left === undefined ? [] : [left.stagingPath],
+      publishedPaths: left?.published.map((target) => target.targetPath) ?? [],
+      mayHoldDeviceFile: left?.kind === "block",
+      begun: async () => left && await stashes.write({ ...left, staged: false }),
+    }, context);
+  }
+  if (stash === undefined || !isCurrent) return undefined;
+  const difference = stagingDifference(stash, wanted);
+  if (difference === undefined) return { ...stash, address: publish.address, port: publish.port };
+  throw new VolumeError(
+    "exists-incompatible",
+    `Cannot stage the volume as it is staged in another way: volume=${wanted.volumeId} ${difference}`,
+  );
+}
+
+/**
+ * Kept after a failure while the volume is connected, because unstaging goes by it, and once mkfs was started, because
+ * nobody else knows that what is on the device is an unfinished one.
+ */
+async function remember({ world, stashes, undo }: Staging, wanted: Stash): Promise<Stash> {
+  undo.add("forget the volume", async (undoing) => {
+    const stash = await stashes.find(wanted.volumeId);
+    const connected = await world.connector.connected(undoing);
+    if (stash?.mkfs === "none" && !connected.includes(stash.nqn)) await stashes.remove(wanted.volumeId);
+  });
+  return await stashes.write(wanted);
+}
+
+async function ensureStagingFolder(staging: Staging, path: string): Promise<void> {
+  const { world, undo, context } = staging;
+  const mounted = mountsAt(await world.mounts.table(), await world.paths.mountPoint(path));
+  if (mounted.length > 0) return; // It is a folder, and looking at it would ask what is mounted there.
+  const info = await world.paths.info(path, context);
+  if (info?.kind === "directory") return;
+  if (info !== undefined) {
+    throw new VolumeError("precondition", `Cannot stage as the staging path is not a folder: path=${path}`);
+  }
+  undo.add("remove the staging folder", () => world.paths.removeEmptyFolder(path));
+  await world.paths.makeFolder(path, 0o750);
+}
+
+/** Connects and proves; `sameDevice` says whether it is the device that an earlier attempt saw. */
+async function connect(
+  { world, publish, parameters, undo, context }: Staging,
+  stash: Stash,
+): Promise<{ device: ProvenDevice; sameDevice: boolean }> {
+  const { connector } = world;
+  const wasConnected = (await connector.connected(context)).includes(publish.nqn);
+  if (!wasConnected) undo.add("disconnect", (undoing) => connector.disconnect(publish.nqn, undoing));
+  await connector.connect({
+    nqn: publish.nqn,
+    address: publish.address,
+    port: publish.port,
+    sizeBytes: publish.sizeBytes,
+    ...parameters.connection,
+  }, context);
+  const sizeBytes = stash.sizeBytes > publish.sizeBytes ? stash.sizeBytes : publish.sizeBytes;
+  const found = await awaitDevice(world, publish.nqn, 0n, context);
+  const uniqueId = stash.device?.uniqueId;
+  const device = await prove(world, found, { nqn: publish.nqn, sizeBytes, uniqueId }, context);
+  const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stash.device?.sizeBytes;
+  return { device, sameDevice };
+}
+
+/** Notes what the device is now. What an unfinished mkfs was started on stays on record, all but its number. */
+function locate(stash: Stash, device: ProvenDevice): Stash {
+  const { deviceNumber, uniqueId, sizeBytes } = device;
+  if (stash.mkfs === "started" && stash.device !== undefined) {
+    return { ...stash, device: { ...stash.device, deviceNumber } };
+  }
+  return { ...stash, device: { deviceNumber, uniqueId, sizeBytes }, sizeBytes };
+}

@@ -1,0 +1,180 @@
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext, FoundDevice, MountEntry } from "../volume/ports.ts";
+import { isOnBlockDevice, mountsAt, mountsOf, nodeBindsOf } from "./mount_table.ts";
+import type { NodeWorld } from "./world.ts";
+
+/** What is to be taken down of a volume. */
+export interface Teardown {
+  readonly volumeId: string;
+  readonly nqns: readonly string[];
+  readonly stagingPaths: readonly string[];
+  /** Where the volume is on record as published. */
+  readonly publishedPaths: readonly string[];
+  /** Whether the staging folder may hold the file `device`: never looked for in a volume's own files. */
+  readonly mayHoldDeviceFile: boolean;
+  /** Called once nothing uses the volume, before anything is changed. */
+  readonly begun: () => Promise<unknown>;
+}
+
+/** The name of the file in the staging folder that names the device of a raw block volume. */
+export const deviceFileName = "device";
+
+/**
+ * Takes a volume off this node: refuses while anybody uses it, then unmounts, flushes and disconnects, and answers
+ * only when neither the mount table nor the connector shows anything of it.
+ *
+ * It goes by what the kernel shows, so it can be begun anew after any failure.
+ *
+ * @throws {VolumeError} in-use when the volume is published, bound, mounted elsewhere or open; precondition when
+ * something else is mounted at the staging path
+ */
+export async function tearDown(world: NodeWorld, volume: Teardown, context: CallContext): Promise<void> {
+  const points = await mountPoints(world, volume.stagingPaths);
+  const found = await findAll(world, volume.nqns, context);
+  await refuseWhilePublished(world, volume, points, found, context);
+  await refuseWhileOpen(world, volume, found, context);
+  await volume.begun();
+  if (volume.mayHoldDeviceFile) await removeDeviceFiles(world, volume.stagingPaths, points);
+  for (const point of points) {
+    context.signal.throwIfAborted();
+    await world.mounts.unmount(point, context);
+  }
+  await refuseWhileClaimed(world, volume, found, context);
+  for (const nqn of volume.nqns) {
+    context.signal.throwIfAborted();
+    await world.connector.disconnect(nqn, context);
+  }
+  await verifyGone(world, volume, points, context);
+}
+
+/**
+ * The NQNs of this volume that are connected, of whatever epoch: what is left to go by when there is no state file.
+ */
+export async function connectedNqns(
+  world: NodeWorld,
+  volumeId: string,
+  context: CallContext,
+): Promise<readonly string[]> {
+  const own = `${world.settings.nqnPrefix}:${volumeId}`;
+  const connected = await world.connector.connected(context);
+  return connected.filter((nqn) => nqn === own || nqn.startsWith(`${own}:`));
+}
+
+async function mountPoints(world: NodeWorld, paths: readonly string[]): Promise<readonly string[]> {
+  return await Promise.all(paths.map((path) => world.paths.mountPoint(path)));
+}
+
+async function findAll(
+  world: NodeWorld,
+  nqns: readonly string[],
+  context: CallContext,
+): Promise<readonly FoundDevice[]> {
+  const found = await Promise.all(nqns.map((nqn) => world.connector.find(nqn, context)));
+  return found.filter((device) => device !== undefined);
+}
+
+async function refuseWhilePublished(
+  world: NodeWorld,
+  volume: Teardown,
+  points: readonly string[],
+  found: readonly FoundDevice[],
+  context: CallContext,
+): Promise<void> {
+  const table = await world.mounts.table();
+  const staged = points.flatMap((point) => mountsAt(table, point));
+  const foreign = staged.find((entry) => !isOnBlockDevice(entry));
+  if (foreign !== undefined) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot unstage the volume as something else is mounted at its staging path: volume=${volume.volumeId} ` +
+        `path=${foreign.mountPoint} type=${foreign.filesystem}`,
+    );
+  }
+  for (const point of await mountPoints(world, volume.publishedPaths)) {
+    if (mountsAt(table, point).length > 0) throw inUse(volume, `it is published at ${point}`);
+  }
+  const numbers = new Set([...found, ...staged].map((it) => it.deviceNumber));
+  const elsewhere = mountsOf(table, numbers).find((entry) => !points.includes(entry.mountPoint));
+  if (elsewhere !== undefined) throw inUse(volume, `it is mounted at ${elsewhere.mountPoint}`);
+  for (const device of found) {
+    for (const bind of nodeBindsOf(table, device.path)) {
+      if (await isBindOf(world, bind, device, context)) {
+        throw inUse(volume, `it is bound at ${bind.mountPoint}`);
+      }
+    }
+  }
+}
+
+/** A stale bind has the name of the device and perhaps its number too; what cannot be told counts as a bind of it. */
+async function isBindOf(
+  world: NodeWorld,
+  bind: MountEntry,
+  device: FoundDevice,
+  context: CallContext,
+): Promise<boolean> {
+  const info = await world.paths.info(bind.mountPoint, context);
+  return info?.kind !== "block" || info.deviceNumber === device.deviceNumber;
+}
+
+async function refuseWhileOpen(
+  world: NodeWorld,
+  volume: Teardown,
+  found: readonly FoundDevice[],
+  context: CallContext,
+): Promise<void> {
+  for (const device of found) {
+    const holder = await world.devices.holder(device, context);
+    if (holder === undefined || (!holder.certain && world.connector.sparesOpenDevices)) continue;
+    throw inUse(volume, `${device.path} is open: ${holder.description}`);
+  }
+}
+
+/** Once nothing of it is mounted here, a claim is somebody else's: a mount in another namespace, a mapped device. */
+async function refuseWhileClaimed(
+  world: NodeWorld,
+  volume: Teardown,
+  found: readonly FoundDevice[],
+  context: CallContext,
+): Promise<void> {
+  for (const device of found) {
+    if (await world.devices.isUnclaimed(device, context)) continue;
+    context.signal.throwIfAborted();
+    throw inUse(volume, `${device.path} cannot be opened exclusively`);
+  }
+}
+
+async function removeDeviceFiles(
+  world: NodeWorld,
+  stagingPaths: readonly string[],
+  points: readonly string[],
+): Promise<void> {
+  const table = await world.mounts.table();
+  for (const [at, stagingPath] of stagingPaths.entries()) {
+    if (mountsAt(table, points[at]!).length > 0) continue;
+    const path = `${stagingPath}/${deviceFileName}`;
+    const text = await world.paths.readFile(path);
+    if (text?.startsWith("/dev/")) await world.paths.removeFile(path);
+  }
+}
+
+async function verifyGone(
+  world: NodeWorld,
+  volume: Teardown,
+  points: readonly string[],
+  context: CallContext,
+): Promise<void> {
+  const table = await world.mounts.table();
+  const mounted = points.find((point) => mountsAt(table, point).length > 0);
+  const connected = await world.connector.connected(context);
+  const left = volume.nqns.find((nqn) => connected.includes(nqn));
+  if (mounted === undefined && left === undefined) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot call the volume unstaged as something of it is left: volume=${volume.volumeId} ` +
+      `mounted=${mounted ?? "no"} connected=${left ?? "no"}`,
+  );
+}
+
+function inUse(volume: Teardown, why: string): VolumeError {
+  return new VolumeError("in-use", `Cannot unstage the volume as ${why}: volume=${volume.volumeId}`);
+}

@@ -1,0 +1,53 @@
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext } from "../volume/ports.ts";
+import { type Stash, withoutPublished } from "../volume/staging.ts";
+import { Stashes } from "./stashes.ts";
+import type { NodeWorld } from "./world.ts";
+
+/** What NodeUnpublishVolume asks for. */
+export interface UnpublishRequest {
+  readonly volumeId: string;
+  readonly targetPath: string;
+}
+
+/**
+ * Takes a volume away from a workload: unmounts, verifies, and removes the target if it is an empty file or an empty
+ * folder; nothing else is ever removed. It needs neither the device nor the state file.
+ *
+ * @throws {VolumeError} in-use when the target is busy, precondition when there is something in it that is not the volume
+ */
+export async function unpublishVolume(
+  world: NodeWorld,
+  request: UnpublishRequest,
+  context: CallContext,
+): Promise<void> {
+  const { targetPath } = request;
+  await world.mounts.unmount(await world.paths.mountPoint(targetPath), context);
+  const info = await world.paths.info(targetPath, context);
+  if (info?.kind === "directory") await world.paths.removeEmptyFolder(targetPath);
+  else if (info?.kind === "file") await world.paths.removeEmptyFile(targetPath);
+  else if (info !== undefined) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot remove the target as it is neither a file nor a folder: volume=${request.volumeId} path=${targetPath}`,
+    );
+  }
+  await forgetTarget(new Stashes(world), request);
+}
+
+async function forgetTarget(stashes: Stashes, request: UnpublishRequest): Promise<void> {
+  const stash = await findUndamaged(stashes, request.volumeId);
+  if (stash?.published.some((target) => target.targetPath === request.targetPath)) {
+    await stashes.write(withoutPublished(stash, request.targetPath));
+  }
+}
+
+/** A damaged state file must not keep a pod from ending; whoever needs it will complain. */
+async function findUndamaged(stashes: Stashes, volumeId: string): Promise<Stash | undefined> {
+  try {
+    return await stashes.find(volumeId);
+  } catch (error) {
+    if (VolumeError.is(error, "precondition")) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,23 @@
+import type { BlockDevices, Clock, Connector, Filesystems, Mounts, Paths } from "../volume/ports.ts";
+
+/** What is fixed for the life of a node service. */
+export interface NodeSettings {
+  readonly nodeId: string;
+  /** 0 leaves it to the orchestrator. */
+  readonly maxVolumesPerNode: number;
+  /** Folder of the state files; it survives reboots, and no two nodes share one. */
+  readonly statePath: string;
+  /** What the NQNs of all volumes begin with, without the colon after it. */
+  readonly nqnPrefix: string;
+}
+
+/** Everything outside that the node service works on. */
+export interface NodeWorld {
+  readonly connector: Connector;
+  readonly mounts: Mounts;
+  readonly filesystems: Filesystems;
+  readonly devices: BlockDevices;
+  readonly paths: Paths;
+  readonly clock: Clock;
+  readonly settings: NodeSettings;
+}

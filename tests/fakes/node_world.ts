@@ -1,0 +1,325 @@
+import { NodeService } from "../../src/node/node_service.ts";
+import type { PublishRequest } from "../../src/node/publish.ts";
+import type { StageRequest } from "../../src/node/stage.ts";
+import type { NodeWorld } from "../../src/node/world.ts";
+import type { Capability } from "../../src/volume/capabilities.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import type {
+  BlockDevices,
+  CallContext,
+  Connector,
+  DeviceHolder,
+  DeviceProbe,
+  Filesystems,
+  FilesystemType,
+  FormatOptions,
+  FoundDevice,
+  MountEntry,
+  Mounts,
+} from "../../src/volume/ports.ts";
+import { parseStash, type Stash } from "../../src/volume/staging.ts";
+import { FakeClock } from "./clock.ts";
+import { FakePaths } from "./paths.ts";
+
+/** A device as the fake node has it. */
+export interface FakeDevice {
+  path: string;
+  deviceNumber: string;
+  sizeBytes: bigint;
+  uniqueId: string;
+  nsid: number;
+  /** What lies on it. */
+  content: "blank" | "garbage" | FilesystemType | "btrfs";
+  complete: boolean;
+  readOnly: boolean;
+  connected: boolean;
+  exported: boolean;
+}
+
+export const volumeId = "pvc-1";
+export const epoch = "1-0a0b0c0d";
+export const nqn = `nqn.2000-02.com.mikrotik:pvc-1:${epoch}`;
+export const stagingPath = "/kubelet/staging/pvc-1";
+export const targetPath = "/kubelet/pods/1/mount";
+export const sizeBytes = 1073741824n;
+
+export const ext4: Capability = { access: "mount", filesystem: "ext4", mode: "single-node-writer" };
+export const block: Capability = { access: "block", mode: "single-node-writer" };
+
+/**
+ * A node of which the kernel's part is a handful of variables. Every operation on it is counted and named, and a test
+ * may let something happen before or after any of them.
+ */
+export class FakeNode {
+  readonly clock = new FakeClock();
+  readonly paths = new FakePaths();
+  readonly operations: string[] = [];
+  readonly devices = new Map<string, FakeDevice>();
+  readonly world: NodeWorld;
+  readonly service: NodeService;
+  table: MountEntry[] = [];
+  holder: DeviceHolder | undefined;
+  claimed = false;
+  sparesOpenDevices = false;
+  formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
+  before: (operation: string, count: number) => void = () => {};
+  after: (operation: string, count: number) => void = () => {};
+  #mountId = 100;
+
+  constructor() {
+    this.devices.set(nqn, this.newDevice());
+    for (const path of ["/kubelet", "/kubelet/pods", "/kubelet/pods/1", "/state"]) {
+      this.paths.nodes.set(path, { kind: "directory" });
+    }
+    this.paths.nodes.set(stagingPath.slice(0, stagingPath.lastIndexOf("/")), { kind: "directory" });
+    this.world = {
+      connector: this.#connector(),
+      mounts: this.#mounts(),
+      filesystems: this.#filesystems(),
+      devices: this.#blockDevices(),
+      paths: this.paths,
+      clock: this.clock,
+      settings: {
+        nodeId: "node-1",
+        maxVolumesPerNode: 0,
+        statePath: "/state",
+        nqnPrefix: "nqn.2000-02.com.mikrotik",
+      },
+    };
+    this.service = new NodeService(this.world);
+    this.paths.before = (operation, path) => {
+      // Reading changes nothing and is not a point where a crash matters.
+      if (operation !== "info") this.#count(`${operation} ${path}`);
+    };
+  }
+
+  newDevice(change: Partial<FakeDevice> = {}): FakeDevice {
+    return {
+      path: "/dev/loop3",
+      deviceNumber: "7:3",
+      sizeBytes,
+      uniqueId: "",
+      nsid: 1,
+      content: "blank",
+      complete: true,
+      readOnly: false,
+      connected: false,
+      exported: true,
+      ...change,
+    };
+  }
+
+  get device(): FakeDevice {
+    return this.devices.get(nqn)!;
+  }
+
+  get stash(): Stash | undefined {
+    const text = this.paths.nodes.get(`/state/volumes/${volumeId}.json`)?.text;
+    return text === undefined ? undefined : parseStash(text, volumeId, "");
+  }
+
+  setStash(change: Partial<Stash>): void {
+    const path = `/state/volumes/${volumeId}.json`;
+    const fields = JSON.parse(this.paths.nodes.get(path)!.text!);
+    this.paths.nodes.set(path, { kind: "file", text: JSON.stringify({ ...fields, ...change }) });
+  }
+
+  stageRequest(change: Partial<StageRequest> = {}, context: Record<string, string> = {}): StageRequest {
+    return {
+      volumeId,
+      stagingPath,
+      capability: ext4,
+      mountFlags: [],
+      publishContext: publishContext(context),
+      volumeContext: {},
+      ...change,
+    };
+  }
+
+  stage(change: Partial<StageRequest> = {}, context: Record<string, string> = {}): Promise<void> {
+    return this.service.stage(this.stageRequest(change, context), call());
+  }
+
+  publish(change: Partial<PublishRequest> = {}): Promise<void> {
+    return this.service.publish({
+      volumeId,
+      stagingPath,
+      targetPath,
+      capability: ext4,
+      mountFlags: [],
+      readOnly: false,
+      publishContext: publishContext(),
+      ...change,
+    }, call());
+  }
+
+  unpublish(path = targetPath): Promise<void> {
+    return this.service.unpublish({ volumeId, targetPath: path }, call());
+  }
+
+  unstage(): Promise<void> {
+    return this.service.unstage({ volumeId, stagingPath }, call());
+  }
+
+  /** A mount of a device, as the kernel would show it. */
+  addMount(deviceNumber: string, mountPoint: string, change: Partial<MountEntry> = {}): void {
+    this.table.push({
+      mountId: this.#mountId++,
+      parentId: 1,
+      deviceNumber,
+      root: "/",
+      mountPoint,
+      mountOptions: ["rw", "relatime"],
+      filesystem: "ext4",
+      source: "/dev/x",
+      superOptions: ["rw"],
+      ...change,
+    });
+  }
+
+  #count(operation: string): void {
+    this.operations.push(operation);
+    this.before(operation, this.operations.length);
+  }
+
+  /** Counts an operation, and does it unless the test or the signal stops it. */
+  // deno-lint-ignore require-await -- a throw becomes a rejection, as it would in earnest
+  async #do<T>(operation: string, context: CallContext, action: () => T): Promise<T> {
+    this.#count(operation);
+    context.signal.throwIfAborted();
+    const result = action();
+    this.after(operation, this.operations.length);
+    return result;
+  }
+
+  #connector(): Connector {
+    const get = (nqn: string) => this.devices.get(nqn);
+    const spares = () => this.sparesOpenDevices;
+    return {
+      name: "fake",
+      get sparesOpenDevices() {
+        return spares();
+      },
+      connect: ({ nqn }, context) =>
+        this.#do("connect", context, () => {
+          const device = get(nqn);
+          if (!device?.exported) throw new VolumeError("unavailable", "Cannot connect: refused");
+          device.connected = true;
+          this.paths.nodes.set(device.path, { kind: "block", deviceNumber: device.deviceNumber });
+        }),
+      find: (nqn) => Promise.resolve(found(nqn, get(nqn))),
+      rescan: (_nqn, context) => this.#do("rescan", context, () => {}),
+      disconnect: (nqn, context) =>
+        this.#do("disconnect", context, () => {
+          const device = get(nqn);
+          if (device !== undefined) device.connected = false;
+        }),
+      connected: () =>
+        Promise.resolve([...this.devices].filter(([, device]) => device.connected).map(([nqn]) => nqn)),
+    };
+  }
+
+  #mounts(): Mounts {
+    return {
+      table: () => Promise.resolve([...this.table]),
+      mountDevice: (device, target, filesystem, { readOnly }, context) =>
+        this.#do("mountDevice", context, () => {
+          this.addMount(device.deviceNumber, target, {
+            filesystem,
+            superOptions: [readOnly ? "ro" : "rw"],
+          });
+        }),
+      bindFolder: (device, _source, target, { readOnly }, context) =>
+        this.#do("bind", context, () => this.#bind(device.deviceNumber, target, readOnly, {})),
+      bindDevice: (device, target, { readOnly }, context) =>
+        this.#do("bind", context, () => {
+          this.#bind("0:6", target, readOnly, { filesystem: "devtmpfs", root: device.path.slice(4) });
+          this.paths.nodes.set(target, { kind: "block", deviceNumber: device.deviceNumber });
+        }),
+      unmount: (target, context) =>
+        this.#do("unmount", context, () => {
+          if (this.table.some((entry) => entry.mountPoint === target && entry.filesystem === "devtmpfs")) {
+            this.paths.nodes.set(target, { kind: "file", text: "" });
+          }
+          this.table = this.table.filter((entry) => entry.mountPoint !== target);
+        }),
+    };
+  }
+
+  #bind(deviceNumber: string, target: string, readOnly: boolean, change: Partial<MountEntry>): void {
+    this.table = this.table.filter((entry) => entry.mountPoint !== target);
+    this.addMount(deviceNumber, target, { mountOptions: [readOnly ? "ro" : "rw"], ...change });
+  }
+
+  #filesystems(): Filesystems {
+    const on = (path: string) => [...this.devices.values()].find((device) => device.path === path)!;
+    return {
+      probe: (device, context) => this.#do("probe", context, () => probeOf(on(device.path))),
+      isComplete: (device, _type, context) => this.#do("isComplete", context, () => on(device.path).complete),
+      eraseEnds: (device, context) =>
+        this.#do("erase", context, () => void (on(device.path).content = "blank")),
+      format: (device, filesystem, options, context) =>
+        this.#do("format", context, () => {
+          this.formats.push({ filesystem, ...options });
+          Object.assign(on(device.path), { content: filesystem, complete: true });
+        }),
+      check: (_device, _filesystem, context) => this.#do("check", context, () => {}),
+      grow: (_device, _filesystem, _mountPoint, context) => this.#do("grow", context, () => {}),
+      stats: (_mountPoint, context) =>
+        this.#do("stats", context, () => ({
+          totalBytes: 100n,
+          availableBytes: 50n,
+          usedBytes: 50n,
+          totalInodes: 10n,
+          freeInodes: 9n,
+          usedInodes: 1n,
+        })),
+    };
+  }
+
+  #blockDevices(): BlockDevices {
+    const on = (path: string) => [...this.devices.values()].find((device) => device.path === path)!;
+    return {
+      setReadOnly: (device, readOnly, context) =>
+        this.#do("setReadOnly", context, () => void (on(device.path).readOnly = readOnly)),
+      holder: () => Promise.resolve(this.holder),
+      isUnclaimed: (device) =>
+        Promise.resolve(
+          !this.claimed && !this.table.some((entry) => entry.deviceNumber === device.deviceNumber),
+        ),
+    };
+  }
+}
+
+/** The publish context of the volume's first epoch. */
+export function publishContext(change: Record<string, string> = {}): Record<string, string> {
+  return {
+    nvmeAddress: "10.0.0.1",
+    nvmePort: "4420",
+    nqn,
+    epoch,
+    size: String(sizeBytes),
+    readonly: "false",
+    mayFormat: "true",
+    ...change,
+  };
+}
+
+/** A call that nobody cancels, unless by that signal. */
+export function call(signal: AbortSignal = new AbortController().signal): CallContext {
+  return { requestId: "t", signal, deadlineMs: Infinity };
+}
+
+function found(nqn: string, device: FakeDevice | undefined): FoundDevice | undefined {
+  if (!device?.connected) return undefined;
+  const { path, deviceNumber, sizeBytes, nsid, uniqueId } = device;
+  return { path, deviceNumber, sizeBytes, nqn, nsid, uniqueId };
+}
+
+function probeOf({ content }: FakeDevice): DeviceProbe {
+  const bare = content === "blank" || content === "garbage";
+  return {
+    blank: content === "blank",
+    signature: bare ? { state: "none" } : { state: "found", type: content },
+  };
+}

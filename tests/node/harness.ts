@@ -1,0 +1,289 @@
+import { SystemBlockDevices } from "../../src/filesystem/block_devices.ts";
+import { SystemFilesystems } from "../../src/filesystem/filesystems.ts";
+import { SystemMounts } from "../../src/filesystem/mounts.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { Libc } from "../../src/host/libc.ts";
+import { SystemPaths } from "../../src/host/paths.ts";
+import { SystemProcesses } from "../../src/host/processes.ts";
+import { LoopConnector } from "../../src/loop/loop_connector.ts";
+import { NodeService } from "../../src/node/node_service.ts";
+import type { PublishRequest } from "../../src/node/publish.ts";
+import type { StageRequest } from "../../src/node/stage.ts";
+import type { NodeWorld } from "../../src/node/world.ts";
+import type { Capability } from "../../src/volume/capabilities.ts";
+import type { CallContext } from "../../src/volume/ports.ts";
+
+/** NQN prefix of every volume of these tests. */
+export const nqnPrefix = "nqn.2000-02.com.mikrotik";
+
+/** Large enough for xfs, which makes nothing below 300 MiB. */
+export const volumeBytes = 320n * 1024n * 1024n;
+
+export const ext4: Capability = { access: "mount", filesystem: "ext4", mode: "single-node-writer" };
+export const xfs: Capability = { access: "mount", filesystem: "xfs", mode: "single-node-writer" };
+export const block: Capability = { access: "block", mode: "single-node-writer" };
+
+/** A real node: loop devices, file systems and mounts of this machine under a folder of its own. */
+export class RealNode {
+  readonly world: NodeWorld;
+  readonly service: NodeService;
+  readonly libc = new Libc();
+  readonly backing: string;
+  readonly state: string;
+  readonly kubelet: string;
+
+  constructor(readonly folder: string, name = "node-1") {
+    this.backing = `${folder}/backing`;
+    this.state = `${folder}/${name}/state`;
+    this.kubelet = `${folder}/${name}/kubelet`;
+    const clock = systemClock;
+    const processes = new SystemProcesses({ clock });
+    const paths = new SystemPaths(processes);
+    this.world = {
+      connector: new LoopConnector({
+        backingPath: this.backing,
+        statePath: `${this.state}/loop`,
+        processes,
+        files: this.libc,
+        paths,
+        clock,
+      }),
+      mounts: new SystemMounts(processes, this.libc, paths),
+      filesystems: new SystemFilesystems(processes),
+      devices: new SystemBlockDevices(processes, this.libc, clock),
+      paths,
+      clock,
+      settings: { nodeId: name, maxVolumesPerNode: 0, statePath: this.state, nqnPrefix },
+    };
+    this.service = new NodeService(this.world);
+    for (
+      const path of [`${this.backing}/exports`, `${this.backing}/files`, this.state, `${this.kubelet}/pods`]
+    ) {
+      Deno.mkdirSync(path, { recursive: true });
+    }
+  }
+
+  staging(id: string): string {
+    return `${this.kubelet}/staging/${id}`;
+  }
+
+  target(id: string, pod = "pod-1"): string {
+    return `${this.kubelet}/pods/${pod}/${id}`;
+  }
+
+  file(id: string): string {
+    return `${this.backing}/files/${id}.img`;
+  }
+
+  stageRequest(volume: TestVolume, change: Partial<StageRequest> = {}): StageRequest {
+    return {
+      volumeId: volume.id,
+      stagingPath: this.staging(volume.id),
+      capability: ext4,
+      mountFlags: [],
+      publishContext: volume.publishContext(),
+      volumeContext: {},
+      ...change,
+    };
+  }
+
+  publishRequest(volume: TestVolume, change: Partial<PublishRequest> = {}): PublishRequest {
+    return {
+      volumeId: volume.id,
+      stagingPath: this.staging(volume.id),
+      targetPath: this.target(volume.id),
+      capability: ext4,
+      mountFlags: [],
+      readOnly: false,
+      publishContext: volume.publishContext(),
+      ...change,
+    };
+  }
+
+  async stage(volume: TestVolume, change: Partial<StageRequest> = {}): Promise<void> {
+    await this.service.stage(this.stageRequest(volume, change), call());
+  }
+
+  async unstage(volume: TestVolume): Promise<void> {
+    await this.service.unstage({ volumeId: volume.id, stagingPath: this.staging(volume.id) }, call());
+  }
+
+  async publish(volume: TestVolume, change: Partial<PublishRequest> = {}): Promise<void> {
+    await this.service.publish(this.publishRequest(volume, change), call());
+  }
+
+  async unpublish(volume: TestVolume, pod?: string): Promise<void> {
+    await this.service.unpublish({ volumeId: volume.id, targetPath: this.target(volume.id, pod) }, call());
+  }
+
+  /** The device of a volume, by the export it is connected to. */
+  async device(volume: TestVolume): Promise<string> {
+    const found = await this.world.connector.find(volume.nqn, call());
+    if (found === undefined) throw new Error(`${volume.id} is not connected`);
+    return found.path;
+  }
+}
+
+/** A volume of the simulator's kind: a sparse file, and a link to it while it is exported. */
+export class TestVolume {
+  readonly folder: string;
+  epoch = 1;
+  sizeBytes: bigint;
+  mayFormat = true;
+  readOnly = false;
+
+  constructor(readonly node: RealNode, readonly id: string, sizeBytes = volumeBytes) {
+    this.folder = node.backing;
+    this.sizeBytes = sizeBytes;
+    Deno.writeFileSync(this.image, new Uint8Array());
+    Deno.truncateSync(this.image, Number(sizeBytes));
+    this.export();
+  }
+
+  get image(): string {
+    return `${this.folder}/files/${this.id}.img`;
+  }
+
+  get epochText(): string {
+    return `${this.epoch}-0a0b0c0d`;
+  }
+
+  get nqn(): string {
+    return `${nqnPrefix}:${this.id}:${this.epochText}`;
+  }
+
+  export(): void {
+    Deno.symlinkSync(this.image, `${this.folder}/exports/${this.nqn}`);
+  }
+
+  withdraw(): void {
+    Deno.removeSync(`${this.folder}/exports/${this.nqn}`);
+  }
+
+  /** Another holder, or the same one again later. */
+  nextEpoch(): void {
+    this.withdraw();
+    this.epoch++;
+    this.mayFormat = false;
+    this.export();
+  }
+
+  grow(sizeBytes: bigint): void {
+    Deno.truncateSync(this.image, Number(sizeBytes));
+    this.sizeBytes = sizeBytes;
+  }
+
+  publishContext(): Record<string, string> {
+    return {
+      nvmeAddress: "127.0.0.1",
+      nvmePort: "4420",
+      nqn: this.nqn,
+      epoch: this.epochText,
+      size: String(this.sizeBytes),
+      readonly: String(this.readOnly),
+      mayFormat: String(this.mayFormat),
+    };
+  }
+}
+
+/** A call with a deadline, so that no test hangs. */
+export function call(signal: AbortSignal = AbortSignal.timeout(60_000)): CallContext {
+  return { requestId: "test", signal, deadlineMs: Infinity };
+}
+
+const missing = whatIsMissing();
+if (missing !== undefined) say(`ignored: ${missing}`);
+
+function say(line: string): void {
+  Deno.stderr.writeSync(new TextEncoder().encode(`${line}\n`));
+}
+
+function whatIsMissing(): string | undefined {
+  if (Deno.uid() !== 0) return "they mount, which needs root";
+  if (!exists("/dev/loop-control")) return "they need loop devices (/dev/loop-control)";
+  const tools = ["/usr/sbin/mkfs.ext4", "/usr/sbin/mkfs.xfs", "/usr/sbin/losetup", "/usr/sbin/blkid"];
+  const tool = tools.find((path) => !exists(path));
+  return tool === undefined ? undefined : `${tool} is not installed`;
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+/** Number of CAP_SYS_RESOURCE, see capabilities(7). */
+export const capSysResource = 24;
+
+/** Whether this process has a Linux capability. */
+export function hasCapability(bit: number): boolean {
+  const effective = /^CapEff:\s+([0-9a-f]+)$/m.exec(Deno.readTextFileSync("/proc/self/status"))?.[1] ?? "0";
+  return (BigInt(`0x${effective}`) >> BigInt(bit) & 1n) === 1n;
+}
+
+/** Registers a test on a real node; afterwards nothing of it may be left on the machine, whatever happened. */
+export function nodeTest(name: string, use: (node: RealNode) => Promise<void>): void {
+  Deno.test({
+    name,
+    ignore: missing !== undefined,
+    fn: async () => {
+      const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "rds-csi-node-" }));
+      const node = new RealNode(folder);
+      let failure: unknown;
+      try {
+        await use(node);
+      } catch (error) {
+        failure = error;
+      }
+      const left = await cleanUp(folder);
+      node.libc.close();
+      if (failure !== undefined) throw failure;
+      if (left.length > 0) throw new Error(`left behind: ${left.join(", ")}`);
+    },
+  });
+}
+
+/** Takes away whatever a test left; answers what that was. */
+async function cleanUp(folder: string): Promise<readonly string[]> {
+  const left: string[] = [];
+  const mounted = mountsUnder(folder);
+  for (const point of mounted.toReversed()) {
+    left.push(`mount ${point}`);
+    await tryRun("umount", "-l", point);
+  }
+  for (const device of await loopsUnder(folder)) {
+    left.push(`loop device ${device}`);
+    await tryRun("losetup", "-d", device);
+  }
+  await Deno.remove(folder, { recursive: true });
+  return left;
+}
+
+/** The mount points under a folder, in the kernel's order. */
+export function mountsUnder(folder: string): readonly string[] {
+  return Deno.readTextFileSync("/proc/self/mountinfo").split("\n").map((line) => line.split(" ")[4] ?? "")
+    .filter((point) => point.startsWith(folder));
+}
+
+/** The loop devices of files under a folder. */
+export async function loopsUnder(folder: string): Promise<readonly string[]> {
+  const output = await run("losetup", "-n", "-O", "NAME,BACK-FILE", "-l");
+  return output.split("\n").filter((line) => line.includes(folder)).map((line) => line.split(/\s+/)[0]!);
+}
+
+/** Cleaning up goes on whatever fails. */
+async function tryRun(command: string, ...args: string[]): Promise<void> {
+  await new Deno.Command(command, { args, stdin: "null" }).output();
+}
+
+/** Runs a command of this machine and answers what it printed; a failure throws. */
+export async function run(command: string, ...args: string[]): Promise<string> {
+  const result = await new Deno.Command(command, { args, stdin: "null" }).output();
+  const text = new TextDecoder().decode(result.stdout);
+  if (result.success) return text;
+  throw new Error(`${command} ${args.join(" ")}: ${new TextDecoder().decode(result.stderr)}`);
+}

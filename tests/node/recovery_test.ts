@@ -1,0 +1,289 @@
+import assert from "node:assert/strict";
+import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
+import { block, call, ext4, loopsUnder, mountsUnder, nodeTest, run, TestVolume, xfs } from "./harness.ts";
+
+const small = 64n * 1024n * 1024n;
+
+function is(kind: VolumeErrorKind, text = /./) {
+  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
+}
+
+nodeTest("a stage of a volume that is not exported leaves nothing", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  volume.withdraw();
+  await assert.rejects(node.stage(volume), is("unavailable", /no such export/));
+  assert.deepEqual(await node.world.paths.list(`${node.state}/volumes`), []);
+  assert.deepEqual(await node.world.paths.list(`${node.kubelet}/staging`), []);
+});
+
+nodeTest("a stage in another way is refused, and the first one stays", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  await node.stage(volume);
+  const others = [
+    { capability: xfs },
+    { capability: block },
+    { mountFlags: ["noatime"] },
+    { mountFlags: ["ro"] },
+    { stagingPath: `${node.kubelet}/staging/elsewhere` },
+  ];
+  for (const change of others) await assert.rejects(node.stage(volume, change), is("exists-incompatible"));
+  assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-1")]);
+  await node.unstage(volume);
+});
+
+nodeTest(
+  "a stage of another epoch is refused while the old one is published, and replaces it afterwards",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    await node.stage(volume);
+    await node.publish(volume);
+    await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
+    const old = await node.device(volume);
+    volume.nextEpoch();
+    await assert.rejects(node.stage(volume), is("in-use", /published at/));
+    await assert.rejects(node.publish(volume), is("precondition", /another epoch/));
+    await node.unpublish(volume);
+    await node.stage(volume);
+    assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "kept");
+    assert.deepEqual(await node.world.connector.connected(call()), [volume.nqn]);
+    assert.equal((await loopsUnder(node.folder)).length, 1);
+    assert.ok(old.startsWith("/dev/loop"));
+    await node.unstage(volume);
+  },
+);
+
+nodeTest(
+  "a publish is refused when the volume is not staged, and when its file system was unmounted",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    await assert.rejects(node.publish(volume), is("precondition", /not staged/));
+    await node.stage(volume);
+    await run("umount", node.staging("pvc-1"));
+    await assert.rejects(node.publish(volume), is("precondition", /not mounted/));
+    assert.deepEqual(await node.world.paths.list(`${node.kubelet}/pods`), []);
+    await node.stage(volume);
+    await node.publish(volume);
+    await node.unpublish(volume);
+    await node.unstage(volume);
+  },
+);
+
+nodeTest(
+  "a publish is refused when an error turned the file system read-only, and a stage mends that",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    await node.stage(volume);
+    await run("mount", "-o", "remount,ro", node.staging("pvc-1"));
+    await assert.rejects(node.publish(volume), is("precondition", /turned read-only/));
+    await node.stage(volume);
+    await node.publish(volume);
+    await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "written");
+    await node.unpublish(volume);
+    await node.unstage(volume);
+  },
+);
+
+nodeTest(
+  "an unstage is refused while the volume is published, mounted elsewhere or a file of it is open",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    await node.stage(volume);
+    await node.publish(volume);
+    await assert.rejects(node.unstage(volume), is("in-use", /published at/));
+    await node.unpublish(volume);
+    const elsewhere = `${node.folder}/elsewhere`;
+    await Deno.mkdir(elsewhere);
+    await run("mount", "--bind", node.staging("pvc-1"), elsewhere);
+    await assert.rejects(node.unstage(volume), is("in-use", /mounted at/));
+    await run("umount", elsewhere);
+    const file = await Deno.open(`${node.staging("pvc-1")}/file`, { write: true, create: true });
+    await assert.rejects(node.unstage(volume), is("in-use", /busy/));
+    file.close();
+    await node.unstage(volume);
+  },
+);
+
+nodeTest(
+  "an unstage is refused while the file system is mounted in another mount namespace",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    await node.stage(volume);
+    const holder = new Deno.Command("unshare", {
+      args: ["-m", "--propagation", "private", "sh", "-c", "echo ready; exec sleep 60"],
+      stdout: "piped",
+    }).spawn();
+    const output = holder.stdout.getReader();
+    try {
+      await output.read();
+      await assert.rejects(node.unstage(volume), is("in-use", /exclusively/));
+    } finally {
+      holder.kill("SIGKILL");
+      await holder.status;
+      await output.cancel();
+    }
+    await untilReleased(() => node.unstage(volume));
+  },
+);
+
+/** A mount namespace goes a moment after its last process. */
+async function untilReleased(attempt: () => Promise<void>): Promise<void> {
+  for (let i = 0; i < 50; i++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!is("in-use")(error)) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+  await attempt();
+}
+
+nodeTest("an unstage works from what is connected when the state file is lost", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  await node.stage(volume);
+  await Deno.remove(`${node.state}/volumes/pvc-1.json`);
+  await node.unstage(volume);
+  assert.deepEqual(mountsUnder(node.folder), []);
+  assert.deepEqual(await node.world.connector.connected(call()), []);
+});
+
+nodeTest("an unstage takes away a mount that was left behind without connection and state", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  await node.stage(volume);
+  await Deno.remove(`${node.state}/volumes/pvc-1.json`);
+  await Deno.remove(`${node.state}/loop/${volume.nqn}`);
+  await node.unstage(volume);
+  assert.deepEqual(mountsUnder(node.folder), []);
+  for (const device of await loopsUnder(node.folder)) await run("losetup", "-d", device);
+});
+
+nodeTest("a damaged state file stops everything but the unpublish", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  await node.stage(volume);
+  await node.publish(volume);
+  const path = `${node.state}/volumes/pvc-1.json`;
+  const text = await Deno.readTextFile(path);
+  await Deno.writeTextFile(path, text.slice(0, 100));
+  for (const attempt of [() => node.stage(volume), () => node.publish(volume), () => node.unstage(volume)]) {
+    await assert.rejects(attempt(), is("precondition", /damaged/));
+  }
+  await node.unpublish(volume);
+  assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-1")]);
+  await Deno.writeTextFile(path, text);
+  await node.unstage(volume);
+});
+
+nodeTest("an unpublish removes nothing that holds data", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  await Deno.mkdir(`${node.target("pvc-1")}/data`, { recursive: true });
+  await assert.rejects(node.unpublish(volume), is("precondition", /not an empty folder/));
+  assert.deepEqual(await node.world.paths.list(node.target("pvc-1")), ["data"]);
+});
+
+nodeTest("an unstage leaves alone a file named device in the volume's own root", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  await node.stage(volume);
+  await Deno.writeTextFile(`${node.staging("pvc-1")}/device`, "/dev/mine");
+  await Deno.remove(`${node.state}/volumes/pvc-1.json`);
+  await node.unstage(volume);
+  await node.stage(volume);
+  assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/device`), "/dev/mine");
+  await node.unstage(volume);
+});
+
+nodeTest(
+  "something else mounted at the staging path is neither taken for the volume nor unmounted",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    await Deno.mkdir(node.staging("pvc-1"), { recursive: true });
+    await run("mount", "-t", "tmpfs", "none", node.staging("pvc-1"));
+    try {
+      await assert.rejects(node.stage(volume), is("precondition", /something else/));
+      await assert.rejects(
+        node.stage(volume, { capability: block }),
+        is("precondition", /something is mounted/),
+      );
+      await assert.rejects(node.unstage(volume), is("precondition", /something else/));
+      assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-1")]);
+    } finally {
+      await run("umount", node.staging("pvc-1"));
+    }
+  },
+);
+
+nodeTest("after a reboot the same epoch is staged again from the state file", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  await node.stage(volume);
+  await node.publish(volume);
+  await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
+  // What a reboot leaves: the state files, and nothing of the kernel's.
+  await run("umount", node.target("pvc-1"));
+  await run("umount", node.staging("pvc-1"));
+  await run("losetup", "-d", await node.device(volume));
+  await assert.rejects(node.publish(volume), is("precondition", /gone/));
+  await node.stage(volume);
+  await node.publish(volume);
+  assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
+  await node.unpublish(volume);
+  await node.unstage(volume);
+});
+
+nodeTest(
+  "a cancelled stage lets mkfs finish, undoes the rest, and the retry does not format again",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    const { format } = node.world.filesystems;
+    const controller = new AbortController();
+    let formats = 0;
+    node.world.filesystems.format = (...args) => {
+      formats++;
+      const running = format.apply(node.world.filesystems, args);
+      controller.abort(new VolumeError("cancelled", "The caller cancelled the call"));
+      return running;
+    };
+    const request = node.stageRequest(volume);
+    await assert.rejects(node.service.stage(request, call(controller.signal)), is("cancelled"));
+    assert.deepEqual(mountsUnder(node.folder), []);
+    assert.deepEqual(await loopsUnder(node.folder), []);
+    await node.stage(volume);
+    assert.equal(formats, 1);
+    assert.equal((await Deno.stat(node.staging("pvc-1"))).mode! & 0o777, 0o777);
+    await node.unstage(volume);
+  },
+);
+
+nodeTest("an expand waits for the device to grow, up to the call's deadline", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  await node.stage(volume, { capability: block });
+  const request = {
+    volumeId: "pvc-1",
+    volumePath: node.staging("pvc-1"),
+    range: { requiredBytes: small * 2n, limitBytes: 0n },
+  };
+  const signal = AbortSignal.timeout(200);
+  await assert.rejects(node.service.expand(request, call(signal)), (error) => error === signal.reason);
+  await assert.rejects(
+    node.service.expand({ ...request, range: { requiredBytes: 0n, limitBytes: 1n } }, call()),
+    is("out-of-range"),
+  );
+  await node.unstage(volume);
+});
+
+nodeTest("statistics and expansion are for places where the volume is", async (node) => {
+  const volume = new TestVolume(node, "pvc-1", small);
+  const missing = [
+    ["pvc-1", node.staging("pvc-1")],
+    ["pvc-1", "some/path"],
+    ["pvc-2", node.staging("pvc-1")],
+    ["pvc-1", node.folder],
+    ["pvc-1", `${node.folder}/nothing`],
+  ] as const;
+  await assert.rejects(node.service.stats(...missing[0], call()), is("not-found"));
+  await node.stage(volume, { capability: ext4 });
+  for (const [volumeId, volumePath] of missing.slice(1)) {
+    await assert.rejects(node.service.stats(volumeId, volumePath, call()), is("not-found"));
+    const range = { requiredBytes: 0n, limitBytes: 0n };
+    await assert.rejects(node.service.expand({ volumeId, volumePath, range }, call()), is("not-found"));
+  }
+  await node.unstage(volume);
+});
