@@ -102,6 +102,8 @@ export class Ssh2Transport implements SshTransport {
     };
     const onAbort = () => fail(new Error("aborted"));
     const connection = new Ssh2Connection(client, () => failure);
+    // Without it an exec takes 90 ms instead of 3; before there is a connection it has no effect on Deno 2.7.
+    client.on("connect", () => client.setNoDelay(true));
     client.on("ready", () => resolve(connection));
     // An error may come before, with or after the close; after the close nobody listens any more.
     client.on("error", (error: unknown) => {
@@ -116,7 +118,6 @@ export class Ssh2Transport implements SshTransport {
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       client.connect(this.#config((reason) => mismatch = reason));
-      client.setNoDelay(true);
     } catch (error) {
       fail(error);
     }

@@ -1,4 +1,5 @@
 import { join, relative } from "node:path";
+import { makeLink } from "../../host/links.ts";
 import type { Exporter } from "./exporter.ts";
 
 /**
@@ -22,7 +23,7 @@ export class LoopExporter implements Exporter {
     if (link === undefined || path === undefined) return;
     // The link appears whole or not at all, also in place of an older one.
     const draft = `${link}.new`;
-    Deno.symlinkSync(relative(this.#folder, path), draft);
+    makeLink(relative(this.#folder, path), draft);
     Deno.renameSync(draft, link);
   }
 

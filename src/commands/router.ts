@@ -1,0 +1,74 @@
+import type { RouterConfig } from "../config.ts";
+import { type HostKey, parseHostKeys } from "../routeros/host_key.ts";
+import type { RouterObserver } from "../routeros/observer.ts";
+import { Session } from "../routeros/session.ts";
+import { Ssh2Transport, type SshAuthentication } from "../routeros/ssh_transport.ts";
+import { RouterVolumeStore } from "../routeros/volume_store.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { Clock, Random } from "../volume/ports.ts";
+
+/** What a connection to the router needs beside its configuration. */
+export interface RouterSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Reads a file of credentials. */
+  readText(path: string): Promise<string>;
+}
+
+/**
+ * The router of a configuration. Nothing is dialled before the first command.
+ *
+ * @throws {VolumeError} invalid when a key file, a password file or a host key cannot be used
+ */
+export async function openRouter(config: RouterConfig, seams: RouterSeams): Promise<RouterVolumeStore> {
+  const { clock, random, log } = seams;
+  const transport = new Ssh2Transport({
+    host: config.address,
+    port: config.port,
+    user: config.user,
+    authentication: await readAuthentication(config, seams),
+    hostKeys: config.insecureSkipVerify ? "insecure" : readHostKeys(config),
+    warning: (message) => log.warn(message, { router: config.address }),
+  });
+  const observer = routerLog(config, log);
+  return new RouterVolumeStore({
+    session: new Session({ transport, clock, random, observer }),
+    clock,
+    random,
+    observer,
+  });
+}
+
+/** What happens on the connection, for whoever reads the log: one line a command at debug, one a change of state. */
+function routerLog(config: RouterConfig, log: Logger): RouterObserver {
+  const routerLogger = log.with({ router: config.address });
+  return {
+    command: (event) => routerLogger.debug("router command", { ...event }),
+    connection: ({ state, reason }) => {
+      const level = state === "backing-off" ? "warn" : "info";
+      routerLogger[level](`router connection: ${state}`, reason === undefined ? {} : { reason });
+    },
+    warning: (message) => routerLogger.warn(message),
+  };
+}
+
+async function readAuthentication(config: RouterConfig, seams: RouterSeams): Promise<SshAuthentication> {
+  if (config.keyFile !== undefined) return { privateKey: await readSecret("rds-key", config.keyFile, seams) };
+  const password = await readSecret("rds-password-file", config.passwordFile ?? "", seams);
+  return { password: password.replace(/\r?\n$/, "") };
+}
+
+async function readSecret(flag: string, path: string, seams: RouterSeams): Promise<string> {
+  try {
+    return await seams.readText(path);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new VolumeError("invalid", `Cannot read the file of --${flag}: file=${path}: ${reason}`, { cause });
+  }
+}
+
+function readHostKeys(config: RouterConfig): HostKey[] {
+  return config.hostKeys.flatMap((line) => parseHostKeys(line, config.address, config.port));
+}

@@ -1,0 +1,24 @@
+import type { ControllerConfig } from "../config.ts";
+import { fixedNodes } from "../controller/fixed_nodes.ts";
+import { ConfirmedWithdrawals } from "../controller/withdrawals.ts";
+import type { ControllerWorld } from "../controller/world.ts";
+import type { Logger } from "../telemetry/log.ts";
+import type { Clock, Random, VolumeStore } from "../volume/ports.ts";
+
+/** The world of a controller, from its configuration. */
+export function controllerWorld(
+  config: ControllerConfig,
+  store: VolumeStore,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  log: Logger,
+): ControllerWorld {
+  return {
+    store,
+    clock,
+    random,
+    withdrawals: new ConfirmedWithdrawals(clock),
+    nodes: fixedNodes(config.knownNodes),
+    settings: config.settings,
+    notes: { warn: (message, fields) => log.warn(message, fields) },
+  };
+}

@@ -1,0 +1,169 @@
+import { parseArgs } from "node:util";
+
+/** How a value is written: what `help` shows and what is checked. */
+export type FlagForm = "text" | "list" | "switch" | "integer" | "number" | "duration";
+
+/** One flag of the command line, which an environment variable can set as well. */
+export interface Flag {
+  readonly form: FlagForm;
+  /** What it is for, as a sentence. */
+  readonly help: string;
+  /** As it would be written; left out when there is none. */
+  readonly fallback?: string;
+  /** Environment variables that set it, first found wins; the flag itself wins over them. */
+  readonly env?: readonly string[];
+  /** The only values allowed. */
+  readonly choices?: readonly string[];
+  /** Bounds of an integer or a number. */
+  readonly least?: number;
+  readonly most?: number;
+}
+
+/** Flags by name, without the dashes. */
+export type FlagTable = Readonly<Record<string, Flag>>;
+
+/** A command line that cannot be used: every reason, each naming its flag. */
+export class FlagError extends Error {
+  override readonly name = "FlagError";
+  readonly problems: readonly string[];
+
+  constructor(problems: readonly string[]) {
+    super(problems.join("\n"));
+    this.problems = problems;
+  }
+}
+
+/** Values of flags, asked for by name; collects every problem instead of stopping at the first. */
+export class FlagValues {
+  readonly #table: FlagTable;
+  readonly #given: ReadonlyMap<string, readonly string[]>;
+  readonly #problems: string[];
+
+  constructor(table: FlagTable, given: ReadonlyMap<string, readonly string[]>, problems: readonly string[]) {
+    this.#table = table;
+    this.#given = given;
+    this.#problems = [...problems];
+  }
+
+  /** The last value given, or the fallback; "" when there is neither. */
+  text(name: string): string {
+    const value = this.list(name).at(-1) ?? "";
+    const { choices } = this.#flag(name);
+    if (choices !== undefined && value !== "" && !choices.includes(value)) {
+      this.problem(name, value, `one of ${choices.join(", ")}`);
+    }
+    return value;
+  }
+
+  /** The value, which must be there. */
+  required(name: string, when: string): string {
+    const value = this.text(name);
+    if (value === "") this.#problems.push(`--${name} is required ${when}`);
+    return value;
+  }
+
+  /** Every value given, or the fallback alone. */
+  list(name: string): readonly string[] {
+    const { fallback } = this.#flag(name);
+    return this.#given.get(name) ?? (fallback === undefined ? [] : [fallback]);
+  }
+
+  /** Whether a switch is on. */
+  switch(name: string): boolean {
+    const value = this.text(name);
+    if (value !== "" && value !== "true" && value !== "false") this.problem(name, value, "true or false");
+    return value === "true";
+  }
+
+  /** A number within the flag's bounds. */
+  number(name: string): number {
+    const { form, least = -Infinity, most = Infinity } = this.#flag(name);
+    const value = this.text(name);
+    const pattern = form === "integer" ? /^-?[0-9]{1,15}$/ : /^[0-9]{1,9}(?:\.[0-9]{1,9})?$/;
+    const number = pattern.test(value) ? Number(value) : NaN;
+    if (number >= least && number <= most) return number;
+    this.problem(
+      name,
+      value,
+      `${form === "integer" ? "a whole number" : "a number"} from ${least} to ${most}`,
+    );
+    return least;
+  }
+
+  /** A duration in milliseconds, written as `250ms`, `10s`, `5m` or `1h`. */
+  durationMs(name: string): number {
+    const value = this.text(name);
+    const match = /^([0-9]{1,9})(ms|s|m|h)$/.exec(value);
+    if (match === null) {
+      this.problem(name, value, "a duration such as 250ms, 10s, 5m or 1h");
+      return 0;
+    }
+    return Number(match[1]) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[match[2] as "ms" | "s" | "m" | "h"];
+  }
+
+  /** Notes that a flag's value cannot be used. */
+  problem(name: string, value: string, allowed: string): void {
+    this.#problems.push(`--${name} cannot be ${JSON.stringify(value)}: allowed is ${allowed}`);
+  }
+
+  /** @throws {FlagError} when anything was wrong */
+  assertNoProblems(): void {
+    if (this.#problems.length > 0) throw new FlagError(this.#problems);
+  }
+
+  #flag(name: string): Flag {
+    const flag = this.#table[name];
+    if (flag === undefined) throw new TypeError(`Cannot read a flag that was never declared: --${name}`);
+    return flag;
+  }
+}
+
+/** Reads a command line and the environment against a table. Problems are kept until `assertNoProblems()`. */
+export function readFlags(
+  table: FlagTable,
+  args: readonly string[],
+  env: (name: string) => string | undefined,
+): FlagValues {
+  const options = Object.fromEntries(
+    Object.entries(table).map(([name, flag]) => [
+      name,
+      flag.form === "switch" ? { type: "boolean" as const } : { type: "string" as const, multiple: true },
+    ]),
+  );
+  const { tokens } = parseArgs({
+    args: [...args],
+    options,
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const given = new Map<string, string[]>();
+  const problems: string[] = [];
+  for (const token of tokens) {
+    if (token.kind === "positional") problems.push(`${JSON.stringify(token.value)} is not a flag`);
+    if (token.kind !== "option") continue;
+    const flag = Object.hasOwn(table, token.name) ? table[token.name] : undefined;
+    if (flag === undefined) problems.push(`${token.rawName} is not a flag of this command`);
+    else if (token.value === undefined && flag.form !== "switch") {
+      problems.push(`${token.rawName} needs a value`);
+    } else given.set(token.name, [...given.get(token.name) ?? [], token.value ?? "true"]);
+  }
+  for (const [name, flag] of Object.entries(table)) {
+    const value = given.has(name) ? undefined : flag.env?.map(env).find((value) => value !== undefined);
+    if (value !== undefined) given.set(name, flag.form === "list" ? value.split(",") : [value]);
+  }
+  return new FlagValues(table, given, problems);
+}
+
+/** The flags of a table as help text, one a paragraph. */
+export function describeFlags(table: FlagTable): string {
+  return Object.entries(table).map(([name, flag]) => {
+    const form = flag.form === "switch" ? "" : ` ${(flag.choices?.join("|") ?? flag.form).toUpperCase()}`;
+    const notes = [
+      ...(flag.form === "list" ? ["repeatable"] : []),
+      ...(flag.fallback === undefined ? [] : [`default ${flag.fallback}`]),
+      ...(flag.env === undefined ? [] : [`env ${flag.env.join(", ")}`]),
+    ];
+    return `  --${name}${form}\n      ${flag.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}\n`;
+  }).join("");
+}

@@ -1,0 +1,104 @@
+import { allowFormatCommand } from "./commands/allow_format.ts";
+import { demoCommand } from "./commands/demo.ts";
+import { type CommandIo, exitCodes } from "./commands/io.ts";
+import { permissionsCommand } from "./commands/permissions.ts";
+import { serveCommand } from "./commands/serve.ts";
+import { simulatorCommand } from "./commands/simulator.ts";
+import { FlagError } from "./flags.ts";
+import { version } from "./version.ts";
+import { VolumeError } from "./volume/errors.ts";
+
+interface Command {
+  readonly help: string;
+  run(args: string[], io: CommandIo): Promise<number>;
+}
+
+const commands: Readonly<Record<string, Command>> = {
+  serve: { help: "serve the CSI services: controller, node, or both", run: serveCommand },
+  simulator: { help: "serve a simulated RouterOS box over SSH", run: simulatorCommand },
+  demo: {
+    help: "take a file system and a block volume through their lives on a simulated router",
+    run: demoCommand,
+  },
+  "allow-format": {
+    help: "let an empty, unpublished volume be formatted once more",
+    run: allowFormatCommand,
+  },
+  permissions: { help: "show what this executable may do, by trying", run: permissionsCommand },
+  version: { help: "print the version", run: printVersion },
+};
+
+function printVersion(_args: string[], io: CommandIo): Promise<number> {
+  io.out(`rds-csi ${version} (deno ${Deno.version.deno}, ${Deno.build.target})`);
+  return Promise.resolve(exitCodes.ok);
+}
+
+function usage(): string {
+  const lines = Object.entries(commands).map(([name, command]) => `  ${name.padEnd(14)}${command.help}`);
+  return `Usage: rds-csi COMMAND [flags]\n\n${
+    lines.join("\n")
+  }\n\n"rds-csi COMMAND --help" explains a command.`;
+}
+
+async function main(args: string[]): Promise<number> {
+  const io = commandIo();
+  const [name = "help", ...rest] = args;
+  if (name === "help" || name === "--help" || name === "-h") {
+    io.out(usage());
+    return exitCodes.ok;
+  }
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined;
+  if (command === undefined) {
+    io.err(`rds-csi: there is no command ${JSON.stringify(name)}\n\n${usage()}`);
+    return exitCodes.usage;
+  }
+  try {
+    return await command.run(rest, io);
+  } catch (error) {
+    return explain(name, error, io);
+  }
+}
+
+function explain(name: string, error: unknown, io: CommandIo): number {
+  if (error instanceof FlagError) {
+    for (const problem of error.problems) io.err(`rds-csi ${name}: ${problem}`);
+    io.err(`"rds-csi ${name} --help" explains every flag.`);
+    return exitCodes.usage;
+  }
+  if (VolumeError.is(error)) {
+    io.err(`rds-csi ${name}: ${error.message}`);
+    return error.kind === "invalid" ? exitCodes.usage : exitCodes.failed;
+  }
+  io.err(`rds-csi ${name}: ${error instanceof Error ? error.stack ?? error.message : String(error)}`);
+  return exitCodes.failed;
+}
+
+function commandIo(): CommandIo {
+  const stop = new AbortController();
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    Deno.addSignalListener(signal, () => stop.abort(new VolumeError("cancelled", `Stopped by ${signal}`)));
+  }
+  return {
+    out: (line) => printTo(Deno.stdout, line),
+    err: (line) => printTo(Deno.stderr, line),
+    env: readEnvironment,
+    signal: stop.signal,
+  };
+}
+
+function printTo(stream: typeof Deno.stdout | typeof Deno.stderr, line: string): void {
+  const bytes = new TextEncoder().encode(line + "\n");
+  for (let written = 0; written < bytes.length;) written += stream.writeSync(bytes.subarray(written));
+}
+
+/** A variable that the permissions leave out counts as not set. */
+function readEnvironment(name: string): string | undefined {
+  try {
+    return Deno.env.get(name);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotCapable) return undefined;
+    throw error;
+  }
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

@@ -1,0 +1,169 @@
+// Shared by the contract tests of the RouterOS adapter: a simulated router, clients of it, the steps of a volume's life.
+import assert from "node:assert/strict";
+import { systemClock } from "../../src/host/clock.ts";
+import { systemRandom } from "../../src/host/random.ts";
+import { parseHostKeys } from "../../src/routeros/host_key.ts";
+import { Session } from "../../src/routeros/session.ts";
+import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh_transport.ts";
+import { RouterVolumeStore } from "../../src/routeros/volume_store.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
+import type { CallContext, NewVolume, StoredVolume } from "../../src/volume/ports.ts";
+import { fakeCall } from "../fakes/contexts.ts";
+
+export const folder = "/storage-pool/metal-csi";
+export const slot = "pvc-0123456789abcdef0123456789ab";
+export const gib = 1n << 30n;
+export const record = "{rds1 c=1a2b3c4d n=0123456789ab k=fw p=9f8e7d6c b=1 x=01234567}";
+export const held =
+  "{rds1 c=1a2b3c4d n=0123456789ab k=fw p=9f8e7d6c b=1 e=1-ab12cd34 h=node-1@t1abc4/w x=89abcdef}";
+export const nqn = `nqn.2000-02.com.mikrotik:${slot}:1-ab12cd34`;
+
+export function imageOf(id: string): string {
+  return `${folder}/${id}.1a2b3c4d.img`;
+}
+
+export interface Bench {
+  readonly router: Simulator;
+  readonly store: RouterVolumeStore;
+  /** Another client of the same router. */
+  another(options?: { authentication?: SshAuthentication; hostKey?: string }): RouterVolumeStore;
+  call(ms?: number): CallContext;
+  /** Exec requests and statements since it was asked last. */
+  cost(): { readonly execs: number; readonly statements: number };
+}
+
+export async function withRouter(
+  options: SimulatorOptions,
+  test: (bench: Bench) => Promise<void>,
+): Promise<void> {
+  const router = await startSimulator({ timingScale: 0, ...options });
+  const stores: RouterVolumeStore[] = [];
+  const clock = systemClock, random = systemRandom;
+  const another: Bench["another"] = ({ authentication, hostKey } = {}) => {
+    const transport = new Ssh2Transport({
+      host: "127.0.0.1",
+      port: router.sshPort,
+      user: "admin",
+      authentication: authentication ?? { password: "admin" },
+      hostKeys: parseHostKeys(hostKey ?? router.hostKeyPublic, "127.0.0.1", router.sshPort),
+      warning: assert.fail,
+    });
+    const session = new Session({ transport, clock, random, commandTimeoutMs: 300 });
+    const store = new RouterVolumeStore({ session, clock, random });
+    stores.push(store);
+    return store;
+  };
+  const cost = () => {
+    const counts = router.journal.counts;
+    router.journal.resetCounts();
+    return counts;
+  };
+  try {
+    await test({ router, store: another(), another, call: (ms = 10_000) => fakeCall(systemClock, ms), cost });
+    assert.deepEqual(router.violations.list(), []);
+  } finally {
+    for (const store of stores) store.close();
+    await router.close();
+  }
+}
+
+export function contractTest(
+  name: string,
+  test: (bench: Bench) => Promise<void>,
+  options: SimulatorOptions = {},
+): void {
+  Deno.test(name, () => withRouter(options, test));
+}
+
+export async function rejectsWith(
+  promise: Promise<unknown>,
+  kind: VolumeErrorKind,
+  form = /./,
+): Promise<void> {
+  await assert.rejects(promise, (error) => {
+    assert.ok(VolumeError.is(error, kind) && form.test(error.message), String(error));
+    return true;
+  });
+}
+
+/** What the router really holds in a slot. */
+export function truth(router: Simulator, id: string): StoredVolume | undefined {
+  const disk = router.model.disks.findBySlot(id);
+  if (disk === undefined) return undefined;
+  return {
+    id,
+    imagePath: `/${disk.filePath.replace(/^\/+/, "")}`,
+    sizeBytes: disk.sizeBytes,
+    exported: disk.exported,
+    exportNqn: disk.nqn ?? "",
+    exportPort: disk.port ?? 0,
+    comment: disk.comment,
+  };
+}
+
+export function hasImage(router: Simulator, id: string): boolean {
+  return router.model.files.find(imageOf(id).slice(1)) !== undefined;
+}
+
+export function newVolume(id = slot, comment = record): NewVolume {
+  return { id, imagePath: imageOf(id), sizeBytes: gib, comment };
+}
+
+export async function addOne({ store, call }: Bench, id = slot, comment = record): Promise<void> {
+  const view = await store.createView(id, [imageOf(id), folder], call());
+  const known = view.files.some((file) => file.path === folder);
+  const { after, refusal } = await store.add({
+    ...newVolume(id, comment),
+    ...known ? {} : { makeFolder: folder },
+  }, call());
+  assert.ok(after.volumes.some((volume) => volume.id === id), refusal);
+}
+
+export type Step = "add" | "change" | "remove";
+
+export interface StepPlan {
+  readonly match: string;
+  prepare(bench: Bench): Promise<void>;
+  run(
+    bench: Bench,
+    call: CallContext,
+  ): Promise<{ readonly shown: StoredVolume | undefined; readonly refusal?: string }>;
+  isDone(router: Simulator): boolean;
+}
+
+export const steps: Record<Step, StepPlan> = {
+  add: {
+    match: "/disk add",
+    prepare: async (bench) => void await bench.store.createView(slot, [imageOf(slot)], bench.call()),
+    run: async ({ store }, call) => {
+      const view = await store.createView(slot, [imageOf(slot)], call);
+      const present = view.volumes.find((volume) => volume.id === slot);
+      if (present !== undefined) return { shown: present };
+      const { after, refusal } = await store.add({ ...newVolume(), makeFolder: folder }, call);
+      return { shown: after.volumes.find((volume) => volume.id === slot), refusal };
+    },
+    isDone: (router) => truth(router, slot)?.comment === record && hasImage(router, slot),
+  },
+  change: {
+    match: "/disk set",
+    prepare: (bench) => addOne(bench),
+    run: async ({ store }, call) => {
+      const change = { comment: held, export: { nqn, port: 4420 } };
+      const { after, refusal } = await store.change(slot, record, change, call);
+      return { shown: after.volume, refusal };
+    },
+    isDone: (router) => truth(router, slot)?.exported === true && truth(router, slot)?.comment === held,
+  },
+  remove: {
+    match: "/disk remove|/file remove",
+    prepare: (bench) => addOne(bench),
+    run: async ({ store, router }, call) => {
+      const view = await store.view(slot, [imageOf(slot)], call);
+      const { after, refusal } = await store.remove(slot, view.volume?.comment, imageOf(slot), call);
+      assert.equal(after.files.length > 0, hasImage(router, slot), "the files as they are");
+      return { shown: after.volume, refusal };
+    },
+    isDone: (router) => truth(router, slot) === undefined && !hasImage(router, slot),
+  },
+};

@@ -1,0 +1,71 @@
+// What the RouterOS adapter makes of commands that go wrong in the middle, on the simulator's real SSH server: it never
+// takes one for done that is not, and a retry gets there.
+import assert from "node:assert/strict";
+import { systemClock } from "../../src/host/clock.ts";
+import type { FaultAction } from "../../src/simulator/faults.ts";
+import { addOne, contractTest, imageOf, rejectsWith, slot, steps, truth } from "./_routeros_bench.ts";
+
+const faults: readonly (readonly [FaultAction, (string | number)?])[] = [
+  ["drop-before"],
+  ["drop-after"],
+  ["close-no-status"],
+  ["truncate", 0],
+  ["truncate", 8],
+  ["truncate", 40],
+  ["truncate", 300],
+  ["noise"],
+  ["noise", "failure: not really"],
+  ["delay", 50],
+  ["delay", 1000],
+  ["hang"],
+  ["hang", "after"],
+  ["refuse-channel"],
+  ["error", "purple elephants"],
+];
+
+for (const [name, plan] of Object.entries(steps)) {
+  for (const [action, value] of faults) {
+    const label = value === undefined ? action : `${action} ${value}`;
+    contractTest(`${name}() under ${label} shows what is there, and a retry gets there`, async (bench) => {
+      const { router, call } = bench;
+      await plan.prepare(bench);
+      router.faults.arm({ match: plan.match, nth: 1, times: 1, action, value });
+      const first = await plan.run(bench, call());
+      if (action !== "delay") assert.deepEqual(first.shown, truth(router, slot));
+      if (action === "error") assert.match(first.refusal ?? "", /purple elephants/);
+      if (action === "noise") assert.ok(plan.isDone(router));
+      for (let attempt = 0; attempt < 3 && !plan.isDone(router); attempt++) await plan.run(bench, call());
+      assert.ok(plan.isDone(router));
+      assert.deepEqual((await bench.store.view(slot, [], call())).volume, truth(router, slot));
+    });
+  }
+
+  contractTest(`${name}() under a hang that outlasts its call ends with the deadline`, async (bench) => {
+    await plan.prepare(bench);
+    bench.router.faults.arm({ match: "", nth: 1, times: 99, action: "hang", value: undefined });
+    const started = systemClock.monotonicMs();
+    await rejectsWith(plan.run(bench, bench.call(700)), "deadline");
+    assert.ok(systemClock.monotonicMs() - started < 2000);
+    bench.router.faults.clear();
+    for (let attempt = 0; attempt < 3 && !plan.isDone(bench.router); attempt++) {
+      await plan.run(bench, bench.call());
+    }
+    assert.ok(plan.isDone(bench.router));
+  });
+
+  contractTest(`${name}() waits for a channel when none is to be had`, async (bench) => {
+    await plan.prepare(bench);
+    bench.router.faults.arm({ match: "^", nth: 1, times: 2, action: "refuse-channel", value: undefined });
+    await plan.run(bench, bench.call());
+    assert.ok(plan.isDone(bench.router));
+  });
+}
+
+for (const [action, value] of faults.filter(([action]) => action !== "error" && action !== "delay")) {
+  contractTest(`view() under ${action} ${value ?? ""} is asked again until it is whole`, async (bench) => {
+    await addOne(bench);
+    bench.router.faults.arm({ match: "/disk print", nth: 1, times: 2, action, value });
+    const view = await bench.store.view(slot, [imageOf(slot)], bench.call());
+    assert.deepEqual(view.volume, truth(bench.router, slot));
+  });
+}

@@ -1,0 +1,314 @@
+// The RouterOS adapter against the simulator's real SSH server: what it asks, what it believes, and that it asks so in
+// few commands.
+import assert from "node:assert/strict";
+import ssh2 from "ssh2";
+import { systemClock } from "../../src/host/clock.ts";
+import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { fakeCall } from "../fakes/contexts.ts";
+import {
+  addOne,
+  contractTest,
+  folder,
+  gib,
+  hasImage,
+  held,
+  imageOf,
+  newVolume,
+  nqn,
+  record,
+  rejectsWith,
+  slot,
+  steps,
+  truth,
+} from "./_routeros_bench.ts";
+
+contractTest("a volume's whole life takes one command a step, of at most four statements", async (bench) => {
+  const { router, store, call, cost } = bench;
+  const empty = await store.createView(slot, [imageOf(slot), folder], call());
+  assert.deepEqual({ ...empty, upMs: 0 }, {
+    volumes: [],
+    foreign: undefined,
+    files: [],
+    pools: [{
+      mountPoint: "storage-pool",
+      filesystem: "btrfs",
+      sizeBytes: 7681574174720n,
+      freeBytes: empty.pools[0]!.freeBytes,
+    }],
+    upMs: 0,
+  });
+  assert.ok(empty.upMs > 120_000);
+  assert.deepEqual(cost(), { execs: 1, statements: 3 });
+
+  const added = await store.add({ ...newVolume(), makeFolder: folder }, call());
+  assert.deepEqual(cost(), { execs: 1, statements: 4 });
+  assert.equal(added.refusal, undefined);
+  assert.deepEqual(added.after.volumes, [truth(router, slot)]);
+  assert.deepEqual(added.after.files, [{ path: imageOf(slot), sizeBytes: gib, directory: false }]);
+  assert.ok(added.after.upMs >= empty.upMs);
+
+  const on = await store.change(slot, record, { comment: held, export: { nqn, port: 4420 } }, call());
+  assert.deepEqual(cost(), { execs: 1, statements: 3 });
+  assert.deepEqual(on.after.volume, {
+    ...truth(router, slot),
+    exported: true,
+    exportNqn: nqn,
+    comment: held,
+  });
+
+  const grown = await store.change(slot, held, { sizeBytes: 2n * gib }, call());
+  assert.equal(grown.after.volume?.sizeBytes, 2n * gib);
+  const off = await store.change(slot, held, { comment: record, export: false }, call());
+  assert.equal(off.after.volume?.exported, false);
+  assert.deepEqual(cost(), { execs: 2, statements: 6 });
+
+  const view = await store.view(slot, [imageOf(slot)], call());
+  assert.deepEqual(view.volume, truth(router, slot));
+  assert.deepEqual(view.files, [{ path: imageOf(slot), sizeBytes: 2n * gib, directory: false }]);
+  assert.deepEqual(cost(), { execs: 1, statements: 3 });
+  assert.deepEqual((await store.inventory(call())).volumes, [truth(router, slot)]);
+  assert.deepEqual(cost(), { execs: 1, statements: 2 });
+
+  const removed = await store.remove(slot, record, imageOf(slot), call());
+  assert.deepEqual(cost(), { execs: 1, statements: 4 });
+  assert.deepEqual([removed.after.volume, removed.after.files, removed.refusal], [undefined, [], undefined]);
+  assert.deepEqual([truth(router, slot), hasImage(router, slot)], [undefined, false]);
+});
+
+contractTest(
+  "add() makes a missing folder once, also for many first volumes at the same time",
+  async (bench) => {
+    const { store, call, router } = bench;
+    await store.createView(slot, [folder], call());
+    const ids = Array.from({ length: 20 }, (_, i) => `pvc-${i}`);
+    const outcomes = await Promise.all(
+      ids.map((id) => store.add({ ...newVolume(id), makeFolder: folder }, call())),
+    );
+    assert.deepEqual(outcomes.map(({ refusal }) => refusal), ids.map(() => undefined));
+    assert.ok(ids.every((id) => hasImage(router, id)));
+  },
+);
+
+contractTest(
+  "comments of every printable character come back unchanged, and can be compared with",
+  async (bench) => {
+    const { store, call, router } = bench;
+    const nasty = [
+      String.raw`a\b`,
+      String.raw`\n \r \t \_ \41 \"`,
+      `"; /disk remove [find]; :put "`,
+      "$HOME ${x} $[/quit]",
+      `[/system/reboot] (1+1) {x}; # not a comment`,
+      "it's 100% `ok` ~ ^ | & ! ? * = <>, .",
+      "ends in a backslash \\",
+      "$",
+      '"',
+      " leading and trailing ",
+      "12345678901234567890",
+      "0x1F",
+      "yes",
+      Array.from({ length: 95 }, (_, i) => String.fromCharCode(32 + i)).join(""),
+      "x".repeat(255),
+      '"\\$'.repeat(60),
+    ];
+    await addOne(bench, slot, "first");
+    let before = "first";
+    for (const comment of nasty) {
+      const { after } = await store.change(slot, before, { comment }, call());
+      assert.equal(after.volume?.comment, comment);
+      assert.equal(truth(router, slot)?.comment, comment);
+      before = comment;
+    }
+    await addOne(bench, "pvc-1", nasty[2]);
+    assert.equal(truth(router, "pvc-1")?.comment, nasty[2]);
+    assert.equal((await store.remove(slot, before, imageOf(slot), call())).after.volume, undefined);
+    assert.ok(hasImage(router, "pvc-1"));
+  },
+);
+
+contractTest("a comment that somebody else has changed stops change() and remove()", async (bench) => {
+  const { store, call, router } = bench;
+  await addOne(bench);
+  const changed = await store.change(
+    slot,
+    `${record} `,
+    { comment: "mine", export: { nqn, port: 4420 } },
+    call(),
+  );
+  assert.deepEqual(changed.after.volume, truth(router, slot));
+  assert.equal(truth(router, slot)?.comment, record);
+  assert.equal(truth(router, slot)?.exported, false);
+  const removed = await store.remove(slot, "other", imageOf(slot), call());
+  assert.deepEqual(removed.after.volume, truth(router, slot));
+  assert.ok(hasImage(router, slot));
+  const without = await store.remove(slot, undefined, imageOf(slot), call());
+  assert.deepEqual(without.after.volume, truth(router, slot));
+  assert.ok(hasImage(router, slot), "an image in use stays");
+});
+
+contractTest("remove() leaves an image that another disk uses, and shows who", async (bench) => {
+  const { store, call, router } = bench;
+  await addOne(bench);
+  const disk = router.model.disks.findBySlot(slot)!;
+  router.model.disks.add({ ...disk, slot: "theirs", comment: "" });
+  await store.view(slot, [imageOf(slot)], call());
+  const { after } = await store.remove(slot, record, imageOf(slot), call());
+  assert.equal(after.volume, undefined);
+  assert.deepEqual(after.sharers.map(({ id }) => id), ["theirs"]);
+  assert.equal(after.files.length, 1);
+  assert.ok(hasImage(router, slot));
+});
+
+contractTest("a slot with something else in it is foreign, and stays as it is", async (bench) => {
+  const { store, call } = bench;
+  const view = await store.view("storage-pool", [], call());
+  assert.equal(view.foreign?.id, "storage-pool");
+  assert.equal(view.volume, undefined);
+  const { after, refusal } = await store.add(newVolume("storage-pool"), call());
+  assert.notEqual(refusal, undefined);
+  assert.equal(after.foreign?.id, "storage-pool");
+});
+
+contractTest(
+  "reads throw unavailable with the router's words when it refuses",
+  async ({ router, store, call }) => {
+    router.faults.arm({ match: "", nth: 1, times: 99, action: "error", value: "not enough permissions (9)" });
+    await rejectsWith(store.view(slot, [], call()), "unavailable", /policies ssh, read and write/);
+    await rejectsWith(store.createView(slot, [], call()), "unavailable", /not enough permissions/);
+    await rejectsWith(store.inventory(call()), "unavailable", /not enough permissions/);
+    await rejectsWith(store.probe(call()), "unavailable", /not enough permissions/);
+  },
+);
+
+const knobSets: readonly (readonly [string, SimulatorOptions])[] = [
+  ["the hostile profile", { profile: "hostile" }],
+  ["RouterOS 7.21", { profile: "ros-7.21" }],
+  ["an XFS pool", { profile: "xfs-pool" }],
+  ["numbers and booleans as words", { knobs: { numbers: "text", booleans: "yes-no", fileSize: "human" } }],
+  ["no file-size", { knobs: { fileSize: "absent" } }],
+  ["LF for line ends", { knobs: { lineEnd: "lf" } }],
+  ["errors on stderr with a status", { knobs: { errorStream: "stderr", exitOnError: 1, errorPlace: true } }],
+  ["an empty find that is an error", { knobs: { emptyFind: "no-such-item", noise: true } }],
+  ["an empty find that lacks an item id", { knobs: { emptyFind: "item-id-error", errorText: "random" } }],
+  ["sessions that take turns", { knobs: { interleave: true, unexport: 20, allocation: "full" } }],
+];
+
+for (const [name, options] of knobSets) {
+  contractTest(`a volume's whole life works with ${name}`, async (bench) => {
+    const { router } = bench;
+    await bench.store.probe(bench.call());
+    for (const plan of Object.values(steps)) {
+      const { shown } = await plan.run(bench, bench.call());
+      assert.deepEqual(shown, truth(router, slot));
+      if (plan === steps.change) {
+        const { after } = await bench.store.change(slot, "wrong", { comment: "x" }, bench.call());
+        assert.deepEqual(after.volume, truth(router, slot));
+        await bench.store.change(slot, held, { comment: held, export: false }, bench.call());
+      } else assert.ok(plan.isDone(router));
+    }
+  }, options);
+}
+
+contractTest("probe() finds the router fit, and knows its version", async ({ store, call, cost }) => {
+  await store.probe(call());
+  await store.probe(call());
+  assert.deepEqual(cost(), { execs: 1, statements: 2 });
+  assert.equal(store.routerInfo?.supportsNqn, true);
+});
+
+contractTest("probe() throws precondition without rose-storage", async ({ store, call }) => {
+  await rejectsWith(store.probe(call()), "precondition", /rose-storage/);
+}, { profile: "no-rose" });
+
+contractTest(
+  "change() throws precondition for an export on RouterOS 7.20, and sends nothing",
+  async (bench) => {
+    const { store, call, router, cost } = bench;
+    await addOne(bench);
+    cost();
+    const change = { comment: held, export: { nqn, port: 4420 } };
+    await rejectsWith(store.change(slot, record, change, call()), "precondition", /7\.20\.8/);
+    assert.deepEqual(cost(), { execs: 0, statements: 0 });
+    assert.equal(truth(router, slot)?.exported, false);
+  },
+  { profile: "ros-7.20" },
+);
+
+contractTest("inventory() lists 5000 volumes in one command", async ({ store, call, cost }) => {
+  const { volumes } = await store.inventory(call());
+  assert.equal(volumes.length, 5000);
+  assert.equal(new Set(volumes.map(({ id }) => id)).size, 5000);
+  assert.deepEqual(cost(), { execs: 1, statements: 2 });
+}, { seedDisks: 5000 });
+
+contractTest(
+  "inventory() and createView() list everything in parts where the output is limited",
+  async (bench) => {
+    const { store, call, router } = bench;
+    await addOne(bench);
+    const all = router.model.disks.list().filter((disk) => disk.filePath !== "").map((disk) => disk.slot)
+      .toSorted();
+    assert.deepEqual((await store.inventory(call(60_000))).volumes.map(({ id }) => id), all);
+    const view = await store.createView(slot, [imageOf(slot)], call(60_000));
+    assert.deepEqual(view.volumes.map(({ id }) => id), all);
+    assert.equal(view.files.length, 1);
+    assert.equal(view.pools.length, 1);
+  },
+  { seedDisks: 300, knobs: { maxPut: 8000 } },
+);
+
+contractTest("200 volumes at once: none fails, one connection, eight channels at most", async (bench) => {
+  const { store, call, router } = bench;
+  const ids = Array.from({ length: 200 }, (_, i) => `pvc-${i}`);
+  await Promise.all(ids.map(async (id) => {
+    const context = call(60_000);
+    await store.createView(id, [imageOf(id)], context);
+    const { after } = await store.add({ ...newVolume(id), makeFolder: folder }, context);
+    assert.ok(after.volumes.some((volume) => volume.id === id));
+  }));
+  assert.equal(router.model.disks.list().filter((disk) => disk.filePath !== "").length, 200);
+  assert.equal(new Set(router.journal.list().map((entry) => entry.session)).size, 1);
+}, { knobs: { maxSessions: 1 } });
+
+contractTest("cancelled calls are never sent when they waited", async ({ store, call, router }) => {
+  router.faults.arm({ match: "", nth: 1, times: 8, action: "delay", value: 100 });
+  const running = Array.from({ length: 8 }, () => store.view(slot, [], call()));
+  const cancelled = fakeCall(systemClock, 10_000);
+  const waiting = store.add(newVolume(), cancelled);
+  const failure = rejectsWith(waiting, "cancelled");
+  await systemClock.sleep(20);
+  cancelled.cancel();
+  await failure;
+  await Promise.all(running);
+  assert.equal(truth(router, slot), undefined);
+  assert.ok(router.journal.list().every((entry) => !entry.command.includes("/disk add")));
+});
+
+contractTest(
+  "a reboot between two looks shows in the uptime, and no connection outlives it",
+  async (bench) => {
+    const { store, call, router } = bench;
+    await addOne(bench);
+    const before = call();
+    await store.view(slot, [], before);
+    const response = await fetch(`${router.controlUrl}/reboot`, {
+      method: "POST",
+      body: JSON.stringify({ downMs: 100, disksLateMs: 60_000 }),
+    });
+    await response.body?.cancel();
+    const view = await store.view(slot, [imageOf(slot)], call());
+    assert.ok(view.upMs < 60_000, String(view.upMs));
+    assert.equal(view.volume, undefined);
+    await rejectsWith(store.remove(slot, undefined, imageOf(slot), before), "unavailable", /looked at again/);
+    assert.ok(hasImage(router, slot));
+  },
+);
+
+contractTest("a key logs in, and another host key is refused", async ({ router, another, call }) => {
+  const key = ssh2.utils.generateKeyPairSync("ed25519");
+  const stranger = another({ authentication: { privateKey: key.private } });
+  await rejectsWith(stranger.probe(call()), "unavailable", /refused the login/);
+  const deceived = another({ hostKey: key.public });
+  await rejectsWith(deceived.probe(call()), "unavailable", /presented=SHA256:.*pinned=SHA256:/);
+  assert.equal(router.journal.counts.execs, 0);
+});

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import type { CreateVolumeRequest } from "../../src/csi/generated/csi/v1/CreateVolumeRequest.ts";
+import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
+import { plainDisk } from "../../src/simulator/model/disk.ts";
+import { formatCapabilities, type VolumeCapabilities } from "../../src/volume/capabilities.ts";
+import { clusterHash, imagePath, nameDigest } from "../../src/volume/ids.ts";
+import { formatComment, newComment } from "../../src/volume/record.ts";
+import { clusterId, type Stack } from "./stack.ts";
+
+export const gibibyte = 1n << 30n;
+export const mount: VolumeCapability = {
+  mount: { fsType: "ext4" },
+  accessMode: { mode: "SINGLE_NODE_WRITER" },
+};
+export const block: VolumeCapability = { block: {}, accessMode: { mode: "SINGLE_NODE_WRITER" } };
+
+export function createRequest(
+  name: string,
+  overrides: Partial<CreateVolumeRequest> = {},
+): CreateVolumeRequest {
+  return {
+    name,
+    capacityRange: { requiredBytes: String(gibibyte) },
+    volumeCapabilities: [mount],
+    parameters: {},
+    ...overrides,
+  };
+}
+
+export async function create(
+  stack: Stack,
+  name: string,
+  overrides: Partial<CreateVolumeRequest> = {},
+): Promise<string> {
+  const { volume } = await stack.clients.controller.call("CreateVolume", createRequest(name, overrides));
+  return volume!.volumeId;
+}
+
+export function publishRequest(volumeId: string, nodeId = "node-1", volumeCapability = mount) {
+  return { volumeId, nodeId, volumeCapability, readonly: false, volumeContext: {} };
+}
+
+export async function rejectsWith(code: status, work: Promise<unknown>, text?: RegExp): Promise<void> {
+  const error = await work.then(() => undefined, (error) => error as { code: number; details: string });
+  assert.ok(error !== undefined, `expected ${status[code]}, but it answered OK`);
+  assert.equal(status[error.code], status[code], error.details);
+  if (text !== undefined) assert.match(error.details, text);
+}
+
+/** Runs `work` and returns how many execs it cost and the most statements that one of them could have had. */
+export async function cost(stack: Stack, work: () => Promise<unknown>): Promise<number> {
+  const before = await stack.count();
+  await work();
+  const after = await stack.count();
+  const execs = after.execs - before.execs;
+  assert.ok(after.statements - before.statements <= 4 * execs, "an exec had more than 4 statements");
+  return execs;
+}
+
+export async function state(stack: Stack) {
+  const response = await fetch(`${stack.simulator.controlUrl}/state`);
+  return await response.json() as {
+    disks: { slot: string; type: string; [key: string]: unknown }[];
+    files: { name: string; type: string }[];
+  };
+}
+
+/** Puts volumes of this cluster onto the router without going through 5,000 calls. */
+export function seedVolumes(stack: Stack, count: number): void {
+  const capabilities: VolumeCapabilities = {
+    kind: { access: "mount", filesystem: "ext4" },
+    modes: ["single-node-writer"],
+  };
+  for (let i = 0; i < count; i++) {
+    const slot = `pvc-${i.toString(16).padStart(28, "0")}`;
+    const cluster = clusterHash(clusterId);
+    const record = {
+      cluster,
+      name: nameDigest(slot),
+      capabilities: formatCapabilities(capabilities),
+      parameters: "00000000",
+      epoch: undefined,
+      blankEpoch: 1,
+      withdrawnAtSeconds: undefined,
+      source: undefined,
+      holders: [],
+    };
+    stack.simulator.model.disks.add({
+      ...plainDisk,
+      slot,
+      type: "file",
+      filePath: imagePath("/storage-pool/metal-csi", slot, cluster),
+      comment: formatComment(newComment(record)),
+      sizeBytes: gibibyte,
+      mountFilesystem: false,
+    });
+  }
+}
+
+export async function post(stack: Stack, path: string, body: unknown): Promise<void> {
+  const response = await fetch(`${stack.simulator.controlUrl}${path}`, {
+    method: "POST",
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  assert.ok(response.ok, text);
+}

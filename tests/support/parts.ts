@@ -1,0 +1,130 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { permissionFlags, PERMISSIONS } from "../../tools/permissions.ts";
+import { permissionsFromSources } from "../../tools/permissions_flags.ts";
+import { v8Flags } from "../../tools/v8_flags.ts";
+
+/** The project's folder. */
+export const projectRoot = fileURLToPath(new URL("../..", import.meta.url));
+
+/** The executable that `make build` makes. */
+export const binary = join(projectRoot, "dist", "rds-csi");
+
+/** What runs: the executable, or the sources under the same permissions. */
+export type Subject = "binary" | "sources";
+
+/** How long a part may take until it serves. */
+const startLimitMs = 30_000;
+/** How long a part may take to end by itself. */
+const stopLimitMs = 30_000;
+
+/** One process of `rds-csi`, whose output goes to a file of its own. */
+export interface Part {
+  readonly args: readonly string[];
+  /** Waits until `test` says that it serves, asking every `everyMs`. */
+  ready(test: () => Promise<boolean>, everyMs?: number, signal?: AbortSignal): Promise<void>;
+  /** SIGTERM, and SIGKILL for what does not end by itself. Says what was wrong; a second call says nothing. */
+  stop(): Promise<readonly string[]>;
+  /** SIGKILL. */
+  kill(): Promise<void>;
+  /** Resident memory. */
+  residentBytes(): Promise<number>;
+  /** The end of what it printed. */
+  tail(): Promise<string>;
+}
+
+/** Starts `rds-csi COMMAND` with its output in `folder`. */
+export function startPart(subject: Subject, command: string, folder: string, args: readonly string[]): Part {
+  const [program, before] = subject === "binary" ? [binary, []] : [Deno.execPath(), sourceArgs()];
+  const log = join(folder, `${command}-${crypto.randomUUID().slice(0, 8)}.log`);
+  // The shell's redirection keeps the log whole even when this process dies.
+  const child = new Deno.Command("/bin/sh", {
+    args: ["-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", log, program, ...before, command, ...args],
+    cwd: projectRoot,
+    stdin: "null",
+  }).spawn();
+  return new ChildPart(command, log, args, child);
+}
+
+function sourceArgs(): string[] {
+  const permissions = permissionFlags(permissionsFromSources(PERMISSIONS.demo));
+  return [
+    "run",
+    "--quiet",
+    `--v8-flags=${v8Flags.join(",")}`,
+    ...permissions,
+    join(projectRoot, "src/main.ts"),
+  ];
+}
+
+/** A loopback port that was free a moment ago. */
+export function freePort(): number {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  listener.close();
+  return port;
+}
+
+class ChildPart implements Part {
+  readonly args: readonly string[];
+  readonly #name: string;
+  readonly #log: string;
+  readonly #child: Deno.ChildProcess;
+  readonly #end: Promise<Deno.CommandStatus>;
+  #ended: Deno.CommandStatus | undefined;
+  #stopped = false;
+
+  constructor(name: string, log: string, args: readonly string[], child: Deno.ChildProcess) {
+    this.args = args;
+    this.#name = name;
+    this.#log = log;
+    this.#child = child;
+    this.#end = child.status.then((status) => this.#ended = status);
+  }
+
+  async ready(test: () => Promise<boolean>, everyMs = 50, signal?: AbortSignal): Promise<void> {
+    const until = performance.now() + startLimitMs;
+    while (!await test()) {
+      signal?.throwIfAborted();
+      if (this.#ended !== undefined) {
+        throw new Error(`${this.#name} ended at its start:\n${await this.tail()}`);
+      }
+      if (performance.now() > until) throw new Error(`${this.#name} does not serve:\n${await this.tail()}`);
+      await new Promise((resolve) => setTimeout(resolve, everyMs));
+    }
+  }
+
+  async stop(): Promise<readonly string[]> {
+    if (this.#stopped) return [];
+    this.#stopped = true;
+    if (this.#ended !== undefined) {
+      return [`${this.#name} ended before it was stopped:\n${await this.tail()}`];
+    }
+    this.#child.kill("SIGTERM");
+    let killed = false;
+    const limit = setTimeout(() => {
+      killed = true;
+      this.#child.kill("SIGKILL");
+    }, stopLimitMs);
+    const { code } = await this.#end;
+    clearTimeout(limit);
+    if (killed) return [`${this.#name} did not end within ${stopLimitMs / 1000} s of SIGTERM`];
+    return code === 0 ? [] : [`${this.#name} ended with exit code ${code}:\n${await this.tail()}`];
+  }
+
+  async kill(): Promise<void> {
+    this.#stopped = true;
+    if (this.#ended === undefined) this.#child.kill("SIGKILL");
+    await this.#end;
+  }
+
+  async residentBytes(): Promise<number> {
+    const status = await Deno.readTextFile(`/proc/${this.#child.pid}/status`);
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN) * 1024;
+  }
+
+  async tail(): Promise<string> {
+    const text = await Deno.readTextFile(this.#log);
+    return text.trimEnd().split("\n").slice(-20).join("\n");
+  }
+}

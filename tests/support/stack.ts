@@ -1,0 +1,94 @@
+import { type Environment, readServeConfig } from "../../src/config.ts";
+import { type RunningDriver, startDriver } from "../../src/commands/serve.ts";
+import { type CsiClients, dial } from "../../src/csi/client.ts";
+import { loadCsi } from "../../src/csi/proto.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { systemRandom } from "../../src/host/random.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+
+/** A simulated router, a controller that manages it, and a client of that controller, in one process. */
+export interface Stack extends AsyncDisposable {
+  readonly simulator: Simulator;
+  readonly driver: RunningDriver;
+  readonly clients: CsiClients;
+  /** What the driver logged, line by line. */
+  readonly log: readonly string[];
+  /** Router commands so far. */
+  count(): Promise<{ execs: number; statements: number }>;
+  violations(): Promise<readonly unknown[]>;
+  /** A further driver on the same router. */
+  another(flags?: readonly string[]): Promise<{ driver: RunningDriver; clients: CsiClients }>;
+}
+
+/** The cluster that a stack's controller belongs to unless its flags say otherwise. */
+export const clusterId = "a test's cluster";
+
+const noEnvironment: Environment = () => undefined;
+
+/** Options of {@linkcode startStack}. */
+export interface StackOptions {
+  readonly simulator?: Partial<SimulatorOptions>;
+  /** Flags of `rds-csi serve` beside those that make it reach the simulator; a later one wins. */
+  readonly flags?: readonly string[];
+}
+
+/** Starts a stack; dispose of it with `await using`. */
+export async function startStack(options: StackOptions = {}): Promise<Stack> {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  const passwordFile = `${folder}/password`;
+  await Deno.writeTextFile(passwordFile, "a test's password\n");
+  const simulator = await startSimulator({
+    clock: systemClock,
+    random: systemRandom,
+    timingScale: 0,
+    users: [{ name: "rds-csi", password: "a test's password" }],
+    ...options.simulator,
+  });
+  const log: string[] = [];
+  const csi = loadCsi();
+  const start = async (flags: readonly string[]) => {
+    const config = readServeConfig(
+      [...reach(simulator, passwordFile), ...options.flags ?? [], ...flags],
+      noEnvironment,
+    );
+    const sink = (line: string) => void log.push(line);
+    const driver = await startDriver(config, {
+      clock: systemClock,
+      random: systemRandom,
+      sink,
+      readText: Deno.readTextFile,
+    });
+    return { driver, clients: dial(csi, driver.address, systemClock) };
+  };
+  const running = [await start([])];
+  const read = async (path: string) => await (await fetch(`${simulator.controlUrl}${path}`)).json();
+  return {
+    simulator,
+    ...running[0]!,
+    log,
+    count: () => read("/count"),
+    violations: () => read("/violations"),
+    async another(flags = []) {
+      running.push(await start(flags));
+      return running.at(-1)!;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const { driver, clients } of running) {
+        clients.close();
+        await driver.stop(1000);
+      }
+      await simulator.close();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+function reach(simulator: Simulator, passwordFile: string): string[] {
+  return [
+    ...["--mode", "controller", "--endpoint", "tcp://127.0.0.1:0", "--log-level", "debug"],
+    ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort)],
+    ...["--rds-password-file", passwordFile, "--rds-host-key", simulator.hostKeyPublic],
+    ...["--cluster-id", clusterId, "--unexport-grace", "0s"],
+    ...["--known-node", "node-1", "--known-node", "node-2", "--known-node", "node-3"],
+  ];
+}
