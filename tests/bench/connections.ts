@@ -10,13 +10,11 @@ import { parseArgs } from "node:util";
 import { credentials } from "@grpc/grpc-js";
 import { type CsiPackage, loadCsi } from "../../src/csi/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
+import { v8Flags } from "../../tools/v8_flags.ts";
 import { judge, type Sample } from "./connections_judge.ts";
 
-/**
- * The V8 flags that the product is built with for a node. Compiling hot functions on other threads makes each of them
- * keep memory of its own: 20 MB in all, for nothing that a driver needs.
- */
-const V8_FLAGS = "--v8-flags=--max-old-space-size=64,--max-semi-space-size=1,--no-concurrent-recompilation";
+/** As the product is built. */
+const V8_FLAGS = `--v8-flags=${v8Flags.join(",")}`;
 
 /** How many connections are open at a time: the kubelet calls for several volumes at once. */
 const PARALLEL = 4;

@@ -1,0 +1,87 @@
+# Everything that can be done here. `make help` explains the targets; the first two to try are `make demo` and `make test`.
+
+DENO_VERSION := 2.9.6
+
+# A Deno of exactly that version: the one on the PATH, else one brought from npm into .tools/. Looked for once, when needed.
+DENO = $(eval DENO := $$(or $$(shell tools/get-deno.sh $(DENO_VERSION) .tools),$$(error there is no Deno $(DENO_VERSION))))$(DENO)
+
+# Trust the certificates that this machine trusts.
+export DENO_TLS_CA_STORE ?= system
+export DENO_NO_UPDATE_CHECK = 1
+
+# What compiles the executable: a Deno and its runtime. Empty: the Deno above, and a runtime that it downloads.
+export DENO_COMPILE ?=
+export DENORT_BIN ?=
+# The only hosts that the executable may ever reach, and more folders that it may use; both separated by commas.
+export ALLOW_NET ?=
+export ALLOW_FOLDERS ?=
+# Another platform to compile for, such as aarch64-unknown-linux-gnu.
+export COMPILE_TARGET ?=
+
+# Tests to run with `make test/some`, and a flag that makes a skipped test a failure.
+T ?= src
+STRICT ?=
+
+# As the executable's permissions, from the sources; the proto file is inside the executable.
+SOURCES = "$(DENO)" run --quiet $$("$(DENO)" run --allow-all tools/permissions_flags.ts $(1)) src/main.ts
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test/unit test/tests test/some test/build test/nightly verify verify/% format generate build sanity \
+	sanity/sources sanity/binary bench bench/short ci clean
+.SILENT:
+
+help: ## Print every target with what it does.
+	awk -F ':.*## ' '/^[a-z\/%-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: ## Take a file system and a block volume through their lives on a simulated router; root shows the node's half too.
+	$(call SOURCES,demo) demo
+
+test: ## Run all tests that need only the sources, and count them; what this machine cannot run is listed.
+	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) test src tools tests
+
+test/unit: ## Run the tests that lie beside the code.
+	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) unit src tools
+
+test/tests: ## Run the tests of tests/: contracts of adapters, and whatever needs several parts at once.
+	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) tests tests
+
+test/some: ## Run the tests of one file or folder: make test/some T=src/volume
+	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) some $(T)
+
+test/build: ## Test the compiled executable, above all what it refuses to do; after make build.
+	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) build tests/build
+
+verify: ## Check formatting, lint, types, the direction of imports, sizes, generated files, and csi.proto against the published one.
+	"$(DENO)" run --allow-all tools/verify.ts $(STRICT)
+
+verify/%: ## Run one of these checks: verify/format, lint, architecture, types, generated, proto.
+	"$(DENO)" run --allow-all tools/verify.ts $*
+
+format: ## Format every file.
+	"$(DENO)" fmt --quiet
+
+generate: ## Make the TypeScript types from proto/csi.proto again.
+	"$(DENO)" run --allow-all tools/proto/generate.ts
+
+build: ## Compile dist/rds-csi, with exactly the permissions that it needs inside.
+	"$(DENO)" run --allow-all tools/build.ts
+
+sanity: sanity/binary sanity/sources ## Run csi-sanity against the executable (if built) and the sources; needs root and Go.
+
+sanity/sources: ## Run csi-sanity against the sources.
+	"$(DENO)" run --allow-all tests/sanity/run.ts sources
+
+sanity/binary: ## Run csi-sanity against dist/rds-csi; says so when it is not built.
+	"$(DENO)" run --allow-all tests/sanity/run.ts binary $(STRICT)
+
+bench: ## Measure latency, router commands, start, memory and size into dist/bench.json; takes minutes.
+	"$(DENO)" run --allow-all tests/bench/run.ts
+
+bench/short: ## The same with fewer calls.
+	"$(DENO)" run --allow-all tests/bench/run.ts --short
+
+ci: ## Run everything that a change has to pass, as on an empty machine; installs Debian packages, so root.
+	.ci/run
+
+clean: ## Remove what was built. The Deno in .tools/ stays.
+	rm -rf dist

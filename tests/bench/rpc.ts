@@ -1,0 +1,183 @@
+import type { CsiClients } from "../../src/csi/client.ts";
+import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
+
+/** What one RPC cost. */
+export interface RpcFigures {
+  readonly rpc: string;
+  readonly calls: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** Router commands (exec requests) a call, on average. */
+  readonly commandsPerCall: number;
+}
+
+/** What is measured. */
+export interface RpcBench {
+  readonly clients: CsiClients;
+  readonly nodeId: string;
+  /** Folder for staging and target paths; undefined leaves the node's RPCs out. */
+  readonly nodeFolder: string | undefined;
+  readonly inFlight: number;
+  readonly volumes: number;
+  /** Router commands so far. */
+  countCommands(): Promise<number>;
+}
+
+interface BenchVolume {
+  readonly name: string;
+  readonly staging: string;
+  readonly target: string;
+  id: string;
+  volumeContext: Record<string, string>;
+  publishContext: Record<string, string>;
+}
+
+type Step = readonly [rpc: string, act: (volume: BenchVolume) => Promise<unknown>];
+
+const capability: VolumeCapability = {
+  mount: { fsType: "ext4" },
+  accessMode: { mode: "SINGLE_NODE_WRITER" },
+};
+const gibibyte = 1n << 30n;
+
+/** Takes as many volumes as asked through their lives, one RPC after the other, each `inFlight` at a time. */
+export async function measureRpcs(bench: RpcBench): Promise<RpcFigures[]> {
+  const volumes = Array.from({ length: bench.volumes }, (_, i): BenchVolume => ({
+    name: `bench-${bench.inFlight}-${i}`,
+    staging: `${bench.nodeFolder}/${i}/staging`,
+    target: `${bench.nodeFolder}/${i}/target`,
+    id: "",
+    volumeContext: {},
+    publishContext: {},
+  }));
+  if (bench.nodeFolder !== undefined) {
+    for (const volume of volumes) await Deno.mkdir(volume.staging, { recursive: true });
+  }
+  const figures: RpcFigures[] = [];
+  for (const step of steps(bench)) figures.push(await measureStep(bench, volumes, step));
+  return figures;
+}
+
+function steps(bench: RpcBench): Step[] {
+  return bench.nodeFolder === undefined
+    ? [...beforeNode(bench), ...afterNode(bench)]
+    : [...beforeNode(bench), ...onNode(bench), ...afterNode(bench)];
+}
+
+function beforeNode({ clients: { identity, controller }, nodeId }: RpcBench): Step[] {
+  const create = async (volume: BenchVolume) => {
+    const response = await controller.call("CreateVolume", {
+      name: volume.name,
+      capacityRange: { requiredBytes: String(gibibyte) },
+      volumeCapabilities: [capability],
+    });
+    volume.id = response.volume!.volumeId;
+    volume.volumeContext = response.volume!.volumeContext;
+  };
+  return [
+    ["Probe", () => identity.call("Probe", {})],
+    ["CreateVolume", create],
+    ["CreateVolume (repeated)", create],
+    [
+      "ValidateVolumeCapabilities",
+      ({ id }) =>
+        controller.call("ValidateVolumeCapabilities", { volumeId: id, volumeCapabilities: [capability] }),
+    ],
+    ["ControllerGetVolume", ({ id }) => controller.call("ControllerGetVolume", { volumeId: id })],
+    ["ListVolumes", () => controller.call("ListVolumes", {})],
+    ["GetCapacity", () => controller.call("GetCapacity", {})],
+    ["ControllerPublishVolume", async (volume) => {
+      const request = {
+        volumeId: volume.id,
+        nodeId,
+        volumeCapability: capability,
+        volumeContext: volume.volumeContext,
+      };
+      volume.publishContext = (await controller.call("ControllerPublishVolume", request)).publishContext;
+    }],
+    [
+      "ControllerExpandVolume",
+      ({ id }) =>
+        controller.call("ControllerExpandVolume", {
+          volumeId: id,
+          capacityRange: { requiredBytes: String(2n * gibibyte) },
+        }),
+    ],
+  ];
+}
+
+function onNode({ clients: { node } }: RpcBench): Step[] {
+  const common = (volume: BenchVolume) => ({
+    volumeId: volume.id,
+    stagingTargetPath: volume.staging,
+    volumeCapability: capability,
+    volumeContext: volume.volumeContext,
+    // The controller grew the volume after it was published: what the node is told is what it was then.
+    publishContext: { ...volume.publishContext, size: String(2n * gibibyte) },
+  });
+  return [
+    ["NodeStageVolume", (volume) => node.call("NodeStageVolume", common(volume))],
+    [
+      "NodePublishVolume",
+      (volume) => node.call("NodePublishVolume", { ...common(volume), targetPath: volume.target }),
+    ],
+    [
+      "NodeGetVolumeStats",
+      ({ id, target }) => node.call("NodeGetVolumeStats", { volumeId: id, volumePath: target }),
+    ],
+    [
+      "NodeExpandVolume",
+      (volume) => node.call("NodeExpandVolume", { ...common(volume), volumePath: volume.target }),
+    ],
+    [
+      "NodeUnpublishVolume",
+      ({ id, target }) => node.call("NodeUnpublishVolume", { volumeId: id, targetPath: target }),
+    ],
+    [
+      "NodeUnstageVolume",
+      ({ id, staging }) => node.call("NodeUnstageVolume", { volumeId: id, stagingTargetPath: staging }),
+    ],
+  ];
+}
+
+function afterNode({ clients: { controller }, nodeId }: RpcBench): Step[] {
+  return [
+    [
+      "ControllerUnpublishVolume",
+      ({ id }) => controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId }),
+    ],
+    ["DeleteVolume", ({ id }) => controller.call("DeleteVolume", { volumeId: id })],
+  ];
+}
+
+async function measureStep(
+  bench: RpcBench,
+  volumes: readonly BenchVolume[],
+  [rpc, act]: Step,
+): Promise<RpcFigures> {
+  const commandsBefore = await bench.countCommands();
+  const milliseconds: number[] = [];
+  const waiting = [...volumes];
+  const worker = async () => {
+    for (let volume = waiting.shift(); volume !== undefined; volume = waiting.shift()) {
+      const startedMs = performance.now();
+      await act(volume);
+      milliseconds.push(performance.now() - startedMs);
+    }
+  };
+  await Promise.all(Array.from({ length: bench.inFlight }, worker));
+  const commands = await bench.countCommands() - commandsBefore;
+  return {
+    rpc,
+    calls: milliseconds.length,
+    p50Ms: percentile(milliseconds, 0.5),
+    p99Ms: percentile(milliseconds, 0.99),
+    commandsPerCall: commands / milliseconds.length,
+  };
+}
+
+/** The smallest value that at least `share` of all are no larger than. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? NaN;
+}

@@ -1,0 +1,241 @@
+/**
+ * Measures the driver and writes dist/bench.json.
+ *
+ * Usage: deno run -A tests/bench/run.ts [--short]
+ *
+ * The executable is measured where it is built, beside the sources; what cannot be measured here is said in the result.
+ */
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { dial } from "../../src/csi/client.ts";
+import { loadCsi } from "../../src/csi/proto.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { missingForNode, ScratchFolder } from "../../src/commands/demo/scratch.ts";
+import { binary, freePort, type Part, projectRoot, startPart, type Subject } from "../support/parts.ts";
+import { measureRpcs, type RpcFigures } from "./rpc.ts";
+
+const { short } =
+  parseArgs({ args: Deno.args, options: { short: { type: "boolean", default: false } } }).values;
+const inFlightCounts = [1, 10, 50];
+const csi = loadCsi();
+
+const subjects: Subject[] = await exists(binary) ? ["binary", "sources"] : ["sources"];
+const result = {
+  measuredAt: new Date(systemClock.now()).toISOString(),
+  cores: navigator.hardwareConcurrency,
+  binaryBytes: await exists(binary) ? (await Deno.stat(binary)).size : undefined,
+  subjects: Object.fromEntries(
+    await eachOf(subjects, async (subject) => [subject, await measureSubject(subject)]),
+  ),
+  connections: await measureConnections(),
+};
+await Deno.mkdir(join(projectRoot, "dist"), { recursive: true });
+await Deno.writeTextFile(join(projectRoot, "dist/bench.json"), JSON.stringify(result, null, 2) + "\n");
+print("written: dist/bench.json");
+Deno.exit(judge());
+
+async function measureSubject(subject: Subject) {
+  print(`\n== ${subject}`);
+  const startUpMs = await eachOf(
+    Array.from({ length: short ? 3 : 10 }, (_, i) => i),
+    () => measureStart(subject),
+  );
+  const median = startUpMs.toSorted((a, b) => a - b)[Math.floor(startUpMs.length / 2)]!;
+  print(`first ready Probe: median ${median.toFixed(0)} ms of ${startUpMs.length}`);
+  const idle = {
+    controller: await measureIdle(subject, "controller"),
+    node: await measureIdle(subject, "node"),
+  };
+  print(`idle RSS: controller ${megabytes(idle.controller)}, node ${megabytes(idle.node)}`);
+  const rpc: Record<string, Record<string, RpcFigures[]>> = {};
+  for (const scale of [0, 1]) rpc[`timingScale${scale}`] = await measureScale(subject, scale);
+  return { startUpMs: { median, all: startUpMs }, idleRssBytes: idle, rpc };
+}
+
+async function measureScale(subject: Subject, scale: number): Promise<Record<string, RpcFigures[]>> {
+  const byCount: Record<string, RpcFigures[]> = {};
+  for (const inFlight of inFlightCounts) {
+    byCount[inFlight] = await withStack(subject, "all", scale, async ({ address, folder, count }) => {
+      const clients = dial(csi, address, systemClock);
+      try {
+        const withNode = await missingForNode(folder) === undefined;
+        return await measureRpcs({
+          clients,
+          nodeId: "bench-node",
+          nodeFolder: withNode ? join(folder, "volumes") : undefined,
+          inFlight,
+          volumes: short ? Math.max(10, inFlight) : 100,
+          countCommands: count,
+        });
+      } finally {
+        clients.close();
+      }
+    });
+    print(`\n${subject}, timing scale ${scale}, ${inFlight} in flight:`);
+    for (const { rpc, calls, p50Ms, p99Ms, commandsPerCall } of byCount[inFlight]!) {
+      const figures = `p50 ${p50Ms.toFixed(1).padStart(8)} ms  p99 ${p99Ms.toFixed(1).padStart(8)} ms`;
+      print(
+        `  ${rpc.padEnd(28)} ${String(calls).padStart(4)} calls  ${figures}  ${
+          commandsPerCall.toFixed(2)
+        } commands`,
+      );
+    }
+  }
+  return byCount;
+}
+
+interface Running {
+  readonly address: string;
+  readonly folder: string;
+  readonly driver: Part;
+  count(): Promise<number>;
+}
+
+async function withStack<Result>(
+  subject: Subject,
+  mode: "controller" | "node" | "all",
+  scale: number,
+  work: (running: Running) => Promise<Result>,
+): Promise<Result> {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-bench-" });
+  const parts: Part[] = [];
+  try {
+    const [sshPort, controlPort] = [freePort(), freePort()];
+    const backing = join(folder, "router");
+    const simulator = startPart("sources", "simulator", folder, [
+      ...["--ssh-port", String(sshPort), "--control-port", String(controlPort), "--backing", backing],
+      ...["--exporter", "loop", "--timing-scale", String(scale), "--user", "csi", "--password", "bench"],
+    ]);
+    parts.push(simulator);
+    const countUrl = `http://127.0.0.1:${controlPort}/count?execs`;
+    await simulator.ready(async () => (await fetch(countUrl).catch(() => undefined))?.ok ?? false);
+    const address = `unix://${folder}/csi.sock`;
+    const driver = startPart(subject, "serve", folder, await serveArgs(folder, address, mode, sshPort));
+    parts.push(driver);
+    await driver.ready(() => isReady(address));
+    return await work({
+      address,
+      folder,
+      driver,
+      count: async () => Number(await (await fetch(countUrl)).text()),
+    });
+  } finally {
+    for (const part of parts.toReversed()) await part.stop();
+    const left = await ScratchFolder.of(folder, systemClock).remove();
+    if (left.length > 0) print(left.join("\n"));
+  }
+}
+
+async function serveArgs(folder: string, address: string, mode: string, sshPort: number): Promise<string[]> {
+  const passwordFile = join(folder, "password");
+  await Deno.writeTextFile(passwordFile, "bench\n", { mode: 0o600 });
+  return [
+    ...["--mode", mode, "--endpoint", address, "--node-id", "bench-node", "--known-node", "bench-node"],
+    ...["--rds-address", "127.0.0.1", "--rds-port", String(sshPort), "--rds-user", "csi"],
+    ...["--rds-password-file", passwordFile, "--rds-insecure-skip-verify", "--cluster-id", "bench"],
+    ...[
+      "--connector",
+      "loop",
+      "--loop-backing",
+      join(folder, "router"),
+      "--state-dir",
+      join(folder, "state"),
+    ],
+    ...["--unexport-grace", "0s"],
+  ];
+}
+
+async function isReady(address: string): Promise<boolean> {
+  const clients = dial(csi, address, systemClock);
+  try {
+    return (await clients.identity.call("Probe", {}, 2_000)).ready?.value ?? false;
+  } catch {
+    return false; // Not there yet; whoever waits gives up in time.
+  } finally {
+    clients.close();
+  }
+}
+
+/** Milliseconds from spawning the driver to its first Probe that says ready, the router's handshake included. */
+async function measureStart(subject: Subject): Promise<number> {
+  return await withStack(subject, "all", 0, async ({ folder, driver }) => {
+    await driver.stop();
+    const address = `unix://${folder}/again.sock`;
+    const args = driver.args.map((arg) => arg.endsWith("/csi.sock") ? address : arg);
+    const startedMs = performance.now();
+    const again = startPart(subject, "serve", folder, args);
+    try {
+      await again.ready(() => isReady(address), 5);
+      return performance.now() - startedMs;
+    } finally {
+      await again.stop();
+    }
+  });
+}
+
+/** Resident bytes of a role that has answered one Probe and idled. */
+async function measureIdle(subject: Subject, mode: "controller" | "node"): Promise<number> {
+  return await withStack(subject, mode, 0, async ({ driver }) => {
+    await systemClock.sleep(short ? 2_000 : 10_000);
+    return await driver.residentBytes();
+  });
+}
+
+/** Memory under connections that live for one call, with the sources, as the requirement says. */
+async function measureConnections(): Promise<unknown> {
+  const file = await Deno.makeTempFile();
+  const count = short ? "2000" : "100000";
+  try {
+    const args = [
+      "run",
+      "-A",
+      join(projectRoot, "tests/bench/connections.ts"),
+      "--connections",
+      count,
+      "--json",
+      file,
+    ];
+    const { code } = await new Deno.Command(Deno.execPath(), { args, stdin: "null" }).spawn().status;
+    return { code, ...JSON.parse(await Deno.readTextFile(file)) };
+  } finally {
+    await Deno.remove(file);
+  }
+}
+
+/** 1 when a figure is over its limit. Timings are judged only where they are not noise: by an order of magnitude. */
+function judge(): number {
+  const over: string[] = [];
+  const check = (what: string, value: number | undefined, limit: number) => {
+    if (value !== undefined && value > limit) over.push(`${what}: ${value.toFixed(0)}, at most ${limit}`);
+  };
+  check("binary bytes", result.binaryBytes, 110e6);
+  for (const [subject, figures] of Object.entries(result.subjects)) {
+    check(`${subject}: first ready Probe, ms`, figures.startUpMs.median, 400);
+    check(`${subject}: idle RSS of the controller`, figures.idleRssBytes.controller, 120e6);
+    check(`${subject}: idle RSS of the node`, figures.idleRssBytes.node, 85e6);
+  }
+  if ((result.connections as { code: number }).code !== 0) over.push("memory grows with connections");
+  for (const line of over) print(`over its limit: ${line}`);
+  return over.length === 0 ? 0 : 1;
+}
+
+async function eachOf<Item, Result>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  for (const item of items) results.push(await work(item));
+  return results;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await Deno.stat(path).then(() => true, () => false);
+}
+
+function megabytes(bytes: number): string {
+  return `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+function print(line: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(line + "\n"));
+}

@@ -1,0 +1,44 @@
+import { fileURLToPath } from "node:url";
+
+/** The executable that `make build` makes. */
+export const BINARY = fileURLToPath(new URL("../../dist/rds-csi", import.meta.url));
+
+/** Longest a test lets the executable run. */
+const LIMIT_MS = 60_000;
+
+/** Whether it is built. */
+export const isBuilt = exists(BINARY);
+
+if (!isBuilt) {
+  Deno.stderr.writeSync(new TextEncoder().encode("ignored: dist/rds-csi is not built; make build\n"));
+}
+
+/** What a run of the executable came to. */
+export interface Outcome {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs the executable; what it inherits from the environment is only `env`. */
+export async function runBinary(args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {
+  const { code, stdout, stderr } = await new Deno.Command(BINARY, {
+    args: [...args],
+    clearEnv: true,
+    env,
+    cwd: "/",
+    stdin: "null",
+    signal: AbortSignal.timeout(LIMIT_MS),
+  }).output();
+  const decoder = new TextDecoder();
+  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+}
+
+function exists(path: string): boolean {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}

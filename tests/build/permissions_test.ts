@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { PERMISSIONS } from "../../tools/permissions.ts";
+import { BINARY, isBuilt, runBinary } from "./binary.ts";
+
+const ignore = !isBuilt;
+const LIBC = PERMISSIONS.node.ffi.find((path) => path.includes(`/${Deno.build.arch}-`)) ?? "";
+
+/** What the executable is made to try, and how it has to end: every refusal beside a try of its kind that works. */
+const TRIES: readonly [name: string, args: readonly string[], expected: RegExp][] = [
+  ["runs a tool of its list", ["--try-run", "/usr/bin/stat"], /^done: /],
+  ["refuses to run a tool outside of its list", ["--try-run", "/usr/bin/id"], /^refused: .*run access/],
+  ["refuses to run a shell", ["--try-run", "/bin/sh"], /^refused: .*run access/],
+  ["loads the C library", ["--try-load", LIBC], /^done: /],
+  ["refuses to load another library", ["--try-load", LIBC.replace("libc", "libm")], /^refused: .*ffi access/],
+  ["refuses to read a file outside of its folders", ["--try-read", "/etc/passwd"], /^refused: .*read access/],
+  [
+    "refuses to write outside of its folders",
+    ["--try-write", "/etc/rds-csi-test"],
+    /^refused: .*write access/,
+  ],
+  ["sees a variable of its list", ["--try-env", "NODE_ID"], /^done: set: NODE_ID/],
+  ["does not see a variable outside of its list", ["--try-env", "SECRET"], /^done: not set: SECRET/],
+  [
+    "as a controller refuses to run any tool",
+    ["--controller", "--try-run", "/usr/bin/stat"],
+    /^refused: .*run access/,
+  ],
+  [
+    "as a controller refuses to load any library",
+    ["--controller", "--try-load", LIBC],
+    /^refused: .*ffi access/,
+  ],
+];
+
+for (const [name, args, expected] of TRIES) {
+  Deno.test({
+    name: `the executable ${name}`,
+    ignore,
+    fn: async () => {
+      const { code, stdout, stderr } = await runBinary(["permissions", ...args], {
+        NODE_ID: "a",
+        SECRET: "b",
+      });
+      assert.match(stdout, expected, stderr);
+      assert.equal(code, expected.source.startsWith("^refused") ? 1 : 0);
+    },
+  });
+}
+
+Deno.test({
+  name: "the executable reads and writes below /tmp, where the demo works",
+  ignore,
+  fn: async () => {
+    const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-build-" });
+    try {
+      const file = join(folder, "file");
+      assert.match((await runBinary(["permissions", "--try-write", file])).stdout, /^done: /);
+      assert.match((await runBinary(["permissions", "--try-read", file])).stdout, /^done: /);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});
+
+Deno.test({
+  name: "the executable tells its version, and leaves no cache behind",
+  ignore,
+  fn: async () => {
+    const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-build-" });
+    try {
+      const { code, stdout } = await runBinary(["version"], { TMPDIR: folder, HOME: folder });
+      assert.equal(code, 0);
+      assert.match(stdout, /^rds-csi \d+\.\d+\.\d+/);
+      assert.deepEqual([...Deno.readDirSync(folder)], []);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});
+
+Deno.test({
+  name: "the executable has at most 110 MB",
+  ignore,
+  fn: () => {
+    assert.ok(Deno.statSync(BINARY).size <= 110_000_000);
+  },
+});

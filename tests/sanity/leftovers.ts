@@ -1,0 +1,50 @@
+/** What a driver has left of itself in the kernel, below one folder. */
+export interface Leftovers {
+  /** Mount points, the innermost first. */
+  readonly mounts: readonly string[];
+  /** Loop devices whose backing file lies in the folder. */
+  readonly loops: readonly string[];
+}
+
+/** Finds mounts at, and loop devices on, paths below `folder`. */
+export async function findLeftovers(folder: string): Promise<Leftovers> {
+  const mounts = parseMountPoints(await Deno.readTextFile("/proc/self/mountinfo"))
+    .filter((path) => path.startsWith(`${folder}/`)).reverse();
+  const { code, stdout } = await run("losetup", [
+    "--list",
+    "--noheadings",
+    "--raw",
+    "--output=NAME,BACK-FILE",
+  ]);
+  if (code !== 0) throw new Error("Cannot list loop devices");
+  const loops = stdout.split("\n").map((line) => line.split(" "))
+    .filter(([, backing = ""]) => backing.startsWith(`${folder}/`)).map(([name = ""]) => name);
+  return { mounts, loops };
+}
+
+/** Unmounts and detaches them; answers what did not go. */
+export async function removeLeftovers(folder: string): Promise<Leftovers> {
+  const { mounts, loops } = await findLeftovers(folder);
+  for (const mount of mounts) {
+    if ((await run("umount", [mount])).code !== 0) await run("umount", ["--lazy", mount]);
+  }
+  for (const loop of loops) await run("losetup", ["--detach", loop]);
+  return await findLeftovers(folder);
+}
+
+/** Mount points of a mountinfo, in its order. */
+export function parseMountPoints(mountinfo: string): string[] {
+  return mountinfo.split("\n").filter((line) => line !== "").map((line) =>
+    (line.split(" ")[4] ?? "").replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8)))
+  );
+}
+
+async function run(program: string, args: string[]): Promise<{ code: number; stdout: string }> {
+  const { code, stdout } = await new Deno.Command(program, {
+    args,
+    stdin: "null",
+    stderr: "null",
+    signal: AbortSignal.timeout(20_000),
+  }).output();
+  return { code, stdout: new TextDecoder().decode(stdout) };
+}

@@ -1,0 +1,99 @@
+import { join } from "node:path";
+import { parseJunit } from "../../tools/junit.ts";
+
+/** The one version that knows CSI 1.13's capabilities. */
+const MODULE = "github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity";
+const VERSION = "v5.6.0";
+
+/** Building it downloads a hundred modules the first time. */
+const BUILD_LIMIT_MS = 10 * 60_000;
+
+/** Longest one run of the suite. */
+const RUN_LIMIT_MS = 10 * 60_000;
+
+/** Volumes are sparse, so their size costs nothing; xfs needs 300 MiB. */
+const VOLUME_BYTES = 1 << 30;
+
+/** How the suite's volumes are used. */
+export type AccessType = "mount" | "block";
+
+/** One test of the suite. */
+export interface SuiteTest {
+  readonly name: string;
+  readonly outcome: "passed" | "failed" | "skipped";
+  /** Why it was skipped. */
+  readonly reason: string;
+}
+
+/** What came of one run of the suite. */
+export interface SuiteResult {
+  readonly ok: boolean;
+  readonly tests: readonly SuiteTest[];
+  /** What it printed; long. */
+  readonly output: string;
+}
+
+/** Builds csi-sanity into `folder` unless it is there; answers its path. */
+export async function buildSuite(folder: string): Promise<string> {
+  const target = join(folder, `csi-sanity-${VERSION}`);
+  const program = join(target, "csi-sanity");
+  if (await exists(program)) return program;
+  await Deno.mkdir(target, { recursive: true });
+  const { success, stderr } = await new Deno.Command("go", {
+    args: ["install", `${MODULE}@${VERSION}`],
+    env: { GOBIN: target, GOFLAGS: "-mod=mod" },
+    stdin: "null",
+    signal: AbortSignal.timeout(BUILD_LIMIT_MS),
+  }).output();
+  if (!success) throw new Error(`Cannot build csi-sanity: ${new TextDecoder().decode(stderr)}`);
+  return program;
+}
+
+/** Runs csi-sanity against `endpoint`; everything it makes lies in `folder`. */
+export async function runSuite(
+  program: string,
+  options: { endpoint: string; folder: string; access: AccessType; signal: AbortSignal },
+): Promise<SuiteResult> {
+  const report = join(options.folder, `report-${options.access}.xml`);
+  const { success, stdout, stderr } = await new Deno.Command(program, {
+    args: [
+      `-csi.endpoint=${options.endpoint}`,
+      `-csi.mountdir=${join(options.folder, "target")}`,
+      `-csi.stagingdir=${join(options.folder, "staging")}`,
+      `-csi.testvolumesize=${VOLUME_BYTES}`,
+      `-csi.testvolumeexpandsize=${2 * VOLUME_BYTES}`,
+      `-csi.testvolumeaccesstype=${options.access}`,
+      ...["-ginkgo.no-color", "-ginkgo.silence-skips", `-ginkgo.junit-report=${report}`],
+    ],
+    stdin: "null",
+    signal: AbortSignal.any([options.signal, AbortSignal.timeout(RUN_LIMIT_MS)]),
+  }).output();
+  const decoder = new TextDecoder();
+  const output = decoder.decode(stdout) + decoder.decode(stderr);
+  return {
+    ok: success,
+    tests: await exists(report) ? readReport(await Deno.readTextFile(report)) : [],
+    output,
+  };
+}
+
+/** The tests of a report, without the suite's own set-up. */
+export function readReport(xml: string): SuiteTest[] {
+  return parseJunit(xml).filter(({ name, outcome }) => name.startsWith("[It]") || outcome === "failed").map((
+    one,
+  ) => ({
+    name: one.name.replace(/^\[It\] /, ""),
+    outcome: one.outcome,
+    reason: one.message.replace(/^skipped - /, ""),
+  }));
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await Deno.lstat(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,12 @@
+/** The lines of a stream of bytes as they come, without their ends. */
+export async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of stream) {
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = parts.pop() ?? "";
+    yield* parts;
+  }
+  rest += decoder.decode();
+  if (rest !== "") yield rest;
+}

@@ -1,0 +1,148 @@
+// Who may import whom, and who may reach for the machine. The one place where the arrow of dependency is written as code;
+// docs/explanation/architecture.md says why.
+
+/** What the modules of one layer may import. */
+export interface Layer {
+  /** Layers it may import beside itself. */
+  readonly layers: readonly string[];
+  /** Layers of which it may import types only. */
+  readonly types?: readonly string[];
+  /** npm packages it may import; a trailing `*` stands for any rest. */
+  readonly packages?: readonly string[];
+}
+
+const PURE = ["volume"];
+const ADAPTER: Layer = { layers: ["volume", "host"] };
+
+/** Every folder of `src/`, and `top` for the files that lie in `src/` itself. A layer that is not here may not exist. */
+export const LAYERS: Readonly<Record<string, Layer>> = {
+  volume: { layers: [] },
+  host: { layers: PURE },
+  telemetry: { layers: ["volume", "host"], packages: ["@logtape/logtape"] },
+  controller: { layers: PURE },
+  node: { layers: PURE },
+  routeros: { ...ADAPTER, packages: ["ssh2"] },
+  nvme: ADAPTER,
+  loop: ADAPTER,
+  filesystem: ADAPTER,
+  kubernetes: { ...ADAPTER, packages: ["@kubernetes/client-node"] },
+  simulator: { layers: ["host"], types: ["volume"], packages: ["ssh2"] },
+  csi: {
+    layers: ["controller", "node", "volume", "host", "telemetry", "version"],
+    packages: ["@grpc/*"],
+  },
+  commands: {
+    layers: [
+      ...[
+        "config",
+        "flags",
+        "version",
+        "csi",
+        "controller",
+        "node",
+        "volume",
+        "host",
+        "telemetry",
+        "simulator",
+      ],
+      ...["routeros", "nvme", "loop", "filesystem", "kubernetes"],
+    ],
+  },
+  version: { layers: [] },
+  flags: { layers: PURE },
+  config: {
+    layers: ["flags", "version", "volume", "host", "telemetry"],
+    types: ["controller", "node", "csi"],
+  },
+  main: { layers: ["config", "flags", "commands", "version", "host", "telemetry", "volume"] },
+};
+
+/** Built-in modules that spawn, wait or read the environment: as forbidden as the globals that do. */
+const REACHING_BUILTINS = [
+  "child_process",
+  "process",
+  "timers",
+  "timers/promises",
+  "worker_threads",
+  "cluster",
+];
+
+/** Globals that reach for time, randomness, processes or the command line. */
+export const REACHING_GLOBALS: ReadonlySet<string> = new Set([
+  ...["Date.now", "performance.now", "Math.random", "setTimeout", "setInterval", "AbortSignal.timeout"],
+  ...["crypto.getRandomValues", "crypto.randomUUID", "Deno.Command", "Deno.env", "Deno.args", "Deno.exit"],
+]);
+
+/** Modules that may reach for the machine, and for what; they hand it on to everybody else. */
+const MAY_REACH: readonly { readonly where: RegExp; readonly what: RegExp }[] = [
+  { where: /^src\/(host|telemetry)\//, what: /^(?!Deno\.exit)/ },
+  { where: /^src\/config\.ts$/, what: /^Deno\.(env|args)$/ },
+  // Commands put the driver and the machine together; a deadline for the whole of a command is theirs to set.
+  { where: /^src\/commands\//, what: /^AbortSignal\.timeout$/ },
+  // This command tries what the executable may do, and so has to do it.
+  { where: /^src\/commands\/permissions\.ts$/, what: /^Deno\.(env|Command)$/ },
+  // setImmediate orders events and measures no time.
+  { where: /^src\/csi\/http2_guard\.ts$/, what: /^node:timers$/ },
+  { where: /^src\/main\.ts$/, what: /./ },
+];
+
+/** Whether a file only serves tests, and may therefore reach across layers. */
+export function isTestFile(path: string): boolean {
+  return path.startsWith("tests/") || /_test(_support)?\.ts$/.test(path);
+}
+
+/** The layer of a file below `src/`; undefined elsewhere. */
+export function layerOf(path: string): string | undefined {
+  const [top, first, second] = path.split("/");
+  if (top !== "src" || first === undefined) return undefined;
+  return second === undefined ? first.replace(/\.ts$/, "") : first;
+}
+
+/**
+ * Why `file` may not import `specifier`; undefined when it may. `target` is the imported file's path from the root of
+ * the project, undefined for packages and built-ins.
+ */
+export function importProblem(
+  file: string,
+  specifier: string,
+  target: string | undefined,
+  typeOnly: boolean,
+): string | undefined {
+  const from = layerOf(file);
+  if (from === undefined || isTestFile(file)) return undefined;
+  const layer = LAYERS[from];
+  if (layer === undefined) return `the layer ${from} is not declared in tools/verify_layers.ts`;
+  if (specifier.startsWith("node:")) return builtinProblem(file, specifier);
+  if (target === undefined) return packageProblem(from, layer, specifier);
+  const to = layerOf(target);
+  if (to === undefined || isTestFile(target)) return `the product never imports ${target}`;
+  if (to === from || layer.layers.includes(to)) return undefined;
+  if (layer.types?.includes(to)) return typeOnly ? undefined : `${from} may import only types from ${to}`;
+  return `${from} never imports ${to}`;
+}
+
+/** Why `file` may not use the global `name` (`setTimeout`, `Deno.env`); undefined when it may. */
+export function globalProblem(file: string, name: string): string | undefined {
+  if (layerOf(file) === undefined || isTestFile(file) || !REACHING_GLOBALS.has(name)) return undefined;
+  if (mayReach(file, name)) return undefined;
+  return `${name} is reached for, not passed in`;
+}
+
+function builtinProblem(file: string, specifier: string): string | undefined {
+  const name = specifier.slice("node:".length);
+  if (!REACHING_BUILTINS.includes(name) || mayReach(file, specifier)) return undefined;
+  return `${specifier} is reached for, not passed in`;
+}
+
+function mayReach(file: string, name: string): boolean {
+  return MAY_REACH.some(({ where, what }) => where.test(file) && what.test(name));
+}
+
+function packageProblem(from: string, layer: Layer, specifier: string): string | undefined {
+  const allowed = layer.packages?.some((name) =>
+    name.endsWith("*")
+      ? specifier.startsWith(name.slice(0, -1))
+      : specifier === name || specifier.startsWith(`${name}/`)
+  );
+  return allowed ? undefined : `${from} never imports ${specifier}`;
+}
