@@ -18,15 +18,17 @@ const SILENCE_MS = 5 * 60_000;
 const ELSEWHERE = ["tests/build", "tests/cluster", "tests/guest", "tests/nightly"];
 
 /** A line that a test file prints when this machine lacks what its tests need. */
-const REASON = /^(?:ignored|skipped): (.+)$/i;
+const REASON = /^(?:(?:ignored|skipped): |ignoring (?="))(.+)$/i;
 
 /** What everything but the ends of tests would drown in. */
 const ROUTINE = new RegExp([
   String.raw`\.\.\. (?:ok|ignored) \(`,
+  // A test of several steps; an unfinished line, by which a test that hangs is known, ends with a blank.
+  String.raw`\.\.\.$`,
   String.raw`^running \d+ tests? from `,
   String.raw`^(?:ok|FAILED) \| \d+ passed`,
   String.raw`^(?:Check|Download|Initialize) `,
-  String.raw`^-+ (?:pre-test output|pre-test output end) -+$`,
+  String.raw`^-+ (?:pre|post)-test output(?: end)? -+$`,
   String.raw`^Stack backtrace|^\s+\d+: <unknown>$|^error: Test failed$`,
 ].join("|"));
 
