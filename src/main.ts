@@ -1,9 +1,4 @@
-import { allowFormatCommand } from "./commands/allow_format.ts";
-import { demoCommand } from "./commands/demo.ts";
 import { type CommandIo, exitCodes } from "./commands/io.ts";
-import { permissionsCommand } from "./commands/permissions.ts";
-import { serveCommand } from "./commands/serve.ts";
-import { simulatorCommand } from "./commands/simulator.ts";
 import { FlagError } from "./flags.ts";
 import { version } from "./version.ts";
 import { VolumeError } from "./volume/errors.ts";
@@ -13,18 +8,28 @@ interface Command {
   run(args: string[], io: CommandIo): Promise<number>;
 }
 
+/** Loaded when they are run: a node has no use for a simulator. */
 const commands: Readonly<Record<string, Command>> = {
-  serve: { help: "serve the CSI services: controller, node, or both", run: serveCommand },
-  simulator: { help: "serve a simulated RouterOS box over SSH", run: simulatorCommand },
+  serve: {
+    help: "serve the CSI services: controller, node, or both",
+    run: async (args, io) => (await import("./commands/serve.ts")).serveCommand(args, io),
+  },
+  simulator: {
+    help: "serve a simulated RouterOS box over SSH",
+    run: async (args, io) => (await import("./commands/simulator.ts")).simulatorCommand(args, io),
+  },
   demo: {
     help: "take a file system and a block volume through their lives on a simulated router",
-    run: demoCommand,
+    run: async (args, io) => (await import("./commands/demo.ts")).demoCommand(args, io),
   },
   "allow-format": {
     help: "let an empty, unpublished volume be formatted once more",
-    run: allowFormatCommand,
+    run: async (args, io) => (await import("./commands/allow_format.ts")).allowFormatCommand(args, io),
   },
-  permissions: { help: "show what this executable may do, by trying", run: permissionsCommand },
+  permissions: {
+    help: "show what this executable may do, by trying",
+    run: async (args, io) => (await import("./commands/permissions.ts")).permissionsCommand(args, io),
+  },
   version: { help: "print the version", run: printVersion },
 };
 

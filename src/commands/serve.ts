@@ -1,21 +1,19 @@
 import { readServeConfig, type ServeConfig, serveFlags } from "../config.ts";
-import { controllerMethods } from "../csi/controller.ts";
+import type { MethodsOf } from "../csi/call.ts";
+import type { NodeHandlers } from "../csi/generated/csi/v1/Node.ts";
 import { identityMethods } from "../csi/identity.ts";
 import { loadCsi } from "../csi/proto.ts";
 import { type CsiServices, type RunningServer, startServer } from "../csi/server.ts";
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
-import type { RouterVolumeStore } from "../routeros/volume_store.ts";
 import { createLogger, type Logger, type LogSink } from "../telemetry/log.ts";
 import { stderrSink } from "../telemetry/log_stderr.ts";
 import { version } from "../version.ts";
 import type { Clock, Random } from "../volume/ports.ts";
+import type { Controller } from "./controller.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
-import { openNode } from "./node.ts";
 import { dropControllerPrivileges } from "./privileges.ts";
-import { openRouter } from "./router.ts";
-import { controllerWorld } from "./world.ts";
 
 /** How long running calls get to finish after SIGTERM, in milliseconds: within the 30 s that Kubernetes gives a pod. */
 const stopGraceMs = 25_000;
@@ -60,49 +58,52 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
  */
 export async function startDriver(config: ServeConfig, seams: DriverSeams): Promise<RunningDriver> {
   const log = createLogger({ clock: seams.clock, sink: seams.sink, level: config.logLevel });
-  const router = config.controller === undefined
-    ? undefined
-    : await openRouter(config.controller.router, { ...seams, log });
-  const { csi, services } = await buildServices(config, router, seams, log);
-  const server = await startServer({ endpoint: config.endpoint, services, csi, log, ...seams });
+  const roles = await openRoles(config, seams, log);
+  const services = servicesOf(config, roles);
+  const server = await startServer({ endpoint: config.endpoint, services, csi: loadCsi(), log, ...seams });
   log.info("serving", {
     endpoint: server.address,
     driver: config.driverName,
     version,
     deno: Deno.version.deno,
   });
-  return { address: server.address, stop: (graceMs) => stopDriver(server, router, log, graceMs) };
+  return { address: server.address, stop: (graceMs) => stopDriver(server, roles, log, graceMs) };
 }
 
-async function buildServices(
-  config: ServeConfig,
-  router: RouterVolumeStore | undefined,
-  seams: DriverSeams,
-  log: Logger,
-) {
-  const controller = config.controller === undefined || router === undefined
-    ? {}
-    : { controller: controllerMethods(controllerWorld(config.controller, router, seams, log)) };
-  const node = config.node === undefined ? {} : { node: await openNode(config.node, seams) };
+interface Roles {
+  readonly controller: Controller | undefined;
+  readonly node: MethodsOf<NodeHandlers> | undefined;
+}
+
+/** A role loads only what it needs: a node's memory has no room for SSH, nor a controller's for tools. */
+async function openRoles(config: ServeConfig, seams: DriverSeams, log: Logger): Promise<Roles> {
+  const controller = config.controller === undefined
+    ? undefined
+    : await (await import("./controller.ts")).openController(config.controller, { ...seams, log });
+  const node = config.node === undefined
+    ? undefined
+    : await (await import("./node.ts")).openNode(config.node, seams);
+  return { controller, node };
+}
+
+function servicesOf(config: ServeConfig, { controller, node }: Roles): CsiServices {
   const identity = identityMethods({
     driverName: config.driverName,
     vendorVersion: version,
-    controllerServed: config.controller !== undefined,
-    ...(router === undefined ? {} : { ready: (context) => router.probe(context) }),
+    controllerServed: controller !== undefined,
+    ...(controller === undefined ? {} : { ready: controller.ready }),
   });
-  const services: CsiServices = { identity, ...controller, ...node };
-  return { csi: loadCsi(), services };
+  return {
+    identity,
+    ...(controller === undefined ? {} : { controller: controller.methods }),
+    ...(node === undefined ? {} : { node }),
+  };
 }
 
-async function stopDriver(
-  server: RunningServer,
-  router: RouterVolumeStore | undefined,
-  log: Logger,
-  graceMs: number,
-): Promise<void> {
+async function stopDriver(server: RunningServer, roles: Roles, log: Logger, graceMs: number): Promise<void> {
   log.info("stopping", { running: server.running });
   await server.stop({ graceMs });
-  router?.close();
+  roles.controller?.close();
   log.info("stopped");
 }
 

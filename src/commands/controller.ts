@@ -1,0 +1,30 @@
+import type { ControllerConfig } from "../config.ts";
+import type { MethodsOf } from "../csi/call.ts";
+import { controllerMethods } from "../csi/controller.ts";
+import type { ControllerHandlers } from "../csi/generated/csi/v1/Controller.ts";
+import type { CallContext } from "../volume/ports.ts";
+import { openRouter, type RouterSeams } from "./router.ts";
+import { controllerWorld } from "./world.ts";
+
+/** A controller that is ready to be served. */
+export interface Controller {
+  readonly methods: MethodsOf<ControllerHandlers>;
+  /** Whether the router can be asked and is fit for this driver, see `VolumeStore.probe()`. */
+  ready(context: CallContext): Promise<void>;
+  /** Ends the connection to the router. */
+  close(): void;
+}
+
+/**
+ * The controller of a configuration. Nothing is dialled before the first command.
+ *
+ * @throws {VolumeError} invalid when a file of credentials cannot be used
+ */
+export async function openController(config: ControllerConfig, seams: RouterSeams): Promise<Controller> {
+  const router = await openRouter(config.router, seams);
+  return {
+    methods: controllerMethods(controllerWorld(config, router, seams, seams.log)),
+    ready: (context) => router.probe(context),
+    close: () => router.close(),
+  };
+}
