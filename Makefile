@@ -26,7 +26,7 @@ STRICT ?=
 SOURCES = "$(DENO)" run --quiet $$("$(DENO)" run --allow-all tools/permissions_flags.ts $(1)) src/main.ts
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test/unit test/tests test/some test/build test/nightly verify verify/% format generate build sanity \
+.PHONY: docs help demo test test/unit test/tests test/some test/build test/nightly verify verify/% format generate build sanity \
 	sanity/sources sanity/binary bench bench/short ci clean
 .SILENT:
 
@@ -62,6 +62,9 @@ format: ## Format every file.
 
 generate: ## Make the TypeScript types from proto/csi.proto again.
 	"$(DENO)" run --allow-all tools/proto/generate.ts
+
+docs: ## Write the reference pages that follow from the code.
+	"$(DENO)" run --allow-all tools/docs.ts
 
 build: ## Compile dist/rds-csi, with exactly the permissions that it needs inside.
 	"$(DENO)" run --allow-all tools/build.ts

@@ -22,6 +22,10 @@ export interface Flag {
 /** Flags by name, without the dashes. */
 export type FlagTable = Readonly<Record<string, Flag>>;
 
+/** How flags and their environment variables go together, for help and documentation. */
+export const FLAG_DEFAULT_NOTE =
+  "A flag wins over its environment variable; in a variable the values of a list are separated by commas.";
+
 /** A command line that cannot be used: every reason, each naming its flag. */
 export class FlagError extends Error {
   override readonly name = "FlagError";

@@ -42,6 +42,11 @@ const CHECKS: readonly Check[] = [
     command: [deno, "run", "--allow-all", "tools/proto/generate.ts", "--check"],
   },
   {
+    name: "docs",
+    what: "the reference pages are in step with the code",
+    command: [deno, "run", "--allow-all", "tools/docs.ts", "--check"],
+  },
+  {
     name: "proto",
     what: "csi.proto equals the published definition",
     command: ["sh", "tools/proto/verify.sh"],

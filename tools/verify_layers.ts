@@ -80,7 +80,6 @@ const MAY_REACH: readonly { readonly where: RegExp; readonly what: RegExp }[] = 
   // Commands put the driver and the machine together; a deadline for the whole of a command is theirs to set.
   { where: /^src\/commands\//, what: /^AbortSignal\.timeout$/ },
   // This command tries what the executable may do, and so has to do it.
-  { where: /^src\/commands\/permissions\.ts$/, what: /^Deno\.(env|Command)$/ },
   // setImmediate orders events and measures no time.
   { where: /^src\/csi\/http2_guard\.ts$/, what: /^node:timers$/ },
   { where: /^src\/main\.ts$/, what: /./ },

@@ -12,9 +12,11 @@ Deno.test("loadCsi() gives every service of the specification", () => {
 });
 
 Deno.test("defaultProtoPath() finds the file from the sources, from a bundle and beside it", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "csi-" });
+  const scratch = await Deno.makeTempDir({ prefix: "csi-" });
+  // Deep enough that none of the places it looks in lies outside.
+  const folder = `${scratch}/some/where`;
   try {
-    await Deno.mkdir(`${folder}/proto`);
+    await Deno.mkdir(`${folder}/proto`, { recursive: true });
     await Deno.writeTextFile(`${folder}/proto/csi.proto`, "");
     for (const module of ["src/csi/proto.ts", "dist/rds-csi.js", "rds-csi.js"]) {
       assert.equal(
@@ -24,7 +26,7 @@ Deno.test("defaultProtoPath() finds the file from the sources, from a bundle and
       );
     }
   } finally {
-    await Deno.remove(folder, { recursive: true });
+    await Deno.remove(scratch, { recursive: true });
   }
 });
 

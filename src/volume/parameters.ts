@@ -63,6 +63,30 @@ const checks: Readonly<Record<string, Check>> = { ...nodeKeys, ...controllerKeys
 /** Every key that a StorageClass may have, beside those of the sidecars. */
 export const parameterNames: readonly string[] = Object.keys(checks);
 
+/** What each key is for, as a sentence. */
+export const parameterHelp: Readonly<Record<string, string>> = {
+  backend: "Name of the router; must be the controller's `--backend`.",
+  volumePath:
+    "Folder on the router that volumes go to: one of the controller's `--base-path`. Default: the first of them.",
+  nvmePort: "Port that volumes are exported on, 1 to 65535. Default: the controller's `--nvme-port`.",
+  nvmeAddress: "Address that nodes reach volumes at. Default: the controller's `--nvme-address`.",
+  migrationTimeoutSeconds:
+    "How long two nodes may share a block volume for a migration, 30 to 3600. Default: 300.",
+  fsLabel: "Label of new file systems, 1 to 12 characters.",
+  ctrlLossTmo: "Seconds after which a node gives a lost router up, -1 (never) to 86400.",
+  reconnectDelay: "Seconds between a node's attempts to reconnect, 1 to 3600.",
+  keepAliveTmo: "Seconds of the NVMe keep-alive, 1 to 3600.",
+  nrIoQueues: "I/O queues of a connection, 1 to 256.",
+  fsckMode:
+    "`preen` checks a file system before its first mount of a stage and repairs what is safe; `off` does not.",
+  mkfsOptions: "Options for mkfs, as `-x value` pairs; nothing that forces.",
+  fsType:
+    "The earlier driver's key for the file system, ext4 or xfs; `csi.storage.k8s.io/fstype` wins over it.",
+  rdsAddress: "The earlier driver's key; must be the controller's `--rds-address`.",
+  sshPort: "The earlier driver's key; must be the controller's `--rds-port`.",
+  nqnPrefix: "The earlier driver's key; must be the controller's `--nqn-prefix`.",
+};
+
 /** Keys that the sidecars add or take for themselves. */
 const sidecarPrefix = "csi.storage.k8s.io/";
 

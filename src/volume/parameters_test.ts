@@ -4,6 +4,7 @@ import { refusal } from "../../tests/fakes/refusal.ts";
 import {
   assertBasePath,
   type ParameterDefaults,
+  parameterHelp,
   parameterNames,
   parametersDigest,
   parseParameters,
@@ -65,6 +66,10 @@ Deno.test("parseParameters() reads every key that it knows", () => {
     fsType: "xfs",
     node: { fsType, fsLabel, ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues, fsckMode, mkfsOptions },
   });
+});
+
+Deno.test("parameterHelp explains exactly the keys that are known", () => {
+  assert.deepEqual(Object.keys(parameterHelp).toSorted(), parameterNames.toSorted());
 });
 
 Deno.test("parseParameters() refuses unknown keys, also those that every object has", () => {

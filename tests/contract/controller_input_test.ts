@@ -236,6 +236,9 @@ Deno.test("slots that are not this driver's are refused by every changing call, 
         controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" }),
       );
       await rejectsWith(status.FAILED_PRECONDITION, controller.call("ControllerExpandVolume", expand));
+      const snapshot = { sourceVolumeId: volumeId, name: "snap" };
+      await rejectsWith(status.UNIMPLEMENTED, controller.call("CreateSnapshot", snapshot));
+      await rejectsWith(status.UNIMPLEMENTED, controller.call("DeleteSnapshot", { snapshotId: volumeId }));
     });
   }
   const after = await state(stack);

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { type Environment, readServeConfig } from "../../src/config.ts";
 import { type RunningDriver, startDriver } from "../../src/commands/serve.ts";
 import { type CsiClients, dial } from "../../src/csi/client.ts";
@@ -77,8 +78,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
         clients.close();
         await driver.stop(1000);
       }
+      const violations = simulator.violations.list();
       await simulator.close();
       await Deno.remove(folder, { recursive: true });
+      // Whatever a test is about: nothing that the driver sends may break the rules of the router.
+      assert.deepEqual(violations, []);
     },
   };
 }
