@@ -1,7 +1,7 @@
 import { clusterHash, maxNodeIdBytes } from "./volume/ids.ts";
 import { VolumeError } from "./volume/errors.ts";
 import { assertNodeId } from "./volume/ids.ts";
-import { assertBasePath } from "./volume/parameters.ts";
+import { assertBasePath, assertNvmeAddress } from "./volume/parameters.ts";
 import type { ControllerSettings } from "./controller/world.ts";
 import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import { LOG_LEVELS, type LogLevel } from "./telemetry/log.ts";
@@ -35,6 +35,7 @@ export const routerFlags: FlagTable = {
   "rds-host-key": {
     form: "list",
     env: ["RDS_HOST_KEY"],
+    hasCommas: true,
     help: "The router's host key: an OpenSSH public key or a known_hosts line.",
   },
   "rds-insecure-skip-verify": {
@@ -81,11 +82,13 @@ export const routerFlags: FlagTable = {
   },
   "settle-time": {
     form: "duration",
+    most: 3_600_000,
     fallback: "120s",
     help: "How long after its boot a router may still bring disks back.",
   },
   "unexport-grace": {
     form: "duration",
+    most: 300_000,
     fallback: "10s",
     help: "How long an export may linger after its withdrawal.",
   },
@@ -195,7 +198,7 @@ export function readServeConfig(args: readonly string[], env: Environment): Serv
   const mode = flags.text("mode");
   const config: ServeConfig = {
     endpoint: flags.text("endpoint"),
-    driverName: flags.text("driver-name"),
+    driverName: readDriverName(flags),
     logLevel: flags.text("log-level") as LogLevel,
     controller: mode === "node"
       ? undefined
@@ -234,7 +237,7 @@ function readController(flags: FlagValues, ownNodes: readonly string[]): Control
       cluster: clusterHash(clusterId),
       backend: flags.text("backend"),
       basePaths,
-      nvmeAddress: flags.text("nvme-address") || router.address,
+      nvmeAddress: readNvmeAddress(flags, router),
       nvmePort: flags.number("nvme-port"),
       nqnPrefix: readNqnPrefix(flags),
       routerAddress: router.address,
@@ -259,10 +262,46 @@ function readRouter(flags: FlagValues): RouterConfig {
   if (router.keyFile === undefined && router.passwordFile === undefined) {
     flags.required("rds-key", "for the controller, unless --rds-password-file is given");
   }
+  checkSecretFile(flags, "rds-key", router.keyFile);
+  checkSecretFile(flags, "rds-password-file", router.passwordFile);
   if (router.hostKeys.length === 0 && !router.insecureSkipVerify) {
     flags.required("rds-host-key", "for the controller: what `ssh-keyscan` prints for the router");
   }
   return router;
+}
+
+/** A key or a password where its file belongs is a common slip, and would end in an error message and in a log. */
+function checkSecretFile(flags: FlagValues, name: string, path: string | undefined): void {
+  if (path === undefined) return;
+  const isPath = path.includes("/") && !/[\r\n]|-----/.test(path);
+  if (isPath) return;
+  flags.hiddenProblem(
+    name,
+    "the path of a file, with a slash in it: the file holds the secret, not the flag",
+  );
+}
+
+/** What a node would refuse at every publish is refused before there is a volume. */
+function readNvmeAddress(flags: FlagValues, router: RouterConfig): string {
+  const given = flags.text("nvme-address");
+  const address = given || router.address;
+  const name = given === "" ? "rds-address" : "nvme-address";
+  if (address !== "") check(flags, name, address, () => assertNvmeAddress("nvmeAddress", address));
+  return address;
+}
+
+/** CSI specification, GetPluginInfoResponse.name. */
+function readDriverName(flags: FlagValues): string {
+  const name = flags.text("driver-name");
+  const valid = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/.test(name);
+  if (!valid) {
+    flags.problem(
+      "driver-name",
+      name,
+      "1 to 63 letters, digits, . and -, with a letter or digit at both ends",
+    );
+  }
+  return name;
 }
 
 function readNode(flags: FlagValues): NodeConfig {

@@ -10,11 +10,16 @@ export interface Flag {
   readonly help: string;
   /** As it would be written; left out when there is none. */
   readonly fallback?: string;
-  /** Environment variables that set it, first found wins; the flag itself wins over them. */
+  /**
+   * Environment variables that set it, the first that is not empty wins; the flag itself wins over them. Of a list they
+   * give several values, separated by commas.
+   */
   readonly env?: readonly string[];
+  /** Whether a comma is part of a value, so that a variable gives a single one. */
+  readonly hasCommas?: boolean;
   /** The only values allowed. */
   readonly choices?: readonly string[];
-  /** Bounds of an integer or a number. */
+  /** Bounds of an integer, a number, or a duration in milliseconds. */
   readonly least?: number;
   readonly most?: number;
 }
@@ -96,18 +101,27 @@ export class FlagValues {
 
   /** A duration in milliseconds, written as `250ms`, `10s`, `5m` or `1h`. */
   durationMs(name: string): number {
+    const { least = 0, most = Infinity } = this.#flag(name);
     const value = this.text(name);
     const match = /^([0-9]{1,9})(ms|s|m|h)$/.exec(value);
-    if (match === null) {
-      this.problem(name, value, "a duration such as 250ms, 10s, 5m or 1h");
-      return 0;
-    }
-    return Number(match[1]) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[match[2] as "ms" | "s" | "m" | "h"];
+    const unit = match?.[2] as "ms" | "s" | "m" | "h" | undefined;
+    const ms = unit === undefined
+      ? NaN
+      : Number(match![1]) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit];
+    if (ms >= least && ms <= most) return ms;
+    const bound = most === Infinity ? "" : `, at most ${most / 1000}s`;
+    this.problem(name, value, `a duration such as 250ms, 10s, 5m or 1h${bound}`);
+    return least;
   }
 
   /** Notes that a flag's value cannot be used. */
   problem(name: string, value: string, allowed: string): void {
     this.#problems.push(`--${name} cannot be ${JSON.stringify(value)}: allowed is ${allowed}`);
+  }
+
+  /** Notes that a flag's value cannot be used, without repeating the value: it may be a secret given by mistake. */
+  hiddenProblem(name: string, allowed: string): void {
+    this.#problems.push(`--${name} cannot be what it is, which is not shown: allowed is ${allowed}`);
   }
 
   /** @throws {FlagError} when anything was wrong */
@@ -143,18 +157,26 @@ export function readFlags(
   });
   const given = new Map<string, string[]>();
   const problems: string[] = [];
+  let afterUnknown = false;
   for (const token of tokens) {
-    if (token.kind === "positional") problems.push(`${JSON.stringify(token.value)} is not a flag`);
+    // What follows an unknown flag is taken for its value and not shown: it may be a password.
+    if (token.kind === "positional" && !afterUnknown) {
+      problems.push(`${JSON.stringify(token.value)} is not a flag`);
+    }
+    afterUnknown = false;
     if (token.kind !== "option") continue;
     const flag = Object.hasOwn(table, token.name) ? table[token.name] : undefined;
-    if (flag === undefined) problems.push(`${token.rawName} is not a flag of this command`);
-    else if (token.value === undefined && flag.form !== "switch") {
+    if (flag === undefined) {
+      afterUnknown = token.value === undefined;
+      problems.push(`${token.rawName} is not a flag of this command`);
+    } else if (token.value === undefined && flag.form !== "switch") {
       problems.push(`${token.rawName} needs a value`);
     } else given.set(token.name, [...given.get(token.name) ?? [], token.value ?? "true"]);
   }
   for (const [name, flag] of Object.entries(table)) {
-    const value = given.has(name) ? undefined : flag.env?.map(env).find((value) => value !== undefined);
-    if (value !== undefined) given.set(name, flag.form === "list" ? value.split(",") : [value]);
+    const value = given.has(name) ? undefined : flag.env?.map(env).find(Boolean);
+    const splits = flag.form === "list" && flag.hasCommas !== true;
+    if (value !== undefined) given.set(name, splits ? value.split(",") : [value]);
   }
   return new FlagValues(table, given, problems);
 }

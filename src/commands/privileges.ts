@@ -1,3 +1,5 @@
+import { needsLegacyListener } from "../csi/legacy_unix_listener.ts";
+
 /**
  * Gives up what a controller does not need: it runs no tool and calls no library. From then on not even this process
  * can.
@@ -5,4 +7,13 @@
 export async function dropControllerPrivileges(): Promise<void> {
   await Deno.permissions.revoke({ name: "run" });
   await Deno.permissions.revoke({ name: "ffi" });
+}
+
+/**
+ * Gives up what a node without a controller does not need once it listens: it dials nobody. The runtime that serves a
+ * unix socket through loopback connections goes on needing the network.
+ */
+export async function dropNodePrivileges(): Promise<void> {
+  if (needsLegacyListener(Deno.version.deno)) return;
+  await Deno.permissions.revoke({ name: "net" });
 }

@@ -13,7 +13,7 @@ import { version } from "../version.ts";
 import type { Clock, Random } from "../volume/ports.ts";
 import type { Controller } from "./controller.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
-import { dropControllerPrivileges } from "./privileges.ts";
+import { dropControllerPrivileges, dropNodePrivileges } from "./privileges.ts";
 
 /** How long running calls get to finish after SIGTERM, in milliseconds: within the 30 s that Kubernetes gives a pod. */
 const stopGraceMs = 25_000;
@@ -46,6 +46,7 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   const seams = { clock: systemClock, random: systemRandom, sink: stderrSink(), readText: Deno.readTextFile };
   const driver = await startDriver(config, seams);
   if (config.node === undefined) await dropControllerPrivileges();
+  if (config.controller === undefined) await dropNodePrivileges();
   await aborted(io.signal);
   await driver.stop(stopGraceMs);
   return exitCodes.ok;

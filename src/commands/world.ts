@@ -1,5 +1,6 @@
 import type { ControllerConfig } from "../config.ts";
 import { fixedNodes } from "../controller/fixed_nodes.ts";
+import { UnsettledChanges } from "../controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../controller/withdrawals.ts";
 import type { ControllerWorld } from "../controller/world.ts";
 import type { Logger } from "../telemetry/log.ts";
@@ -17,6 +18,7 @@ export function controllerWorld(
     clock,
     random,
     withdrawals: new ConfirmedWithdrawals(clock),
+    unsettled: new UnsettledChanges(clock),
     nodes: fixedNodes(config.knownNodes),
     settings: config.settings,
     notes: { warn: (message, fields) => log.warn(message, fields) },

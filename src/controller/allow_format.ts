@@ -1,10 +1,10 @@
 import { parseRecordedCapabilities } from "../volume/capabilities.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { OwnedVolume } from "../volume/ownership.ts";
-import type { CallContext } from "../volume/ports.ts";
+import type { CallContext, StoredVolume } from "../volume/ports.ts";
 import { formatComment } from "../volume/record.ts";
 import { lookForChange, notFound } from "./look.ts";
-import { assertChanged } from "./outcome.ts";
+import { changeVolume } from "./outcome.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -20,13 +20,8 @@ export async function allowFormat(world: ControllerWorld, id: string, context: C
   assertIdleFilesystemVolume(volume);
   const record = { ...volume.record, blankEpoch: (volume.record.epoch?.counter ?? 0) + 1 };
   const comment = formatComment({ ...volume.comment, record });
-  const outcome = await world.store.change(id, volume.stored.comment, { comment }, context);
-  assertChanged(
-    "allow formatting",
-    volume.stored,
-    outcome,
-    (after) => after.comment === comment && !after.exported,
-  );
+  const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
+  await changeVolume(world, "allow formatting", volume.stored, { comment }, wanted, context);
 }
 
 function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {

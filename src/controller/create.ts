@@ -3,8 +3,9 @@ import { assertRoom, getPool, overPromisedBytes } from "../volume/capacity.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { parentFolder } from "../volume/ids.ts";
 import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
-import type { CallContext, CreateView, MutationOutcome, NewVolume } from "../volume/ports.ts";
+import type { CallContext, Inventory, MutationOutcome, NewVolume } from "../volume/ports.ts";
 import { type CreateRequest, decideCreate, planVolume } from "../volume/provisioning.ts";
+import { outdateUnsettled, remembered } from "./outcome.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -24,7 +25,11 @@ export async function createVolume(
     assertAbsenceProven(view, [request.parameters.basePath], settings.settleMs);
   }
   const decision = decideCreate(view, plan, request, settings.cluster);
-  if (decision.action === "exists") return decision.volume;
+  if (decision.action === "exists") {
+    // A removal that the router runs late would take away what is answered here.
+    await outdateUnsettled(world, "create", decision.volume, context);
+    return decision.volume;
+  }
   assertRoom(view, request.parameters.basePath, plan.sizeBytes, settings.overcommit);
   const outcome = await store.add(decision.volume, context);
   const volume = assertAdded(world, decision.volume, outcome);
@@ -35,7 +40,7 @@ export async function createVolume(
 function assertAdded(
   world: ControllerWorld,
   plan: NewVolume,
-  outcome: MutationOutcome<CreateView>,
+  outcome: MutationOutcome<Inventory>,
 ): OwnedVolume {
   const stored = outcome.after.volumes.find((volume) => volume.id === plan.id);
   if (stored === undefined) {
@@ -60,18 +65,22 @@ async function assertStillRoom(
   world: ControllerWorld,
   request: CreateRequest,
   volume: OwnedVolume,
-  after: CreateView,
+  after: Inventory,
   context: CallContext,
 ): Promise<void> {
   const { basePath } = request.parameters;
   const over = overPromisedBytes(getPool(after, basePath), after.volumes, world.settings.overcommit);
   if (over === 0n) return;
   const { id, comment, imagePath } = volume.stored;
-  const outcome = await world.store.remove(id, comment, imagePath, context);
-  if (outcome.after.volume !== undefined) {
+  const outcome = await remembered(
+    world,
+    volume.stored,
+    () => world.store.remove(id, comment, imagePath, context),
+  );
+  if (outcome.after.volume !== undefined || outcome.after.files.some((file) => file.path === imagePath)) {
     throw new VolumeError(
       "unavailable",
-      `Cannot take the volume back though the pool has no room for it: volume=${id} basePath=${basePath} over=${over}`,
+      `Cannot take the volume back though the pool has no room for it: volume=${id} path=${imagePath} over=${over}`,
     );
   }
   throw new VolumeError(

@@ -6,6 +6,7 @@ import { refusal } from "../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "../volume/errors.ts";
 import { planVolume } from "../volume/provisioning.ts";
 import { createVolume } from "./create.ts";
+import { deleteVolume } from "./delete.ts";
 
 const context = testContext();
 const request = aCreate("a");
@@ -165,4 +166,14 @@ Deno.test("createVolume() honours the overcommit that is set", async () => {
   await createVolume(world, ofSize("b", 100n * gibibyte), context);
   await assert.rejects(createVolume(world, aCreate("c"), context), refusal("exhausted"));
   assert.equal(store.disks.size, 2);
+});
+
+Deno.test("createVolume() answers OK only when an earlier removal can no longer take effect", async () => {
+  const { world, store } = testController();
+  await createVolume(world, request, context);
+  store.mishap("remove", { late: true, unreadable: true });
+  await assert.rejects(deleteVolume(world, plan.id, context), refusal("unavailable"));
+  await createVolume(world, request, context);
+  store.runLate();
+  assert.ok(store.disks.has(plan.id) && store.files.has(plan.imagePath));
 });

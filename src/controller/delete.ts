@@ -2,8 +2,8 @@ import { assertAbsenceProven, assertPoolMounted } from "../volume/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, MutationOutcome, StoredFile, VolumeView } from "../volume/ports.ts";
-import { assertNotShared, imagePaths } from "./look.ts";
-import { failMutation } from "./outcome.ts";
+import { assertNotShared, assertOwnImage, imagePaths } from "./look.ts";
+import { failMutation, remembered } from "./outcome.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -35,11 +35,15 @@ async function deleteDisk(
   context: CallContext,
 ): Promise<void> {
   assertNotHeld(found);
-  assertOwnImage(world, found);
+  assertOwnImage(world, found.stored, "delete");
   const volume = found.stored.exported ? await withdrawExport(world, found, "delete", context) : found;
   await waitForGrace(world, volume, view, "delete", context);
   const { id, comment, imagePath } = volume.stored;
-  const outcome = await world.store.remove(id, comment, imagePath, context);
+  const outcome = await remembered(
+    world,
+    volume.stored,
+    () => world.store.remove(id, comment, imagePath, context),
+  );
   const left = outcome.after.volume;
   if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
   assertDeleted(id, imagePath, outcome);
@@ -81,16 +85,5 @@ function assertNotHeld(volume: OwnedVolume): void {
     "precondition",
     `Cannot delete the volume as it is published: volume=${volume.stored.id} ` +
       `node=${holders.map((holder) => holder.nodeId).join(", ")}`,
-  );
-}
-
-/** The record is this cluster's; the file must be too before it is removed. */
-function assertOwnImage(world: ControllerWorld, volume: OwnedVolume): void {
-  const { id, imagePath } = volume.stored;
-  if (imagePath.endsWith(`/${id}.${world.settings.cluster}.img`)) return;
-  throw new VolumeError(
-    "precondition",
-    `Cannot delete the volume as its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
-      "a person has to look at what that file is",
   );
 }

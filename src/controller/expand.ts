@@ -2,10 +2,10 @@ import { assertRoom } from "../volume/capacity.ts";
 import { assertGone } from "../volume/absence.ts";
 import { assertNotForeign, assertOwned } from "../volume/ownership.ts";
 import type { CallContext, StoredVolume } from "../volume/ports.ts";
-import { formatComment } from "../volume/record.ts";
+import { formatComment, rewritten } from "../volume/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../volume/sizes.ts";
-import { imagePaths, notFound } from "./look.ts";
-import { assertChanged } from "./outcome.ts";
+import { assertOwnImage, imagePaths, notFound } from "./look.ts";
+import { changeVolume } from "./outcome.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -30,12 +30,13 @@ export async function expandVolume(
     throw notFound("expand", id);
   }
   const { stored, comment, record } = assertOwned(found, settings.cluster, "expand");
+  assertOwnImage(world, stored, "expand");
   const sizeBytes = chooseGrownSize(range, stored.sizeBytes);
   if (sizeBytes === stored.sizeBytes) return sizeBytes;
   assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, settings.overcommit);
   // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
-  const written = formatComment({ ...comment, record: { ...record, growths: (record.growths ?? 0) + 1 } });
-  const outcome = await store.change(id, stored.comment, { sizeBytes, comment: written }, context);
+  const written = formatComment({ ...comment, record: rewritten(record) });
   const grown = (after: StoredVolume) => after.sizeBytes >= sizeBytes;
-  return assertChanged("expand", stored, outcome, grown, written).sizeBytes;
+  const change = { sizeBytes, comment: written };
+  return (await changeVolume(world, "expand", stored, change, grown, context)).sizeBytes;
 }

@@ -101,3 +101,14 @@ Deno.test("expandVolume() cannot be undone by an earlier growth that the router 
   assert.equal(size(), 4n * gibibyte);
   assert.deepEqual(store.violations, []);
 });
+
+Deno.test("expandVolume() refuses a disk that uses another volume's image", async () => {
+  const { world, store } = testController();
+  store.put(aDisk(aRecord(), { imagePath: aDisk(aRecord(), { id: "pvc-2" }).imagePath }));
+  const before = store.snapshot();
+  await assert.rejects(
+    expandVolume(world, "pvc-1", { requiredBytes: 2n * gibibyte, limitBytes: 0n }, testContext()),
+    refusal("precondition", /a file of another name/),
+  );
+  assert.deepEqual(store.snapshot(), before);
+});

@@ -12,6 +12,7 @@ import { SeededRandom } from "../../tests/fakes/random.ts";
 import type { Mishap } from "../../tests/fakes/volume_store.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { volumeIdFor } from "../volume/ids.ts";
+import { parseComment } from "../volume/record.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 import { expandVolume } from "./expand.ts";
@@ -32,6 +33,8 @@ const mishaps: readonly Mishap[] = [
   { runs: false, unreadable: true },
   { runs: "half" },
   { takesMs: 15_000 },
+  { late: true },
+  { late: true, unreadable: true },
 ];
 
 /**
@@ -66,7 +69,9 @@ class History {
     const alone = this.alone = this.random.fraction() < 0.7;
     const mishap = this.pick(alone ? mishaps : mishaps.filter((mishap) => mishap.takesMs === undefined));
     this.log.push(JSON.stringify(mishap));
-    for (const method of ["add", "change", "remove"] as const) store.mishap(method, mishap);
+    // A disk that is added late harms nobody; one that changes or goes late may take away what was answered.
+    if (!mishap.late) store.mishap("add", mishap);
+    for (const method of ["change", "remove"] as const) store.mishap(method, mishap);
     await inTime(clock, Promise.all(alone ? [this.call()] : [this.call(), this.call()]));
     store.clearMishaps();
     assert.deepEqual(store.violations, [], this.log.join("\n"));
@@ -84,6 +89,7 @@ class History {
       await clock.advance(this.pick([1_000, 119_000, 121_000]));
     } else if (what < 0.45 && store.disks.has(id)) store.edit(id, { exported: false });
     else if (what < 0.5 && store.disks.get(id)?.exportNqn) store.edit(id, { exported: true });
+    else if (what < 0.55) store.runLate();
     this.log.push(`disturbed ${what.toFixed(2)} at ${clock.now()}`);
   }
 
@@ -113,12 +119,14 @@ class History {
 
   async create(): Promise<void> {
     await createVolume(this.controller.world, aCreate(name), testContext());
+    this.runLate();
     this.expect(this.controller.store.disks.has(id));
   }
 
   async delete(): Promise<void> {
     const { store, world } = this.controller;
     await deleteVolume(world, id, testContext());
+    this.runLate();
     this.expect(!store.disks.has(id) && !store.files.has(this.imagePath()));
   }
 
@@ -126,6 +134,7 @@ class History {
     const { store, world } = this.controller;
     const requiredBytes = BigInt(1 + Math.floor(this.random.fraction() * 4)) * gibibyte;
     const answer = await expandVolume(world, id, { requiredBytes, limitBytes: 0n }, testContext());
+    this.runLate();
     this.expect(answer >= requiredBytes && (store.disks.get(id)?.sizeBytes ?? 0n) >= answer);
   }
 
@@ -138,6 +147,7 @@ class History {
       testParameters,
       testContext(),
     );
+    this.runLate();
     const disk = store.disks.get(id);
     this.expect(disk !== undefined && disk.exported && disk.exportNqn === nqn && !this.ended.has(nqn!));
     if (mayFormat === "true") assert.match(nqn!, /:1-[0-9a-f]{8}$/);
@@ -150,12 +160,21 @@ class History {
     const { store, world } = this.controller;
     await unpublishVolume(world, id, nodeId, testContext());
     if (!this.alone) return;
+    this.runLate();
     const disk = store.disks.get(id);
     for (const [nqn, told] of this.told) {
       if (told !== nodeId) continue;
       this.ended.add(nqn);
       this.expect(!disk?.exported || disk.exportNqn !== nqn);
     }
+    const parsed = parseComment(disk?.comment ?? "");
+    const holders = parsed.state === "record" ? parsed.comment.record.holders : [];
+    this.expect(holders.every((holder) => holder.nodeId !== nodeId));
+  }
+
+  /** What the router still has not run must not undo an OK. */
+  runLate(): void {
+    if (this.alone) this.controller.store.runLate();
   }
 
   /** What must be so after an OK, unless another call came in between. */

@@ -2,7 +2,7 @@ import { assertGone } from "../volume/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { imagePath } from "../volume/ids.ts";
 import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/ownership.ts";
-import type { CallContext, VolumeView } from "../volume/ports.ts";
+import type { CallContext, StoredVolume, VolumeView } from "../volume/ports.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /** Where the image of a volume of this cluster can lie, in every allowed folder. */
@@ -49,6 +49,22 @@ export function assertNotShared(id: string, view: VolumeView, verb: string): voi
   throw new VolumeError(
     "precondition",
     `Cannot ${verb} the volume as another disk uses its image: volume=${id} disk=${sharer.id} path=${sharer.imagePath}`,
+  );
+}
+
+/**
+ * Refuses a volume whose disk uses another file than its own. A disk that was copied on the router carries the record of
+ * the one it was copied from, and would be a second way to that one's image.
+ *
+ * @throws {VolumeError} precondition when it does
+ */
+export function assertOwnImage(world: ControllerWorld, stored: StoredVolume, verb: string): void {
+  const { id, imagePath } = stored;
+  if (imagePath.endsWith(`/${id}.${world.settings.cluster}.img`)) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
+      "a person has to look at what that file is",
   );
 }
 

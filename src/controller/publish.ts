@@ -2,11 +2,18 @@ import { formatEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { VolumeParameters } from "../volume/parameters.ts";
-import type { CallContext, RouterState } from "../volume/ports.ts";
-import { decidePublish, isReadOnlyUse, mayFormat, nqnOf, type PublishRequest } from "../volume/publishing.ts";
-import { formatComment, type VolumeRecord } from "../volume/record.ts";
-import { assertNotShared, lookForChange, notFound } from "./look.ts";
-import { assertChanged } from "./outcome.ts";
+import type { CallContext, RouterState, StoredVolume } from "../volume/ports.ts";
+import {
+  decidePublish,
+  isExportedAsRecorded,
+  isReadOnlyUse,
+  mayFormat,
+  nqnOf,
+  type PublishRequest,
+} from "../volume/publishing.ts";
+import { formatComment, rewritten, type VolumeRecord } from "../volume/record.ts";
+import { assertNotShared, assertOwnImage, lookForChange, notFound } from "./look.ts";
+import { changeVolume } from "./outcome.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -30,6 +37,7 @@ export async function publishVolume(
   if (volume === undefined) throw notFound("publish", id);
   // Whoever reaches the other disk would write to the same image.
   assertNotShared(id, view, "publish");
+  assertOwnImage(world, volume.stored, "publish");
   await assertKnownNode(world, request.nodeId, context);
   const published = await settle(world, volume, view, request, parameters, context);
   return publishContext(world, published, request, parameters);
@@ -45,13 +53,20 @@ async function settle(
 ): Promise<OwnedVolume> {
   const { clock, random } = world;
   const decision = decidePublish(volume, request, { nowMs: clock.now(), random });
-  if (decision.action === "held" && volume.stored.exportPort === parameters.nvmePort) return volume;
+  const { id, comment, exportPort } = volume.stored;
+  // A withdrawal that the router runs late would take away what is answered here.
+  const unsettled = world.unsettled.mayStillCome(id, comment);
+  // Another port would cut the nodes that hold it already.
+  const others = volume.record.holders.some((holder) => holder.nodeId !== request.nodeId);
+  const port = others && isExportedAsRecorded(volume) ? exportPort : parameters.nvmePort;
+  if (decision.action === "held" && exportPort === port && !unsettled) return volume;
   if (decision.action === "withdraw") {
     const withdrawn = await withdrawExport(world, volume, "publish", context);
     return await settle(world, withdrawn, state, request, parameters, context);
   }
   if (decision.action === "begin") await waitForGrace(world, volume, state, "publish", context);
-  return await exportAs(world, volume, decision.record, parameters.nvmePort, context);
+  const record = unsettled ? rewritten(decision.record) : decision.record;
+  return await exportAs(world, volume, record, port, context);
 }
 
 /** Writes the record and turns the export on, in one command, and believes only what is read back. */
@@ -64,16 +79,11 @@ async function exportAs(
 ): Promise<OwnedVolume> {
   const nqn = recordNqn(world, volume, record);
   const comment = formatComment({ ...volume.comment, record });
-  const change = { comment, export: { nqn, port } };
-  const outcome = await world.store.change(volume.stored.id, volume.stored.comment, change, context);
-  const after = assertChanged(
-    "publish",
-    volume.stored,
-    outcome,
-    (stored) =>
-      stored.comment === comment && stored.exported && stored.exportNqn === nqn && stored.exportPort === port,
-    comment,
-  );
+  const unchanged = comment === volume.stored.comment;
+  const change = { ...(unchanged ? {} : { comment }), export: { nqn, port } };
+  const wanted = (stored: StoredVolume) =>
+    stored.comment === comment && stored.exported && stored.exportNqn === nqn && stored.exportPort === port;
+  const after = await changeVolume(world, "publish", volume.stored, change, wanted, context);
   return assertOwned(after, world.settings.cluster, "publish");
 }
 

@@ -279,3 +279,39 @@ Deno.test("publishVolume() keeps what a person wrote beside the record", async (
   await publish("a");
   assert.match(store.disks.get("pvc-1")!.comment, /^gold \{rds1 .*\} #7$/);
 });
+
+Deno.test("publishVolume() answers OK only when an earlier withdrawal can no longer take effect", async () => {
+  const { store, publish, unpublish } = controller();
+  const first = await publish("a");
+  store.mishap("change", { late: true, unreadable: true });
+  await assert.rejects(unpublish("a"), refusal("unavailable"));
+  assert.deepEqual(await publish("a"), first);
+  store.runLate();
+  assert.equal(store.disks.get("pvc-1")?.exported, true);
+  store.takeCount();
+  assert.deepEqual(await publish("a"), first);
+  assert.equal(store.takeCount(), 1);
+});
+
+Deno.test("publishVolume() refuses a disk that was copied on the router, record and all", async () => {
+  const { store, world, publish } = controller();
+  await publish("a");
+  const original = store.disks.get("pvc-1")!;
+  const comment = formatComment(newComment({ ...recordOf(original), holders: [] }));
+  store.disks.set("copy", { ...original, id: "copy", comment, exported: false });
+  const before = store.snapshot();
+  await assert.rejects(
+    publishVolume(world, "copy", aPublish("b"), testParameters, context),
+    refusal("precondition", /a file of another name/),
+  );
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("publishVolume() keeps the port for the node that holds the volume when another one joins", async () => {
+  const { store, world, publish } = controller({ capabilities: "block/x" });
+  await publish("a", joint);
+  const elsewhere = { ...testParameters, nvmePort: 4421 };
+  const joined = await publishVolume(world, "pvc-1", aPublish("b", joint), elsewhere, context);
+  assert.equal(joined["nvmePort"], "4420");
+  assert.equal(store.disks.get("pvc-1")?.exportPort, 4420);
+});

@@ -8,8 +8,10 @@ import {
   sameKind,
 } from "../volume/capabilities.ts";
 import { VolumeError } from "../volume/errors.ts";
+import { isVolumeId } from "../volume/ids.ts";
 import { judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext } from "../volume/ports.ts";
+import { mayBeShared } from "../volume/publishing.ts";
 import { mebibyte, minimumSizeBytes } from "../volume/sizes.ts";
 import { imagePaths, notFound } from "./look.ts";
 import type { ControllerWorld } from "./world.ts";
@@ -57,7 +59,10 @@ export async function listVolumes(
   const owned: OwnedVolume[] = [];
   for (const stored of inventory.volumes) {
     const ownership = judgeOwnership(stored, world.settings.cluster);
-    if (ownership.state === "owned") owned.push(ownership.volume);
+    if (ownership.state === "owned" && !isVolumeId(stored.id)) {
+      // No call could name it, nor a page begin after it.
+      world.notes.warn("a disk is left out of the list as its slot is no volume id", { volume: stored.id });
+    } else if (ownership.state === "owned") owned.push(ownership.volume);
     if (ownership.state === "damaged") {
       const fields = { volume: stored.id, reason: ownership.reason };
       world.notes.warn("a disk is left out of the list as its record is damaged", fields);
@@ -104,6 +109,9 @@ export function reasonAgainst(
       const capability = parseCapability(one);
       if (recorded === undefined || !sameKind(recorded.kind, capability)) {
         return `the volume was made for ${volume.record.capabilities}, not for ${kindName(capability)}`;
+      }
+      if (!mayBeShared(volume.record, capability.mode)) {
+        return `the volume was made for ${volume.record.capabilities}, not for two nodes that write`;
       }
     } catch (error) {
       if (VolumeError.is(error, "invalid")) return error.message;

@@ -41,6 +41,13 @@ Deno.test("listVolumes() lists this cluster's volumes in order, in one command, 
   assert.deepEqual(notes, ["a disk is left out of the list as its record is damaged"]);
 });
 
+Deno.test("listVolumes() leaves out a slot that no call could name, and says so", async () => {
+  const { world, store, notes } = testController();
+  for (const id of ["a", "-a", "My disk", "x".repeat(33)]) store.put(aDisk(aRecord(), { id }));
+  assert.deepEqual((await listVolumes(world, context)).map((volume) => volume.stored.id), ["a"]);
+  assert.deepEqual(notes, Array(3).fill("a disk is left out of the list as its slot is no volume id"));
+});
+
 Deno.test("listVolumes() and getCapacity() do not answer while disks may be missing", async () => {
   const { world, store, clock } = testController();
   store.reboot();
@@ -81,4 +88,7 @@ Deno.test("reasonAgainst() is silent about what the volume can do and says what 
     else assert.match(reason ?? "", text);
   }
   assert.match(reasonAgainst(aVolume({ capabilities: "zfs/w" }), [writer]) ?? "", /made for zfs/);
+  const shared = { access: "block", fsType: "", mode: "MULTI_NODE_MULTI_WRITER" } as const;
+  assert.match(reasonAgainst(aVolume({ capabilities: "block/w" }), [shared]) ?? "", /two nodes that write/);
+  assert.equal(reasonAgainst(aVolume({ capabilities: "block/wx" }), [shared]), undefined);
 });

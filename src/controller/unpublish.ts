@@ -1,8 +1,8 @@
-import type { CallContext } from "../volume/ports.ts";
+import type { CallContext, StoredVolume } from "../volume/ports.ts";
 import { decideUnpublish } from "../volume/publishing.ts";
 import { formatComment } from "../volume/record.ts";
 import { lookForChange } from "./look.ts";
-import { assertChanged } from "./outcome.ts";
+import { changeVolume, outdateUnsettled } from "./outcome.ts";
 import { withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -24,15 +24,18 @@ export async function unpublishVolume(
   if (volume === undefined) return;
   const decision = decideUnpublish(volume, nodeId, world.clock.now());
   const fields = { volume: id, node: nodeId };
-  if (decision.action === "not-holder") {
+  if (decision.action === "done") {
+    await outdateUnsettled(world, "unpublish", volume, context);
+  } else if (decision.action === "not-holder") {
+    await outdateUnsettled(world, "unpublish", volume, context);
     const holders = decision.remaining.map((holder) => holder.nodeId);
     world.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
   } else if (decision.action === "withdraw") {
     await withdrawExport(world, volume, "unpublish", context);
   } else if (decision.action === "leave") {
     const comment = formatComment({ ...volume.comment, record: decision.record });
-    const outcome = await world.store.change(id, volume.stored.comment, { comment }, context);
-    assertChanged("unpublish", volume.stored, outcome, (after) => after.comment === comment);
+    const left = (after: StoredVolume) => after.comment === comment;
+    await changeVolume(world, "unpublish", volume.stored, { comment }, left, context);
     const holders = decision.remaining.map((holder) => holder.nodeId);
     world.notes.warn(
       "the volume goes on being exported for its other holder: the node that left is not fenced",

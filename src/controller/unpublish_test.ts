@@ -172,3 +172,41 @@ Deno.test("unpublishVolume() corrects the time of a withdrawal that the router r
   await inTime(clock, publishVolume(world, "pvc-1", aPublish("b"), testParameters, context));
   assert.deepEqual(store.violations, []);
 });
+
+Deno.test("unpublishVolume() answers OK only when an earlier publish can no longer take effect", async () => {
+  const joins = { capability: { access: "block", mode: "multi-node-multi-writer" } } as const;
+  const cases = [
+    [{}, aPublish("b")],
+    [{ capabilities: "block/x", epoch, holders: [shared("a")] }, aPublish("b", joins)],
+  ] as const;
+  for (const [record, request] of cases) {
+    const { store, world, unpublish, record: recordNow } = controller(record);
+    store.mishap("change", { late: true, unreadable: true });
+    await assert.rejects(
+      publishVolume(world, "pvc-1", request, testParameters, context),
+      refusal("unavailable"),
+    );
+    const before = store.disks.get("pvc-1")!;
+    store.takeCount();
+    await unpublish("b");
+    assert.equal(store.takeCount(), 2);
+    store.runLate();
+    assert.deepEqual(store.disks.get("pvc-1"), { ...before, comment: store.disks.get("pvc-1")!.comment });
+    assert.ok(recordNow().holders.every((holder) => holder.nodeId !== "b"));
+    await unpublish("b");
+    assert.equal(store.takeCount(), 1);
+  }
+});
+
+Deno.test("unpublishVolume() is busy when an earlier publish takes effect after the look, and then undoes it", async () => {
+  const { store, world, unpublish } = controller({});
+  store.mishap("change", { late: true, unreadable: true });
+  await assert.rejects(
+    publishVolume(world, "pvc-1", aPublish("b"), testParameters, context),
+    refusal("unavailable"),
+  );
+  store.mishap("change", { before: () => store.runLate() });
+  await assert.rejects(unpublish("b"), refusal("busy"));
+  await unpublish("b");
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+});

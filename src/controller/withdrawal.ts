@@ -1,10 +1,10 @@
 import { VolumeError } from "../volume/errors.ts";
 import { remainingGraceMs, withdrawalSeconds } from "../volume/grace.ts";
 import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
-import type { CallContext, RouterState } from "../volume/ports.ts";
+import type { CallContext, RouterState, StoredVolume } from "../volume/ports.ts";
 import { withdrawnRecord } from "../volume/publishing.ts";
 import { formatComment } from "../volume/record.ts";
-import { assertChanged } from "./outcome.ts";
+import { changeVolume } from "./outcome.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -19,17 +19,8 @@ export async function withdrawExport(
 ): Promise<OwnedVolume> {
   const record = withdrawnRecord(volume.record, world.clock.now());
   const comment = formatComment({ ...volume.comment, record });
-  const outcome = await world.store.change(volume.stored.id, volume.stored.comment, {
-    export: false,
-    comment,
-  }, context);
-  const after = assertChanged(
-    verb,
-    volume.stored,
-    outcome,
-    (stored) => !stored.exported && stored.comment === comment,
-    comment,
-  );
+  const gone = (stored: StoredVolume) => !stored.exported && stored.comment === comment;
+  const after = await changeVolume(world, verb, volume.stored, { export: false, comment }, gone, context);
   const withdrawn = assertOwned(after, world.settings.cluster, verb);
   return await correctTime(world, withdrawn, verb, context);
 }
@@ -50,13 +41,8 @@ async function correctTime(
   }
   const record = { ...volume.record, withdrawnAtSeconds: withdrawalSeconds(now) };
   const comment = formatComment({ ...volume.comment, record });
-  const outcome = await world.store.change(volume.stored.id, volume.stored.comment, { comment }, context);
-  const after = assertChanged(
-    verb,
-    volume.stored,
-    outcome,
-    (stored) => !stored.exported && stored.comment === comment,
-  );
+  const gone = (stored: StoredVolume) => !stored.exported && stored.comment === comment;
+  const after = await changeVolume(world, verb, volume.stored, { comment }, gone, context);
   world.withdrawals.confirm(after.id, comment);
   return assertOwned(after, world.settings.cluster, verb);
 }

@@ -1,6 +1,6 @@
 import type { ParameterDefaults } from "../volume/parameters.ts";
 import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.ts";
-
+import type { UnsettledChanges } from "./unsettled.ts";
 import type { ConfirmedWithdrawals } from "./withdrawals.ts";
 
 /** What an operator sets for the controller. */
@@ -30,4 +30,5 @@ export interface ControllerWorld {
   readonly settings: ControllerSettings;
   readonly notes: Notes;
   readonly withdrawals: ConfirmedWithdrawals;
+  readonly unsettled: UnsettledChanges;
 }

@@ -30,29 +30,32 @@ export const nodeCapabilities = [
   "SINGLE_NODE_MULTI_WRITER",
 ] as const;
 
-/** The Node service (CSI specification, "Node Service RPC"). */
+/**
+ * The Node service (CSI specification, "Node Service RPC"). A path is locked beside the volume: two volumes must not be
+ * put at one path at once.
+ */
 export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
   return {
     NodeGetCapabilities: method({ changing: false, handler: () => Promise.resolve(capabilities()) }),
     NodeGetInfo: method({ changing: false, handler: () => Promise.resolve(info(service)) }),
     NodeStageVolume: method({
       changing: true,
-      lockKey: (request: NodeStageVolumeRequest__Output) => request.volumeId,
+      lockKey: (request: NodeStageVolumeRequest__Output) => [request.volumeId, request.stagingTargetPath],
       handler: (request, context) => handleStage(service, request, context),
     }),
     NodeUnstageVolume: method({
       changing: true,
-      lockKey: (request: NodeUnstageVolumeRequest__Output) => request.volumeId,
+      lockKey: (request: NodeUnstageVolumeRequest__Output) => [request.volumeId, request.stagingTargetPath],
       handler: (request, context) => handleUnstage(service, request, context),
     }),
     NodePublishVolume: method({
       changing: true,
-      lockKey: (request: NodePublishVolumeRequest__Output) => request.volumeId,
+      lockKey: (request: NodePublishVolumeRequest__Output) => [request.volumeId, request.targetPath],
       handler: (request, context) => handlePublish(service, request, context),
     }),
     NodeUnpublishVolume: method({
       changing: true,
-      lockKey: (request: NodeUnpublishVolumeRequest__Output) => request.volumeId,
+      lockKey: (request: NodeUnpublishVolumeRequest__Output) => [request.volumeId, request.targetPath],
       handler: (request, context) => handleUnpublish(service, request, context),
     }),
     NodeExpandVolume: method({

@@ -121,23 +121,24 @@ Deno.test("NodeStageVolume passes mount flags on, and reads them", async () => {
   );
 });
 
-const changing = [
-  "NodeStageVolume",
-  "NodeUnstageVolume",
-  "NodePublishVolume",
-  "NodeUnpublishVolume",
-  "NodeExpandVolume",
+const locked = [
+  ["NodeStageVolume", [volumeId, stagingPath]],
+  ["NodeUnstageVolume", [volumeId, stagingPath]],
+  ["NodePublishVolume", [volumeId, targetPath]],
+  ["NodeUnpublishVolume", [volumeId, targetPath]],
+  ["NodeExpandVolume", [volumeId]],
 ] as const;
+const changing = locked.map(([name]) => name);
 
-Deno.test("the changing methods, and no others, lock the volume", () => {
+Deno.test("the changing methods, and no others, lock the volume, and the path that they mount or unmount", () => {
   const methods = nodeMethods(new FakeNode().service);
   const locking = Object.entries(methods).filter(([, method]) => method?.changing).map(([name]) => name);
   assert.deepEqual(locking.toSorted(), [...changing].toSorted());
-  for (const name of changing) {
+  for (const [name, keys] of locked) {
     const lockKey = methods[name]?.changing
-      ? methods[name].lockKey as (request: unknown) => string
+      ? methods[name].lockKey as (request: unknown) => string | string[]
       : () => "";
-    assert.deepEqual(lockKeys(lockKey(complete)), [volumeId]);
+    assert.deepEqual(lockKeys(lockKey(complete)), keys);
   }
 });
 

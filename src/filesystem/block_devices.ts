@@ -1,4 +1,4 @@
-import type { KernelFiles } from "../host/kernel_files.ts";
+import type { KernelFiles, NodeInfo } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type {
@@ -7,8 +7,10 @@ import type {
   Clock,
   DeviceHolder,
   DeviceNode,
+  MountEntry,
   ProvenDevice,
 } from "../volume/ports.ts";
+import { readMountTable } from "./mountinfo.ts";
 
 /** Descriptors looked at before other work gets its turn: about a millisecond's worth. */
 const descriptorsPerTurn = 200;
@@ -75,15 +77,30 @@ export class SystemBlockDevices implements BlockDevices {
   #loopOnTop(device: DeviceNode): DeviceHolder | undefined {
     const names = this.#files.list("/sys/block");
     if (names === undefined) return { certain: false, description: "unknown, as /sys/block cannot be read" };
+    const table = readMountTable(this.#files);
     for (const name of names) {
       if (!name.startsWith("loop")) continue;
       const backing = this.#files.readText(`/sys/block/${name}/loop/backing_file`);
       if (backing === undefined) continue;
-      const under = this.#files.info(backing.replace(/ \(deleted\)$/, ""));
+      const under = this.#deviceNode(backing.replace(/ \(deleted\)$/, ""), table);
       if (under?.kind !== "block" || under.deviceNumber !== device.deviceNumber) continue;
       return { certain: true, description: `/dev/${name} on top of it` };
     }
     return undefined;
+  }
+
+  /**
+   * What is at a path, if device nodes lie there. Of all others nothing is asked: the file of a loop device may lie on a
+   * server that is gone, and this process would wait for it.
+   */
+  #deviceNode(path: string, table: readonly MountEntry[]): NodeInfo | undefined {
+    const around = table.filter(({ mountPoint }) =>
+      path === mountPoint || path.startsWith(mountPoint === "/" ? "/" : `${mountPoint}/`)
+    );
+    // The longest covers the others, and of several the last one.
+    const [deepest] = around.toReversed().toSorted((a, b) => b.mountPoint.length - a.mountPoint.length);
+    const inMemory = deepest !== undefined && ["devtmpfs", "tmpfs"].includes(deepest.filesystem);
+    return inMemory ? this.#files.info(path) : undefined;
   }
 
   /** The first process that has it open for certain, or else one that cannot be looked into. */

@@ -20,6 +20,15 @@ function world() {
   files.links.set("/proc/20/fd/5", "/some/file");
   files.nodes.set("/proc/20/fd/5", { kind: "file" });
   files.texts.set("/proc/20/comm", "qemu");
+  files.texts.set(
+    "/proc/self/mountinfo",
+    [
+      "1 0 254:0 / / rw - ext4 /dev/vda rw",
+      "2 1 0:6 / /dev rw - devtmpfs devtmpfs rw",
+      "3 1 0:6 /loop3 /kubelet/dev/pod rw - devtmpfs devtmpfs rw",
+      "4 1 0:40 / /far rw - nfs4 server:/ rw",
+    ].join("\n") + "\n",
+  );
   const clock = new FakeClock();
   return { files, clock, devices: new SystemBlockDevices(new FakeProcesses(), files, clock) };
 }
@@ -83,6 +92,17 @@ Deno.test("holder() names a loop device on top", async () => {
   const holder = await devices.holder(device, context);
   assert.equal(holder?.certain, true);
   assert.match(holder.description, /loop1/);
+});
+
+Deno.test("holder() does not touch the file of a loop device that lies on a file system", async () => {
+  const { files, devices } = world();
+  files.folders.set("/sys/block", ["loop1", "loop2"]);
+  files.texts.set("/sys/block/loop1/loop/backing_file", "/far/image");
+  files.texts.set("/sys/block/loop2/loop/backing_file", "/kubelet/dev/pods");
+  const asked: string[] = [];
+  files.info = (path) => void asked.push(path) as undefined;
+  assert.equal(await devices.holder(device, context), undefined);
+  assert.deepEqual(asked.filter((path) => !path.startsWith("/proc/")), []);
 });
 
 Deno.test("holder() names one that is certain before one that is not", async () => {

@@ -173,7 +173,8 @@ export class LoopConnector implements Connector {
     const { clock } = this.#options;
     const device = `/dev/${attachment.device}`;
     // Its outcome changes nothing: what a dead device did not take is lost, and keeping it would not bring it back.
-    await this.#run("blockdev", ["--flushbufs", device], attachment.device, context);
+    // The read-only flag is the device's own, and would stay for whoever is given that device next.
+    await this.#run("blockdev", ["--flushbufs", "--setrw", device], attachment.device, context);
     const result = await this.#run("losetup", ["-d", device], attachment.device, context);
     const untilMs = clock.monotonicMs() + detachMs;
     while (this.#isAttached(attachment)) {

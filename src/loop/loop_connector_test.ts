@@ -183,7 +183,7 @@ Deno.test("disconnect() flushes, detaches and forgets, also when the export is g
   world.withdraw(nqn);
   await world.connector.disconnect(nqn, context);
   assert.deepEqual(world.processes.lines.slice(-2), [
-    "blockdev --flushbufs /dev/loop0",
+    "blockdev --flushbufs --setrw /dev/loop0",
     "losetup -d /dev/loop0",
   ]);
   assert.deepEqual(await world.connector.connected(), []);

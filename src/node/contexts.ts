@@ -42,7 +42,8 @@ export function parsePublishContext(values: Values, volumeId: string): PublishCo
   const nqn = take("nqn", /^nqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:-]+$/);
   const epoch = take("epoch", /^[A-Za-z0-9-]{1,32}$/);
   if (nqn.length > maxNqnLength) throw wrong("publish context", "nqn", nqn);
-  if (!nqn.endsWith(`:${volumeId}:${epoch}`) && !nqn.endsWith(`:${volumeId}`)) {
+  const [, slot, inEpoch, ...more] = nqn.split(":");
+  if (slot !== volumeId || (inEpoch ?? epoch) !== epoch || more.length > 0) {
     throw new VolumeError(
       "identity-mismatch",
       `Cannot use the publish context as its NQN is not this volume's: volume=${volumeId} epoch=${epoch} nqn=${nqn}`,

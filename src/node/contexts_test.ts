@@ -78,6 +78,13 @@ for (
   });
 }
 
+Deno.test("parsePublishContext() does not take an epoch in another volume's NQN for a volume", () => {
+  assert.throws(
+    () => parsePublishContext(context, "1-0a0b0c0d"),
+    (error) => VolumeError.is(error, "identity-mismatch"),
+  );
+});
+
 Deno.test("parseVolumeContext() leaves everything to defaults when nothing is said", () => {
   assert.deepEqual(parseVolumeContext({ backend: "default", volumePath: "/p" }, "ext4"), {
     connection: {

@@ -60,16 +60,12 @@ async function format(
 ): Promise<Stash> {
   const { world, parameters, context } = staging;
   const { filesystems } = world;
-  const proven = await proveAgain(world, device, context);
-  await refuseWhileBusy(staging, proven);
+  await refuseWhileBusy(staging, device);
   const started = await staging.stashes.write({ ...stash, mkfs: "started" });
-  context.signal.throwIfAborted();
-  if (again) {
-    await filesystems.eraseEnds(proven, context);
-    context.signal.throwIfAborted();
-  }
+  if (again) await filesystems.eraseEnds(await proveAgain(world, device, context), context);
   const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
-  await filesystems.format(proven, filesystem, options, context);
+  // What comes before can take long, and the tools go by the path.
+  await filesystems.format(await proveAgain(world, device, context), filesystem, options, context);
   // Even if the call was cancelled meanwhile: the file system is there.
   const done = await staging.stashes.write({ ...started, mkfs: "done" });
   context.signal.throwIfAborted();

@@ -37,7 +37,8 @@ export function parseMountFlags(words: readonly string[]): MountFlags {
       );
     }
     const name = word.replace(/=.*$/, "");
-    if (refused.has(name) || name.startsWith("X-mount")) {
+    const halfReadOnly = /^r[ow]=/.test(word); // `ro=vfs` would leave the file system writable.
+    if (refused.has(name) || halfReadOnly || /^x-mount/i.test(name)) {
       throw new VolumeError("invalid", `Cannot use the mount flags as one is not allowed: flag=${name}`);
     }
   }

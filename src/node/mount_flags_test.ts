@@ -24,6 +24,8 @@ const bad: readonly (readonly string[])[] = [
   ["-o"],
   ['x="a,b"'],
   ["ro", "rw"],
+  ["ro=vfs"],
+  ["x-mount.mkdir"],
   ["bind"],
   ["remount"],
   ["loop=/dev/loop1"],

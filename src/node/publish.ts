@@ -6,7 +6,8 @@ import { type PublishedTarget, type Stash, withoutPublished, withPublished } fro
 import { assertPublishable } from "./access.ts";
 import { prove } from "./device.ts";
 import { parseMountFlags } from "./mount_flags.ts";
-import { isReadOnlyFilesystem, isReadOnlyMount, mountsAt } from "./mount_table.ts";
+import { isReadOnlyMount, mountsAt } from "./mount_table.ts";
+import { assertTargetApart } from "./places.ts";
 import { wantsReadOnlyDevice } from "./read_only.ts";
 import { Stashes } from "./stashes.ts";
 import { type Undo, withUndo } from "./undo.ts";
@@ -37,6 +38,7 @@ export async function publishVolume(
 ): Promise<void> {
   const stashes = new Stashes(world);
   const stash = getStaged(await stashes.find(request.volumeId), request);
+  await assertTargetApart(stashes, stash, request.targetPath);
   const readOnly = isReadOnlyPublish(stash, request);
   const point = await world.paths.mountPoint(request.targetPath);
   const device = await proveStaged(world, stash, context);
@@ -48,10 +50,13 @@ export async function publishVolume(
   const mounted = mountsAt(table, point);
   await assertTargetFits(world, mounted, stash, device, live, target, context);
   const planned = withPublished({ ...stash, published: live }, target);
+  const isAt = async (undoing: CallContext) => {
+    const top = mountsAt(await world.mounts.table(), point).at(-1);
+    return top !== undefined && await isThisVolume(world, top, stash, device, undoing);
+  };
   await withUndo(world.clock, context, async (undo) => {
-    undo.add("forget the target", async () => {
-      const left = mountsAt(await world.mounts.table(), point);
-      if (left.length === 0) await stashes.write(withoutPublished(planned, target.targetPath));
+    undo.add("forget the target", async (undoing) => {
+      if (!await isAt(undoing)) await stashes.write(withoutPublished(planned, target.targetPath));
     });
     await stashes.write(planned);
     if (stash.kind === "block") {
@@ -59,7 +64,9 @@ export async function publishVolume(
     }
     if (mounted.length === 0) {
       await makeTarget(world, stash, target.targetPath, undo, context);
-      undo.add("unmount", (undoing) => world.mounts.unmount(point, undoing));
+      undo.add("unmount", async (undoing) => {
+        if (await isAt(undoing)) await world.mounts.unmount(point, undoing);
+      });
     }
     await bind(world, stash, device, point, readOnly, context);
   });
@@ -118,11 +125,11 @@ async function proveStaged(world: NodeWorld, stash: Stash, context: CallContext)
 async function assertMounted(world: NodeWorld, table: readonly MountEntry[], stash: Stash): Promise<void> {
   const entry = mountsAt(table, await world.paths.mountPoint(stash.stagingPath)).at(-1);
   const right = entry?.deviceNumber === stash.device?.deviceNumber && entry?.filesystem === stash.kind;
-  if (right && isReadOnlyFilesystem(entry) === stash.readOnly) return;
+  if (right && isReadOnlyMount(entry) === stash.readOnly) return;
   const state = entry === undefined
     ? "is not mounted"
     : right
-    ? "was turned read-only by an error"
+    ? "was turned read-only, as errors do"
     : "is another one";
   throw new VolumeError(
     "precondition",

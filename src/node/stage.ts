@@ -3,15 +3,17 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, ProvenDevice } from "../volume/ports.ts";
 import { stagingDifference, type Stash } from "../volume/staging.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
+import { bindsOf } from "./binds.ts";
 import { awaitDevice, prove } from "./device.ts";
 import { parseMountFlags } from "./mount_flags.ts";
 import { mountsAt } from "./mount_table.ts";
+import { assertStagingFree } from "./places.ts";
 import { wantsReadOnlyDevice } from "./read_only.ts";
 import { stageBlock } from "./stage_block.ts";
 import { stageFilesystem } from "./stage_filesystem.ts";
 import type { Staging } from "./staging.ts";
 import { Stashes } from "./stashes.ts";
-import { connectedNqns, tearDown } from "./teardown.ts";
+import { connectedNqns, recordedNumbers, tearDown } from "./teardown.ts";
 import { withUndo } from "./undo.ts";
 import type { NodeWorld } from "./world.ts";
 
@@ -46,8 +48,10 @@ export async function stageVolume(
   await withUndo(world.clock, context, async (undo) => {
     const staging: Staging = { world, stashes, publish, parameters, undo, context };
     const stash = known ?? await remember(staging, wanted);
+    await assertStagingFree(stashes, stash.volumeId, stash.stagingPath);
     await ensureStagingFolder(staging, stash.stagingPath);
     const { device, sameDevice } = await connect(staging, stash);
+    await refuseWhileBound(staging, stash, device);
     const located = await stashes.write(locate(stash, device));
     await world.devices.setReadOnly(device, wantsReadOnlyDevice(located), context);
     const ready = filesystem === undefined
@@ -103,6 +107,7 @@ async function dropOlder(
       volumeId: wanted.volumeId,
       nqns: [...older],
       stagingPaths: left === undefined ? [] : [left.stagingPath],
+      deviceNumbers: left && recordedNumbers(left),
       publishedPaths: left?.published.map((target) => target.targetPath) ?? [],
       mayHoldDeviceFile: left?.kind === "block",
       begun: async () => left && await stashes.write({ ...left, staged: false }),
@@ -164,6 +169,25 @@ async function connect(
   const device = await prove(world, found, { nqn: publish.nqn, sizeBytes, uniqueId }, context);
   const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stash.device?.sizeBytes;
   return { device, sameDevice };
+}
+
+/**
+ * A bind outlives its device and then shows the next one of the same number: whoever has it would write to this volume.
+ */
+async function refuseWhileBound(
+  { world, context }: Staging,
+  stash: Stash,
+  device: ProvenDevice,
+): Promise<void> {
+  const own = await Promise.all(stash.published.map((target) => world.paths.mountPoint(target.targetPath)));
+  const binds = await bindsOf(world, await world.mounts.table(), device, context);
+  const bind = binds.find((entry) => stash.kind !== "block" || !own.includes(entry.mountPoint));
+  if (bind === undefined) return;
+  throw new VolumeError(
+    "in-use",
+    `Cannot stage the volume as its device is bound elsewhere: volume=${stash.volumeId} device=${device.path} ` +
+      `path=${bind.mountPoint}`,
+  );
 }
 
 /** Notes what the device is now. What an unfinished mkfs was started on stays on record, all but its number. */

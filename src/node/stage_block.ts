@@ -3,7 +3,7 @@ import type { ProvenDevice } from "../volume/ports.ts";
 import type { Stash } from "../volume/staging.ts";
 import { mountsAt } from "./mount_table.ts";
 import type { Staging } from "./staging.ts";
-import { deviceFileName } from "./teardown.ts";
+import { deviceFileName, readDeviceFile } from "./teardown.ts";
 
 /**
  * Stages a raw block volume: the staging folder gets a file that names the device. Nothing on it is looked at.
@@ -11,7 +11,7 @@ import { deviceFileName } from "./teardown.ts";
  * @throws {VolumeError} precondition when something is mounted at the staging path
  */
 export async function stageBlock(
-  { world, undo }: Staging,
+  { world, undo, context }: Staging,
   stash: Stash,
   device: ProvenDevice,
 ): Promise<Stash> {
@@ -24,7 +24,7 @@ export async function stageBlock(
     );
   }
   const path = `${stash.stagingPath}/${deviceFileName}`;
-  if (await world.paths.readFile(path) === device.path) return stash;
+  if (await readDeviceFile(world, path, context) === device.path) return stash;
   undo.add("remove the device file", () => world.paths.removeFile(path));
   await world.paths.writeFile(path, device.path, 0o600);
   return stash;

@@ -3,7 +3,7 @@ import type { FilesystemType, MountEntry, ProvenDevice } from "../volume/ports.t
 import type { Stash } from "../volume/staging.ts";
 import { proveAgain } from "./device.ts";
 import { prepareFilesystem } from "./format_device.ts";
-import { isOnBlockDevice, isReadOnlyFilesystem, mountsAt, mountsOf } from "./mount_table.ts";
+import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf } from "./mount_table.ts";
 import type { Staging } from "./staging.ts";
 
 /** Everyone may write to the root of a file system that is new; from then on its owner decides. */
@@ -75,7 +75,7 @@ async function isMountedRight(
 function isRight(entry: MountEntry, stash: Stash, device: ProvenDevice): boolean {
   return entry.deviceNumber === device.deviceNumber && entry.filesystem === stash.kind &&
     entry.root === "/" &&
-    isReadOnlyFilesystem(entry) === stash.readOnly;
+    isReadOnlyMount(entry) === stash.readOnly;
 }
 
 /** Of this device, or left by the device that the volume was before it came back under another number. */

@@ -1,6 +1,9 @@
+import { VolumeError } from "../volume/errors.ts";
 import type { Paths } from "../volume/ports.ts";
 import { formatStash, parseStash, type Stash } from "../volume/staging.ts";
 import type { NodeWorld } from "./world.ts";
+
+const ending = ".json";
 
 /** The state files of a node, one a volume. */
 export class Stashes {
@@ -23,6 +26,24 @@ export class Stashes {
     return text === undefined ? undefined : parseStash(text, volumeId, path);
   }
 
+  /** As {@linkcode Stashes.find}, but undefined when the state file is damaged. */
+  async findUndamaged(volumeId: string): Promise<Stash | undefined> {
+    try {
+      return await this.find(volumeId);
+    } catch (error) {
+      if (VolumeError.is(error, "precondition")) return undefined;
+      throw error;
+    }
+  }
+
+  /** What this node remembers of all other volumes. A damaged state file is left out: it must not stop anybody else. */
+  async others(volumeId: string): Promise<readonly Stash[]> {
+    const names = await this.#paths.list(this.#folder);
+    const ids = names.filter((name) => name.endsWith(ending)).map((name) => name.slice(0, -ending.length));
+    const others = ids.filter((id) => id !== volumeId).map((id) => this.findUndamaged(id));
+    return (await Promise.all(others)).filter((stash) => stash !== undefined);
+  }
+
   /** Writes and syncs; answers what it wrote. */
   async write(stash: Stash): Promise<Stash> {
     await this.#paths.makeFolder(this.#folder, 0o700);
@@ -36,6 +57,6 @@ export class Stashes {
   }
 
   #path(volumeId: string): string {
-    return `${this.#folder}/${volumeId}.json`;
+    return `${this.#folder}/${volumeId}${ending}`;
   }
 }

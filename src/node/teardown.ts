@@ -1,6 +1,8 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, FoundDevice, MountEntry } from "../volume/ports.ts";
-import { isOnBlockDevice, mountsAt, mountsOf, nodeBindsOf } from "./mount_table.ts";
+import type { CallContext, FoundDevice } from "../volume/ports.ts";
+import type { Stash } from "../volume/staging.ts";
+import { bindsOf } from "./binds.ts";
+import { isOnBlockDevice, mountsAt, mountsOf } from "./mount_table.ts";
 import type { NodeWorld } from "./world.ts";
 
 /** What is to be taken down of a volume. */
@@ -8,12 +10,29 @@ export interface Teardown {
   readonly volumeId: string;
   readonly nqns: readonly string[];
   readonly stagingPaths: readonly string[];
+  /** What its device is on record as, so that nothing else is unmounted; undefined when nothing is known of it. */
+  readonly deviceNumbers: readonly string[] | undefined;
   /** Where the volume is on record as published. */
   readonly publishedPaths: readonly string[];
   /** Whether the staging folder may hold the file `device`: never looked for in a volume's own files. */
   readonly mayHoldDeviceFile: boolean;
   /** Called once nothing uses the volume, before anything is changed. */
   readonly begun: () => Promise<unknown>;
+}
+
+/** The numbers that a volume's device is on record as. */
+export function recordedNumbers(stash: Stash): readonly string[] {
+  return [stash.device?.deviceNumber, stash.mountedAs].filter((number) => number !== undefined);
+}
+
+/** What the file says that names the device; undefined when there is none. Reading a link or a device may never end. */
+export async function readDeviceFile(
+  world: NodeWorld,
+  path: string,
+  context: CallContext,
+): Promise<string | undefined> {
+  const info = await world.paths.info(path, context);
+  return info?.kind === "file" ? await world.paths.readFile(path) : undefined;
 }
 
 /** The name of the file in the staging folder that names the device of a raw block volume. */
@@ -34,7 +53,7 @@ export async function tearDown(world: NodeWorld, volume: Teardown, context: Call
   await refuseWhilePublished(world, volume, points, found, context);
   await refuseWhileOpen(world, volume, found, context);
   await volume.begun();
-  if (volume.mayHoldDeviceFile) await removeDeviceFiles(world, volume.stagingPaths, points);
+  if (volume.mayHoldDeviceFile) await removeDeviceFiles(world, volume.stagingPaths, points, context);
   for (const point of points) {
     context.signal.throwIfAborted();
     await world.mounts.unmount(point, context);
@@ -64,7 +83,8 @@ async function mountPoints(world: NodeWorld, paths: readonly string[]): Promise<
   return await Promise.all(paths.map((path) => world.paths.mountPoint(path)));
 }
 
-async function findAll(
+/** The devices of those of the subsystems that have one. */
+export async function findAll(
   world: NodeWorld,
   nqns: readonly string[],
   context: CallContext,
@@ -82,12 +102,16 @@ async function refuseWhilePublished(
 ): Promise<void> {
   const table = await world.mounts.table();
   const staged = points.flatMap((point) => mountsAt(table, point));
-  const foreign = staged.find((entry) => !isOnBlockDevice(entry));
+  const own = volume.deviceNumbers &&
+    [...volume.deviceNumbers, ...found.map((device) => device.deviceNumber)];
+  const foreign = staged.find((entry) =>
+    !isOnBlockDevice(entry) || own?.includes(entry.deviceNumber) === false
+  );
   if (foreign !== undefined) {
     throw new VolumeError(
       "precondition",
       `Cannot unstage the volume as something else is mounted at its staging path: volume=${volume.volumeId} ` +
-        `path=${foreign.mountPoint} type=${foreign.filesystem}`,
+        `path=${foreign.mountPoint} device=${foreign.deviceNumber} type=${foreign.filesystem}`,
     );
   }
   for (const point of await mountPoints(world, volume.publishedPaths)) {
@@ -97,23 +121,9 @@ async function refuseWhilePublished(
   const elsewhere = mountsOf(table, numbers).find((entry) => !points.includes(entry.mountPoint));
   if (elsewhere !== undefined) throw inUse(volume, `it is mounted at ${elsewhere.mountPoint}`);
   for (const device of found) {
-    for (const bind of nodeBindsOf(table, device.path)) {
-      if (await isBindOf(world, bind, device, context)) {
-        throw inUse(volume, `it is bound at ${bind.mountPoint}`);
-      }
-    }
+    const [bind] = await bindsOf(world, table, device, context);
+    if (bind !== undefined) throw inUse(volume, `it is bound at ${bind.mountPoint}`);
   }
-}
-
-/** A stale bind has the name of the device and perhaps its number too; what cannot be told counts as a bind of it. */
-async function isBindOf(
-  world: NodeWorld,
-  bind: MountEntry,
-  device: FoundDevice,
-  context: CallContext,
-): Promise<boolean> {
-  const info = await world.paths.info(bind.mountPoint, context);
-  return info?.kind !== "block" || info.deviceNumber === device.deviceNumber;
 }
 
 async function refuseWhileOpen(
@@ -147,12 +157,13 @@ async function removeDeviceFiles(
   world: NodeWorld,
   stagingPaths: readonly string[],
   points: readonly string[],
+  context: CallContext,
 ): Promise<void> {
   const table = await world.mounts.table();
   for (const [at, stagingPath] of stagingPaths.entries()) {
     if (mountsAt(table, points[at]!).length > 0) continue;
     const path = `${stagingPath}/${deviceFileName}`;
-    const text = await world.paths.readFile(path);
+    const text = await readDeviceFile(world, path, context);
     if (text?.startsWith("/dev/")) await world.paths.removeFile(path);
   }
 }

@@ -1,6 +1,8 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
-import { type Stash, withoutPublished } from "../volume/staging.ts";
+import { withoutPublished } from "../volume/staging.ts";
+import { mountsAt } from "./mount_table.ts";
+import { assertMayUnmount } from "./places.ts";
 import { Stashes } from "./stashes.ts";
 import type { NodeWorld } from "./world.ts";
 
@@ -14,7 +16,8 @@ export interface UnpublishRequest {
  * Takes a volume away from a workload: unmounts, verifies, and removes the target if it is an empty file or an empty
  * folder; nothing else is ever removed. It needs neither the device nor the state file.
  *
- * @throws {VolumeError} in-use when the target is busy, precondition when there is something in it that is not the volume
+ * @throws {VolumeError} in-use when the target is busy, precondition when there is something at it or in it that is not
+ * the volume
  */
 export async function unpublishVolume(
   world: NodeWorld,
@@ -22,7 +25,11 @@ export async function unpublishVolume(
   context: CallContext,
 ): Promise<void> {
   const { targetPath } = request;
-  await world.mounts.unmount(await world.paths.mountPoint(targetPath), context);
+  const stashes = new Stashes(world);
+  const point = await world.paths.mountPoint(targetPath);
+  const mounted = mountsAt(await world.mounts.table(), point);
+  if (mounted.length > 0) await assertMayUnmount(world, stashes, request, mounted, context);
+  await world.mounts.unmount(point, context);
   const info = await world.paths.info(targetPath, context);
   if (info?.kind === "directory") await world.paths.removeEmptyFolder(targetPath);
   else if (info?.kind === "file") await world.paths.removeEmptyFile(targetPath);
@@ -32,22 +39,13 @@ export async function unpublishVolume(
       `Cannot remove the target as it is neither a file nor a folder: volume=${request.volumeId} path=${targetPath}`,
     );
   }
-  await forgetTarget(new Stashes(world), request);
-}
-
-async function forgetTarget(stashes: Stashes, request: UnpublishRequest): Promise<void> {
-  const stash = await findUndamaged(stashes, request.volumeId);
-  if (stash?.published.some((target) => target.targetPath === request.targetPath)) {
-    await stashes.write(withoutPublished(stash, request.targetPath));
-  }
+  await forgetTarget(stashes, request);
 }
 
 /** A damaged state file must not keep a pod from ending; whoever needs it will complain. */
-async function findUndamaged(stashes: Stashes, volumeId: string): Promise<Stash | undefined> {
-  try {
-    return await stashes.find(volumeId);
-  } catch (error) {
-    if (VolumeError.is(error, "precondition")) return undefined;
-    throw error;
+async function forgetTarget(stashes: Stashes, request: UnpublishRequest): Promise<void> {
+  const stash = await stashes.findUndamaged(request.volumeId);
+  if (stash?.published.some((target) => target.targetPath === request.targetPath)) {
+    await stashes.write(withoutPublished(stash, request.targetPath));
   }
 }

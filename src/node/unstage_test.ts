@@ -163,3 +163,33 @@ Deno.test("unstage() takes down every epoch of the volume, and no other volume",
   assert.equal(node.devices.get(older)?.connected, false);
   assert.equal(node.devices.get(other)?.connected, true);
 });
+
+Deno.test("unstage() refuses while another disk is mounted at the staging path, over the volume or alone", async () => {
+  for (const alone of [false, true]) {
+    const node = await staged(ext4);
+    if (alone) node.table = [];
+    node.addMount("8:1", stagingPath);
+    const before = structuredClone(node.table);
+    await assert.rejects(node.unstage(), is("precondition", /something else.*device=8:1/));
+    assert.deepEqual(node.table, before);
+  }
+});
+
+Deno.test("unstage() takes away a mount of the device that the volume was before", async () => {
+  const node = await staged(ext4);
+  node.setStash({ mountedAs: "7:8" });
+  node.table = [];
+  node.addMount("7:8", stagingPath);
+  await node.unstage();
+  assertGone(node);
+});
+
+for (const kind of ["link", "directory", "block"] as const) {
+  Deno.test(`unstage() of a block volume leaves a ${kind} named device alone, and does not read it`, async () => {
+    const node = await staged(block);
+    node.paths.nodes.set(deviceFile, { kind, text: "/dev/sda", to: "/dev/zero" });
+    await node.unstage();
+    assert.equal(node.paths.nodes.get(deviceFile)?.kind, kind);
+    assert.equal(node.device.connected, false);
+  });
+}

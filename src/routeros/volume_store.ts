@@ -149,23 +149,22 @@ export class RouterVolumeStore implements VolumeStore {
     return { volumes, pools, upMs: this.#readResource(base.frames[1]!, base) };
   }
 
-  async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<CreateView>> {
+  async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
     const { id } = volume;
-    const paths = [imagePathOf(volume.imagePath)];
+    const imagePath = imagePathOf(volume.imagePath);
     // Uptime has no room in this command, nor in that of remove: it is carried over from the look before.
     return await this.#mutate({
       kind: "add",
       id,
-      statements: addStatements({ ...volume, imagePath: paths[0]! }),
-      queries: [allDisksQuery(this.#supportsNqn), filesQuery(paths)],
+      statements: addStatements({ ...volume, imagePath }),
+      queries: [allDisksQuery(this.#supportsNqn)],
       read: (answer) => {
         const { volumes, pools } = parseDisks(answer.frames[0]!);
-        const files = parseFiles(answer.frames[1]!, paths);
         const upMs = this.#uptime.upMsAt(answer);
         const added = volumes.some((volume) => volume.id === id);
-        return added && upMs !== undefined ? { volumes, foreign: undefined, files, pools, upMs } : undefined;
+        return added && upMs !== undefined ? { volumes, pools, upMs } : undefined;
       },
-      readAgain: () => this.createView(id, paths, context),
+      readAgain: () => this.inventory(context),
       context,
     });
   }
@@ -203,11 +202,13 @@ export class RouterVolumeStore implements VolumeStore {
       kind: "remove",
       id,
       statements: removeStatements(id, expectedComment, paths[0]!),
-      queries: [disksQuery(id, paths), filesQuery(paths)],
+      // There is no room to ask who else uses the image: that is asked when it is still there.
+      queries: [disksQuery(id, []), filesQuery(paths)],
       read: (answer) => {
-        const disks = sortDisks(id, paths, parseDisks(answer.frames[0]!));
+        const disks = sortDisks(id, [], parseDisks(answer.frames[0]!));
         const upMs = this.#uptime.upMsAt(answer);
-        return upMs === undefined ? undefined : { ...disks, files: filesOf(paths, answer), upMs };
+        const files = filesOf(paths, answer);
+        return upMs === undefined || files.length > 0 ? undefined : { ...disks, files, upMs };
       },
       readAgain: () => this.view(id, paths, context),
       context,

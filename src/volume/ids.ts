@@ -60,7 +60,7 @@ function assertName(name: string): void {
  */
 export function assertVolumeId(id: string): void {
   if (id === "") throw new VolumeError("invalid", "Cannot use the volume id as it is empty");
-  if (ownSlot.test(id) || earlierDriverSlot.test(id)) return;
+  if (isVolumeId(id)) return;
   throw new VolumeError(
     "invalid",
     `Cannot use the volume id as it has another form than this driver's: volume=${
@@ -68,6 +68,11 @@ export function assertVolumeId(id: string): void {
     }; ` +
       "expected at most 32 characters of a-z, 0-9 and -",
   );
+}
+
+/** Whether it has the form of a volume id, see {@linkcode assertVolumeId}. */
+export function isVolumeId(id: string): boolean {
+  return ownSlot.test(id) || earlierDriverSlot.test(id);
 }
 
 /**

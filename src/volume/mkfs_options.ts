@@ -5,7 +5,8 @@ import type { FilesystemType } from "./ports.ts";
 type Form = { readonly value: RegExp } | { readonly keys: ReadonlySet<string> };
 
 const number: Form = { value: /^[0-9]{1,12}$/ };
-const features: Form = { value: /^\^?[a-z0-9_]+(?:,\^?[a-z0-9_]+)*$/ };
+/** With `journal_dev`, what is made is another file system's journal. */
+const features: Form = { value: /^(?!.*\bjournal_dev\b)\^?[a-z0-9_]+(?:,\^?[a-z0-9_]+)*$/ };
 
 function keys(...names: readonly string[]): Form {
   return { keys: new Set(names) };

@@ -43,6 +43,8 @@ const bad: readonly [FilesystemType, string][] = [
   ["ext4", "-I -F"],
   ["ext4", "-I 256 -I 512"],
   ["ext4", "-O a;b"],
+  ["ext4", "-O journal_dev"],
+  ["ext4", "-O ^quota,journal_dev"],
   ["ext4", "--help x"],
   ["ext4", "constructor x"],
   ["xfs", "-I 256"],

@@ -40,14 +40,17 @@ const nodeKeys: Readonly<Record<string, Check>> = {
   nrIoQueues: integer(1, 256),
   fsckMode: matching(/^(?:preen|off)$/, "preen or off"),
   // A force flag would switch off the last guard of mkfs: -F of mkfs.ext4, -f of mkfs.xfs, alone or in a cluster.
-  mkfsOptions: matching(/^[\x21-\x7e]+(?: [\x21-\x7e]+)*$/, "mkfs options separated by single spaces"),
+  mkfsOptions: matching(
+    /^(?=.{1,512}$)[\x21-\x7e]+(?: [\x21-\x7e]+)*$/,
+    "mkfs options separated by single spaces, at most 512 characters",
+  ),
 };
 
 const controllerKeys: Readonly<Record<string, Check>> = {
   backend: (key, value, defaults) => mustEqual(key, value, defaults.backend, "--backend"),
   volumePath: checkBasePath,
   nvmePort: integer(1, 65_535),
-  nvmeAddress: matching(/^[A-Za-z0-9:][A-Za-z0-9.:-]{0,254}$/, "an IP address or a host name"),
+  nvmeAddress: assertNvmeAddress,
   migrationTimeoutSeconds: integer(30, 3_600),
 };
 
@@ -166,19 +169,31 @@ function ownParameters(parameters: Readonly<Record<string, string>>): [string, s
 }
 
 /**
+ * Checks an address that nodes reach volumes at, by itself.
+ *
+ * @throws {VolumeError} invalid when it can be neither an IP address nor a host name
+ */
+export function assertNvmeAddress(key: string, value: string): void {
+  matching(/^[A-Za-z0-9:][A-Za-z0-9.:-]{0,254}$/, "an IP address or a host name")(key, value);
+}
+
+/** The longest folder for volumes, in bytes: with it every command fits into what the router takes in one. */
+export const maxBasePathBytes = 64;
+
+/**
  * Checks a folder for volumes by itself: absolute, plain segments, nothing that climbs.
  *
  * @throws {VolumeError} invalid when it is anything else
  */
 export function assertBasePath(key: string, value: string): void {
   const segments = value.split("/").slice(1);
-  const plain = value.startsWith("/") && value.length <= 128 &&
+  const plain = value.startsWith("/") && value.length <= maxBasePathBytes &&
     segments.every((segment) => /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/.test(segment));
   if (!plain) {
     refuse(
       key,
       value,
-      "an absolute path of A-Z, a-z, 0-9, ., _ and - without .. and without a slash at its end",
+      `an absolute path of at most ${maxBasePathBytes} characters A-Z, a-z, 0-9, ., _ and -, without .. and without a slash at its end`,
     );
   }
 }
@@ -198,7 +213,7 @@ function mustEqual(key: string, value: string, own: string, flag: string): void 
   if (value !== own) refuse(key, value, `${JSON.stringify(own)}, which this controller manages (${flag})`);
 }
 
-function matching(form: RegExp, allowed: string): Check {
+function matching(form: RegExp, allowed: string): (key: string, value: string) => void {
   return (key, value) => {
     if (!form.test(value)) refuse(key, value, allowed);
   };

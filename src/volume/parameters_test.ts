@@ -108,7 +108,7 @@ const wrongValues: Record<string, readonly string[]> = {
   keepAliveTmo: ["0", "-1"],
   nrIoQueues: ["0", "257"],
   fsckMode: ["", "Preen", "yes"],
-  mkfsOptions: ["", " -m 1", "-m  1", "-m\t1"],
+  mkfsOptions: ["", " -m 1", "-m  1", "-m\t1", "-O " + "x".repeat(510)],
   rdsAddress: ["10.0.0.3", ""],
   sshPort: ["22", "02222"],
   nqnPrefix: ["nqn.2024-01.com.example", `${testPrefix}:`],
@@ -146,11 +146,11 @@ const wrongFolders = [
   "/pool/csi\n",
   "/pool/[csi]",
   "/pool/cs\u00ef",
-  "/" + "x".repeat(128),
+  "/" + "x".repeat(64),
 ];
 
 Deno.test("assertBasePath() accepts plain absolute folders and refuses all else", () => {
-  for (const path of ["/pool", "/pool/csi", "/storage-pool/metal-csi", "/a/b_c/d.e"]) {
+  for (const path of ["/pool", "/pool/csi", "/storage-pool/metal-csi", "/a/b_c/d.e", "/" + "x".repeat(63)]) {
     assertBasePath("--base-path", path);
   }
   for (const path of wrongFolders) {

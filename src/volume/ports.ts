@@ -160,8 +160,8 @@ export interface VolumeStore {
   createView(id: string, imagePaths: readonly string[], context: CallContext): Promise<CreateView>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
   inventory(context: CallContext): Promise<Inventory>;
-  /** Adds a disk (after `makeFolder`, where given), never exported, and reads everything back. One command. */
-  add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<CreateView>>;
+  /** Adds a disk (after `makeFolder`, where given), never exported, and reads every disk back. One command. */
+  add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
    * A withdrawn export and a new one given in the same change are one command too: never off for longer than it must.

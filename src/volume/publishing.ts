@@ -169,6 +169,15 @@ export function assertKind(volume: OwnedVolume, capability: Capability): void {
   );
 }
 
+/**
+ * Whether the volume may be used in that mode as far as two writers go: they need a volume that was made for them, so
+ * that one that was made for a single writer never has two.
+ */
+export function mayBeShared(record: VolumeRecord, mode: AccessMode): boolean {
+  if (mode !== "multi-node-multi-writer") return true;
+  return parseRecordedCapabilities(record.capabilities)?.modes.includes(mode) === true;
+}
+
 function assertSameUse(volume: OwnedVolume, own: Holder, request: PublishRequest): void {
   if (own.readOnly === request.readOnly && own.mode === request.capability.mode) return;
   throw new VolumeError(
@@ -183,7 +192,8 @@ function assertMayJoin(volume: OwnedVolume, request: PublishRequest): void {
   const { mode } = request.capability;
   const allInMode = holders.every((holder) => holder.mode === mode);
   if (mode === "multi-node-reader-only" && allInMode) return;
-  const migrating = mode === "multi-node-multi-writer" && allInMode && request.capability.access === "block";
+  const migrating = mode === "multi-node-multi-writer" && allInMode &&
+    request.capability.access === "block" && mayBeShared(volume.record, mode);
   if (migrating && holders.length < mostMigratingHolders) return;
   const names = holders.map((holder) => holder.nodeId).join(", ");
   throw new VolumeError(

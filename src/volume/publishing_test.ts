@@ -125,6 +125,12 @@ Deno.test("decidePublish() refuses a joining node that could make two writers", 
       "published-elsewhere",
     ],
     [
+      "a second writer of a volume that was made for one",
+      held(["b"], "multi-node-multi-writer", "block/w"),
+      block("multi-node-multi-writer"),
+      "published-elsewhere",
+    ],
+    [
       "sharing with one who does not share",
       held(["b"], "single-node-writer", "block/wx"),
       block("multi-node-multi-writer"),

@@ -40,7 +40,7 @@ export interface VolumeRecord {
   readonly withdrawnAtSeconds: number | undefined;
   /** What the volume was made from: `v:` or `s:` and the id. */
   readonly source: string | undefined;
-  /** How often it was grown: so that no command that the router runs late finds the comment it expects. */
+  /** How often it was grown or rewritten, so that no command that the router runs late finds the comment it expects. */
   readonly growths?: number;
   readonly holders: readonly Holder[];
 }
@@ -101,6 +101,11 @@ export function formatComment(comment: RecordComment, maxBytes = maxCommentBytes
     );
   }
   return text;
+}
+
+/** The record with nothing in it changed, and yet another comment than before. */
+export function rewritten(record: VolumeRecord): VolumeRecord {
+  return { ...record, growths: (record.growths ?? 0) + 1 };
 }
 
 /** A record's comment with nothing around it. */

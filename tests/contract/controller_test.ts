@@ -240,3 +240,53 @@ Deno.test("the log has one line per changing call and never a secret", async () 
   );
   assert.equal(creates.length, 1);
 });
+
+Deno.test("the longest folder, node id and NQN prefix keep every call within its budget", async () => {
+  const basePath = "/storage-pool/" + "f".repeat(50);
+  const nodeId = "n".repeat(64);
+  const flags = ["--base-path", basePath, "--known-node", nodeId];
+  await using stack = await startStack({
+    flags: [...flags, "--nqn-prefix", "nqn.2000-02.com." + "p".repeat(144)],
+    simulator: { basePaths: [basePath] },
+  });
+  const { controller } = stack.clients;
+  const within = async (most: number, what: string, work: () => Promise<unknown>) => {
+    assert.ok(await cost(stack, work) <= most, what);
+  };
+  let id = "";
+  await within(2, "CreateVolume", async () => id = await create(stack, "x".repeat(128)));
+  const publish = () => controller.call("ControllerPublishVolume", publishRequest(id, nodeId));
+  await within(2, "Publish", publish);
+  await post(stack, `/disks/${id}`, { "nvme-tcp-export": false });
+  await within(2, "Publish, re-asserted", publish);
+  const expand = { volumeId: id, capacityRange: { requiredBytes: String(2n * gibibyte) } };
+  await within(2, "Expand", () => controller.call("ControllerExpandVolume", expand));
+  await within(2, "Unpublish", () => controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId }));
+  await within(2, "Delete", () => controller.call("DeleteVolume", { volumeId: id }));
+  assert.deepEqual(await stack.violations(), []);
+});
+
+Deno.test("an unpublish after a publish that was given up is not undone by the publish", async () => {
+  await using stack = await startStack();
+  const { controller } = stack.clients;
+  const id = await create(stack, "pvc-late");
+  await post(stack, "/faults", { match: "^/disk set", nth: 1, times: 1, action: "delay", value: 600 });
+  await rejectsWith(
+    status.DEADLINE_EXCEEDED,
+    controller.call("ControllerPublishVolume", publishRequest(id), 200),
+  );
+  const unpublish = () =>
+    controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-1" })
+      .then(() => true, (error: { code: number }) => {
+        if (error.code !== status.ABORTED) throw error;
+        return false;
+      });
+  for (let tries = 0; !await unpublish(); tries++) {
+    assert.ok(tries < 40, "the lock of a call that was given up is let go");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 800));
+  const disk = (await state(stack)).disks.find(({ slot }) => slot === id);
+  assert.equal(disk?.["nvme-tcp-export"], false);
+  await controller.call("ControllerPublishVolume", publishRequest(id, "node-2"));
+});

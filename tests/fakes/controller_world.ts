@@ -1,4 +1,5 @@
 import type { ControllerSettings, ControllerWorld } from "../../src/controller/world.ts";
+import { UnsettledChanges } from "../../src/controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
 import type { Capability } from "../../src/volume/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/parameters.ts";
@@ -53,6 +54,7 @@ export function testController(settings: Partial<ControllerSettings> = {}, seed 
     settings: { ...testSettings, ...settings },
     notes: { warn: (message) => notes.push(message) },
     withdrawals: new ConfirmedWithdrawals(clock),
+    unsettled: new UnsettledChanges(clock),
   };
   return { world, store, clock, notes };
 }

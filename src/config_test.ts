@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import {
+  type Environment,
+  readControllerConfig,
+  readServeConfig,
+  routerFlags,
+  serveFlags,
+} from "./config.ts";
+import { FlagError } from "./flags.ts";
+import { clusterHash } from "./volume/ids.ts";
+
+const none: Environment = () => undefined;
+const reach = ["--rds-address", "10.0.0.1", "--rds-key", "/key", "--rds-host-key", "ssh-ed25519 AAAA"];
+const controller = ["--mode", "controller", ...reach, "--cluster-id", "c"];
+const node = ["--mode", "node", "--node-id", "node-1"];
+
+function problemsOf(read: () => unknown): readonly string[] {
+  try {
+    read();
+  } catch (error) {
+    assert.ok(error instanceof FlagError, String(error));
+    return error.problems;
+  }
+  return [];
+}
+
+const serve = (args: readonly string[], env: Environment = none) => readServeConfig(args, env);
+
+Deno.test("readServeConfig() has a default for all but what only the operator can know", () => {
+  const config = serve(["--node-id", "node-1", ...reach, "--cluster-id", "c"]);
+  assert.deepEqual(config, {
+    endpoint: "unix:///csi/csi.sock",
+    driverName: "rds.csi.srvlab.io",
+    logLevel: "info",
+    controller: {
+      router: {
+        address: "10.0.0.1",
+        port: 22,
+        user: "rds-csi",
+        keyFile: "/key",
+        passwordFile: undefined,
+        hostKeys: ["ssh-ed25519 AAAA"],
+        insecureSkipVerify: false,
+      },
+      knownNodes: ["node-1"],
+      settings: {
+        cluster: clusterHash("c"),
+        backend: "default",
+        basePaths: ["/storage-pool/metal-csi"],
+        nvmeAddress: "10.0.0.1",
+        nvmePort: 4420,
+        nqnPrefix: "nqn.2000-02.com.mikrotik",
+        routerAddress: "10.0.0.1",
+        routerPort: 22,
+        settleMs: 120_000,
+        unexportGraceMs: 10_000,
+        overcommit: 1,
+      },
+    },
+    node: {
+      nodeId: "node-1",
+      connector: "nvme-tcp",
+      loopBacking: "",
+      stateDirectory: "/var/lib/kubelet/plugins/rds.csi.srvlab.io/state",
+      maxVolumesPerNode: 0,
+      nqnPrefix: "nqn.2000-02.com.mikrotik",
+    },
+  });
+});
+
+Deno.test("readServeConfig() leaves out the half that is not served, and what it would require", () => {
+  assert.equal(serve(node).controller, undefined);
+  assert.equal(serve(controller).node, undefined);
+});
+
+const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
+  [[...controller, "--node-id", "n", "--mode", "both"], "mode"],
+  [[...controller, "--log-level", "loud"], "log-level"],
+  [[...controller, "--driver-name", "-rds"], "driver-name"],
+  [[...controller, "--driver-name", "x".repeat(64)], "driver-name"],
+  [[...controller, "--driver-name="], "driver-name"],
+  [[...controller, "--rds-address="], "rds-address"],
+  [[...controller, "--rds-address", "10.0.0.1 "], "rds-address"],
+  [[...controller, "--rds-port", "0"], "rds-port"],
+  [[...controller, "--rds-port", "65536"], "rds-port"],
+  [[...controller, "--rds-port", "ssh"], "rds-port"],
+  [[...controller, "--rds-insecure-skip-verify=perhaps"], "rds-insecure-skip-verify"],
+  [[...controller, "--base-path", "storage-pool/csi"], "base-path"],
+  [[...controller, "--base-path", "/storage-pool/../csi"], "base-path"],
+  [[...controller, "--base-path", "/storage-pool/csi/"], "base-path"],
+  [[...controller, "--base-path", "/storage-pool/c;si"], "base-path"],
+  [[...controller, "--base-path", "/" + "x".repeat(64)], "base-path"],
+  [[...controller, "--base-path", "/good", "--base-path", "bad"], "base-path"],
+  [[...controller, "--nvme-address", "a b"], "nvme-address"],
+  [[...controller, "--nvme-port", "99999"], "nvme-port"],
+  [[...controller, "--nvme-port", "abc"], "nvme-port"],
+  [[...controller, "--nqn-prefix", "mikrotik"], "nqn-prefix"],
+  [[...controller, "--nqn-prefix", 'nqn.2000-02.com."x'], "nqn-prefix"],
+  [[...controller, "--nqn-prefix", "nqn.2000-02.com." + "x".repeat(145)], "nqn-prefix"],
+  [[...controller, "--cluster-id="], "cluster-id"],
+  [[...controller, "--known-node", "node_1"], "known-node"],
+  [[...controller, "--known-node", "x".repeat(65)], "known-node"],
+  [[...controller, "--settle-time", "120"], "settle-time"],
+  [[...controller, "--settle-time", "2h"], "settle-time"],
+  [[...controller, "--unexport-grace", "forever"], "unexport-grace"],
+  // Longer than a timer can wait, it would be no grace at all.
+  [[...controller, "--unexport-grace", "1000h"], "unexport-grace"],
+  [[...controller, "--overcommit", "0"], "overcommit"],
+  [[...controller, "--overcommit", "101"], "overcommit"],
+  [[...node, "--node-id", "node/1"], "node-id"],
+  [[...node, "--node-id", "x".repeat(65)], "node-id"],
+  [["--mode", "node"], "node-id"],
+  [[...node, "--connector", "iscsi"], "connector"],
+  [[...node, "--connector", "loop"], "loop-backing"],
+  [[...node, "--max-volumes-per-node", "-1"], "max-volumes-per-node"],
+];
+
+for (const [args, flag] of wrong) {
+  Deno.test(`readServeConfig() refuses ${args.slice(-2).join(" ").slice(0, 60)} and names --${flag}`, () => {
+    const problems = problemsOf(() => serve(args));
+    assert.equal(problems.length, 1, problems.join("\n"));
+    assert.match(problems[0]!, new RegExp(`^--${flag} `));
+  });
+}
+
+Deno.test("readServeConfig() tells everything that is wrong at once", () => {
+  const problems = problemsOf(() =>
+    serve(["--mode", "all", "--rds-port", "x", "--overcommit", "0", "--what"])
+  );
+  const expected = ["what", "rds-address", "rds-port", "rds-key", "rds-host-key", "cluster-id", "node-id"];
+  for (const flag of [...expected, "overcommit"]) {
+    assert.equal(problems.filter((problem) => problem.startsWith(`--${flag} `)).length, 1, flag);
+  }
+  assert.equal(problems.length, expected.length + 1, problems.join("\n"));
+});
+
+Deno.test("readControllerConfig() requires what reaches the router, and no node", () => {
+  const flags = problemsOf(() => readControllerConfig([], none)).map((problem) => problem.split(" ")[0]);
+  assert.deepEqual(flags.toSorted(), ["--cluster-id", "--rds-address", "--rds-host-key", "--rds-key"]);
+  assert.deepEqual(readControllerConfig([...reach, "--cluster-id", "c"], none).knownNodes, []);
+});
+
+Deno.test("a password file stands in for a key, and skipping verification for a host key", () => {
+  const args = [
+    "--mode",
+    "controller",
+    "--rds-address",
+    "r",
+    "--cluster-id",
+    "c",
+    "--rds-password-file",
+    "/p",
+  ];
+  const { router } = serve([...args, "--rds-insecure-skip-verify"]).controller!;
+  assert.equal(router.passwordFile, "/p");
+  assert.equal(router.insecureSkipVerify, true);
+});
+
+Deno.test("a secret that is given in place of its file is refused and never shown", () => {
+  const key = "-----BEGIN OPENSSH PRIVATE KEY-----\nsecret/AAA\n-----END OPENSSH PRIVATE KEY-----";
+  for (
+    const [flag, secret] of [["rds-key", key], ["rds-password-file", "hunter2"], ["rds-password", "hunter2"]]
+  ) {
+    const text = problemsOf(() => serve([...controller, `--${flag}`, secret!])).join("\n");
+    assert.match(text, new RegExp(`^--${flag} `));
+    assert.doesNotMatch(text, /hunter2|AAA|BEGIN/);
+  }
+});
+
+Deno.test("the environment sets what the flags leave out", () => {
+  const variables: Readonly<Record<string, string>> = {
+    RDS_ADDRESS: "10.0.0.9",
+    RDS_PORT: "2222",
+    RDS_USER: "csi",
+    RDS_PASSWORD_FILE: "/run/password",
+    RDS_HOST_KEY: "router,10.0.0.9 ssh-ed25519 AAAA",
+    RDS_BASE_PATH: "/a/b,/c/d",
+    RDS_NVME_ADDRESS: "10.1.0.9",
+    RDS_CLUSTER_ID: "from env",
+    CSI_ENDPOINT: "unix:///run/csi.sock",
+    KUBE_NODE_NAME: "worker-1",
+    NODE_ID: "",
+  };
+  const config = serve([], (name) => variables[name]);
+  assert.equal(config.endpoint, "unix:///run/csi.sock");
+  assert.equal(config.node?.nodeId, "worker-1");
+  const { router, settings } = config.controller!;
+  assert.deepEqual([router.address, router.port, router.user], ["10.0.0.9", 2222, "csi"]);
+  assert.equal(router.passwordFile, "/run/password");
+  assert.deepEqual(router.hostKeys, ["router,10.0.0.9 ssh-ed25519 AAAA"]);
+  assert.deepEqual(settings.basePaths, ["/a/b", "/c/d"]);
+  assert.equal(settings.nvmeAddress, "10.1.0.9");
+  assert.equal(settings.cluster, clusterHash("from env"));
+});
+
+Deno.test("every fallback is a value that its flag allows", () => {
+  const given = Object.entries(serveFlags)
+    .filter(([name, flag]) => flag.fallback !== undefined && name !== "mode")
+    .flatMap(([name, flag]) => [`--${name}`, flag.fallback!]);
+  serve([...given, "--node-id", "n", ...reach, "--cluster-id", "c"]);
+  assert.ok(given.length > 2 * 10);
+  assert.ok(Object.keys(routerFlags).every((name) => Object.hasOwn(serveFlags, name)));
+});

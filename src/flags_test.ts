@@ -1,0 +1,155 @@
+import assert from "node:assert/strict";
+import { describeFlags, FlagError, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
+
+const table: FlagTable = {
+  name: { form: "text", fallback: "anon", env: ["NAME", "OTHER_NAME"], help: "A name." },
+  color: { form: "text", choices: ["red", "blue"], help: "A color." },
+  port: { form: "integer", least: 1, most: 10, fallback: "5", help: "A port." },
+  factor: { form: "number", least: 0.5, most: 2, fallback: "1", help: "A factor." },
+  wait: { form: "duration", most: 60_000, fallback: "10s", help: "A wait." },
+  loud: { form: "switch", help: "Loud." },
+  path: { form: "list", fallback: "/a", env: ["PATHS"], help: "Paths." },
+  line: { form: "list", env: ["LINE"], hasCommas: true, help: "A line." },
+};
+
+function read(args: readonly string[], env: Readonly<Record<string, string>> = {}): FlagValues {
+  return readFlags(table, args, (name) => env[name]);
+}
+
+/** Asks for every flag, and gives what was wrong. */
+function problemsOf(args: readonly string[], env: Readonly<Record<string, string>> = {}): readonly string[] {
+  const flags = read(args, env);
+  for (const name of ["name", "color"]) flags.text(name);
+  for (const name of ["port", "factor"]) flags.number(name);
+  for (const name of ["path", "line"]) flags.list(name);
+  flags.durationMs("wait");
+  flags.switch("loud");
+  try {
+    flags.assertNoProblems();
+  } catch (error) {
+    assert.ok(error instanceof FlagError);
+    return error.problems;
+  }
+  return [];
+}
+
+Deno.test("flags that are not given have their fallbacks", () => {
+  const flags = read([]);
+  assert.equal(flags.text("name"), "anon");
+  assert.equal(flags.text("color"), "");
+  assert.equal(flags.number("port"), 5);
+  assert.equal(flags.durationMs("wait"), 10_000);
+  assert.equal(flags.switch("loud"), false);
+  assert.deepEqual(flags.list("path"), ["/a"]);
+  assert.deepEqual(flags.list("line"), []);
+  flags.assertNoProblems();
+});
+
+Deno.test("flags are read in both spellings, the last one wins, and lists keep all", () => {
+  const flags = read([
+    "--name",
+    "a",
+    "--name=b",
+    "--loud",
+    "--path",
+    "/x",
+    "--path=/y,z",
+    "--factor",
+    "1.25",
+  ]);
+  assert.equal(flags.text("name"), "b");
+  assert.equal(flags.switch("loud"), true);
+  assert.deepEqual(flags.list("path"), ["/x", "/y,z"]);
+  assert.equal(flags.number("factor"), 1.25);
+  flags.assertNoProblems();
+});
+
+Deno.test("a switch can be given a value", () => {
+  assert.equal(read(["--loud=false"]).switch("loud"), false);
+  assert.equal(read(["--loud=true"]).switch("loud"), true);
+});
+
+for (const [text, ms] of [["0s", 0], ["250ms", 250], ["10s", 10_000], ["1m", 60_000]] as const) {
+  Deno.test(`durationMs() reads ${text}`, () => assert.equal(read(["--wait", text]).durationMs("wait"), ms));
+}
+
+Deno.test("the environment sets a flag that is not given, and an empty variable counts as not set", () => {
+  assert.equal(read([], { NAME: "e" }).text("name"), "e");
+  assert.equal(read([], { NAME: "", OTHER_NAME: "o" }).text("name"), "o");
+  assert.equal(read([], { NAME: "" }).text("name"), "anon");
+  assert.equal(read(["--name", "f"], { NAME: "e" }).text("name"), "f");
+});
+
+Deno.test("a variable gives a list its values between commas, and a single one where a comma is part of it", () => {
+  assert.deepEqual(read([], { PATHS: "/b,/c" }).list("path"), ["/b", "/c"]);
+  assert.deepEqual(read([], { LINE: "host,10.0.0.1 key\n" }).list("line"), ["host,10.0.0.1 key\n"]);
+});
+
+const wrong: readonly (readonly [args: readonly string[], names: RegExp])[] = [
+  [["--color", "green"], /--color .*"green".*red, blue/],
+  [["--port", "0"], /--port .*from 1 to 10/],
+  [["--port", "11"], /--port/],
+  [["--port", "abc"], /--port .*"abc"/],
+  [["--port", "1.5"], /--port/],
+  [["--port="], /--port/],
+  [["--port", "9999999999999999999"], /--port/],
+  [["--factor", "0.4"], /--factor .*from 0\.5 to 2/],
+  [["--factor", "1e0"], /--factor/],
+  [["--factor", "-1"], /--factor/],
+  [["--factor", "NaN"], /--factor/],
+  [["--wait", "10"], /--wait .*10s, 5m/],
+  [["--wait", "-1s"], /--wait/],
+  [["--wait", "61s"], /--wait .*at most 60s/],
+  [["--wait", "999999999h"], /--wait/],
+  [["--loud=maybe"], /--loud .*true or false/],
+  [["--name"], /--name needs a value/],
+  [["--nmae", "x"], /--nmae is not a flag/],
+  [["-x"], /-x is not a flag/],
+  [["--constructor", "x"], /--constructor is not a flag/],
+  [["stray"], /"stray" is not a flag/],
+];
+
+for (const [args, named] of wrong) {
+  Deno.test(`${args.join(" ")} is one problem that names the flag`, () => {
+    const problems = problemsOf(args);
+    assert.equal(problems.length, 1, problems.join("\n"));
+    assert.match(problems[0]!, named);
+  });
+}
+
+Deno.test("all problems are told at once", () => {
+  const problems = problemsOf(["--port", "0", "--wait", "soon", "--nmae=x", "stray", "--color", "green"], {
+    PATHS: "/b",
+  });
+  for (const name of ["--port", "--wait", "--nmae", "stray", "--color"]) {
+    assert.equal(problems.filter((problem) => problem.includes(name)).length, 1, name);
+  }
+  assert.equal(problems.length, 5);
+});
+
+Deno.test("what follows an unknown flag is not shown, as it may be a password", () => {
+  for (const args of [["--password", "hunter2"], ["--password=hunter2"], ["-p", "hunter2"]]) {
+    const text = problemsOf(args).join("\n");
+    assert.match(text, /^-.* is not a flag/);
+    assert.doesNotMatch(text, /hunter2/);
+  }
+});
+
+Deno.test("a flag that was never declared cannot be asked for", () => {
+  assert.throws(() => read([]).text("absent"), TypeError);
+});
+
+Deno.test("required() tells when a flag is needed, for an empty value as for none", () => {
+  for (const args of [[], ["--color="]]) {
+    const flags = read(args);
+    flags.required("color", "for the test");
+    assert.throws(() => flags.assertNoProblems(), /--color is required for the test/);
+  }
+});
+
+Deno.test("the help names every flag with its form, fallback and variables", () => {
+  const help = describeFlags(table);
+  for (const name of Object.keys(table)) assert.match(help, new RegExp(`^  --${name}\\b`, "m"));
+  assert.match(help, /--color RED\|BLUE/);
+  assert.match(help, /default anon; env NAME, OTHER_NAME/);
+});
