@@ -85,6 +85,22 @@ for (const [moment, sign] of moments) {
 }
 
 Deno.test({
+  name: "the demo leaves nothing behind when it fails, and says why",
+  ignore: !isBuilt || !isRoot,
+  fn: () =>
+    leavesNothing(async () => {
+      const broken = ["/usr/sbin/mkfs.xfs", "/usr/sbin/mkfs.ext4"].map((tool) =>
+        `mount --bind /bin/false ${tool}`
+      );
+      const script = `${broken.join(" && ")} && exec "$1" demo --timing-scale 0`;
+      const { code, text } = await runDemo("unshare", ["--mount", "sh", "-c", script, "sh", BINARY]);
+      assert.match(text, /^demo: .*mkfs/m);
+      assert.match(text, /^demo: failed$/m);
+      assert.equal(code, 1);
+    }),
+});
+
+Deno.test({
   name: "the demo without root says what it cannot show, and runs the controller's half",
   ignore: !isBuilt || !isRoot,
   fn: async () => {
