@@ -18,6 +18,8 @@ export interface Question {
   readonly context: CallContext;
   /** Sends it only on this connection, numbered from 1. */
   readonly onlyOn?: number;
+  /** Called each time right before it is sent. */
+  readonly onSent?: () => void;
 }
 
 /** A reply with every frame whole. */

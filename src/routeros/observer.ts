@@ -20,12 +20,25 @@ export interface ConnectionEvent {
   readonly reason: string | undefined;
 }
 
+/** A change of a session's circuit breaker, see `CircuitBreaker`; also each failed try while it is not closed. */
+export interface BreakerEvent {
+  readonly state: "closed" | "open" | "trying";
+  /** Why the last try failed; undefined when it did not. */
+  readonly cause: string | undefined;
+  /** Failures in a row. */
+  readonly failures: number;
+  /** When it is open: `Clock.now()` milliseconds before which nothing is tried. */
+  readonly nextTryAtMs: number | undefined;
+}
+
 /** Told what the client does, for logs and metrics. Nothing depends on it; it must not throw. */
 export interface RouterObserver {
   /** After each exec request. */
   command?(event: CommandEvent): void;
   /** After each change of the connection's state. */
   connection?(event: ConnectionEvent): void;
+  /** When requests begin to be refused at once as the router cannot be reached, and when that is over. */
+  breaker?(event: BreakerEvent): void;
   /** Something a person should read: a host key that is not checked, an answer that had to be asked for in parts. */
   warning?(message: string): void;
 }

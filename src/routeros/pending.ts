@@ -12,6 +12,8 @@ export interface ExecRequest {
   readonly context: CallContext;
   /** Sends it only on this connection: what it rests on was seen there, and the router may have rebooted since. */
   readonly onlyOn?: number;
+  /** Called each time right before it is handed to a connection. */
+  readonly onSent?: () => void;
 }
 
 /** What came back of an exec request that may have run. */
@@ -33,8 +35,6 @@ export class Pending {
   readonly request: ExecRequest;
   readonly promise: Promise<ExecReply>;
   readonly queuedMs: number;
-  /** Connection attempts that failed while it waited. */
-  connectFailures = 0;
   /** How often no channel was to be had for it. */
   refusals = 0;
   /** Set while it runs: gives its channel up. */
@@ -91,7 +91,11 @@ export function contextEnd(context: CallContext, clock: Clock): VolumeError | un
 }
 
 /** Calls `end` once when the call is over; returns how to stop watching. */
-function watchContext(context: CallContext, clock: Clock, end: (error: VolumeError) => void): () => void {
+export function watchContext(
+  context: CallContext,
+  clock: Clock,
+  end: (error: VolumeError) => void,
+): () => void {
   const onAbort = () => end(endReason(context));
   context.signal.addEventListener("abort", onAbort, { once: true });
   const leftMs = Math.min(context.deadlineMs - clock.now(), longestTimerMs);

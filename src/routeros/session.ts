@@ -1,6 +1,7 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock, Random } from "../volume/ports.ts";
 import { backoffMs, type BackoffOptions } from "./backoff.ts";
+import { CircuitBreaker } from "./circuit_breaker.ts";
 import { FairQueue } from "./fair_queue.ts";
 import type { CommandEvent, ConnectionEvent, RouterObserver } from "./observer.ts";
 import { contextEnd, type ExecReply, type ExecRequest, Pending } from "./pending.ts";
@@ -22,8 +23,8 @@ export interface SessionOptions {
   readonly connectTimeoutMs?: number;
   /** Milliseconds a channel that was given up may linger before the whole connection is closed. @default {5000} */
   readonly lingerMs?: number;
-  /** Failed connection attempts that one request sits through. @default {3} */
-  readonly connectAttempts?: number;
+  /** Failed connection attempts in a row after which requests are refused at once. @default {3} */
+  readonly openAfter?: number;
   /** Delays between connection attempts. @default {{ firstMs: 250, mostMs: 5000 }} */
   readonly backoff?: BackoffOptions;
 }
@@ -48,13 +49,16 @@ interface Link {
  *
  * States:
  * - **idle**: no connection. The first request connects.
- * - **connecting**: requests wait. Success leads to ready; failure to backing-off, and a request that has sat through
- *   its share of failures (or through one that lasts: a wrong key, another host key) fails as unavailable.
+ * - **connecting**: requests wait. Success leads to ready, failure to backing-off.
  * - **ready**: requests are sent, keys taking turns. When the connection ends, running requests are answered as not
  *   ended (their outcome is unknown), waiting ones wait on; the state becomes idle, or backing-off when nothing had
  *   ever ended in order on that connection.
  * - **backing-off**: waits for a jittered, growing delay, then idle.
  * - **closed**: final. Every request is refused.
+ *
+ * Requests sit through a lost connection and failed attempts, each to its deadline, until a {@linkcode CircuitBreaker}
+ * opens: then all that wait fail as unavailable, and later ones are refused at once. Once the delay is over one request
+ * at a time is let in to try, until a command ends in order.
  *
  * A request is sent at most once: only one that certainly never left (no connection, no channel) is sent again. A
  * request whose call ends while it waits is never sent; one whose call ends while it runs gives its channel up.
@@ -62,10 +66,10 @@ interface Link {
 export class Session {
   readonly #options: Required<Omit<SessionOptions, "observer">> & Pick<SessionOptions, "observer">;
   readonly #queue = new FairQueue<Pending>();
+  readonly #breaker: CircuitBreaker;
   #state: ConnectionEvent["state"] = "idle";
   #link: Link | undefined;
   #connections = 0;
-  #failures = 0;
   #stopWaiting: (() => void) | undefined;
   #abortConnect: (() => void) | undefined;
 
@@ -76,10 +80,14 @@ export class Session {
       commandTimeoutMs: 30_000,
       connectTimeoutMs: 15_000,
       lingerMs: 5000,
-      connectAttempts: 3,
+      openAfter: 3,
       backoff: { firstMs: 250, mostMs: 5000 },
       ...options,
     };
+    this.#breaker = new CircuitBreaker({
+      ...this.#options,
+      changed: (event) => options.observer?.breaker?.(event),
+    });
   }
 
   /** The state, see the class. */
@@ -100,18 +108,14 @@ export class Session {
   /**
    * Sends one exec request, once.
    *
-   * @throws {VolumeError} unavailable when it was certainly not sent: no connection, no channel, a full queue, or
-   * another connection than `onlyOn`
+   * @throws {VolumeError} unavailable when it was certainly not sent: no connection, no channel, a full queue, an open
+   * circuit breaker, or another connection than `onlyOn`
    * @throws {VolumeError} deadline or cancelled when the call ends first; if it was running, its outcome is unknown
    */
   run(request: ExecRequest): Promise<ExecReply> {
-    const { clock, maxQueued } = this.#options;
-    const over = contextEnd(request.context, clock);
-    if (over !== undefined) return Promise.reject(over);
-    if (this.#state === "closed") return Promise.reject(this.#unavailable("the driver is shutting down"));
-    if (this.#queue.size >= maxQueued) {
-      return Promise.reject(this.#unavailable(`${maxQueued} commands already wait for it`));
-    }
+    const { clock } = this.#options;
+    const refusal = contextEnd(request.context, clock) ?? this.refusal();
+    if (refusal !== undefined) return Promise.reject(refusal);
     const pending = new Pending(request, clock, (ended) => {
       this.#queue.remove(request.key, ended);
       ended.giveUp?.();
@@ -119,6 +123,15 @@ export class Session {
     this.#queue.push(request.key, pending);
     this.#pump();
     return pending.promise;
+  }
+
+  /** Why one more request would be refused at once, kind `unavailable`; undefined when it may wait. */
+  refusal(): VolumeError | undefined {
+    const { maxQueued } = this.#options;
+    if (this.#state === "closed") return this.#unavailable("the driver is shutting down");
+    if (this.#breaker.state !== "closed" && !this.#mayTry()) return this.#unavailable(this.#breaker.words);
+    if (this.#queue.size < maxQueued) return undefined;
+    return this.#unavailable(`${maxQueued} commands already wait for it`);
   }
 
   /** Ends the connection and fails whatever waits. Running requests are answered as not ended. */
@@ -129,7 +142,12 @@ export class Session {
     this.#abortConnect?.();
     this.#link?.resume?.();
     this.#link?.connection.close();
-    this.#failWaiting(() => true, "the driver is shutting down");
+    this.#failWaiting("the driver is shutting down");
+  }
+
+  /** Whether a request may find out if the router is back: the delay is over, and no other is about it. */
+  #mayTry(): boolean {
+    return this.#state !== "backing-off" && this.#queue.size === 0 && (this.#link?.running ?? 0) === 0;
   }
 
   #pump(): void {
@@ -150,6 +168,7 @@ export class Session {
   async #connect(): Promise<void> {
     const { transport, clock, connectTimeoutMs } = this.#options;
     this.#enter("connecting");
+    this.#breaker.tries();
     const controller = new AbortController();
     const cancelTimer = clock.timer(connectTimeoutMs, () => controller.abort());
     this.#abortConnect = () => controller.abort();
@@ -190,19 +209,18 @@ export class Session {
   /** A connection could not be opened, or ended before it was of any use. */
   #failed(reason: string, lasting: boolean): void {
     if (this.#state === "closed") return;
-    const { clock, random, backoff, connectAttempts } = this.#options;
-    this.#failures++;
+    const delayMs = this.#breaker.failed(reason, lasting);
     this.#enter("backing-off", reason);
-    this.#failWaiting((pending) => lasting || ++pending.connectFailures >= connectAttempts, reason);
-    this.#stopWaiting = clock.timer(backoffMs(this.#failures, random, backoff), () => {
+    if (this.#breaker.state === "open") this.#failWaiting(this.#breaker.words);
+    this.#stopWaiting = this.#options.clock.timer(delayMs, () => {
       this.#stopWaiting = undefined;
       this.#enter("idle");
       this.#pump();
     });
   }
 
-  #failWaiting(which: (pending: Pending) => boolean, reason: string): void {
-    for (const pending of this.#queue.items().filter(which)) {
+  #failWaiting(reason: string): void {
+    for (const pending of this.#queue.items()) {
       this.#queue.remove(pending.request.key, pending);
       pending.fail(this.#unavailable(reason));
     }
@@ -224,6 +242,7 @@ export class Session {
       pending.giveUp?.();
     });
     link.running++;
+    pending.request.onSent?.();
     const end = await link.connection.exec(pending.request.command, controller.signal);
     link.running--;
     cancelTimeout();
@@ -238,7 +257,7 @@ export class Session {
     if (end.state === "not-run") return this.#notRun(link, pending, end.reason);
     if (end.state === "ended") {
       link.useful = true;
-      this.#failures = 0;
+      this.#breaker.succeeded();
     }
     link.resume?.();
     pending.answer({
@@ -253,6 +272,10 @@ export class Session {
   #notRun(link: Link, pending: Pending, reason: string): void {
     const { clock, random } = this.#options;
     if (pending.settled) return;
+    if (this.#breaker.state === "open") {
+      pending.fail(this.#unavailable(this.#breaker.words));
+      return;
+    }
     if (this.#state === "closed" || ++pending.refusals >= channelAttempts) {
       pending.fail(
         this.#unavailable(`it gives no channel (${reason}); it may be at its limit of SSH sessions`),

@@ -266,7 +266,7 @@ Deno.test("Session fails every waiting command at once when a failure lasts", as
 });
 
 Deno.test("Session gives up a connection attempt that never ends", async () => {
-  const { session, ssh, run, clock } = bench({ connectAttempts: 1 });
+  const { session, ssh, run, clock } = bench({ openAfter: 1 });
   ssh.connect = (signal?: AbortSignal) =>
     new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(new Error("aborted"))));
   const failure = rejectsWith(run("a"), "unavailable", /within 15 s/);

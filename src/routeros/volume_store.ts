@@ -13,7 +13,7 @@ import type {
   VolumeView,
 } from "../volume/ports.ts";
 import type { Fragment } from "./command.ts";
-import { type Answer, Exchange, fitsOneExec, ReadRefused } from "./exchange.ts";
+import { type Answer, Exchange, fitsOneExec, type Question, ReadRefused } from "./exchange.ts";
 import { assertFit } from "./fitness.ts";
 import { addStatements, changeStatements, removeStatements } from "./mutations.ts";
 import type { RouterObserver } from "./observer.ts";
@@ -30,6 +30,7 @@ import {
 } from "./queries.ts";
 import { parseDisks, parseFiles, parseResource } from "./rows.ts";
 import type { Session } from "./session.ts";
+import { SharedRead } from "./shared_read.ts";
 import { UptimeAnchor } from "./uptime_anchor.ts";
 import { parseRouterInfo, type RouterInfo } from "./version.ts";
 import {
@@ -76,6 +77,7 @@ export class RouterVolumeStore implements VolumeStore {
   readonly #observer: RouterObserver | undefined;
   readonly #probeCacheMs: number;
   readonly #uptime = new UptimeAnchor();
+  readonly #inventories: SharedRead<Inventory>;
   /** The connection on which each call has looked last. */
   readonly #looks = new WeakMap<CallContext, number>();
   #info: RouterInfo | undefined;
@@ -89,6 +91,11 @@ export class RouterVolumeStore implements VolumeStore {
     this.#clock = options.clock;
     this.#observer = options.observer;
     this.#probeCacheMs = options.probeCacheMs ?? 5000;
+    this.#inventories = new SharedRead({
+      clock: options.clock,
+      read: (context, onSent) => this.#readInventory(context, onSent),
+      refusal: () => options.session.refusal(),
+    });
   }
 
   /** What the router said about itself last; undefined before it was asked anything. */
@@ -123,7 +130,8 @@ export class RouterVolumeStore implements VolumeStore {
 
   async createView(id: string, imagePaths: readonly string[], context: CallContext): Promise<CreateView> {
     const [paths = [], ...others] = groups(imagePaths, (paths) => createQueries(true, id, paths));
-    const answer = await this.#list("create-view", id, (nqn) => createQueries(nqn, id, paths), context);
+    const question = { kind: "create-view", key: id, context };
+    const answer = await this.#list(question, (nqn) => createQueries(nqn, id, paths));
     const view = answer === "cut"
       ? await this.#createViewInParts(id, paths, context)
       : this.#createViewOf(id, paths, answer);
@@ -137,7 +145,12 @@ export class RouterVolumeStore implements VolumeStore {
   }
 
   async inventory(context: CallContext): Promise<Inventory> {
-    const answer = await this.#list("inventory", "", (nqn) => [allDisksQuery(nqn), resourceQuery], context);
+    return await this.#inventories.run(context);
+  }
+
+  async #readInventory(context: CallContext, onSent: () => void): Promise<Inventory> {
+    const question = { kind: "inventory", key: "", context, onSent };
+    const answer = await this.#list(question, (nqn) => [allDisksQuery(nqn), resourceQuery]);
     if (answer !== "cut") {
       const { volumes, pools } = parseDisks(answer.frames[0]!);
       return { volumes, pools, upMs: this.#readResource(answer.frames[1]!, answer) };
@@ -255,21 +268,19 @@ export class RouterVolumeStore implements VolumeStore {
    * or has changed, the router's refusal of an unknown key is the occasion to ask for it.
    */
   async #list(
-    kind: string,
-    key: string,
+    question: Omit<Question, "queries">,
     queriesFor: (supportsNqn: boolean) => readonly Fragment[],
-    context: CallContext,
   ): Promise<Answer | "cut"> {
     const assumed = this.#supportsNqn;
     try {
-      return await this.#exchange.askOrCut({ kind, key, queries: queriesFor(assumed), context });
+      return await this.#exchange.askOrCut({ ...question, queries: queriesFor(assumed) });
     } catch (error) {
       if (!(error instanceof ReadRefused)) throw error;
-      const answer = await this.#exchange.ask({ kind, key, queries: [resourceQuery], context });
+      const answer = await this.#exchange.ask({ ...question, queries: [resourceQuery] });
       this.#readResource(answer.frames[0]!, answer);
       if (this.#supportsNqn === assumed) throw error;
     }
-    return await this.#exchange.askOrCut({ kind, key, queries: queriesFor(this.#supportsNqn), context });
+    return await this.#exchange.askOrCut({ ...question, queries: queriesFor(this.#supportsNqn) });
   }
 
   get #supportsNqn(): boolean {

@@ -1,0 +1,95 @@
+// How many commands many equal questions at once cost the router, and that no answer is older than its question.
+import assert from "node:assert/strict";
+import { systemClock } from "../../src/host/clock.ts";
+import { fakeCall } from "../fakes/contexts.ts";
+import { cost, create } from "../support/controller_calls.ts";
+import { startStack } from "../support/stack.ts";
+import { addOne, contractTest, imageOf, newVolume, rejectsWith, slot, truth } from "./_routeros_bench.ts";
+
+Deno.test("50 ListVolumes calls at once cost far fewer than 50 commands, and all list the same", async () => {
+  await using stack = await startStack();
+  const id = await create(stack, "pvc-one");
+  const lists: unknown[] = [];
+  const execs = await cost(stack, async () => {
+    const calls = Array.from({ length: 50 }, () => stack.clients.controller.call("ListVolumes", {}));
+    lists.push(...await Promise.all(calls));
+  });
+  assert.ok(execs >= 1 && execs <= 20, `${execs} commands`);
+  assert.equal(new Set(lists.map((list) => JSON.stringify(list))).size, 1);
+  assert.match(JSON.stringify(lists[0]), new RegExp(id));
+  assert.deepEqual(await stack.violations(), []);
+});
+
+contractTest(
+  "50 inventories at once cost one command before the connection is up, and nine after",
+  async (bench) => {
+    const { store, call, cost } = bench;
+    const lists = () => Promise.all(Array.from({ length: 50 }, () => store.inventory(call())));
+    const first = await lists();
+    assert.deepEqual(cost(), { execs: 1, statements: 2 });
+    assert.deepEqual(new Set(first.map(({ volumes }) => volumes.length)), new Set([100]));
+    // Eight channels are free, so eight are sent at once; the ninth waits, and takes the others along.
+    await lists();
+    assert.deepEqual(cost(), { execs: 9, statements: 18 });
+  },
+  { seedDisks: 100 },
+);
+
+contractTest(
+  "an inventory shows what was there when it was asked for, though older ones run",
+  async (bench) => {
+    const { store, call, router, cost } = bench;
+    await addOne(bench);
+    cost();
+    const disk = router.model.disks.findBySlot(slot)!;
+    router.faults.arm({ match: "/disk print", nth: 1, times: 8, action: "hang", value: "after" });
+    const older = Array.from({ length: 8 }, () => store.inventory(call()));
+    await systemClock.sleep(50);
+    assert.equal(cost().execs, 8);
+    router.model.disks.add({ ...disk, slot: "pvc-new", comment: "" });
+    const newer = await Promise.all(Array.from({ length: 20 }, () => store.inventory(call())));
+    for (const { volumes } of newer) assert.deepEqual(volumes.map(({ id }) => id), [slot, "pvc-new"]);
+    await Promise.all(older);
+  },
+);
+
+contractTest(
+  "inventories that wait end each with its own call, and the last takes the command along",
+  async (bench) => {
+    const { store, call, router } = bench;
+    await store.probe(call());
+    router.faults.arm({ match: "/disk print", nth: 1, times: 8, action: "delay", value: 150 });
+    const running = Array.from({ length: 8 }, () => store.view(slot, [], call()));
+    const calls = [fakeCall(systemClock, 10_000), fakeCall(systemClock, 10_000)];
+    const waiting = calls.map((one) => rejectsWith(store.inventory(one), "cancelled"));
+    const short = rejectsWith(store.inventory(call(50)), "deadline");
+    calls[0]!.cancel();
+    await waiting[0];
+    await short;
+    calls[1]!.cancel();
+    await waiting[1];
+    await Promise.all(running);
+    const sent = () =>
+      router.journal.list().filter(({ command }) => command.includes("proplist=slot")).length;
+    await store.view(slot, [], call());
+    assert.equal(sent(), 0);
+    await store.inventory(call());
+    assert.equal(sent(), 1);
+  },
+);
+
+contractTest(
+  "adds whose end is unknown share what they read afterwards, and each finds its own",
+  async (bench) => {
+    const { store, call, router } = bench;
+    await addOne(bench);
+    const ids = Array.from({ length: 8 }, (_, i) => `pvc-${i}`);
+    await store.createView(slot, ids.map(imageOf), call());
+    router.faults.arm({ match: "/disk add", nth: 8, times: 1, action: "drop-after", value: undefined });
+    const outcomes = await Promise.all(ids.map((id) => store.add(newVolume(id), call())));
+    for (const [index, { after }] of outcomes.entries()) {
+      const id = ids[index]!;
+      assert.deepEqual(after.volumes.find((volume) => volume.id === id), truth(router, id));
+    }
+  },
+);
