@@ -50,6 +50,10 @@ function routerLog(config: RouterConfig, log: Logger): RouterObserver {
       const level = state === "backing-off" ? "warn" : "info";
       routerLogger[level](`router connection: ${state}`, reason === undefined ? {} : { reason });
     },
+    breaker: (event) => {
+      const level = event.state === "closed" ? "info" : "warn";
+      routerLogger[level](`router breaker: ${event.state}`, { ...event });
+    },
     warning: (message) => routerLogger.warn(message),
   };
 }
