@@ -1,3 +1,4 @@
+import { defaultSettleMs } from "./volume/absence.ts";
 import { clusterHash, maxNodeIdBytes } from "./volume/ids.ts";
 import { VolumeError } from "./volume/errors.ts";
 import { assertNodeId } from "./volume/ids.ts";
@@ -83,7 +84,7 @@ export const routerFlags: FlagTable = {
   "settle-time": {
     form: "duration",
     most: 3_600_000,
-    fallback: "120s",
+    fallback: `${defaultSettleMs / 1000}s`,
     help: "How long after its boot a router may still bring disks back.",
   },
   "unexport-grace": {

@@ -1,7 +1,5 @@
 import type { Clock } from "../volume/ports.ts";
-
-/** How late a router may still carry out what it was sent. */
-const latestMs = 10 * 60_000;
+import { RecentRecords } from "./recent.ts";
 
 /**
  * The changes that this process has sent and does not know the end of: their call was cancelled, or the answer was
@@ -9,29 +7,19 @@ const latestMs = 10 * 60_000;
  * without changing that comment would be made a liar, so it is to be rewritten first.
  */
 export class UnsettledChanges {
-  readonly #clock: Clock;
-  /** When each was last seen not to have run, by volume id and comment, the earliest first. */
-  readonly #sinceMs = new Map<string, number>();
+  readonly #records: RecentRecords;
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.#records = new RecentRecords(clock);
   }
 
   /** Remembers that a change of the volume with that comment may still come. */
   remember(id: string, comment: string): void {
-    const key = `${id} ${comment}`;
-    const nowMs = this.#clock.now();
-    this.#sinceMs.delete(key);
-    for (const [other, sinceMs] of this.#sinceMs) {
-      if (nowMs - sinceMs < latestMs) break;
-      this.#sinceMs.delete(other);
-    }
-    this.#sinceMs.set(key, nowMs);
+    this.#records.note(id, comment);
   }
 
   /** Whether a change that expects that comment may still come. */
   mayStillCome(id: string, comment: string): boolean {
-    const sinceMs = this.#sinceMs.get(`${id} ${comment}`);
-    return sinceMs !== undefined && this.#clock.now() - sinceMs < latestMs;
+    return this.#records.has(id, comment);
   }
 }

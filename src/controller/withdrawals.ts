@@ -1,7 +1,5 @@
 import type { Clock } from "../volume/ports.ts";
-
-/** How late a router may still carry out what it was sent: after this the recorded time is right, or nothing came of it. */
-const latestMs = 10 * 60_000;
+import { latestMs, RecentRecords } from "./recent.ts";
 
 /**
  * The withdrawals that this process has read back in time. Of any other one only the time is known at which it was
@@ -9,26 +7,21 @@ const latestMs = 10 * 60_000;
  */
 export class ConfirmedWithdrawals {
   readonly #clock: Clock;
-  /** When each was confirmed, by volume id and comment, the earliest first. */
-  readonly #confirmedMs = new Map<string, number>();
+  readonly #records: RecentRecords;
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.#records = new RecentRecords(clock);
   }
 
   /** Remembers that the export was off when `comment` was read back, no later than its recorded time. */
   confirm(id: string, comment: string): void {
-    const nowMs = this.#clock.now();
-    for (const [key, confirmedMs] of this.#confirmedMs) {
-      if (nowMs - confirmedMs < latestMs) break;
-      this.#confirmedMs.delete(key);
-    }
-    this.#confirmedMs.set(`${id} ${comment}`, nowMs);
+    this.#records.note(id, comment);
   }
 
-  /** Whether the time recorded in `comment` may be later than the export really went off. */
+  /** Whether the export may really have gone off later than at the time recorded in `comment`. */
   isDoubtful(id: string, comment: string, withdrawnAtMs: number): boolean {
     const recent = Math.abs(this.#clock.now() - withdrawnAtMs) < latestMs;
-    return recent && !this.#confirmedMs.has(`${id} ${comment}`);
+    return recent && !this.#records.has(id, comment);
   }
 }

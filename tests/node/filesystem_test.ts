@@ -1,17 +1,7 @@
 import assert from "node:assert/strict";
+import { canGrowExt4Online } from "../../src/commands/demo/scratch.ts";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
-import {
-  call,
-  capSysResource,
-  ext4,
-  hasCapability,
-  mountsUnder,
-  nodeTest,
-  run,
-  TestVolume,
-  volumeBytes,
-  xfs,
-} from "./harness.ts";
+import { call, ext4, mountsUnder, nodeTest, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
 
 const mebibyte = 1048576;
 
@@ -53,7 +43,7 @@ for (const capability of [ext4, xfs]) {
 
   // The kernel grows a mounted ext4 only for CAP_SYS_RESOURCE, which some sandboxes keep back even from root: there the
   // refusal is what is tested.
-  const refused = filesystem === "ext4" && !hasCapability(capSysResource)
+  const refused = filesystem === "ext4" && !canGrowExt4Online()
     ? is("precondition", /CAP_SYS_RESOURCE/)
     : undefined;
   const outcome = refused === undefined ? "grows" : "is not grown without CAP_SYS_RESOURCE, and says so,";

@@ -216,15 +216,6 @@ function exists(path: string): boolean {
   }
 }
 
-/** Number of CAP_SYS_RESOURCE, see capabilities(7). */
-export const capSysResource = 24;
-
-/** Whether this process has a Linux capability. */
-export function hasCapability(bit: number): boolean {
-  const effective = /^CapEff:\s+([0-9a-f]+)$/m.exec(Deno.readTextFileSync("/proc/self/status"))?.[1] ?? "0";
-  return (BigInt(`0x${effective}`) >> BigInt(bit) & 1n) === 1n;
-}
-
 /** Registers a test on a real node; afterwards nothing of it may be left on the machine, whatever happened. */
 export function nodeTest(name: string, use: (node: RealNode) => Promise<void>): void {
   Deno.test({
