@@ -26,7 +26,7 @@ STRICT ?=
 SOURCES = "$(DENO)" run --quiet $$("$(DENO)" run --allow-all tools/permissions_flags.ts $(1)) src/main.ts
 
 .DEFAULT_GOAL := help
-.PHONY: docs help demo test test/unit test/tests test/some test/build test/nightly verify verify/% format generate build sanity \
+.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/nightly verify verify/% format generate build sanity \
 	sanity/sources sanity/binary bench bench/short ci clean
 .SILENT:
 
@@ -47,6 +47,12 @@ test/tests: ## Run the tests of tests/: contracts of adapters, and whatever need
 
 test/some: ## Run the tests of one file or folder: make test/some T=src/volume
 	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) some $(T)
+
+test/contract: ## Try the RouterOS adapter and the controller on simulated routers of every kind, and print the matrix.
+	"$(DENO)" run --allow-all tests/contract/matrix.ts
+
+test/fault: ## Let everything go wrong at every command of every call of the controller, and print the matrix.
+	"$(DENO)" run --allow-all tests/fault/matrix.ts
 
 test/build: ## Test the compiled executable, above all what it refuses to do; after make build.
 	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) build tests/build

@@ -1,14 +1,22 @@
 import { defaultSettleMs } from "./volume/absence.ts";
 import { clusterHash, maxNodeIdBytes } from "./volume/ids.ts";
 import { VolumeError } from "./volume/errors.ts";
+import { maxCommentBytes } from "./volume/record.ts";
 import { assertNodeId } from "./volume/ids.ts";
 import { assertBasePath, assertNvmeAddress } from "./volume/parameters.ts";
 import type { ControllerSettings } from "./controller/world.ts";
 import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
+import type { RouterAnswers } from "./router_profile/answers.ts";
+import { narrowLimits } from "./router_profile/limits.ts";
+import { parseProfile, type RouterProfile } from "./router_profile/profile.ts";
+import { waitsFor } from "./router_profile/waits.ts";
 import { LOG_LEVELS, type LogLevel } from "./telemetry/log.ts";
 
 /** Reads one environment variable; undefined when it is not set or not allowed. */
 export type Environment = (name: string) => string | undefined;
+
+/** Reads a file that a flag names; throws when it cannot be read. */
+export type TextReader = (path: string) => string;
 
 /** Flags of every command that talks to the router as a controller does. */
 export const routerFlags: FlagTable = {
@@ -93,6 +101,11 @@ export const routerFlags: FlagTable = {
     fallback: "10s",
     help: "How long an export may linger after its withdrawal.",
   },
+  "allow-unfenced": {
+    form: "switch",
+    help:
+      "Publish on RouterOS before 7.21 too, where a node that is thought to be dead can go on writing. Data can be lost.",
+  },
   "overcommit": {
     form: "number",
     least: 0.1,
@@ -100,7 +113,16 @@ export const routerFlags: FlagTable = {
     fallback: "1",
     help: "How much of a pool may be promised; 1 is exactly its size.",
   },
+  "router-profile": {
+    form: "text",
+    help:
+      "File that `rds-csi doctor --probe` wrote about this router: how long to wait for it follows from it, " +
+      "where no flag says so.",
+  },
 };
+
+/** What slot and epoch add to the prefix of an NQN at most: `:<32 characters>:<9 digits>-<8 digits>`. */
+const maxNqnTailBytes = 52;
 
 /** Flags of `rds-csi serve`. */
 export const serveFlags: FlagTable = {
@@ -166,6 +188,8 @@ export interface ControllerConfig {
   readonly router: RouterConfig;
   readonly settings: ControllerSettings;
   readonly knownNodes: readonly string[];
+  /** What is known about the router beyond what every one does. */
+  readonly profile: RouterProfile | undefined;
 }
 
 /** What the node service needs. */
@@ -194,7 +218,11 @@ export interface ServeConfig {
  *
  * @throws {FlagError} naming everything that is wrong, at once
  */
-export function readServeConfig(args: readonly string[], env: Environment): ServeConfig {
+export function readServeConfig(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+): ServeConfig {
   const flags = readFlags(serveFlags, args, env);
   const mode = flags.text("mode");
   const config: ServeConfig = {
@@ -203,7 +231,7 @@ export function readServeConfig(args: readonly string[], env: Environment): Serv
     logLevel: flags.text("log-level") as LogLevel,
     controller: mode === "node"
       ? undefined
-      : readController(flags, [flags.text("node-id")].filter((id) => id !== "")),
+      : readController(flags, [flags.text("node-id")].filter((id) => id !== ""), readText),
     node: mode === "controller" ? undefined : readNode(flags),
   };
   flags.assertNoProblems();
@@ -215,42 +243,117 @@ export function readServeConfig(args: readonly string[], env: Environment): Serv
  *
  * @throws {FlagError} naming everything that is wrong, at once
  */
-export function readControllerConfig(args: readonly string[], env: Environment): ControllerConfig {
+export function readControllerConfig(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+): ControllerConfig {
   const flags = readFlags(routerFlags, args, env);
-  const config = readController(flags, []);
+  const config = readController(flags, [], readText);
   flags.assertNoProblems();
   return config;
 }
 
-function readController(flags: FlagValues, ownNodes: readonly string[]): ControllerConfig {
+function readController(
+  flags: FlagValues,
+  ownNodes: readonly string[],
+  readText: TextReader,
+): ControllerConfig {
   const router = readRouter(flags);
-  const basePaths = flags.list("base-path");
-  for (const path of basePaths) {
-    check(flags, "base-path", path, () => assertBasePath("base-path", path));
-  }
+  const basePaths = readBasePaths(flags);
   const knownNodes = [...new Set([...flags.list("known-node"), ...ownNodes])];
   for (const node of flags.list("known-node")) check(flags, "known-node", node, () => assertNodeId(node));
   const clusterId = flags.required("cluster-id", "for the controller");
+  const nqnPrefix = readNqnPrefix(flags);
+  const profile = readProfile(flags, nqnPrefix, readText);
+  const waits = waitsFor(profile?.answers ?? {});
   return {
     router,
     knownNodes,
+    profile,
     settings: {
       cluster: clusterHash(clusterId),
       backend: flags.text("backend"),
       basePaths,
       nvmeAddress: readNvmeAddress(flags, router),
       nvmePort: flags.number("nvme-port"),
-      nqnPrefix: readNqnPrefix(flags),
+      nqnPrefix,
       routerAddress: router.address,
       routerPort: router.port,
-      settleMs: flags.durationMs("settle-time"),
-      unexportGraceMs: flags.durationMs("unexport-grace"),
+      settleMs: readWait(flags, "settle-time", waits.settleMs),
+      unexportGraceMs: readWait(flags, "unexport-grace", waits.unexportGraceMs),
       overcommit: flags.number("overcommit"),
+      allowUnfenced: flags.switch("allow-unfenced"),
+      ...readBehaviour(profile?.answers ?? {}),
     },
   };
 }
 
-function readRouter(flags: FlagValues): RouterConfig {
+/** What was not asked of a router is assumed to be as on Linux, but for the one answer on which data depends. */
+function readBehaviour(answers: Partial<RouterAnswers>) {
+  const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
+  return {
+    maxCommentBytes: Math.min(maxCommentBytes, maxComment),
+    growth: grow ?? "live",
+    adopts: adopt !== "refused",
+    subvolumeNames: subvolumeNames ?? "nested",
+    subvolumeParent: subvolumeParent ?? "free",
+    copyReturns,
+  };
+}
+
+/** Stands where no flag names a file. */
+function readNothing(path: string): string {
+  throw new TypeError(`there is nothing to read it with: ${path}`);
+}
+
+/** What the router is known to do, and can be worked with. */
+function readProfile(
+  flags: FlagValues,
+  nqnPrefix: string,
+  readText: TextReader,
+): RouterProfile | undefined {
+  const path = flags.text("router-profile");
+  if (path === "") return undefined;
+  try {
+    const profile = parseProfile(readText(path));
+    for (const reason of narrowLimits(profile.answers, nqnPrefix.length + maxNqnTailBytes)) {
+      flags.problem("router-profile", path, `the profile of a router with room for volumes (${reason})`);
+    }
+    return profile;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    flags.problem("router-profile", path, `a file that \`rds-csi doctor --probe\` wrote (${reason})`);
+    return undefined;
+  }
+}
+
+/** A flag that is given wins, then what the router's profile leads to. */
+function readWait(flags: FlagValues, name: string, fromProfileMs: number | undefined): number {
+  if (flags.isGiven(name) || fromProfileMs === undefined) return flags.durationMs(name);
+  const { most = Infinity } = routerFlags[name]!;
+  if (fromProfileMs <= most) return fromProfileMs;
+  const allowed = `a profile by which --${name} is at most ${most / 1000}s (by this one it is ${
+    fromProfileMs / 1000
+  }s); the flag itself may say otherwise`;
+  flags.problem("router-profile", flags.text("router-profile"), allowed);
+  return most;
+}
+
+/** How to reach the router, and how to know it. */
+export function readRouter(flags: FlagValues): RouterConfig {
+  const router = readRouterLoosely(flags);
+  if (router.keyFile === undefined && router.passwordFile === undefined) {
+    flags.required("rds-key", "for the controller, unless --rds-password-file is given");
+  }
+  if (router.hostKeys.length === 0 && !router.insecureSkipVerify) {
+    flags.required("rds-host-key", "for the controller: what `ssh-keyscan` prints for the router");
+  }
+  return router;
+}
+
+/** How to reach the router; credentials and host keys may be missing. */
+export function readRouterLoosely(flags: FlagValues): RouterConfig {
   const router = {
     address: flags.required("rds-address", "for the controller"),
     port: flags.number("rds-port"),
@@ -260,14 +363,8 @@ function readRouter(flags: FlagValues): RouterConfig {
     hostKeys: flags.list("rds-host-key"),
     insecureSkipVerify: flags.switch("rds-insecure-skip-verify"),
   };
-  if (router.keyFile === undefined && router.passwordFile === undefined) {
-    flags.required("rds-key", "for the controller, unless --rds-password-file is given");
-  }
   checkSecretFile(flags, "rds-key", router.keyFile);
   checkSecretFile(flags, "rds-password-file", router.passwordFile);
-  if (router.hostKeys.length === 0 && !router.insecureSkipVerify) {
-    flags.required("rds-host-key", "for the controller: what `ssh-keyscan` prints for the router");
-  }
   return router;
 }
 
@@ -282,8 +379,17 @@ function checkSecretFile(flags: FlagValues, name: string, path: string | undefin
   );
 }
 
-/** What a node would refuse at every publish is refused before there is a volume. */
-function readNvmeAddress(flags: FlagValues, router: RouterConfig): string {
+/** The folders on the router that volumes may lie in. */
+export function readBasePaths(flags: FlagValues): readonly string[] {
+  const basePaths = flags.list("base-path");
+  for (const path of basePaths) {
+    check(flags, "base-path", path, () => assertBasePath("base-path", path));
+  }
+  return basePaths;
+}
+
+/** Where nodes reach volumes. What a node would refuse at every publish is refused before there is a volume. */
+export function readNvmeAddress(flags: FlagValues, router: RouterConfig): string {
   const given = flags.text("nvme-address");
   const address = given || router.address;
   const name = given === "" ? "rds-address" : "nvme-address";
@@ -320,9 +426,10 @@ function readNode(flags: FlagValues): NodeConfig {
   };
 }
 
-function readNqnPrefix(flags: FlagValues): string {
+/** What the NQNs of this driver's exports begin with. */
+export function readNqnPrefix(flags: FlagValues): string {
   const prefix = flags.text("nqn-prefix");
-  // An NQN has at most 223 bytes; slot and epoch take up to 52 of them.
+  // An NQN has at most 223 bytes.
   const valid = /^nqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+(?::[a-z0-9.:-]+)?$/.test(prefix) &&
     prefix.length <= 160;
   if (!valid) flags.problem("nqn-prefix", prefix, "nqn.<year>-<month>.<reversed domain name>");

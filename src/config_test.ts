@@ -7,6 +7,7 @@ import {
   serveFlags,
 } from "./config.ts";
 import { FlagError } from "./flags.ts";
+import { formatProfile, type RouterProfile } from "./router_profile/profile.ts";
 import { clusterHash } from "./volume/ids.ts";
 
 const none: Environment = () => undefined;
@@ -43,6 +44,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
         insecureSkipVerify: false,
       },
       knownNodes: ["node-1"],
+      profile: undefined,
       settings: {
         cluster: clusterHash("c"),
         backend: "default",
@@ -55,6 +57,13 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
         settleMs: 120_000,
         unexportGraceMs: 10_000,
         overcommit: 1,
+        allowUnfenced: false,
+        maxCommentBytes: 255,
+        growth: "live",
+        adopts: true,
+        subvolumeNames: "nested",
+        subvolumeParent: "free",
+        copyReturns: undefined,
       },
     },
     node: {
@@ -200,4 +209,81 @@ Deno.test("every fallback is a value that its flag allows", () => {
   serve([...given, "--node-id", "n", ...reach, "--cluster-id", "c"]);
   assert.ok(given.length > 2 * 10);
   assert.ok(Object.keys(routerFlags).every((name) => Object.hasOwn(serveFlags, name)));
+});
+
+const probed: RouterProfile = {
+  name: "my router",
+  version: "7.24 (stable)",
+  vocabulary: { rose: true, nqn: true, fileCopy: true, subvolumes: true },
+  legend: "present",
+  poolFilesystem: "btrfs",
+  answers: { maxSlot: 32, maxComment: 255, maxNqn: 223, disksLate: 40_000, unexport: 2000 },
+};
+
+function withProfile(profile: RouterProfile, flags: readonly string[] = []) {
+  const args = [...reach, "--cluster-id", "c", "--router-profile", "/profile.json", ...flags];
+  return readControllerConfig(args, none, (path) => {
+    assert.equal(path, "/profile.json");
+    return formatProfile(profile);
+  });
+}
+
+Deno.test("readControllerConfig() takes waits from the router's profile, and keeps the profile", () => {
+  const { profile, settings } = withProfile(probed);
+  assert.deepEqual(profile, probed);
+  assert.deepEqual([settings.settleMs, settings.unexportGraceMs], [70_000, 4000]);
+});
+
+Deno.test("readControllerConfig() takes from the router's profile how the router behaves", () => {
+  const answers = {
+    maxComment: 230,
+    grow: "after-toggle",
+    adopt: "refused",
+    subvolumeNames: "flat",
+    subvolumeParent: "held",
+    copyReturns: "when-done",
+  } as const;
+  const { settings } = withProfile({ ...probed, answers });
+  assert.deepEqual(
+    [settings.maxCommentBytes, settings.growth, settings.subvolumeNames, settings.subvolumeParent],
+    [230, "after-toggle", "flat", "held"],
+  );
+  assert.deepEqual([settings.copyReturns, settings.adopts], ["when-done", false]);
+  assert.equal(withProfile({ ...probed, answers: { maxComment: 1024 } }).settings.maxCommentBytes, 255);
+});
+
+Deno.test("readControllerConfig() takes a wait from its flag before the profile, and the default without both", () => {
+  const explicit = withProfile(probed, ["--settle-time", "5s", "--unexport-grace", "0s"]).settings;
+  assert.deepEqual([explicit.settleMs, explicit.unexportGraceMs], [5000, 0]);
+  const silent = withProfile({ ...probed, answers: {} }).settings;
+  assert.deepEqual([silent.settleMs, silent.unexportGraceMs], [120_000, 10_000]);
+});
+
+const unfit: readonly (readonly [what: string, answers: RouterProfile["answers"], reason: RegExp])[] = [
+  ["short comments", { maxComment: 199 }, /maxComment is 199.* 200 bytes/],
+  ["short slots", { maxSlot: 31 }, /maxSlot is 31.* 32 characters/],
+  ["NQNs too short for an epoch", { maxNqn: 75 }, /maxNqn is 75.* 76 bytes/],
+  ["disks that come too late", { disksLate: 3_600_000 }, /--settle-time is at most 3600s .*it is 5410s/],
+  ["exports that linger too long", { unexport: 200_000 }, /--unexport-grace is at most 300s .*it is 400s/],
+];
+
+for (const [what, answers, reason] of unfit) {
+  Deno.test(`readControllerConfig() refuses the profile of a router with ${what}, and says why`, () => {
+    const problems = problemsOf(() => withProfile({ ...probed, answers: { ...probed.answers, ...answers } }));
+    assert.equal(problems.length, 1, problems.join("\n"));
+    assert.match(problems[0]!, /^--router-profile /);
+    assert.match(problems[0]!, reason);
+  });
+}
+
+Deno.test("readControllerConfig() names the flag when a profile cannot be read, or is none", () => {
+  const args = [...reach, "--cluster-id", "c", "--router-profile", "/profile.json"];
+  const missing = problemsOf(() =>
+    readControllerConfig(args, none, () => {
+      throw new Error("no such file");
+    })
+  );
+  assert.match(missing.join("\n"), /^--router-profile cannot be "\/profile.json": .*no such file/);
+  const foreign = problemsOf(() => readControllerConfig(args, none, () => "{}"));
+  assert.match(foreign.join("\n"), /^--router-profile .*no router profile/);
 });

@@ -77,6 +77,11 @@ export class FlagValues {
     return this.#given.get(name) ?? (fallback === undefined ? [] : [fallback]);
   }
 
+  /** Whether the command line or a variable gives it: otherwise there is its fallback, or nothing. */
+  isGiven(name: string): boolean {
+    return this.#given.has(name);
+  }
+
   /** Whether a switch is on. */
   switch(name: string): boolean {
     const value = this.text(name);

@@ -22,6 +22,10 @@ const commands: Readonly<Record<string, Command>> = {
     help: "take a file system and a block volume through their lives on a simulated router",
     run: async (args, io) => (await import("./commands/demo.ts")).demoCommand(args, io),
   },
+  doctor: {
+    help: "find out what is wrong with the router, or what it does in its own way",
+    run: async (args, io) => (await import("./commands/doctor.ts")).doctorCommand(args, io),
+  },
   "allow-format": {
     help: "let an empty, unpublished volume be formatted once more",
     run: async (args, io) => (await import("./commands/allow_format.ts")).allowFormatCommand(args, io),

@@ -3,16 +3,51 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { doctorFlags } from "../src/commands/doctor/options.ts";
 import { routerFlags, serveFlags } from "../src/config.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/flags.ts";
+import { routes } from "../src/simulator/control/server.ts";
+import { faultKinds } from "../src/simulator/faults.ts";
 import { parameterHelp } from "../src/volume/parameters.ts";
 import { complain, print } from "./print.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
+/** How the simulated router is brought into a state that is wrong. */
+const states: readonly (readonly [what: string, request: string])[] = [
+  [
+    "A pool is full, degraded, or not mounted; its disks stay or go too",
+    [
+      '`PATCH /disks/<pool>` `{"free": 0}`',
+      '`{"state": "degraded"}`',
+      '`{"mounted": false, "vanish": true}`',
+    ].join(", "),
+  ],
+  ["A disk was edited or removed behind everyone's back", "`PATCH` or `DELETE /disks/<slot>`"],
+  ["An entry without a file, a file without an entry", "`DELETE /files/<name>`, `DELETE /disks/<slot>`"],
+  ["A disk without its export", '`PATCH /disks/<slot>` `{"nvme-tcp-export": false}`'],
+  ["A foreign disk, of any kind and slot", "`POST /disks`"],
+  ["Thousands of disks", '`POST /seed` `{"count": 10000}`'],
+  [
+    "A user lost a policy; the package is gone; the host key is another one",
+    [
+      '`PATCH /users/<name>` `{"write": false}`',
+      '`PUT /package` `{"state": "missing"}`',
+      "`POST /host-key`",
+    ].join(", "),
+  ],
+  [
+    "Too many sessions: connections beyond the knob are dropped",
+    '`PUT /profile` `{"knobs": {"maxSessions": 2}}`',
+  ],
+  ["Line ends, noise, random error texts, and all that is unknown", '`PUT /profile` `{"knobs": {…}}`'],
+  ["Whatever else a person could do at the console", '`POST /console` `{"command": "…"}`'],
+];
+
 const pages: Readonly<Record<string, string>> = {
   "docs/reference/flags.md": flagsPage(),
   "docs/reference/parameters.md": parametersPage(),
+  "docs/reference/simulator.md": simulatorPage(),
 };
 
 function flagsPage(): string {
@@ -23,6 +58,15 @@ Written by \`make docs\` from \`src/config.ts\`. ${FLAG_DEFAULT_NOTE}
 ## rds-csi serve
 
 ${table(serveFlags)}
+## rds-csi doctor
+
+${
+    table(
+      Object.fromEntries(Object.entries(doctorFlags).filter(([name]) => !Object.hasOwn(routerFlags, name))),
+    )
+  }
+Takes the flags of the controller as well, of which only \`--rds-address\` is required.
+
 ## rds-csi allow-format VOLUME
 
 Takes the flags of the controller: ${Object.keys(routerFlags).map((name) => `\`--${name}\``).join(", ")}.
@@ -54,6 +98,47 @@ Written by \`make docs\` from \`src/volume/parameters.ts\`. An unknown key is re
 | Key | What it is for |
 | --- | --- |
 ${rows.join("\n")}
+`;
+}
+
+function simulatorPage(): string {
+  const values = {
+    none: "",
+    count: "milliseconds",
+    text: "text",
+    cut: "bytes, or sentinel",
+    moment: "before, after",
+  };
+  const requests = routes.map(({ method, path, named, what }) =>
+    `| \`${method} /${path}${named ? "/…" : ""}\` | ${what} |`
+  );
+  const faults = Object.entries(faultKinds).map(([action, { value, what }]) =>
+    `| \`${action}\` | ${values[value]} | ${what} |`
+  );
+  return `# The simulated router
+
+Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` tells its flags; its knobs are the questions
+of \`src/router_profile/answers.ts\`.
+
+## Requests to the control port
+
+| Request | What it does |
+| --- | --- |
+${requests.join("\n")}
+
+## Faults
+
+\`POST /faults\` binds one to the \`nth\` command that fits \`match\` (a regular expression), and to the next \`times\`.
+
+| Action | Value | What happens |
+| --- | --- | --- |
+${faults.join("\n")}
+
+## States
+
+| What is wrong | Request |
+| --- | --- |
+${states.map(([what, request]) => `| ${what} | ${request} |`).join("\n")}
 `;
 }
 

@@ -17,16 +17,17 @@ const ADAPTER: Layer = { layers: ["volume", "host"] };
 /** Every folder of `src/`, and `top` for the files that lie in `src/` itself. A layer that is not here may not exist. */
 export const LAYERS: Readonly<Record<string, Layer>> = {
   volume: { layers: [] },
+  router_profile: { layers: [] },
   host: { layers: PURE },
   telemetry: { layers: ["volume", "host"], packages: ["@logtape/logtape"] },
   controller: { layers: PURE },
   node: { layers: PURE },
-  routeros: { ...ADAPTER, packages: ["ssh2"] },
+  routeros: { layers: ["volume", "host", "router_profile"], packages: ["ssh2"] },
   nvme: ADAPTER,
   loop: ADAPTER,
   filesystem: ADAPTER,
   kubernetes: { ...ADAPTER, packages: ["@kubernetes/client-node"] },
-  simulator: { layers: ["host"], types: ["volume"], packages: ["ssh2"] },
+  simulator: { layers: ["host", "router_profile"], types: ["volume"], packages: ["ssh2"] },
   csi: {
     layers: ["controller", "node", "volume", "host", "telemetry", "version"],
     packages: ["@grpc/*"],
@@ -44,6 +45,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
         "host",
         "telemetry",
         "simulator",
+        "router_profile",
       ],
       ...["routeros", "nvme", "loop", "filesystem", "kubernetes"],
     ],
@@ -51,7 +53,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   version: { layers: [] },
   flags: { layers: PURE },
   config: {
-    layers: ["flags", "version", "volume", "host", "telemetry"],
+    layers: ["flags", "version", "volume", "host", "telemetry", "router_profile"],
     types: ["controller", "node", "csi"],
   },
   main: { layers: ["config", "flags", "commands", "version", "host", "telemetry", "volume"] },

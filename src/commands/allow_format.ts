@@ -32,7 +32,7 @@ export async function allowFormatCommand(args: string[], io: CommandIo): Promise
   const [id, ...rest] = args;
   if (id === undefined || id.startsWith("-")) throw new FlagError(["VOLUME is required, before the flags"]);
   assertVolumeId(id);
-  await withWorld(readControllerConfig(rest, io.env), io, async (world, context) => {
+  await withWorld(readControllerConfig(rest, io.env, Deno.readTextFileSync), io, async (world, context) => {
     await allowFormat(world, id, context);
   });
   io.out(`The volume ${id} may be formatted in its next epoch, if it is empty.`);

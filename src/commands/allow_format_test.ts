@@ -57,6 +57,10 @@ Deno.test("allow-format says what is wrong with its arguments, and sends nothing
   await assert.rejects(run(stack, []), FlagError);
   await assert.rejects(run(stack, ["not an id"]), (error) => VolumeError.is(error, "invalid"));
   await assert.rejects(run(stack, ["pvc-1", "--what"]), FlagError);
+  await assert.rejects(
+    run(stack, ["pvc-1", "--router-profile", "/nonexistent/profile.json"]),
+    (error) => error instanceof FlagError && /^--router-profile .*No such file/.test(error.message),
+  );
   assert.deepEqual(await stack.count(), before);
   assert.match((await run(stack, ["--help"])).out, /--rds-address/);
 });

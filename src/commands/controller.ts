@@ -11,8 +11,8 @@ export interface Controller {
   readonly methods: MethodsOf<ControllerHandlers>;
   /** Whether the router can be asked and is fit for this driver, see `VolumeStore.probe()`. */
   ready(context: CallContext): Promise<void>;
-  /** Ends the connection to the router. */
-  close(): void;
+  /** Ends what outlived its call, and the connection to the router. */
+  close(): Promise<void>;
 }
 
 /**
@@ -21,10 +21,14 @@ export interface Controller {
  * @throws {VolumeError} invalid when a file of credentials cannot be used
  */
 export async function openController(config: ControllerConfig, seams: RouterSeams): Promise<Controller> {
-  const router = await openRouter(config.router, seams);
+  const router = await openRouter(config.router, seams, { allowUnfenced: config.settings.allowUnfenced });
+  const world = controllerWorld(config, router, seams, seams.log);
   return {
-    methods: controllerMethods(controllerWorld(config, router, seams, seams.log)),
+    methods: controllerMethods(world),
     ready: (context) => router.probe(context),
-    close: () => router.close(),
+    async close() {
+      await world.copies.close();
+      router.close();
+    },
   };
 }

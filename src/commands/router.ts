@@ -3,7 +3,8 @@ import { type HostKey, parseHostKeys } from "../routeros/host_key.ts";
 import type { RouterObserver } from "../routeros/observer.ts";
 import { Session } from "../routeros/session.ts";
 import { Ssh2Transport, type SshAuthentication } from "../routeros/ssh_transport.ts";
-import { RouterVolumeStore } from "../routeros/volume_store.ts";
+import type { SshTransport } from "../routeros/transport.ts";
+import { RouterVolumeStore, type RouterVolumeStoreOptions } from "../routeros/volume_store.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock, Random } from "../volume/ports.ts";
@@ -22,22 +23,40 @@ export interface RouterSeams {
  *
  * @throws {VolumeError} invalid when a key file, a password file or a host key cannot be used
  */
-export async function openRouter(config: RouterConfig, seams: RouterSeams): Promise<RouterVolumeStore> {
+export async function openRouter(
+  config: RouterConfig,
+  seams: RouterSeams,
+  options: Pick<RouterVolumeStoreOptions, "allowUnfenced"> = {},
+): Promise<RouterVolumeStore> {
   const { clock, random, log } = seams;
-  const transport = new Ssh2Transport({
+  const warning = (message: string) => log.warn(message, { router: config.address });
+  const transport = await openTransport(config, { ...seams, warning });
+  const observer = routerLog(config, log);
+  return new RouterVolumeStore({
+    ...options,
+    session: new Session({ transport, clock, random, observer }),
+    clock,
+    random,
+    observer,
+  });
+}
+
+/**
+ * The way to the router of a configuration. Nothing is dialled yet.
+ *
+ * @throws {VolumeError} invalid when a key file, a password file or a host key cannot be used
+ */
+export async function openTransport(
+  config: RouterConfig,
+  seams: Pick<RouterSeams, "readText"> & { warning(message: string): void },
+): Promise<SshTransport> {
+  return new Ssh2Transport({
     host: config.address,
     port: config.port,
     user: config.user,
     authentication: await readAuthentication(config, seams),
     hostKeys: config.insecureSkipVerify ? "insecure" : readHostKeys(config),
-    warning: (message) => log.warn(message, { router: config.address }),
-  });
-  const observer = routerLog(config, log);
-  return new RouterVolumeStore({
-    session: new Session({ transport, clock, random, observer }),
-    clock,
-    random,
-    observer,
+    warning: seams.warning,
   });
 }
 
@@ -54,17 +73,24 @@ function routerLog(config: RouterConfig, log: Logger): RouterObserver {
       const level = event.state === "closed" ? "info" : "warn";
       routerLogger[level](`router breaker: ${event.state}`, { ...event });
     },
+    identified: (router) => {
+      const level = router.supported && router.supportsNqn ? "info" : "warn";
+      routerLogger[level]("router", { ...router });
+    },
+    unfit: (reason) => routerLogger.error("router cannot be used", { reason }),
     warning: (message) => routerLogger.warn(message),
   };
 }
 
-async function readAuthentication(config: RouterConfig, seams: RouterSeams): Promise<SshAuthentication> {
+type Readers = Pick<RouterSeams, "readText">;
+
+async function readAuthentication(config: RouterConfig, seams: Readers): Promise<SshAuthentication> {
   if (config.keyFile !== undefined) return { privateKey: await readSecret("rds-key", config.keyFile, seams) };
   const password = await readSecret("rds-password-file", config.passwordFile ?? "", seams);
   return { password: password.replace(/\r?\n$/, "") };
 }
 
-async function readSecret(flag: string, path: string, seams: RouterSeams): Promise<string> {
+async function readSecret(flag: string, path: string, seams: Readers): Promise<string> {
   try {
     return await seams.readText(path);
   } catch (cause) {
@@ -73,6 +99,11 @@ async function readSecret(flag: string, path: string, seams: RouterSeams): Promi
   }
 }
 
-function readHostKeys(config: RouterConfig): HostKey[] {
+/**
+ * The host keys that the router may present.
+ *
+ * @throws {VolumeError} invalid when a line cannot be read, or none is left
+ */
+export function readHostKeys(config: RouterConfig): HostKey[] {
   return config.hostKeys.flatMap((line) => parseHostKeys(line, config.address, config.port));
 }

@@ -42,7 +42,7 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
     );
     return exitCodes.ok;
   }
-  const config = readServeConfig(args, io.env);
+  const config = readServeConfig(args, io.env, Deno.readTextFileSync);
   const seams = { clock: systemClock, random: systemRandom, sink: stderrSink(), readText: Deno.readTextFile };
   const driver = await startDriver(config, seams);
   if (config.node === undefined) await dropControllerPrivileges();
@@ -104,7 +104,7 @@ function servicesOf(config: ServeConfig, { controller, node }: Roles): CsiServic
 async function stopDriver(server: RunningServer, roles: Roles, log: Logger, graceMs: number): Promise<void> {
   log.info("stopping", { running: server.running });
   await server.stop({ graceMs });
-  roles.controller?.close();
+  await roles.controller?.close();
   log.info("stopped");
 }
 

@@ -1,6 +1,10 @@
 import { describeFlags, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
-import { type Knobs, parseKnobs } from "../simulator/knobs.ts";
-import { profiles } from "../simulator/profile.ts";
+import { parseAnswers } from "../router_profile/answers.ts";
+import { parseProfile } from "../router_profile/profile.ts";
+import type { Knobs } from "../simulator/knobs.ts";
+import { exporterKinds } from "../simulator/model/exporters.ts";
+import type { PoolOptions } from "../simulator/model/router.ts";
+import { type Profile, profiles } from "../simulator/profile.ts";
 import { type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
 import type { User } from "../simulator/ssh/users.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
@@ -34,15 +38,35 @@ const table: FlagTable = {
   },
   exporter: {
     form: "text",
-    help: "With loop, exports/<nqn> in the backing folder leads to a disk's file while it is exported.",
+    help:
+      "How exported disks are reached: loop makes links exports/<nqn> in the backing folder, tcp serves " +
+      "NVMe/TCP from this process, nvmet has the kernel serve it.",
     fallback: "none",
-    choices: ["none", "loop"],
+    choices: exporterKinds,
+  },
+  "nvme-port": {
+    form: "integer",
+    help: "Port on which tcp serves the disks that name it; 0 takes any free one.",
+    fallback: "4420",
+    least: 0,
+    most: 65535,
+  },
+  "nvme-listen": { form: "text", help: "Address of the NVMe port.", fallback: loopback },
+  "silent-growth": {
+    form: "switch",
+    help: "Does not tell connected hosts of a disk that has grown; they see it when they look.",
   },
   profile: {
     form: "text",
-    help: "Which kind of router to be.",
+    help: `Which kind of router to be: ${
+      profiles.map(({ name }) => name).join(", ")
+    }, or the path of a profile file.`,
     fallback: profiles[0]!.name,
-    choices: profiles.map(({ name }) => name),
+  },
+  pool: {
+    form: "list",
+    help: "name[:size[:btrfs|xfs]]: a pool; the size in bytes, or with K, M, G, T (binary).",
+    fallback: "storage-pool",
   },
   knob: { form: "list", help: "name=value: answers an open question about routers in another way." },
   "timing-scale": {
@@ -56,6 +80,10 @@ const table: FlagTable = {
     form: "list",
     help: "Where the client may make files.",
     fallback: "/storage-pool/metal-csi",
+  },
+  "cluster-hash": {
+    form: "list",
+    help: "Eight hex digits of a cluster that the client works for: what carries others is not its own.",
   },
   user: { form: "text", help: "Who may log in.", fallback: "admin" },
   password: {
@@ -100,8 +128,8 @@ export async function simulatorCommand(args: string[], io: CommandIo): Promise<n
   values.assertNoProblems();
   try {
     await using simulator = await startSimulator(options);
-    const { sshPort, controlUrl, hostKeyPublic } = simulator;
-    io.out(JSON.stringify({ ready: true, sshPort, controlUrl, hostKey: hostKeyPublic }));
+    const { sshPort, nvmePort, controlUrl, hostKeyPublic } = simulator;
+    io.out(JSON.stringify({ ready: true, sshPort, nvmePort, controlUrl, hostKey: hostKeyPublic }));
     await aborted(io.signal);
     return exitCodes.ok;
   } catch (error) {
@@ -112,29 +140,71 @@ export async function simulatorCommand(args: string[], io: CommandIo): Promise<n
 
 function readOptions(values: FlagValues): SimulatorOptions {
   const backing = values.text("backing");
-  const exporter = values.text("exporter") === "loop" ? "loop" : "none";
-  if (exporter === "loop" && backing === "") values.problem("exporter", exporter, "loop only with --backing");
+  const exporter = exporterKinds.find((kind) => kind === values.text("exporter")) ?? "none";
+  if ((exporter === "loop" || exporter === "nvmet") && backing === "") {
+    values.problem("exporter", exporter, `${exporter} only with --backing`);
+  }
   const hostKey = values.text("host-key");
+  const hashes = values.list("cluster-hash");
   return {
     host: values.text("listen"),
     sshPort: values.number("ssh-port"),
     controlHost: values.text("control-listen"),
     controlPort: values.number("control-port"),
     exporter,
-    profile: values.text("profile"),
+    nvmeHost: values.text("nvme-listen"),
+    nvmePort: values.number("nvme-port"),
+    announceGrowth: !values.switch("silent-growth"),
+    profile: readProfile(values),
+    pools: values.list("pool").map((pool) => readPool(values, pool)),
     knobs: readKnobs(values),
     timingScale: values.number("timing-scale"),
     basePaths: values.list("base-path"),
+    ...(hashes.length === 0 ? {} : { clusterHashes: hashes }),
     seedDisks: values.number("seed-disks"),
     users: [readUser(values)],
     ...(backing === "" ? {} : { backingDirectory: backing }),
-    ...(hostKey === "" ? {} : { hostKey: readFile(values, "host-key", hostKey) }),
+    ...(hostKey === "" ? {} : { hostKey: readFile(values, "host-key", hostKey) ?? "" }),
+  };
+}
+
+/** A name, or a file with what a probe found. */
+function readProfile(values: FlagValues): Profile {
+  const given = values.text("profile");
+  const known = profiles.find(({ name }) => name === given);
+  if (known !== undefined) return known;
+  const text = readFile(values, "profile", given);
+  try {
+    if (text !== undefined) return parseProfile(text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    values.problem("profile", given, `a router profile (${error.message})`);
+  }
+  return profiles[0]!;
+}
+
+const units: Readonly<Record<string, bigint>> = {
+  "": 1n,
+  K: 1n << 10n,
+  M: 1n << 20n,
+  G: 1n << 30n,
+  T: 1n << 40n,
+};
+
+function readPool(values: FlagValues, given: string): PoolOptions {
+  const match = /^([a-z0-9-]+)(?::([0-9]{1,15})([KMGT]?)(?::(btrfs|xfs))?)?$/.exec(given);
+  if (match === null) values.problem("pool", given, "name[:size[:btrfs|xfs]]");
+  const [, name = given, size, unit = "", filesystem] = match ?? [];
+  return {
+    name,
+    ...(size === undefined ? {} : { sizeBytes: BigInt(size) * units[unit]! }),
+    ...(filesystem === "btrfs" || filesystem === "xfs" ? { filesystem } : {}),
   };
 }
 
 function readUser(values: FlagValues): User {
   const files = values.list("authorized-key");
-  const authorizedKeys = files.flatMap((file) => readFile(values, "authorized-key", file).split("\n"))
+  const authorizedKeys = files.flatMap((file) => (readFile(values, "authorized-key", file) ?? "").split("\n"))
     .filter((line) => line.trim() !== "" && !line.startsWith("#"));
   const password = values.text("password") || (files.length === 0 ? "admin" : "");
   const name = values.text("user");
@@ -145,7 +215,7 @@ function readKnobs(values: FlagValues): Partial<Knobs> {
   const settings = values.list("knob").map((setting): Partial<Knobs> => {
     const [, name, value] = /^([A-Za-z]+)=(.*)$/.exec(setting) ?? [];
     try {
-      if (name !== undefined) return parseKnobs({ [name]: value });
+      if (name !== undefined) return parseAnswers({ [name]: value });
       values.problem("knob", setting, "name=value");
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
@@ -156,12 +226,12 @@ function readKnobs(values: FlagValues): Partial<Knobs> {
   return Object.assign({}, ...settings);
 }
 
-function readFile(values: FlagValues, flag: string, path: string): string {
+function readFile(values: FlagValues, flag: string, path: string): string | undefined {
   try {
     return Deno.readTextFileSync(path);
   } catch (error) {
     values.problem(flag, path, `a file that can be read (${error instanceof Error ? error.message : error})`);
-    return "";
+    return undefined;
   }
 }
 

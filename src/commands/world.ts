@@ -1,5 +1,6 @@
 import type { ControllerConfig } from "../config.ts";
 import { fixedNodes } from "../controller/fixed_nodes.ts";
+import { ImageCopies } from "../controller/copies.ts";
 import { UnsettledChanges } from "../controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../controller/withdrawals.ts";
 import type { ControllerWorld } from "../controller/world.ts";
@@ -19,6 +20,7 @@ export function controllerWorld(
     random,
     withdrawals: new ConfirmedWithdrawals(clock),
     unsettled: new UnsettledChanges(clock),
+    copies: new ImageCopies(clock),
     nodes: fixedNodes(config.knownNodes),
     settings: config.settings,
     notes: { warn: (message, fields) => log.warn(message, fields) },

@@ -19,7 +19,7 @@ export async function allowFormat(world: ControllerWorld, id: string, context: C
   if (volume === undefined) throw notFound("allow formatting", id);
   assertIdleFilesystemVolume(volume);
   const record = { ...volume.record, blankEpoch: (volume.record.epoch?.counter ?? 0) + 1 };
-  const comment = formatComment({ ...volume.comment, record });
+  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
   const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
   await changeVolume(world, "allow formatting", volume.stored, { comment }, wanted, context);
 }

@@ -1,9 +1,24 @@
 import assert from "node:assert/strict";
-import { aCreate, gibibyte, testContext, testController } from "../../tests/fakes/controller_world.ts";
+import {
+  aCreate,
+  gibibyte,
+  testContext,
+  testController,
+  withoutSubvolumes,
+} from "../../tests/fakes/controller_world.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
-import { aDisk, aRecord, testBase, testCluster } from "../../tests/fakes/records.ts";
+import {
+  aDisk,
+  aRecord,
+  plainImage,
+  subvolumeImage,
+  testBase,
+  testCluster,
+} from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "../volume/errors.ts";
+import type { StoredVolume } from "../volume/ports.ts";
+import { volumeIdFor } from "../volume/ids.ts";
 import { planVolume } from "../volume/provisioning.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
@@ -11,6 +26,15 @@ import { deleteVolume } from "./delete.ts";
 const context = testContext();
 const request = aCreate("a");
 const plan = planVolume(request, testCluster, new SeededRandom());
+const imagePath = subvolumeImage(plan.id);
+/** What the call adds. */
+const added: StoredVolume = aDisk(plan.record, {
+  id: plan.id,
+  imagePath,
+  exported: false,
+  exportNqn: "",
+  exportPort: 0,
+});
 const ofSize = (name: string, sizeBytes: bigint) =>
   aCreate(name, { range: { requiredBytes: sizeBytes, limitBytes: 0n } });
 
@@ -22,15 +46,48 @@ Deno.test("createVolume() takes two commands, one when the volume exists, and an
   assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
   assert.deepEqual(store.disks.get(plan.id), made.stored);
   assert.equal(made.stored.exported, false);
-  assert.ok(store.files.has(plan.imagePath));
+  assert.ok(store.allFiles.has(imagePath));
 });
 
-Deno.test("createVolume() makes the folder once", async () => {
+Deno.test("createVolume() makes the folder once, and each volume a subvolume in it", async () => {
   const { world, store } = testController();
   await createVolume(world, request, context);
-  assert.equal(store.files.get(testBase)?.directory, true);
+  assert.equal(store.allFiles.get(testBase)?.directory, true);
   await createVolume(world, aCreate("b"), context);
-  assert.equal(store.disks.size, 2);
+  const other = volumeIdFor("b");
+  assert.deepEqual([...store.disks.values()].map((disk) => disk.imagePath), [
+    imagePath,
+    subvolumeImage(other),
+  ]);
+  const subvolumes = [...store.tree.subvolumes.values()];
+  const made = { label: "pool-fs", readOnly: false, parent: undefined };
+  assert.deepEqual(subvolumes, [
+    { ...made, path: "csi" },
+    { ...made, path: `csi/${plan.stem}` },
+    { ...made, path: `csi/${other}.${testCluster}` },
+  ]);
+});
+
+Deno.test("createVolume() makes a plain file where no subvolume can be", async () => {
+  const plain = testController();
+  withoutSubvolumes(plain.store);
+  const flat = testController({ subvolumeNames: "flat" });
+  for (const { world, store } of [plain, flat]) {
+    const made = await createVolume(world, request, context);
+    assert.equal(made.stored.imagePath, plainImage(plan.id));
+    assert.equal(store.allFiles.get(testBase)?.directory, true);
+    await createVolume(world, request, context);
+    await deleteVolume(world, plan.id, context);
+    assert.deepEqual([...store.allFiles.keys()], [testBase]);
+  }
+});
+
+Deno.test("createVolume() uses the empty subvolume that an earlier try has left", async () => {
+  const { world, store } = testController();
+  store.tree.putSubvolume({ label: "pool-fs", path: "csi", readOnly: false, parent: undefined });
+  store.tree.putSubvolume({ label: "pool-fs", path: `csi/${plan.stem}`, readOnly: false, parent: undefined });
+  assert.equal((await createVolume(world, request, context)).stored.imagePath, imagePath);
+  assert.deepEqual(store.violations, []);
 });
 
 Deno.test("createVolume() believes what is read back, not how the command ended", async () => {
@@ -57,12 +114,12 @@ Deno.test("createVolume() reports a command that did not run, and the next try s
 
 Deno.test("createVolume() accepts the same volume made by another call in between", async () => {
   const { world, store } = testController();
-  store.mishap("add", { before: () => store.put(aDisk(aRecord(), { ...plan })) });
-  assert.equal((await createVolume(world, request, context)).stored.comment, plan.comment);
+  store.mishap("add", { before: () => store.put(added) });
+  assert.equal((await createVolume(world, request, context)).stored.comment, added.comment);
 });
 
 Deno.test("createVolume() does not take another one's disk, made in between, for its own", async () => {
-  const cases: [Partial<typeof plan> & { exported?: boolean }, VolumeErrorKind][] = [
+  const cases: [Partial<StoredVolume>, VolumeErrorKind][] = [
     [{ comment: "somebody's" }, "precondition"],
     [{ comment: aDisk(aRecord({ capabilities: "xfs/w" })).comment }, "busy"],
     [{ sizeBytes: 5n * gibibyte }, "busy"],
@@ -71,7 +128,7 @@ Deno.test("createVolume() does not take another one's disk, made in between, for
   ];
   for (const [difference, kind] of cases) {
     const { world, store } = testController();
-    store.mishap("add", { before: () => store.put(aDisk(aRecord(), { ...plan, ...difference })) });
+    store.mishap("add", { before: () => store.put({ ...added, ...difference }) });
     await assert.rejects(createVolume(world, request, context), refusal(kind));
   }
 });
@@ -97,14 +154,16 @@ Deno.test("createVolume() refuses while disks may be missing", async () => {
 });
 
 Deno.test("createVolume() refuses an image that is there without its disk and leaves it alone", async () => {
-  const { world, store } = testController();
-  store.putFile(plan.imagePath, 7n);
-  await assert.rejects(
-    createVolume(world, request, context),
-    refusal("precondition", /is there without a disk/),
-  );
-  assert.equal(store.files.get(plan.imagePath)?.sizeBytes, 7n);
-  assert.equal(store.disks.size, 0);
+  for (const path of [imagePath, plainImage(plan.id)]) {
+    const { world, store } = testController();
+    store.putImage(path, 7n);
+    const before = store.snapshot();
+    await assert.rejects(
+      createVolume(world, request, context),
+      refusal("precondition", /is there without a disk/),
+    );
+    assert.deepEqual(store.snapshot(), before);
+  }
 });
 
 Deno.test("createVolume() fills a pool to the last byte and not beyond", async () => {
@@ -126,7 +185,7 @@ Deno.test("createVolume() never leaves a pool over-promised by creates that saw 
   const made = results.filter((result) => result.status === "fulfilled").length;
   assert.ok(made <= 1);
   assert.equal(store.disks.size, made);
-  assert.equal([...store.files.values()].filter((file) => !file.directory).length, made);
+  assert.equal([...store.allFiles.values()].filter((file) => !file.directory).length, made);
 });
 
 Deno.test("createVolume() takes its volume back when others took the room", async () => {
@@ -135,7 +194,8 @@ Deno.test("createVolume() takes its volume back when others took the room", asyn
   store.mishap("add", { before: () => store.put(other) });
   await assert.rejects(createVolume(world, request, context), refusal("exhausted", /over=1073741824/));
   assert.deepEqual([...store.disks.keys()], ["other"]);
-  assert.equal(store.files.has(plan.imagePath), false);
+  assert.equal(store.allFiles.has(imagePath), false);
+  assert.deepEqual([...store.tree.subvolumes.values()].map((subvolume) => subvolume.path), ["csi"]);
 });
 
 Deno.test("createVolume() does not say that it left nothing behind when it did", async () => {
@@ -152,7 +212,7 @@ Deno.test("createVolume() takes nothing back that somebody uses already", async 
   const { world, store } = testController();
   const other = aDisk(aRecord(), { id: "other", sizeBytes: 100n * gibibyte, imagePath: "/pool/x.img" });
   store.mishap("add", { before: () => store.put(other) });
-  store.mishap("remove", { before: () => store.edit(plan.id, { comment: `${plan.comment} in use` }) });
+  store.mishap("remove", { before: () => store.edit(plan.id, { comment: `${added.comment} in use` }) });
   await assert.rejects(
     createVolume(world, request, context),
     refusal("unavailable", /Cannot take the volume back/),
@@ -175,5 +235,5 @@ Deno.test("createVolume() answers OK only when an earlier removal can no longer 
   await assert.rejects(deleteVolume(world, plan.id, context), refusal("unavailable"));
   await createVolume(world, request, context);
   store.runLate();
-  assert.ok(store.disks.has(plan.id) && store.files.has(plan.imagePath));
+  assert.ok(store.disks.has(plan.id) && store.allFiles.has(imagePath));
 });

@@ -1,8 +1,10 @@
 import { assertAbsenceProven, assertPoolMounted } from "../volume/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
+import { leftoversOf, placeOf } from "../volume/layout.ts";
 import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/ownership.ts";
-import type { CallContext, MutationOutcome, StoredFile, VolumeView } from "../volume/ports.ts";
-import { assertNotShared, assertOwnImage, imagePaths } from "./look.ts";
+import type { CallContext, FileView, MutationOutcome, VolumeView } from "../volume/ports.ts";
+import { assertNoSnapshotsHold } from "./dependents.ts";
+import { assertNotShared, assertOwnImage, ownBase, ownStem } from "./look.ts";
 import { failMutation, remembered } from "./outcome.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
@@ -14,18 +16,18 @@ import type { ControllerWorld } from "./world.ts";
  * not there and that proves nothing
  */
 export async function deleteVolume(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
-  const ownPaths = imagePaths(world, id);
-  const view = await world.store.view(id, ownPaths, context);
+  // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
+  await world.copies.cancel(id);
+  const view = await world.store.view(id, ownStem(world, id), context);
   assertNotForeign(view.foreign, "delete");
-  assertNotShared(id, view, "delete");
+  assertNotShared(world, id, view, "delete");
   if (view.volume !== undefined) {
-    await deleteDisk(world, assertOwned(view.volume, world.settings.cluster, "delete"), view, context);
+    const volume = assertOwned(view.volume, world.settings.cluster, "delete");
+    await deleteDisk(world, volume, view, context);
     return;
   }
   assertAbsenceProven(view, world.settings.basePaths, world.settings.settleMs);
-  for (const file of view.files.filter((file) => !file.directory && ownPaths.includes(file.path))) {
-    await deleteImage(world, id, file, context);
-  }
+  await deleteLeftovers(world, id, view, world.settings.basePaths, context);
 }
 
 async function deleteDisk(
@@ -36,46 +38,57 @@ async function deleteDisk(
 ): Promise<void> {
   assertNotHeld(found);
   assertOwnImage(world, found.stored, "delete");
+  // Without its disk nobody could tell any more whose the image is that comes back with the pool.
+  assertPoolMounted(view, found.stored.imagePath);
+  await assertNoSnapshotsHold(world, found, context);
+  const place = placeOf(found.stored.imagePath, view.pools);
   const volume = found.stored.exported ? await withdrawExport(world, found, "delete", context) : found;
   await waitForGrace(world, volume, view, "delete", context);
-  const { id, comment, imagePath } = volume.stored;
+  const { id, comment } = volume.stored;
   const outcome = await remembered(
     world,
     volume.stored,
-    () => world.store.remove(id, comment, imagePath, context),
+    () => world.store.remove({ id, comment }, place, ownStem(world, id), context),
   );
   const left = outcome.after.volume;
   if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
-  assertDeleted(id, imagePath, outcome);
+  if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
+  assertDeleted(id, place.path, outcome);
+  const basePaths = [...new Set([...world.settings.basePaths, ownBase(world, volume.stored)])];
+  await deleteLeftovers(world, id, outcome.after, basePaths, context);
 }
 
-/** What an earlier delete left when it was cut off between the disk and its file. */
-async function deleteImage(
+/** What an earlier delete left when it was cut off between the disk and its image, and copies that nobody needs. */
+async function deleteLeftovers(
   world: ControllerWorld,
   id: string,
-  file: StoredFile,
+  view: FileView,
+  basePaths: readonly string[],
   context: CallContext,
 ): Promise<void> {
-  assertDeleted(id, file.path, await world.store.remove(id, undefined, file.path, context));
+  const stem = ownStem(world, id);
+  let latest = view;
+  for (const place of leftoversOf(view.files, stem, basePaths, view.pools)) {
+    const outcome = await world.store.removeImage(place, stem, context);
+    assertDeleted(id, place.path, outcome);
+    latest = outcome.after;
+  }
+  const left = leftoversOf(latest.files, stem, basePaths, latest.pools)[0];
+  if (left !== undefined) failLeft(id, left.path, undefined);
 }
 
-function assertDeleted(id: string, path: string, outcome: MutationOutcome<VolumeView>): void {
-  const { after, refusal } = outcome;
-  const left = [
-    ...(after.volume === undefined && after.foreign === undefined ? [] : ["the disk is still there"]),
-    ...after.files.some((file) => file.path === path) ? ["the image is still there"] : [],
-  ];
-  if (left.length > 0) {
-    const words = refusal === undefined
-      ? ""
-      : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
-    throw new VolumeError(
-      "unavailable",
-      `Cannot delete the volume as ${left.join(" and ")}: volume=${id} path=${path}${words}`,
-    );
-  }
+function assertDeleted(id: string, path: string, { after, refusal }: MutationOutcome<FileView>): void {
+  if (after.files.some((file) => file.path === path)) failLeft(id, path, refusal);
   // A pool that went away in between shows no file either.
   assertPoolMounted(after, path);
+}
+
+function failLeft(id: string, path: string, refusal: string | undefined): never {
+  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot delete the volume as the image is still there: volume=${id} path=${path}${words}`,
+  );
 }
 
 function assertNotHeld(volume: OwnedVolume): void {

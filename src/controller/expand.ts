@@ -1,18 +1,20 @@
-import { assertRoom } from "../volume/capacity.ts";
 import { assertGone } from "../volume/absence.ts";
-import { assertNotForeign, assertOwned } from "../volume/ownership.ts";
+import { assertRoom } from "../volume/capacity.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, StoredVolume } from "../volume/ports.ts";
 import { formatComment, rewritten } from "../volume/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../volume/sizes.ts";
-import { assertOwnImage, imagePaths, notFound } from "./look.ts";
-import { changeVolume } from "./outcome.ts";
+import { assertOwnImage, notFound, ownBase, ownStem } from "./look.ts";
+import { changeVolume, outdateUnsettled } from "./outcome.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
  * Grows a volume and returns its size as read back, in bytes; its present size when that is enough. Two commands; one
  * when there is nothing to do.
  *
- * @throws {VolumeError} not-found, out-of-range, exhausted, precondition, unavailable
+ * @throws {VolumeError} not-found, out-of-range, exhausted, unavailable; precondition when this router does not grow a
+ * disk, or not one that is exported
  */
 export async function expandVolume(
   world: ControllerWorld,
@@ -22,21 +24,80 @@ export async function expandVolume(
 ): Promise<bigint> {
   assertSizeRange(range);
   const { settings, store } = world;
-  const view = await store.createView(id, imagePaths(world, id), context);
+  const stem = ownStem(world, id);
+  const view = await store.createView({ id, stem, folder: "" }, context);
   assertNotForeign(view.foreign, "expand");
   const found = view.volumes.find((volume) => volume.id === id);
   if (found === undefined) {
-    assertGone(id, view, settings.basePaths, settings.settleMs);
+    assertGone(id, stem, view, settings.basePaths, settings.settleMs);
     throw notFound("expand", id);
   }
-  const { stored, comment, record } = assertOwned(found, settings.cluster, "expand");
-  assertOwnImage(world, stored, "expand");
-  const sizeBytes = chooseGrownSize(range, stored.sizeBytes);
-  if (sizeBytes === stored.sizeBytes) return sizeBytes;
-  assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, settings.overcommit);
+  const volume = assertOwned(found, settings.cluster, "expand");
+  assertOwnImage(world, found, "expand");
+  const sizeBytes = chooseGrownSize(range, found.sizeBytes);
+  if (sizeBytes === found.sizeBytes) {
+    await outdateUnsettled(world, "expand", volume, context);
+    return sizeBytes;
+  }
+  assertRoom(view, ownBase(world, found), sizeBytes - found.sizeBytes, settings.overcommit);
+  return (await growVolume(world, "expand", volume, sizeBytes, context)).sizeBytes;
+}
+
+/**
+ * Grows a disk, and returns it as read back. One command.
+ *
+ * @throws {VolumeError} precondition when this router does not grow a disk, or not one that is exported; busy when another call grows it, too; unavailable
+ */
+export async function growVolume(
+  world: ControllerWorld,
+  verb: string,
+  { stored, comment, record }: OwnedVolume,
+  sizeBytes: bigint,
+  context: CallContext,
+): Promise<StoredVolume> {
+  assertGrows(world, verb, stored);
   // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
-  const written = formatComment({ ...comment, record: rewritten(record) });
-  const grown = (after: StoredVolume) => after.sizeBytes >= sizeBytes;
+  const written = formatComment({ ...comment, record: rewritten(record) }, world.settings.maxCommentBytes);
   const change = { sizeBytes, comment: written };
-  return (await changeVolume(world, "expand", stored, change, grown, context)).sizeBytes;
+  const after = await changeVolume(
+    world,
+    verb,
+    stored,
+    change,
+    (after) => after.comment === written,
+    context,
+  );
+  if (after.sizeBytes >= sizeBytes) return after;
+  if (after.sizeBytes !== stored.sizeBytes) {
+    throw new VolumeError(
+      "busy",
+      `Cannot ${verb} the volume as it was grown to another size at the same time: volume=${stored.id} ` +
+        `size=${after.sizeBytes} wanted=${sizeBytes}; try again`,
+    );
+  }
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as the router took the new size and did not grow the disk: volume=${stored.id} ` +
+      `size=${after.sizeBytes} wanted=${sizeBytes}; rds-csi doctor --probe tells what this router can do`,
+  );
+}
+
+/**
+ * Refuses, before anything is changed, what this router is known not to do.
+ *
+ * @throws {VolumeError} precondition
+ */
+export function assertGrows(
+  world: ControllerWorld,
+  verb: string,
+  stored: Pick<StoredVolume, "id" | "exported">,
+): void {
+  const { growth } = world.settings;
+  const reason = growth === "never"
+    ? "this router does not grow file-backed disks"
+    : growth === "after-toggle" && stored.exported
+    ? "this router grows a disk only while it is not exported: unpublish it first (stop what uses it)"
+    : undefined;
+  if (reason === undefined) return;
+  throw new VolumeError("precondition", `Cannot ${verb} the volume as ${reason}: volume=${stored.id}`);
 }

@@ -1,16 +1,18 @@
 import assert from "node:assert/strict";
 import { gibibyte, testContext, testController } from "../../tests/fakes/controller_world.ts";
-import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
+import { aDisk, aHolder, aRecord, aSnapshotId, testBase } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import type { Mishap } from "../../tests/fakes/volume_store.ts";
 import type { StoredVolume } from "../volume/ports.ts";
+import { deleteVolume } from "./delete.ts";
 import { expandVolume } from "./expand.ts";
+import type { ControllerSettings } from "./world.ts";
 
 const context = testContext();
 const epoch = { counter: 1, nonce: "0123abcd" };
 
-function controller(disk: Partial<StoredVolume> = {}) {
-  const { store, world } = testController();
+function controller(disk: Partial<StoredVolume> = {}, settings: Partial<ControllerSettings> = {}) {
+  const { store, world } = testController(settings);
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")] }), disk));
   const expand = (requiredBytes: bigint, limitBytes = 0n, id = "pvc-1") =>
     expandVolume(world, id, { requiredBytes, limitBytes }, context);
@@ -82,7 +84,38 @@ Deno.test("expandVolume() answers only what is read back, however the command en
 Deno.test("expandVolume() reports a growth that was accepted and had no effect", async () => {
   const { store, expand } = controller();
   store.mishap("change", { after: () => store.edit("pvc-1", { sizeBytes: gibibyte }) });
-  await assert.rejects(expand(2n * gibibyte), refusal("unavailable", /the router did not do it/));
+  await assert.rejects(expand(2n * gibibyte), refusal("precondition", /took the new size and did not grow/));
+});
+
+Deno.test("expandVolume() refuses what the router is known not to do, before it changes anything", async () => {
+  const cases: [ControllerSettings["growth"], boolean, RegExp | undefined][] = [
+    ["live", true, undefined],
+    ["live", false, undefined],
+    ["after-toggle", true, /only while it is not exported: unpublish it first/],
+    ["after-toggle", false, undefined],
+    ["never", true, /does not grow file-backed disks/],
+    ["never", false, /does not grow file-backed disks/],
+  ];
+  for (const [growth, exported, text] of cases) {
+    const { store, expand, size } = controller({ exported }, { growth });
+    const before = store.snapshot();
+    if (text === undefined) {
+      assert.equal(await expand(2n * gibibyte), 2n * gibibyte);
+      assert.equal(size(), 2n * gibibyte);
+      continue;
+    }
+    await assert.rejects(expand(2n * gibibyte), refusal("precondition", text));
+    assert.deepEqual(store.snapshot(), before);
+    assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
+    assert.equal(await expand(gibibyte), gibibyte, "it is large enough");
+  }
+});
+
+Deno.test("expandVolume() counts snapshots, too", async () => {
+  const { store, expand } = controller();
+  store.putImage(`${testBase}/${aSnapshotId("s")}.pvc-2.1.n.ffffffff/disk.img`, 50n * gibibyte);
+  await assert.rejects(expand(51n * gibibyte), refusal("exhausted", /available=52613349376/));
+  assert.equal(await expand(50n * gibibyte), 50n * gibibyte);
 });
 
 Deno.test("expandVolume() is busy when the record changes between looking and acting", async () => {
@@ -100,6 +133,26 @@ Deno.test("expandVolume() cannot be undone by an earlier growth that the router 
   store.runLate();
   assert.equal(size(), 4n * gibibyte);
   assert.deepEqual(store.violations, []);
+});
+
+Deno.test("expandVolume() is busy when another controller grows the volume to less at the same time", async () => {
+  const { store, expand, size } = controller();
+  const calls = await Promise.allSettled([expand(2n * gibibyte), expand(3n * gibibyte)]);
+  assert.deepEqual(calls.map(({ status }) => status), ["fulfilled", "rejected"]);
+  const { reason } = calls[1] as PromiseRejectedResult;
+  refusal("busy", /grown to another size at the same time/)(reason);
+  assert.equal(await expand(3n * gibibyte), 3n * gibibyte);
+  assert.deepEqual([size(), store.violations], [3n * gibibyte, []]);
+});
+
+Deno.test("expandVolume() answers that the size is enough only when no earlier command can change that", async () => {
+  const { world, store } = testController();
+  store.put(aDisk(aRecord()));
+  store.mishap("remove", { late: true, unreadable: true });
+  await assert.rejects(deleteVolume(world, "pvc-1", context), refusal("unavailable"));
+  assert.equal(await expandVolume(world, "pvc-1", { requiredBytes: 1n, limitBytes: 0n }, context), gibibyte);
+  store.runLate();
+  assert.ok(store.disks.has("pvc-1"));
 });
 
 Deno.test("expandVolume() refuses a disk that uses another volume's image", async () => {

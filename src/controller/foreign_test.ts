@@ -7,7 +7,7 @@ import {
   testController,
   testParameters,
 } from "../../tests/fakes/controller_world.ts";
-import { aDisk, aRecord } from "../../tests/fakes/records.ts";
+import { aDisk, aRecord, testPrefix } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import type { FakeVolumeStore } from "../../tests/fakes/volume_store.ts";
 import { volumeIdFor } from "../volume/ids.ts";
@@ -15,8 +15,10 @@ import { allowFormat } from "./allow_format.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 import { expandVolume } from "./expand.ts";
+import { listVolumeHealth } from "./health.ts";
 import { publishVolume } from "./publish.ts";
 import { getVolume, listVolumes } from "./reading.ts";
+import { createSnapshot } from "./snapshot.ts";
 import { unpublishVolume } from "./unpublish.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -33,7 +35,12 @@ const changingCalls: Record<string, (world: ControllerWorld, id: string) => Prom
   "ControllerUnpublishVolume from all": (world, id) => unpublishVolume(world, id, "", context),
   ControllerExpandVolume: (world, id) => expandVolume(world, id, grown, context),
   "allow-format": (world, id) => allowFormat(world, id, context),
+  CreateSnapshot: (world, id) => createSnapshot(world, { name: "s", source: id }, context),
 };
+
+/** Cloning looks at the new volume first, and has to look once more at a source that is no disk of files. */
+const clone = (world: ControllerWorld, id: string) =>
+  createVolume(world, aCreate("c", { source: { kind: "volume", id } }), context);
 
 /** What can be in a slot that is not this cluster's volume. */
 const occupants: Record<string, (store: FakeVolumeStore, id: string) => void> = {
@@ -50,12 +57,19 @@ const occupants: Record<string, (store: FakeVolumeStore, id: string) => void> = 
     const disk = aDisk(aRecord(), { id });
     store.put({ ...disk, comment: disk.comment.replace("rds1", "rds2") });
   },
+  "a volume of the earlier driver": (store, id) => {
+    const imagePath = `/pool/csi/${id}.img`;
+    store.put(
+      aDisk(aRecord(), { id, imagePath, exported: true, exportNqn: `${testPrefix}:${id}`, comment: "" }),
+    );
+  },
 };
+const earlierId = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 
 for (const [occupant, occupy] of Object.entries(occupants)) {
   for (const [call, run] of Object.entries(changingCalls)) {
     Deno.test(`${call} refuses ${occupant} and sends nothing that changes anything`, async () => {
-      for (const id of ["storage-pool", "nvme1", volumeIdFor(name)]) {
+      for (const id of ["storage-pool", "nvme1", volumeIdFor(name), earlierId]) {
         const { world, store } = testController();
         occupy(store, id);
         const before = store.snapshot();
@@ -66,6 +80,17 @@ for (const [occupant, occupy] of Object.entries(occupants)) {
       }
     });
   }
+
+  Deno.test(`CreateVolume refuses ${occupant} as a source and sends nothing that changes anything`, async () => {
+    for (const id of ["storage-pool", "nvme1", earlierId]) {
+      const { world, store } = testController();
+      occupy(store, id);
+      const before = store.snapshot();
+      await assert.rejects(clone(world, id), refusal("precondition", new RegExp(`volume=${id}`)));
+      assert.deepEqual(store.snapshot(), before);
+      assert.ok(store.calls.every((call) => /view/i.test(call.method)));
+    }
+  });
 
   Deno.test(`CreateVolume refuses a slot with ${occupant} and sends nothing that changes anything`, async () => {
     const { world, store } = testController();
@@ -80,6 +105,10 @@ for (const [occupant, occupy] of Object.entries(occupants)) {
     const { world, store } = testController();
     occupy(store, "x");
     assert.deepEqual(await listVolumes(world, context), []);
+    // Its image is named as only this cluster names one: the record was lost or edited.
+    const sick = /record/.test(occupant) ? ["RecordDamaged"] : [];
+    const health = await listVolumeHealth(world, context);
+    assert.deepEqual(health.flatMap(({ problems }) => problems.map(({ reason }) => reason)), sick);
     const kind = /record/.test(occupant) && !/without/.test(occupant) ? "precondition" : "not-found";
     await assert.rejects(getVolume(world, "x", context), refusal(kind));
   });

@@ -1,13 +1,13 @@
 import { assertGone } from "../volume/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { imagePath } from "../volume/ids.ts";
+import { baseOf, isImageOf, stemOf } from "../volume/layout.ts";
 import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, StoredVolume, VolumeView } from "../volume/ports.ts";
 import type { ControllerWorld } from "./world.ts";
 
-/** Where the image of a volume of this cluster can lie, in every allowed folder. */
-export function imagePaths(world: ControllerWorld, id: string): readonly string[] {
-  return world.settings.basePaths.map((base) => imagePath(base, id, world.settings.cluster));
+/** What the names of all files of a volume of this cluster begin with. */
+export function ownStem(world: ControllerWorld, id: string): string {
+  return stemOf(id, world.settings.cluster);
 }
 
 /** A volume of this cluster together with the look that showed it. */
@@ -29,10 +29,11 @@ export async function lookForChange(
   verb: string,
   context: CallContext,
 ): Promise<Looked> {
-  const view = await world.store.view(id, imagePaths(world, id), context);
+  const stem = ownStem(world, id);
+  const view = await world.store.view(id, stem, context);
   assertNotForeign(view.foreign, verb);
   if (view.volume === undefined) {
-    assertGone(id, view, world.settings.basePaths, world.settings.settleMs);
+    assertGone(id, stem, view, world.settings.basePaths, world.settings.settleMs);
     return { view, volume: undefined };
   }
   return { view, volume: assertOwned(view.volume, world.settings.cluster, verb) };
@@ -43,8 +44,12 @@ export async function lookForChange(
  *
  * @throws {VolumeError} precondition when there is such a disk
  */
-export function assertNotShared(id: string, view: VolumeView, verb: string): void {
-  const sharer = view.sharers[0];
+export function assertNotShared(world: ControllerWorld, id: string, view: VolumeView, verb: string): void {
+  const stem = ownStem(world, id);
+  const isOwn = ({ imagePath }: StoredVolume) =>
+    imagePath === view.volume?.imagePath ||
+    (isImageOf(imagePath, stem) && world.settings.basePaths.includes(baseOf(imagePath, stem)));
+  const sharer = view.sharers.find(isOwn);
   if (sharer === undefined) return;
   throw new VolumeError(
     "precondition",
@@ -60,12 +65,17 @@ export function assertNotShared(id: string, view: VolumeView, verb: string): voi
  */
 export function assertOwnImage(world: ControllerWorld, stored: StoredVolume, verb: string): void {
   const { id, imagePath } = stored;
-  if (imagePath.endsWith(`/${id}.${world.settings.cluster}.img`)) return;
+  if (isImageOf(imagePath, ownStem(world, id))) return;
   throw new VolumeError(
     "precondition",
     `Cannot ${verb} the volume as its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
       "a person has to look at what that file is",
   );
+}
+
+/** The folder that a volume was put into. */
+export function ownBase(world: ControllerWorld, stored: StoredVolume): string {
+  return baseOf(stored.imagePath, ownStem(world, stored.id));
 }
 
 /** The error for a volume that is provably not there. */

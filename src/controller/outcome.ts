@@ -1,13 +1,17 @@
 import { VolumeError } from "../volume/errors.ts";
+import { poolOf } from "../volume/ids.ts";
 import type { OwnedVolume } from "../volume/ownership.ts";
 import type {
   CallContext,
+  FileView,
+  ImagePlace,
   MutationOutcome,
   StoredVolume,
   VolumeChange,
   VolumeView,
 } from "../volume/ports.ts";
 import { formatComment, rewritten } from "../volume/record.ts";
+import { snapshotPart } from "../volume/snapshots.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -55,10 +59,42 @@ export async function changeVolume(
   );
   const after = outcome.after.volume;
   if (after !== undefined && wanted(after)) return after;
-  // Finding the comment that was written is no sign of somebody else.
   const written = change.comment ?? before.comment;
+  if (after !== undefined && isCut(after.comment, written)) {
+    await restoreComment(world, before, after, context);
+  }
+  // Finding the comment that was written is no sign of somebody else.
   const expected = after?.comment === written ? written : before.comment;
   return failMutation(verb, before.id, expected, after, outcome.refusal);
+}
+
+/** Whether a router has kept only the beginning of a comment that was written. Nothing at all is a person's doing. */
+export function isCut(kept: string, written: string): boolean {
+  return kept !== "" && kept.length < written.length && written.startsWith(kept);
+}
+
+/** The error for a router that keeps too little of a comment. */
+export function cutComment(verb: string, id: string, keptBytes: number): VolumeError {
+  return new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as the router keeps only ${keptBytes} bytes of a comment: volume=${id}; shorter node ids, ` +
+      "or a shorter note in the disk's comment, make room (rds-csi doctor --probe tells the router's limits)",
+  );
+}
+
+/**
+ * A record that was cut tells nobody anything: the one before is put back, with the export off as before or because
+ * nobody was told of it.
+ */
+async function restoreComment(
+  world: ControllerWorld,
+  before: StoredVolume,
+  cut: StoredVolume,
+  context: CallContext,
+): Promise<never> {
+  const change = { comment: before.comment, ...(before.exported ? {} : { export: false as const }) };
+  await world.store.change(before.id, cut.comment, change, context);
+  throw cutComment("change", before.id, cut.comment.length);
 }
 
 /** Sends a mutation that expects the comment of `before`; one whose end stays unknown is remembered. */
@@ -80,6 +116,28 @@ export async function remembered(
 }
 
 /**
+ * Removes the image of a snapshot. A removal whose end stays unknown is remembered: the router may still run it, and take
+ * away what a later call answers.
+ */
+export async function removeSnapshotImage(
+  world: ControllerWorld,
+  id: string,
+  place: ImagePlace,
+  context: CallContext,
+): Promise<MutationOutcome<FileView>> {
+  let gone = false;
+  try {
+    const outcome = await world.store.removeImage(place, snapshotPart(id), context);
+    const { pools, files } = outcome.after;
+    const isMounted = pools.some((pool) => pool.mountPoint === poolOf(place.path));
+    gone = isMounted && !files.some((file) => file.path === place.path);
+    return outcome;
+  } finally {
+    if (!gone) world.unsettled.remember(id, place.path);
+  }
+}
+
+/**
  * Rewrites the record of a volume if a change that was sent earlier may still come, so that it finds another comment
  * than it expects. No command where none may, else one.
  *
@@ -93,7 +151,10 @@ export async function outdateUnsettled(
 ): Promise<void> {
   const { stored } = volume;
   if (!world.unsettled.mayStillCome(stored.id, stored.comment)) return;
-  const comment = formatComment({ ...volume.comment, record: rewritten(volume.record) });
+  const comment = formatComment(
+    { ...volume.comment, record: rewritten(volume.record) },
+    world.settings.maxCommentBytes,
+  );
   const wanted = (after: StoredVolume) => after.comment === comment && after.exported === stored.exported;
   await changeVolume(world, verb, stored, { comment }, wanted, context);
 }

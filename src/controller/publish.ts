@@ -1,9 +1,11 @@
+import { assertPoolMounted } from "../volume/absence.ts";
 import { formatEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { VolumeParameters } from "../volume/parameters.ts";
 import type { CallContext, RouterState, StoredVolume } from "../volume/ports.ts";
 import {
+  assertFences,
   decidePublish,
   isExportedAsRecorded,
   isReadOnlyUse,
@@ -36,11 +38,14 @@ export async function publishVolume(
   const { view, volume } = await lookForChange(world, id, "publish", context);
   if (volume === undefined) throw notFound("publish", id);
   // Whoever reaches the other disk would write to the same image.
-  assertNotShared(id, view, "publish");
+  assertNotShared(world, id, view, "publish");
   assertOwnImage(world, volume.stored, "publish");
+  // The image is not there: whatever answers under that name has none of its data.
+  assertPoolMounted(view, volume.stored.imagePath);
+  assertFences(id, view, world.settings.allowUnfenced);
   await assertKnownNode(world, request.nodeId, context);
   const published = await settle(world, volume, view, request, parameters, context);
-  return publishContext(world, published, request, parameters);
+  return publishContext(world, published, view, request, parameters);
 }
 
 async function settle(
@@ -66,19 +71,20 @@ async function settle(
   }
   if (decision.action === "begin") await waitForGrace(world, volume, state, "publish", context);
   const record = unsettled ? rewritten(decision.record) : decision.record;
-  return await exportAs(world, volume, record, port, context);
+  return await exportAs(world, volume, state, record, port, context);
 }
 
 /** Writes the record and turns the export on, in one command, and believes only what is read back. */
 async function exportAs(
   world: ControllerWorld,
   volume: OwnedVolume,
+  state: RouterState,
   record: VolumeRecord,
   port: number,
   context: CallContext,
 ): Promise<OwnedVolume> {
-  const nqn = recordNqn(world, volume, record);
-  const comment = formatComment({ ...volume.comment, record });
+  const nqn = recordNqn(world, volume, state, record);
+  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
   const unchanged = comment === volume.stored.comment;
   const change = { ...(unchanged ? {} : { comment }), export: { nqn, port } };
   const wanted = (stored: StoredVolume) =>
@@ -90,11 +96,12 @@ async function exportAs(
 function publishContext(
   world: ControllerWorld,
   volume: OwnedVolume,
+  state: RouterState,
   request: PublishRequest,
   parameters: VolumeParameters,
 ): PublishContext {
   const { record, stored } = volume;
-  const nqn = recordNqn(world, volume, record);
+  const nqn = recordNqn(world, volume, state, record);
   const port = String(stored.exportPort);
   const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
   return {
@@ -113,12 +120,17 @@ function publishContext(
   };
 }
 
-function recordNqn(world: ControllerWorld, volume: OwnedVolume, record: VolumeRecord): string {
+function recordNqn(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  state: RouterState,
+  record: VolumeRecord,
+): string {
   if (record.epoch === undefined) {
     const { id } = volume.stored;
     throw new VolumeError("internal", `Cannot name the export of a volume without an epoch: volume=${id}`);
   }
-  return nqnOf(volume, record.epoch, world.settings.nqnPrefix);
+  return nqnOf(volume, record.epoch, world.settings.nqnPrefix, state);
 }
 
 async function assertKnownNode(world: ControllerWorld, nodeId: string, context: CallContext): Promise<void> {

@@ -17,8 +17,10 @@ import type { StoredVolume } from "../volume/ports.ts";
 import type { PublishRequest } from "../volume/publishing.ts";
 import { formatComment, newComment, parseComment, type VolumeRecord } from "../volume/record.ts";
 import { createVolume } from "./create.ts";
+import { deleteVolume } from "./delete.ts";
 import { publishVolume } from "./publish.ts";
 import { unpublishVolume } from "./unpublish.ts";
+import type { ControllerSettings } from "./world.ts";
 
 const context = testContext();
 const epoch = { counter: 3, nonce: "0123abcd" };
@@ -26,8 +28,12 @@ const epochNqn = `${testPrefix}:pvc-1:3-0123abcd`;
 const joint: Partial<PublishRequest> = { capability: sharedBlock };
 
 /** A controller on a router with the volume `pvc-1`. */
-function controller(record: Partial<VolumeRecord> = {}, disk: Partial<StoredVolume> = {}) {
-  const { store, world, ...rest } = testController();
+function controller(
+  record: Partial<VolumeRecord> = {},
+  disk: Partial<StoredVolume> = {},
+  settings: Partial<ControllerSettings> = {},
+) {
+  const { store, world, ...rest } = testController(settings);
   store.put(aDisk(aRecord(record), disk));
   const publish = (nodeId: string, request: Partial<PublishRequest> = {}, over = context) =>
     publishVolume(world, "pvc-1", aPublish(nodeId, request), testParameters, over);
@@ -39,6 +45,17 @@ function recordOf(disk: StoredVolume | undefined): VolumeRecord {
   const parsed = parseComment(disk?.comment ?? "");
   return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
 }
+
+Deno.test("publishVolume() exports nothing while the pool of the image is not mounted", async () => {
+  const { store, publish } = controller();
+  const before = store.disks.get("pvc-1");
+  const pools = store.pools;
+  store.pools = [];
+  await assert.rejects(publish("a"), refusal("unavailable", /not mounted/));
+  assert.deepEqual(store.disks.get("pvc-1"), before);
+  store.pools = pools;
+  await publish("a");
+});
 
 Deno.test("publishVolume() takes two commands, one when it is done, and answers the same", async () => {
   const { store, publish } = controller();
@@ -149,6 +166,20 @@ Deno.test("publishVolume() waits the whole grace after a withdrawal that was car
   await publish("a");
   store.mishap("change", { takesMs: 15_000, unreadable: true });
   await assert.rejects(inTime(clock, unpublish("a")), refusal("unavailable"));
+  const startMs = clock.now();
+  await inTime(clock, publish("b"));
+  assert.ok(clock.now() - startMs >= 10_000);
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("publishVolume() counts no second withdrawal from the time of the first, though both are of one second", async () => {
+  const { store, clock, publish, unpublish } = controller();
+  store.lingerMs = 10_000;
+  await publish("a");
+  await unpublish("a");
+  store.edit("pvc-1", { exported: true });
+  store.mishap("change", { takesMs: 15_000, unreadable: true });
+  await assert.rejects(inTime(clock, publish("b")), refusal("unavailable"));
   const startMs = clock.now();
   await inTime(clock, publish("b"));
   assert.ok(clock.now() - startMs >= 10_000);
@@ -314,4 +345,65 @@ Deno.test("publishVolume() keeps the port for the node that holds the volume whe
   const joined = await publishVolume(world, "pvc-1", aPublish("b", joint), elsewhere, context);
   assert.equal(joined["nvmePort"], "4420");
   assert.equal(store.disks.get("pvc-1")?.exportPort, 4420);
+});
+
+Deno.test("publishVolume() refuses a router that cannot fence a node, for new and for old holders, and changes nothing", async () => {
+  for (const record of [{}, { epoch, holders: [aHolder("a")] }]) {
+    const { store, publish } = controller(record);
+    store.unfenced = true;
+    const before = store.snapshot();
+    await assert.rejects(publish("a"), refusal("precondition", /upgrade the router, or .*--allow-unfenced/));
+    assert.deepEqual(store.snapshot(), before);
+    assert.equal(store.takeCount(), 1);
+  }
+});
+
+Deno.test("publishVolume() exports under the slot on such a router where an operator takes the risk", async () => {
+  const { store, clock, publish, unpublish } = controller({ epoch }, {}, { allowUnfenced: true });
+  store.unfenced = true;
+  store.lingerMs = 10_000;
+  const answer = await publish("a");
+  assert.deepEqual([answer.nqn, answer.nvme_nqn], ["pvc-1", "pvc-1"]);
+  assert.match(answer.epoch!, /^4-/);
+  assert.deepEqual(await publish("a"), answer);
+  assert.equal(store.takeCount(), 3);
+  await assert.rejects(publish("b"), refusal("published-elsewhere", /node=a requested=b/));
+  await unpublish("a");
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+  assert.match((await inTime(clock, publish("b"))).epoch!, /^5-/);
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("publishVolume() re-asserts a lost export under the slot on such a router", async () => {
+  const record = { epoch, holders: [aHolder("a")] };
+  const { store, publish } = controller(record, { exportNqn: "pvc-1", exported: false }, {
+    allowUnfenced: true,
+  });
+  store.unfenced = true;
+  assert.equal((await publish("a")).nqn, "pvc-1");
+  assert.equal(store.disks.get("pvc-1")?.exported, true);
+});
+
+Deno.test("publishVolume() does not cut its holder when the router was upgraded to one that can fence", async () => {
+  const record = { epoch, holders: [aHolder("a")] };
+  const { store, clock, publish, unpublish } = controller(record, { exportNqn: "pvc-1" });
+  const before = store.disks.get("pvc-1");
+  assert.equal((await publish("a")).nqn, "pvc-1");
+  assert.deepEqual(store.disks.get("pvc-1"), before);
+  store.edit("pvc-1", { exported: false });
+  assert.equal((await publish("a")).nqn, "pvc-1");
+  await unpublish("a");
+  const next = await inTime(clock, publish("b"));
+  assert.match(next.nqn!, new RegExp(`^${testPrefix}:pvc-1:4-`));
+  assert.equal(store.disks.get("pvc-1")?.exportNqn, next.nqn);
+});
+
+Deno.test("unpublishVolume() and deleteVolume() need no router that can fence", async () => {
+  const { store, world, clock, unpublish } = controller({ epoch, holders: [aHolder("a")] }, {
+    exportNqn: "pvc-1",
+  });
+  store.unfenced = true;
+  await unpublish("a");
+  await inTime(clock, deleteVolume(world, "pvc-1", context));
+  assert.equal(store.disks.size, 0);
 });

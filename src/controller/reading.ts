@@ -13,7 +13,7 @@ import { judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { mayBeShared } from "../volume/publishing.ts";
 import { mebibyte, minimumSizeBytes } from "../volume/sizes.ts";
-import { imagePaths, notFound } from "./look.ts";
+import { notFound, ownStem } from "./look.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -28,9 +28,10 @@ export async function getVolume(
   context: CallContext,
 ): Promise<OwnedVolume> {
   const { cluster, basePaths, settleMs } = world.settings;
-  const view = await world.store.view(id, imagePaths(world, id), context);
+  const stem = ownStem(world, id);
+  const view = await world.store.view(id, stem, context);
   if (view.volume === undefined) {
-    if (view.foreign === undefined) assertGone(id, view, basePaths, settleMs);
+    if (view.foreign === undefined) assertGone(id, stem, view, basePaths, settleMs);
     throw notFound("find", id);
   }
   const ownership = judgeOwnership(view.volume, cluster);
@@ -88,11 +89,11 @@ export async function getCapacity(
   basePath: string,
   context: CallContext,
 ): Promise<Capacity> {
-  const inventory = await world.store.inventory(context);
-  assertSettled(inventory, world.settings.settleMs);
-  const pool = getPool(inventory, basePath);
+  const view = await world.store.createView(undefined, context);
+  assertSettled(view, world.settings.settleMs);
+  const pool = getPool(view, basePath);
   // Sizes are whole MiB: what is left beyond the last one cannot be had.
-  const available = availableBytes(pool, inventory.volumes, world.settings.overcommit) / mebibyte * mebibyte;
+  const available = availableBytes(pool, view, world.settings.overcommit) / mebibyte * mebibyte;
   return { availableBytes: available, maximumVolumeBytes: available, minimumVolumeBytes: minimumSizeBytes };
 }
 

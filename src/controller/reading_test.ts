@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { gibibyte, testContext, testController } from "../../tests/fakes/controller_world.ts";
-import { aDisk, aRecord, aVolume } from "../../tests/fakes/records.ts";
+import { aDisk, aRecord, aSnapshotId, aVolume, testCluster } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import type { RequestedCapability } from "../volume/capabilities.ts";
 import { mebibyte } from "../volume/sizes.ts";
@@ -21,7 +21,7 @@ Deno.test("getVolume() calls a volume missing only when it provably is", async (
   store.put(aDisk(aRecord()));
   store.hidden.add("pvc-1");
   await assert.rejects(getVolume(world, "pvc-1", context), refusal("unavailable", /its image is there/));
-  store.files.clear();
+  store.allFiles.clear();
   store.reboot();
   await assert.rejects(getVolume(world, "pvc-1", context), refusal("unavailable", /booted only/));
   await clock.advance(120_000);
@@ -70,6 +70,13 @@ Deno.test("getCapacity() tells in one command what a volume can really have", as
     minimumVolumeBytes: gibibyte,
   });
   assert.equal(store.takeCount(), 1);
+});
+
+Deno.test("getCapacity() counts snapshots, whoever owns them", async () => {
+  const { world, store } = testController();
+  store.putImage(`/pool/csi/${aSnapshotId("s")}.pvc-2.1.n.ffffffff/disk.img`, 30n * gibibyte);
+  store.putImage(`/pool/csi/${aSnapshotId("t")}.pvc-1.1.n.${testCluster}.img`, 10n * gibibyte);
+  assert.equal((await getCapacity(world, "/pool/csi", context)).availableBytes, 60n * gibibyte);
 });
 
 Deno.test("reasonAgainst() is silent about what the volume can do and says what it cannot", () => {

@@ -33,7 +33,10 @@ export async function unpublishVolume(
   } else if (decision.action === "withdraw") {
     await withdrawExport(world, volume, "unpublish", context);
   } else if (decision.action === "leave") {
-    const comment = formatComment({ ...volume.comment, record: decision.record });
+    const comment = formatComment(
+      { ...volume.comment, record: decision.record },
+      world.settings.maxCommentBytes,
+    );
     const left = (after: StoredVolume) => after.comment === comment;
     await changeVolume(world, "unpublish", volume.stored, { comment }, left, context);
     const holders = decision.remaining.map((holder) => holder.nodeId);

@@ -151,7 +151,7 @@ Deno.test("unpublishVolume() is done when the volume is provably gone, and only 
   const gone = controller();
   gone.store.disks.clear();
   await assert.rejects(gone.unpublish("a"), refusal("unavailable", /its image is there/));
-  gone.store.files.clear();
+  gone.store.allFiles.clear();
   await gone.unpublish("a");
   gone.store.reboot();
   await assert.rejects(gone.unpublish("a"), refusal("unavailable", /booted only/));

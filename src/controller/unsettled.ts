@@ -5,6 +5,9 @@ import { RecentRecords } from "./recent.ts";
  * The changes that this process has sent and does not know the end of: their call was cancelled, or the answer was
  * lost. The router may still run them, as long as the volume has the comment that they expect. Whoever answers OK
  * without changing that comment would be made a liar, so it is to be rewritten first.
+ *
+ * A snapshot has no comment: for it the path of its image stands there, and nobody answers OK until it is too late for
+ * the removal that was sent.
  */
 export class UnsettledChanges {
   readonly #records: RecentRecords;

@@ -3,7 +3,7 @@ import { remainingGraceMs, withdrawalSeconds } from "../volume/grace.ts";
 import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, RouterState, StoredVolume } from "../volume/ports.ts";
 import { withdrawnRecord } from "../volume/publishing.ts";
-import { formatComment } from "../volume/record.ts";
+import { formatComment, rewritten, type VolumeRecord } from "../volume/record.ts";
 import { changeVolume } from "./outcome.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -17,8 +17,11 @@ export async function withdrawExport(
   verb: string,
   context: CallContext,
 ): Promise<OwnedVolume> {
+  const write = (record: VolumeRecord) =>
+    formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
   const record = withdrawnRecord(volume.record, world.clock.now());
-  const comment = formatComment({ ...volume.comment, record });
+  // Of the comment as it stands it may be known when its export went off: of this withdrawal it is not.
+  const comment = write(record) === volume.stored.comment ? write(rewritten(record)) : write(record);
   const gone = (stored: StoredVolume) => !stored.exported && stored.comment === comment;
   const after = await changeVolume(world, verb, volume.stored, { export: false, comment }, gone, context);
   const withdrawn = assertOwned(after, world.settings.cluster, verb);
@@ -40,7 +43,7 @@ async function correctTime(
     return volume;
   }
   const record = { ...volume.record, withdrawnAtSeconds: withdrawalSeconds(now) };
-  const comment = formatComment({ ...volume.comment, record });
+  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
   const gone = (stored: StoredVolume) => !stored.exported && stored.comment === comment;
   const after = await changeVolume(world, verb, volume.stored, { comment }, gone, context);
   world.withdrawals.confirm(after.id, comment);

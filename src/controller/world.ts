@@ -1,5 +1,8 @@
+import type { SubvolumeNames } from "../volume/layout.ts";
 import type { ParameterDefaults } from "../volume/parameters.ts";
 import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.ts";
+import type { ImageCopies } from "./copies.ts";
+import type { CopyAbout, FinishedCopy } from "./copying.ts";
 import type { UnsettledChanges } from "./unsettled.ts";
 import type { ConfirmedWithdrawals } from "./withdrawals.ts";
 
@@ -13,6 +16,20 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly unexportGraceMs: number;
   /** How much of a pool may be promised; 1 promises exactly its size. */
   readonly overcommit: number;
+  /** How much of a disk's comment the router keeps, in bytes. */
+  readonly maxCommentBytes: number;
+  /** Whether volumes may be published on a router that cannot fence a node. */
+  readonly allowUnfenced: boolean;
+  /** When the router lets a disk grow. */
+  readonly growth: "live" | "after-toggle" | "never";
+  /** Where subvolumes may be made. */
+  readonly subvolumeNames: SubvolumeNames;
+  /** Whether the router keeps a subvolume while there are snapshots of it. */
+  readonly subvolumeParent: "free" | "held";
+  /** Whether the router makes a disk of a file that is there: without that there are no clones. */
+  readonly adopts: boolean;
+  /** When the router answers a copy of a file; undefined while that is not known. */
+  readonly copyReturns: "when-done" | "at-once" | undefined;
 }
 
 /** What is worth telling a person, beside the answer of a call. */
@@ -31,4 +48,5 @@ export interface ControllerWorld {
   readonly notes: Notes;
   readonly withdrawals: ConfirmedWithdrawals;
   readonly unsettled: UnsettledChanges;
+  readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
 }

@@ -14,6 +14,8 @@ import { parseParameters, parseVolumeContext, volumeContext } from "../volume/pa
 import { publishedNodeIds } from "../volume/publishing.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { method, type MethodsOf } from "./call.ts";
+import { healthMethods } from "./health.ts";
+import { snapshotMethods } from "./snapshots.ts";
 import type { ControllerHandlers } from "./generated/csi/v1/Controller.ts";
 import type { ControllerExpandVolumeRequest__Output } from "./generated/csi/v1/ControllerExpandVolumeRequest.ts";
 import type { ControllerExpandVolumeResponse } from "./generated/csi/v1/ControllerExpandVolumeResponse.ts";
@@ -35,6 +37,7 @@ import type { ListVolumesResponse } from "./generated/csi/v1/ListVolumesResponse
 import type { ValidateVolumeCapabilitiesRequest__Output } from "./generated/csi/v1/ValidateVolumeCapabilitiesRequest.ts";
 import type { ValidateVolumeCapabilitiesResponse } from "./generated/csi/v1/ValidateVolumeCapabilitiesResponse.ts";
 import {
+  contentSource,
   requiredCapabilities,
   requiredCapability,
   requiredField,
@@ -49,10 +52,16 @@ export const controllerCapabilities = [
   "LIST_VOLUMES",
   "LIST_VOLUMES_PUBLISHED_NODES",
   "GET_CAPACITY",
+  "CREATE_DELETE_SNAPSHOT",
+  "LIST_SNAPSHOTS",
+  "GET_SNAPSHOT",
+  "CLONE_VOLUME",
   "PUBLISH_READONLY",
   "EXPAND_VOLUME",
   "GET_VOLUME",
   "SINGLE_NODE_MULTI_WRITER",
+  "GET_VOLUME_HEALTH",
+  "LIST_VOLUME_HEALTH",
 ] as const;
 
 /** The Controller service over a world (CSI specification, "Controller Service RPC"). */
@@ -101,6 +110,8 @@ export function controllerMethods(world: ControllerWorld): MethodsOf<ControllerH
       changing: false,
       handler: (request: GetCapacityRequest__Output, context) => handleCapacity(world, request, context),
     }),
+    ...snapshotMethods(world),
+    ...healthMethods(world),
   };
 }
 
@@ -116,13 +127,15 @@ async function handleCreate(
   const name = requiredField("name", request.name);
   const parameters = parseParameters(request.parameters, world.settings);
   const wanted = parseCapabilities(requiredCapabilities(request.volumeCapabilities, parameters.fsType));
-  assertPlainCreate(request);
+  assertNoMutableParameters(request);
+  const source = contentSource(request.volumeContentSource);
   const create = {
     name,
     range: sizeRange(request.capacityRange),
     capabilities: wanted,
     parameters,
     rawParameters: request.parameters,
+    ...(source === undefined ? {} : { source }),
   };
   const { stored } = await createVolume(world, create, context);
   return {
@@ -130,17 +143,12 @@ async function handleCreate(
       volumeId: stored.id,
       capacityBytes: String(stored.sizeBytes),
       volumeContext: volumeContext(parameters),
+      contentSource: request.volumeContentSource,
     },
   };
 }
 
-function assertPlainCreate(request: CreateVolumeRequest__Output): void {
-  if (request.volumeContentSource !== null) {
-    throw new VolumeError(
-      "unsupported",
-      "Cannot create the volume from a source as clones and snapshots are not supported",
-    );
-  }
+function assertNoMutableParameters(request: CreateVolumeRequest__Output): void {
   if (Object.keys(request.mutableParameters).length > 0) {
     throw new VolumeError(
       "unsupported",

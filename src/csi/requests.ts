@@ -1,8 +1,11 @@
 import { type Capability, parseCapability, type RequestedCapability } from "../volume/capabilities.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { assertVolumeId } from "../volume/ids.ts";
+import { assertVolumeId, isVolumeId } from "../volume/ids.ts";
 import type { SizeRange } from "../volume/sizes.ts";
+import { isSnapshotId } from "../volume/snapshots.ts";
+import type { SourceRef } from "../volume/sources.ts";
 import type { CapacityRange__Output } from "./generated/csi/v1/CapacityRange.ts";
+import type { VolumeContentSource__Output } from "./generated/csi/v1/VolumeContentSource.ts";
 import type { VolumeCapability__Output } from "./generated/csi/v1/VolumeCapability.ts";
 
 /**
@@ -23,6 +26,38 @@ export function requiredField(name: string, value: string): string {
 export function requiredVolumeId(value: string): string {
   assertVolumeId(requiredField("volume_id", value));
   return value;
+}
+
+/**
+ * The id of the volume that a snapshot is to be made of. One that this driver never made is that of a volume that is not
+ * there.
+ *
+ * @throws {VolumeError} invalid when it is missing, not-found when it is of another form
+ */
+export function requiredSourceVolumeId(value: string): string {
+  if (isVolumeId(requiredField("source_volume_id", value))) return value;
+  throw new VolumeError(
+    "not-found",
+    `Cannot find the volume as there is none: volume=${JSON.stringify(value.slice(0, 64))}`,
+  );
+}
+
+/**
+ * What a volume is to be made from; undefined when the request leaves it open.
+ *
+ * @throws {VolumeError} invalid when its id is missing, not-found when it is of another form than this driver's
+ */
+export function contentSource(source: VolumeContentSource__Output | null): SourceRef | undefined {
+  if (source === null) return undefined;
+  if (source.volume) {
+    return { kind: "volume", id: requiredSourceVolumeId(source.volume.volumeId) };
+  }
+  const id = requiredField("volume_content_source.snapshot.snapshot_id", source.snapshot?.snapshotId ?? "");
+  if (isSnapshotId(id)) return { kind: "snapshot", id };
+  throw new VolumeError(
+    "not-found",
+    `Cannot restore the snapshot as there is none: snapshot=${JSON.stringify(id.slice(0, 64))}`,
+  );
 }
 
 /**

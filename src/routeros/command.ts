@@ -1,8 +1,9 @@
+import { leastCommand } from "../router_profile/limits.ts";
 import { VolumeError } from "../volume/errors.ts";
 
 /** The longest command that is ever sent, in bytes: a small exec buffer is reported for RouterOS. */
-export const maxCommandBytes = 1024;
-/** The most statements one command may have. */
+export const maxCommandBytes = leastCommand;
+/** The most statements one command may have; what {@linkcode onlyIf} puts together is one. */
 export const maxStatements = 4;
 
 /** What may stand for a value in a command; it is always sent quoted. */
@@ -13,8 +14,8 @@ let makeFragment: (text: string) => Fragment;
 let makeCommand: (text: string, statements: number) => Command;
 
 /**
- * A piece of RouterOS grammar with its values quoted. Only {@linkcode ros} and {@linkcode joined} make one, so that no
- * text from outside becomes grammar.
+ * A piece of RouterOS grammar with its values quoted. Only {@linkcode ros}, {@linkcode joined} and {@linkcode onlyIf}
+ * make one, so that no text from outside becomes grammar.
  */
 export class Fragment {
   readonly #text: string;
@@ -74,8 +75,18 @@ export function ros(
 }
 
 /** Joins fragments by a word of grammar, as in `a or b`. */
-export function joined(fragments: readonly Fragment[], word: " or " | " " | ","): Fragment {
+export function joined(fragments: readonly Fragment[], word: " or " | " " | "," | "."): Fragment {
   return makeFragment(fragments.map((fragment) => fragment.text).join(word));
+}
+
+/**
+ * Statements that the router runs only if all conditions hold when it gets there: else it does nothing, and goes on.
+ * The first that fails stops the whole chain, as outside.
+ */
+export function onlyIf(conditions: readonly Fragment[], ...statements: readonly Fragment[]): Fragment {
+  const texts = conditions.map((condition) => condition.text);
+  const all = texts.length === 1 ? texts[0]! : texts.map((text) => `(${text})`).join(" and ");
+  return makeFragment(`:if (${all}) do={${chain(statements)}}`);
 }
 
 /**
@@ -85,14 +96,25 @@ export function joined(fragments: readonly Fragment[], word: " or " | " " | ",")
  * @throws {VolumeError} internal when it has no statement or more than {@linkcode maxStatements}
  */
 export function command(...statements: readonly Fragment[]): Command {
+  return limitedCommand(maxCommandBytes, statements);
+}
+
+/**
+ * Chains statements into a command of up to `mostBytes` bytes. Only for a probe, which asks a router how long a command
+ * may be, and for what it then knows to be taken.
+ *
+ * @throws {VolumeError} invalid when it would be longer
+ * @throws {VolumeError} internal when it has no statement or more than {@linkcode maxStatements}
+ */
+export function limitedCommand(mostBytes: number, statements: readonly Fragment[]): Command {
   if (statements.length === 0 || statements.length > maxStatements) {
     throw new VolumeError("internal", `Cannot send a command of ${statements.length} statements`);
   }
   const text = chain(statements);
-  if (text.length > maxCommandBytes) {
+  if (text.length > mostBytes) {
     throw new VolumeError(
       "invalid",
-      `Cannot send the command as it is too long: bytes=${text.length} most=${maxCommandBytes}; ` +
+      `Cannot send the command as it is too long: bytes=${text.length} most=${mostBytes}; ` +
         "shorter base paths, volume ids or comments make room",
     );
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../volume/errors.ts";
-import { command, fits, type Fragment, joined, maxCommandBytes, quote, ros } from "./command.ts";
+import { command, fits, type Fragment, joined, maxCommandBytes, onlyIf, quote, ros } from "./command.ts";
 
 function kindOf(action: () => unknown): string | undefined {
   try {
@@ -86,4 +86,18 @@ Deno.test("command() throws invalid above 1024 bytes, counting escapes", () => {
   assert.equal(kindOf(() => command(ros`/a b=${"x".repeat(room - 1) + "$"}`)), "invalid");
   assert.equal(fits([ros`/a b=${"x".repeat(room)}`]), true);
   assert.equal(fits([ros`/a b=${"x".repeat(room + 1)}`]), false);
+});
+
+Deno.test("onlyIf() puts every statement behind all conditions", () => {
+  const [one, two] = [ros`[:len [/disk find where slot=${"a"}]] = 0`, ros`[:len [/file find]] = 1`];
+  const [add, set] = [ros`/disk add slot=${"a; }"}`, ros`/disk set ${"b"}`];
+  assert.equal(
+    onlyIf([one], add).text,
+    `:if ([:len [/disk find where slot="a"]] = 0) do={/disk add slot="a; }"}`,
+  );
+  assert.equal(
+    onlyIf([one, two], add, set).text,
+    `:if (([:len [/disk find where slot="a"]] = 0) and ([:len [/file find]] = 1)) ` +
+      `do={/disk add slot="a; }"; /disk set "b"}`,
+  );
 });

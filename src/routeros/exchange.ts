@@ -1,10 +1,10 @@
+import { contextEnd } from "../host/call_end.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock, Random } from "../volume/ports.ts";
 import { backoffMs, type BackoffOptions } from "./backoff.ts";
-import { command, fits, type Fragment } from "./command.ts";
-import { contextEnd } from "./pending.ts";
+import { command, fits, type Fragment, onlyIf } from "./command.ts";
 import { explainRefusal } from "./refusal.ts";
-import { framed, nonceBytes, parseReply, type Reply } from "./reply.ts";
+import { framed, nonceBytes, parseReply, type Reply, sign } from "./reply.ts";
 import type { Session } from "./session.ts";
 
 /** What is to be read in one exec. */
@@ -13,11 +13,15 @@ export interface Question {
   readonly kind: string;
   /** Requests of one key wait for one another; keys take turns. */
   readonly key: string;
-  /** What to print, one frame each. */
+  /** What to print, one frame each; nothing prints a frame with nothing in it, as a sign of the end. */
   readonly queries: readonly Fragment[];
   readonly context: CallContext;
   /** Sends it only on this connection, numbered from 1. */
   readonly onlyOn?: number;
+  /** Lets the router look at these first: unless all hold it does and prints nothing. */
+  readonly conditions?: readonly Fragment[];
+  /** For one that works for long, see `ExecRequest`. */
+  readonly timeoutMs?: number;
   /** Called each time right before it is sent. */
   readonly onSent?: () => void;
 }
@@ -61,7 +65,25 @@ const sampleNonce = "0".repeat(nonceBytes * 2);
 
 /** Whether statements and the frames of these queries go into one exec. */
 export function fitsOneExec(statements: readonly Fragment[], queries: readonly Fragment[]): boolean {
-  return fits([...statements, ...queries.map((query, index) => framed(sampleNonce, index, query))]);
+  return fits([...statements, ...framesOf(sampleNonce, queries)]);
+}
+
+function framesOf(nonce: string, queries: readonly Fragment[]): Fragment[] {
+  return queries.length === 0 ? [sign(nonce)] : queries.map((query, index) => framed(nonce, index, query));
+}
+
+/**
+ * Divides statements into execs, in order, each with room for a sign of its end. Mostly that is one. A statement that
+ * does not fit even alone is left to fail when it is sent.
+ */
+export function divideIntoExecs(statements: readonly Fragment[]): Fragment[][] {
+  const execs: Fragment[][] = [[]];
+  for (const statement of statements) {
+    const last = execs.at(-1)!;
+    if (last.length === 0 || fitsOneExec([...last, statement], [])) last.push(statement);
+    else execs.push([statement]);
+  }
+  return execs;
 }
 
 /** Asks and tells in frames: what it hands on was read whole, and what it sent was sent once. */
@@ -156,8 +178,11 @@ export class Exchange {
 
   async #exec(statements: readonly Fragment[], question: Question) {
     const nonce = this.#nonce();
-    const frames = question.queries.map((query, index) => framed(nonce, index, query));
-    const run = await this.#session.run({ ...question, command: command(...statements, ...frames) });
+    const frames = framesOf(nonce, question.queries);
+    const all = [...statements, ...frames];
+    const { conditions = [] } = question;
+    const sent = conditions.length === 0 ? command(...all) : command(onlyIf(conditions, ...all));
+    const run = await this.#session.run({ ...question, command: sent });
     const reply: Reply = parseReply(run.output, nonce, frames.length);
     const whole = reply.frames.filter((frame) => frame !== undefined);
     const answer: Answer | undefined = reply.complete

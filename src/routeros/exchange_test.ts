@@ -13,7 +13,7 @@ import {
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { ros } from "./command.ts";
-import { Exchange, type Question } from "./exchange.ts";
+import { divideIntoExecs, Exchange, fitsOneExec, type Question } from "./exchange.ts";
 import { Session } from "./session.ts";
 
 function bench(...replies: FakeRouter[]) {
@@ -175,4 +175,33 @@ Deno.test("Exchange.settle() hands on at once what is not a lack of answers", as
     exchange.settle(() => Promise.reject(new VolumeError("invalid", "x")), fakeCall(clock)),
     "invalid",
   );
+});
+
+Deno.test("Exchange.tell() without queries takes a sign of the end for the answer", async () => {
+  const { exchange, question, ssh } = bench(good);
+  const told = await exchange.tell([ros`/disk set x=${"y"}`], { ...question(), queries: [] });
+  assert.notEqual(told.answer, undefined);
+  assert.match(ssh.commands[0]!, /^\/disk set x="y"; :put "([0-9a-f]{12})0 - \1"$/);
+});
+
+Deno.test("Exchange.tell() has no answer where its conditions do not hold", async () => {
+  const { exchange, question, ssh } = bench(() => ended(""));
+  const conditions = [ros`[:len [/file find]] = ${0}`];
+  const told = await exchange.tell([ros`/file copy ${"a"}`], { ...question(), queries: [], conditions });
+  assert.deepEqual(told, { answer: undefined, refusal: undefined });
+  assert.match(
+    ssh.commands[0]!,
+    /^:if \(\[:len \[\/file find\]\] = "0"\) do=\{\/file copy "a"; :put "[^"]*"\}$/,
+  );
+});
+
+Deno.test("divideIntoExecs() keeps the order, and puts together what fits", () => {
+  const statement = (size: number) => ros`/x ${"a".repeat(size)}`;
+  const sizes = (...all: number[]) =>
+    divideIntoExecs(all.map(statement)).map((exec) => exec.map(({ text }) => text.length - 5));
+  assert.deepEqual(sizes(100, 200), [[100, 200]]);
+  assert.deepEqual(sizes(600, 300, 200, 800), [[600, 300], [200], [800]]);
+  assert.deepEqual(sizes(1, 1, 1, 1), [[1, 1, 1], [1]], "the sign of the end is a statement too");
+  assert.deepEqual(sizes(10, 2000, 10), [[10], [2000], [10]]);
+  assert.equal(fitsOneExec([statement(2000)], []), false);
 });

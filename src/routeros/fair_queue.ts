@@ -31,16 +31,17 @@ export class FairQueue<Item> {
     this.#size++;
   }
 
-  /** Takes the next item; undefined when none waits. */
-  shift(): Item | undefined {
-    const next = this.#lanes.entries().next().value;
-    if (next === undefined) return undefined;
-    const [key, lane] = next;
-    const item = lane.shift()!;
-    this.#lanes.delete(key);
-    if (lane.length > 0) this.#lanes.set(key, lane);
-    this.#size--;
-    return item;
+  /** Takes the next item that may go; undefined when none waits. One that may not holds up its own key only. */
+  shift(mayGo: (item: Item) => boolean = () => true): Item | undefined {
+    for (const [key, lane] of this.#lanes) {
+      if (!mayGo(lane[0]!)) continue;
+      const item = lane.shift()!;
+      this.#lanes.delete(key);
+      if (lane.length > 0) this.#lanes.set(key, lane);
+      this.#size--;
+      return item;
+    }
+    return undefined;
   }
 
   /** Takes an item out, wherever it waits; false when it does not. */

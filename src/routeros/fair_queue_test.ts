@@ -15,6 +15,15 @@ Deno.test("FairQueue lets keys take turns and keeps the order within a key", () 
   assert.equal(queue.size, 0);
 });
 
+Deno.test("FairQueue.shift() passes over a key whose next item may not go yet, and keeps its order", () => {
+  const queue = new FairQueue<string>();
+  for (const item of ["a1", "a2", "b1", "c1"]) queue.push(item[0]!, item);
+  assert.equal(queue.shift((item) => item !== "a1"), "b1");
+  assert.equal(queue.shift(() => false), undefined);
+  assert.equal(queue.size, 3);
+  assert.deepEqual(drain(queue), ["a1", "c1", "a2"]);
+});
+
 Deno.test("FairQueue.putBack() makes an item the next one", () => {
   const queue = new FairQueue<string>();
   for (const item of ["a1", "a2", "b1"]) queue.push(item[0]!, item);

@@ -2,7 +2,8 @@ import { VolumeError } from "../volume/errors.ts";
 import { parseRows } from "./json.ts";
 import type { RouterInfo } from "./version.ts";
 
-const storagePackage = "rose-storage";
+/** The package that brings file-backed disks and NVMe exports. */
+export const storagePackage = "rose-storage";
 
 /**
  * Checks that a router can do what this driver needs.

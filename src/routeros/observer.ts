@@ -1,3 +1,5 @@
+import type { RouterInfo } from "./version.ts";
+
 /** What became of one exec request. */
 export interface CommandEvent {
   /** What it was for: `view`, `inventory`, `change`, … */
@@ -39,6 +41,10 @@ export interface RouterObserver {
   connection?(event: ConnectionEvent): void;
   /** When requests begin to be refused at once as the router cannot be reached, and when that is over. */
   breaker?(event: BreakerEvent): void;
+  /** When the router has said for the first time what it is, or something else than before. */
+  identified?(router: RouterInfo): void;
+  /** Why the router cannot be used, once a connection. */
+  unfit?(reason: string): void;
   /** Something a person should read: a host key that is not checked, an answer that had to be asked for in parts. */
   warning?(message: string): void;
 }

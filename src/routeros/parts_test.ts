@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../volume/errors.ts";
 import { divide, listInParts } from "./parts.ts";
+import { unknownRouter } from "./version.ts";
+
+const router = () => unknownRouter;
 
 function rowOf(slot: string): object {
   return { slot, type: "file", "file-path": `/pool/${slot}`, size: 1, "nvme-tcp-export": false };
@@ -35,12 +38,12 @@ Deno.test("listInParts() lists every disk once, ordered, in as many parts as it 
     { length: 2000 },
     (_, i) => `pvc-${(i * 2654435761 % 2 ** 32).toString(16).padStart(8, "0")}`,
   );
-  const router = limited([...slots, ...strange], 200);
-  const volumes = await listInParts(router.ask);
+  const wide = limited([...slots, ...strange], 200);
+  const volumes = await listInParts(wide.ask, router);
   assert.deepEqual(volumes.map(({ id }) => id), [...slots, ...strange].toSorted());
-  assert.ok(router.patterns.length < 18, `${router.patterns.length} parts`);
+  assert.ok(wide.patterns.length < 18, `${wide.patterns.length} parts`);
   const narrow = limited([...slots, ...strange], 20);
-  assert.equal((await listInParts(narrow.ask)).length, slots.length + strange.length);
+  assert.equal((await listInParts(narrow.ask, router)).length, slots.length + strange.length);
   assert.ok(narrow.patterns.length < 400, `${narrow.patterns.length} parts`);
 });
 
@@ -49,7 +52,7 @@ Deno.test("listInParts() throws unavailable soon when every answer comes cut", a
   const all = listInParts(() => {
     asked++;
     return Promise.resolve(undefined);
-  });
+  }, router);
   await assert.rejects(all, (error) => VolumeError.is(error, "unavailable"));
   assert.ok(asked < 30, `${asked} commands`);
 });
@@ -59,7 +62,7 @@ Deno.test("listInParts() stops asking when one part fails", async () => {
   const all = listInParts(() => {
     if (++asked === 2) return Promise.reject(new VolumeError("unavailable", "gone"));
     return Promise.resolve("[]");
-  });
+  }, router);
   await assert.rejects(all, /gone/);
   await new Promise((resolve) => setTimeout(resolve, 0));
   assert.ok(asked <= 6, `${asked} commands`);
@@ -68,7 +71,7 @@ Deno.test("listInParts() stops asking when one part fails", async () => {
 Deno.test("listInParts() throws unavailable when a part shows a disk of another part", async () => {
   const wrong = () => Promise.resolve(JSON.stringify([rowOf("s1")]));
   await assert.rejects(
-    listInParts(wrong),
+    listInParts(wrong, router),
     (error) => VolumeError.is(error, "unavailable") && /s1/.test(error.message),
   );
 });

@@ -1,3 +1,4 @@
+import { watchContext } from "../host/call_end.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports.ts";
 import type { Command } from "./command.ts";
@@ -12,6 +13,11 @@ export interface ExecRequest {
   readonly context: CallContext;
   /** Sends it only on this connection: what it rests on was seen there, and the router may have rebooted since. */
   readonly onlyOn?: number;
+  /**
+   * Milliseconds after which it counts as unanswered, for one that works for long: few of those run at a time, and none
+   * is taken for a sign of how the router is. Without it the session's own limit.
+   */
+  readonly timeoutMs?: number;
   /** Called each time right before it is handed to a connection. */
   readonly onSent?: () => void;
 }
@@ -26,9 +32,6 @@ export interface ExecReply {
   /** `Clock.monotonicMs()` when it had come. */
   readonly receivedMs: number;
 }
-
-/** The longest timer that every platform keeps. */
-const longestTimerMs = 2 ** 31 - 1;
 
 /** A request on its way through a session: settled once, by an answer or by the end of its call. */
 export class Pending {
@@ -82,39 +85,4 @@ export class Pending {
     how();
     return true;
   }
-}
-
-/** Why the call is over; undefined while it is not. */
-export function contextEnd(context: CallContext, clock: Clock): VolumeError | undefined {
-  if (context.signal.aborted) return endReason(context);
-  return clock.now() >= context.deadlineMs ? timeIsUp() : undefined;
-}
-
-/** Calls `end` once when the call is over; returns how to stop watching. */
-export function watchContext(
-  context: CallContext,
-  clock: Clock,
-  end: (error: VolumeError) => void,
-): () => void {
-  const onAbort = () => end(endReason(context));
-  context.signal.addEventListener("abort", onAbort, { once: true });
-  const leftMs = Math.min(context.deadlineMs - clock.now(), longestTimerMs);
-  const cancelTimer = context.deadlineMs === Infinity ? () => {} : clock.timer(leftMs, () => end(timeIsUp()));
-  return () => {
-    context.signal.removeEventListener("abort", onAbort);
-    cancelTimer();
-  };
-}
-
-function endReason(context: CallContext): VolumeError {
-  const reason: unknown = context.signal.reason;
-  if (VolumeError.is(reason)) return reason;
-  return new VolumeError("cancelled", "Cannot finish as the call was cancelled", { cause: reason });
-}
-
-function timeIsUp(): VolumeError {
-  return new VolumeError(
-    "deadline",
-    "Cannot wait for the router any longer as the call's time is up; try again",
-  );
 }

@@ -25,6 +25,11 @@ export function framed(nonce: string, index: number, query: Fragment): Fragment 
   return ros`:put (${`${nonce}${index} `}.[:serialize to=json options=json.no-string-conversion value=[${query}]].${` ${nonce}`})`;
 }
 
+/** A statement that prints a frame with nothing in it: a sign that what is before it ran through. */
+export function sign(nonce: string): Fragment {
+  return ros`:put ${`${nonce}0 - ${nonce}`}`;
+}
+
 /**
  * Takes the output of an exec apart. Pure and total: it never throws, and never takes a torn frame for a whole one.
  *
@@ -36,8 +41,9 @@ export function parseReply(output: string, nonce: string, count: number): Reply 
   const found: string[][] = Array.from({ length: count }, () => []);
   const text: string[] = [];
   let begun = false;
-  for (const line of output.split(/\r\n|\n|\r/)) {
-    const frame = parseLine(line, nonce, count);
+  const lines = output.split(/\r\n|\n|\r/);
+  for (const [number, line] of lines.entries()) {
+    const frame = parseLine(line, nonce, count, number === lines.length - 1);
     if (frame === undefined) {
       text.push(line);
       continue;
@@ -62,11 +68,12 @@ interface Frame {
   readonly before: string;
 }
 
-function parseLine(line: string, nonce: string, count: number): Frame | undefined {
+function parseLine(line: string, nonce: string, count: number, isLast: boolean): Frame | undefined {
   const closing = ` ${nonce}`;
   for (let index = 0; index < count; index++) {
     const mark = `${nonce}${index} `;
-    if (line !== "" && mark.startsWith(line)) return { index, payload: undefined, before: "" };
+    // Only a line without an end can be torn: any other that is as short says something else.
+    if (isLast && line !== "" && mark.startsWith(line)) return { index, payload: undefined, before: "" };
     const start = line.indexOf(mark);
     if (start < 0) continue;
     const rest = line.slice(start + mark.length);

@@ -85,3 +85,14 @@ Deno.test("parseReply() keeps a payload that looks like an error or a frame of a
   const payload = `[{"comment":"failure: no such item ${n.slice(1)}0 [] x"}]`;
   assert.equal(parseReply(`${n}0 ${payload} ${n}\r\n`, n, 1).frames[0], payload);
 });
+
+Deno.test("parseReply() takes a line of its own for text, also one with which a mark begins", () => {
+  const nonce = "0123456789ab";
+  assert.deepEqual(parseReply("0\r\nfailure\r\n", nonce, 1), {
+    frames: [undefined],
+    complete: false,
+    begun: false,
+    text: "0 · failure",
+  });
+  assert.equal(parseReply("failure\r\n0", nonce, 1).begun, true);
+});

@@ -1,10 +1,11 @@
+import { contextEnd } from "../host/call_end.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock, Random } from "../volume/ports.ts";
 import { backoffMs, type BackoffOptions } from "./backoff.ts";
 import { CircuitBreaker } from "./circuit_breaker.ts";
 import { FairQueue } from "./fair_queue.ts";
 import type { CommandEvent, ConnectionEvent, RouterObserver } from "./observer.ts";
-import { contextEnd, type ExecReply, type ExecRequest, Pending } from "./pending.ts";
+import { type ExecReply, type ExecRequest, Pending } from "./pending.ts";
 import { ConnectError, type ExecEnd, type SshConnection, type SshTransport } from "./transport.ts";
 
 /** Options of {@linkcode Session}. */
@@ -15,6 +16,8 @@ export interface SessionOptions {
   readonly observer?: RouterObserver;
   /** The most exec channels at once. @default {8} */
   readonly maxChannels?: number;
+  /** The most of them that work for long, see `ExecRequest.timeoutMs`: the others need channels too. @default {2} */
+  readonly maxLong?: number;
   /** The most requests that wait; one more is refused at once. @default {1024} */
   readonly maxQueued?: number;
   /** Milliseconds after which a command counts as unanswered. @default {30000} */
@@ -38,6 +41,8 @@ interface Link {
   readonly id: number;
   readonly connection: SshConnection;
   running: number;
+  /** Those of them that work for long. */
+  long: number;
   /** Whether any command ended in order on it: only then it is a connection worth replacing at once. */
   useful: boolean;
   /** Set after a refused channel until one is free or the delay is over. */
@@ -60,6 +65,9 @@ interface Link {
  * opens: then all that wait fail as unavailable, and later ones are refused at once. Once the delay is over one request
  * at a time is let in to try, until a command ends in order.
  *
+ * Requests that work for long, such as copying a file, share the connection and get few of its channels. Only when one
+ * outlasts its own time is anything concluded from its silence.
+ *
  * A request is sent at most once: only one that certainly never left (no connection, no channel) is sent again. A
  * request whose call ends while it waits is never sent; one whose call ends while it runs gives its channel up.
  */
@@ -76,6 +84,7 @@ export class Session {
   constructor(options: SessionOptions) {
     this.#options = {
       maxChannels: 8,
+      maxLong: 2,
       maxQueued: 1024,
       commandTimeoutMs: 30_000,
       connectTimeoutMs: 15_000,
@@ -114,7 +123,7 @@ export class Session {
    */
   run(request: ExecRequest): Promise<ExecReply> {
     const { clock } = this.#options;
-    const refusal = contextEnd(request.context, clock) ?? this.refusal();
+    const refusal = contextEnd(request.context, clock) ?? this.#refusalOf(request);
     if (refusal !== undefined) return Promise.reject(refusal);
     const pending = new Pending(request, clock, (ended) => {
       this.#queue.remove(request.key, ended);
@@ -123,6 +132,12 @@ export class Session {
     this.#queue.push(request.key, pending);
     this.#pump();
     return pending.promise;
+  }
+
+  /** One that works for long is not sent to find out whether the router is back: all others would wait for it. */
+  #refusalOf(request: ExecRequest): VolumeError | undefined {
+    const trial = isLong(request) && this.#state !== "closed" && this.#breaker.state !== "closed";
+    return trial ? this.#unavailable(this.#breaker.words) : this.refusal();
   }
 
   /** Why one more request would be refused at once, kind `unavailable`; undefined when it may wait. */
@@ -155,7 +170,9 @@ export class Session {
     const link = this.#link;
     if (this.#state !== "ready" || link === undefined) return;
     while (link.running < this.#options.maxChannels && link.resume === undefined) {
-      const pending = this.#queue.shift();
+      const pending = this.#queue.shift(({ request }) =>
+        !isLong(request) || link.long < this.#options.maxLong
+      );
       if (pending === undefined) return;
       const { onlyOn = link.id } = pending.request;
       if (onlyOn === link.id) void this.#send(link, pending);
@@ -189,7 +206,8 @@ export class Session {
 
   #opened(connection: SshConnection): void {
     if (this.#state === "closed") return connection.close();
-    const link: Link = { id: ++this.#connections, connection, running: 0, useful: false, resume: undefined };
+    const id = ++this.#connections;
+    const link: Link = { id, connection, running: 0, long: 0, useful: false, resume: undefined };
     this.#link = link;
     this.#enter("ready");
     void connection.closed.then((reason) => this.#lost(link, reason));
@@ -228,23 +246,28 @@ export class Session {
 
   async #send(link: Link, pending: Pending): Promise<void> {
     const { clock, commandTimeoutMs, lingerMs } = this.#options;
+    const { timeoutMs = commandTimeoutMs } = pending.request;
+    const long = isLong(pending.request) ? 1 : 0;
     const sentMs = clock.monotonicMs();
     const controller = new AbortController();
     let timedOut = false;
     let cancelLinger = () => {};
     pending.giveUp = () => {
       if (controller.signal.aborted) return;
-      cancelLinger = clock.timer(lingerMs, () => link.connection.close());
+      // What works for long may not listen until it is done; only when it overran its time the router seems frozen.
+      if (long === 0 || timedOut) cancelLinger = clock.timer(lingerMs, () => link.connection.close());
       controller.abort();
     };
-    const cancelTimeout = clock.timer(commandTimeoutMs, () => {
+    const cancelTimeout = clock.timer(timeoutMs, () => {
       timedOut = true;
       pending.giveUp?.();
     });
     link.running++;
+    link.long += long;
     pending.request.onSent?.();
     const end = await link.connection.exec(pending.request.command, controller.signal);
     link.running--;
+    link.long -= long;
     cancelTimeout();
     cancelLinger();
     pending.giveUp = undefined;
@@ -314,6 +337,10 @@ export class Session {
   #unavailable(reason: string): VolumeError {
     return new VolumeError("unavailable", `Cannot ask the router as ${reason}: router=${this.target}`);
   }
+}
+
+function isLong(request: ExecRequest): boolean {
+  return request.timeoutMs !== undefined;
 }
 
 function outcomeOf(end: ExecEnd, timedOut: boolean, settled: boolean): CommandEvent["outcome"] {

@@ -1,6 +1,6 @@
+import { contextEnd, watchContext } from "../host/call_end.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports.ts";
-import { contextEnd, watchContext } from "./pending.ts";
 
 /** What a {@linkcode SharedRead} needs. */
 export interface SharedReadOptions<Result> {

@@ -37,7 +37,7 @@ const maxOutputBytes = 64 * 1024 * 1024;
  * What is offered: no chacha20-poly1305 and no group exchange, which the runtime's crypto cannot do, nothing on SHA-1.
  * Of the ciphers those come first that need no separate MAC.
  */
-const algorithms = {
+export const algorithms = {
   kex: [
     "curve25519-sha256",
     "curve25519-sha256@libssh.org",
@@ -153,7 +153,7 @@ export class Ssh2Transport implements SshTransport {
  * Pinned types first, so that a router with several keys presents the pinned one; the others too, so that a mismatch
  * can be shown with both fingerprints.
  */
-function preferPinned(hostKeys: readonly HostKey[] | "insecure"): ServerHostKeyAlgorithm[] {
+export function preferPinned(hostKeys: readonly HostKey[] | "insecure"): ServerHostKeyAlgorithm[] {
   if (hostKeys === "insecure") return [...hostKeyAlgorithms];
   const types = new Set(hostKeys.map((key) => key.type));
   const rank = (name: string) => types.has(name.startsWith("rsa-") ? "ssh-rsa" : name) ? 0 : 1;
@@ -248,7 +248,8 @@ function collect(channel: ClientChannel, signal: AbortSignal, resolve: (end: Exe
     signal.removeEventListener("abort", onAbort);
     const output = textOf(errors.length === 0 ? printed : [...printed, Buffer.from("\n"), ...errors]);
     const whole = exit !== undefined && bytes <= maxOutputBytes;
-    resolve(whole ? { state: "ended", output, exitStatus: exit?.status } : { state: "torn", output });
+    if (!whole) return resolve({ state: "torn", output });
+    resolve({ state: "ended", output, exitStatus: exit?.status, errors: textOf(errors) });
   });
   signal.addEventListener("abort", onAbort, { once: true });
   if (signal.aborted) onAbort();

@@ -5,19 +5,16 @@ import type { AddressInfo } from "node:net";
 import ssh2 from "ssh2";
 import type { AuthContext, Connection, ServerChannel } from "ssh2";
 import { VolumeError } from "../volume/errors.ts";
+import { makeSshKeys } from "../../tests/fakes/ssh_keys.ts";
 import { command, ros } from "./command.ts";
 import { fingerprint, parseHostKeys } from "./host_key.ts";
 import { Ssh2Transport, type SshAuthentication } from "./ssh_transport.ts";
 import { ConnectError } from "./transport.ts";
 
-const hostKey = ssh2.utils.generateKeyPairSync("ed25519");
+const hostKey = makeSshKeys();
 const rsaHostKey = ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 });
-const userKey = ssh2.utils.generateKeyPairSync("ed25519");
-const otherKey = ssh2.utils.generateKeyPairSync("ed25519", {
-  passphrase: "secret",
-  cipher: "aes256-ctr",
-  rounds: 4,
-});
+const userKey = makeSshKeys();
+const otherKey = makeSshKeys("secret");
 
 interface FakeServer {
   readonly port: number;
@@ -121,7 +118,12 @@ Deno.test(
   "Ssh2Transport runs a command and gives output, status and the end in order",
   () =>
     withServer({}, async (server) => {
-      assert.deepEqual(await run(server), { state: "ended", output: `:put "hello"\r\n`, exitStatus: 0 });
+      assert.deepEqual(await run(server), {
+        state: "ended",
+        output: `:put "hello"\r\n`,
+        exitStatus: 0,
+        errors: "",
+      });
       assert.deepEqual(server.warnings, []);
     }),
 );
@@ -135,7 +137,12 @@ Deno.test("Ssh2Transport adds what came on stderr behind the rest", () =>
       channel.end();
     },
   }, async (server) => {
-    assert.deepEqual(await run(server), { state: "ended", output: "good\r\n\nbad\r\n", exitStatus: 1 });
+    assert.deepEqual(await run(server), {
+      state: "ended",
+      output: "good\r\n\nbad\r\n",
+      exitStatus: 1,
+      errors: "bad\r\n",
+    });
   }));
 
 Deno.test("Ssh2Transport runs commands side by side, and carries megabytes", () =>

@@ -4,9 +4,14 @@ import type { Command } from "./command.ts";
 export type ExecEnd =
   /**
    * The router closed the channel in order, with an exit status or a signal. What it means is in the output alone: a
-   * failed command exits with status 0 too.
+   * failed command exits with status 0 too. `errors` is what of the output came on stderr, at its end.
    */
-  | { readonly state: "ended"; readonly output: string; readonly exitStatus: number | undefined }
+  | {
+    readonly state: "ended";
+    readonly output: string;
+    readonly exitStatus: number | undefined;
+    readonly errors?: string;
+  }
   /** The channel or the connection ended without a word. The command may have run, or not, or still run. */
   | { readonly state: "torn"; readonly output: string }
   /** The request was certainly never sent: sending it again is safe. */

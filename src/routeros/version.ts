@@ -8,9 +8,17 @@ export interface RouterInfo {
   readonly board: string;
   /** Whether an export can have an NQN of its own, which fencing rests on: RouterOS 7.21 and newer. */
   readonly supportsNqn: boolean;
+  /** Whether it knows Btrfs subvolumes: RouterOS 7.18 and newer. */
+  readonly supportsSubvolumes: boolean;
   /** Whether the driver can work with it at all: RouterOS 7.17 and newer. */
   readonly supported: boolean;
 }
+
+/** What of a router decides how its answers are read. */
+export type RouterWords = Pick<RouterInfo, "supportsNqn" | "supportsSubvolumes">;
+
+/** What is assumed of a router that was not asked yet. */
+export const unknownRouter: RouterWords = { supportsNqn: true, supportsSubvolumes: false };
 
 /**
  * Reads what `/system resource print` says about the router itself.
@@ -23,6 +31,7 @@ export function parseRouterInfo(resource: Row): RouterInfo {
     version,
     board: resource.text("board-name", ""),
     supportsNqn: isAtLeast(version, 7, 21),
+    supportsSubvolumes: isAtLeast(version, 7, 18),
     supported: isAtLeast(version, 7, 17),
   };
 }

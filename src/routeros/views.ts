@@ -1,32 +1,51 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { StoredFile, VolumeView } from "../volume/ports.ts";
+import type { StoredFile, VolumeView, Wanted } from "../volume/ports.ts";
+import { anySnapshot } from "../volume/snapshots.ts";
 import { type Fragment, isSendable } from "./command.ts";
-import { type Answer, fitsOneExec } from "./exchange.ts";
-import { allDisksQuery, disksQuery, filesQuery, imagePathOf, resourceQuery } from "./queries.ts";
+import {
+  allDisksQuery,
+  createFilesQuery,
+  disksQuery,
+  filesQuery,
+  poolsQuery,
+  resourceQuery,
+  wantedFilesQuery,
+} from "./queries.ts";
 import { type Disks, parseFiles } from "./rows.ts";
 
-/** The frames of a view: disks first, then files if any path is asked about, the router's own row last. */
-export function viewQueries(id: string, paths: readonly string[]): Fragment[] {
-  return withFiles(disksQuery(id, paths), paths);
+/** The frames of a view: disks first, then files if a stem is asked about, the router's own row last. */
+export function viewQueries(id: string, stem: string | undefined): Fragment[] {
+  const disks = disksQuery(id, stem);
+  return stem === undefined ? [disks, resourceQuery] : [disks, filesQuery(stem), resourceQuery];
 }
 
-/** The frames of a create's view, in the order of {@linkcode viewQueries}. */
-export function createQueries(supportsNqn: boolean, id: string, paths: readonly string[]): Fragment[] {
-  return withFiles(allDisksQuery(supportsNqn, id), paths);
+/** The frames of a create's view: disks, files, the router's own row. */
+export function createQueries(supportsNqn: boolean, wanted: Wanted | undefined): Fragment[] {
+  return [allDisksQuery(supportsNqn, wanted?.id), createFilesQuery(wanted), resourceQuery];
 }
 
-/** The frames of a create's view without the list of all disks, in the order of {@linkcode viewQueries}. */
-export function createBaseQueries(id: string, paths: readonly string[]): Fragment[] {
-  return withFiles(disksQuery(id, []), paths);
+/** What is left of a create's view without the lists of disks and snapshots. */
+export function createBaseQueries(wanted: Wanted | undefined): Fragment[] {
+  if (wanted === undefined) return [poolsQuery, resourceQuery];
+  return [disksQuery(wanted.id), wantedFilesQuery(wanted), resourceQuery];
 }
 
-function withFiles(disks: Fragment, paths: readonly string[]): Fragment[] {
-  return paths.length === 0 ? [disks, resourceQuery] : [disks, filesQuery(paths), resourceQuery];
+/** The frames of a look at files: files, pools, the router's own row. */
+export function fileViewQueries(part: string): Fragment[] {
+  return [filesQuery(part), poolsQuery, resourceQuery];
 }
 
-/** The files of an answer to {@linkcode viewQueries} or its kin. */
-export function filesOf(paths: readonly string[], answer: Answer): StoredFile[] {
-  return paths.length === 0 ? [] : parseFiles(answer.frames[1]!, paths);
+/** The files of a frame whose path holds the text. */
+export function filesHolding(part: string, frame: string): StoredFile[] {
+  return parseFiles(frame, (path) => path.includes(part));
+}
+
+/** The files of a frame that a create asked for. */
+export function createFilesOf(wanted: Wanted | undefined, frame: string): StoredFile[] {
+  return parseFiles(frame, (path) => {
+    if (path.includes(anySnapshot)) return true;
+    return wanted !== undefined && (path.includes(wanted.stem) || path === wanted.folder);
+  });
 }
 
 /**
@@ -35,32 +54,16 @@ export function filesOf(paths: readonly string[], answer: Answer): StoredFile[] 
  */
 export function sortDisks(
   id: string,
-  paths: readonly string[],
+  stem: string | undefined,
   disks: Disks,
-): Pick<VolumeView, "volume" | "foreign" | "sharers" | "pools"> {
+): Pick<VolumeView, "volume" | "foreign" | "sharers"> {
   return {
     volume: disks.volumes.find((volume) => volume.id === id),
     foreign: disks.others.find((disk) => disk.id === id),
-    sharers: disks.volumes.filter((volume) => volume.id !== id && paths.includes(volume.imagePath)),
-    pools: disks.pools,
+    sharers: disks.volumes.filter((volume) =>
+      volume.id !== id && stem !== undefined && volume.imagePath.includes(stem)
+    ),
   };
-}
-
-/**
- * Divides paths into groups whose questions go into one exec each; mostly that is one group. A path that does not fit
- * even alone is left to fail when it is sent.
- */
-export function groups(
-  imagePaths: readonly string[],
-  queriesFor: (paths: readonly string[]) => readonly Fragment[],
-): string[][] {
-  const all: string[][] = [[]];
-  for (const path of imagePaths.map(imagePathOf)) {
-    const group = all.at(-1)!;
-    if (group.length === 0 || fitsOneExec([], queriesFor([...group, path]))) group.push(path);
-    else all.push([path]);
-  }
-  return all;
 }
 
 /** The result of `read`; undefined when what came whole cannot be read all the same. */

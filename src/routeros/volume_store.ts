@@ -3,46 +3,49 @@ import type {
   CallContext,
   Clock,
   CreateView,
+  DiskGuard,
+  FileView,
+  ImagePlace,
   Inventory,
   MutationOutcome,
+  NewFolder,
+  NewSubvolume,
   NewVolume,
   Random,
-  StoredVolume,
+  StoredSubvolume,
+  SubvolumeRef,
   VolumeChange,
   VolumeStore,
   VolumeView,
+  Wanted,
 } from "../volume/ports.ts";
 import type { Fragment } from "./command.ts";
-import { type Answer, Exchange, fitsOneExec, type Question, ReadRefused } from "./exchange.ts";
+import { noFile } from "./conditions.ts";
+import { type Answer, divideIntoExecs, Exchange, fitsOneExec } from "./exchange.ts";
 import { assertFit } from "./fitness.ts";
-import { addStatements, changeStatements, removeStatements } from "./mutations.ts";
-import type { RouterObserver } from "./observer.ts";
-import { listInParts } from "./parts.ts";
 import {
+  addStatements,
+  changeStatements,
+  copyStatement,
+  folderStatement,
+  removeImageStatement,
+  removeStatements,
+  renameStatement,
+  subvolumeStatement,
+} from "./mutations.ts";
+import type { RouterObserver } from "./observer.ts";
+import {
+  allDisksInFullQuery,
   allDisksQuery,
   disksQuery,
   filesQuery,
-  imagePathOf,
   packagesQuery,
-  poolsQuery,
   resourceQuery,
-  someDisksQuery,
 } from "./queries.ts";
-import { parseDisks, parseFiles, parseResource } from "./rows.ts";
+import { RouterReader } from "./reader.ts";
 import type { Session } from "./session.ts";
-import { SharedRead } from "./shared_read.ts";
-import { UptimeAnchor } from "./uptime_anchor.ts";
-import { parseRouterInfo, type RouterInfo } from "./version.ts";
-import {
-  assertComparable,
-  createBaseQueries,
-  createQueries,
-  filesOf,
-  groups,
-  ifReadable,
-  sortDisks,
-  viewQueries,
-} from "./views.ts";
+import type { RouterInfo } from "./version.ts";
+import { assertComparable, fileViewQueries, ifReadable, viewQueries } from "./views.ts";
 
 /** What a {@linkcode RouterVolumeStore} needs. */
 export interface RouterVolumeStoreOptions {
@@ -52,15 +55,25 @@ export interface RouterVolumeStoreOptions {
   readonly observer?: RouterObserver;
   /** Milliseconds for which a successful probe of the same connection is believed. @default {5000} */
   readonly probeCacheMs?: number;
+  /** Milliseconds that copying a file may take. @default {86400000} */
+  readonly copyTimeoutMs?: number;
+  /**
+   * Whether RouterOS before 7.21 may export, where the router names the export after the slot: nodes that were sent
+   * away know that name. @default {false}
+   */
+  readonly allowUnfenced?: boolean;
 }
 
 /** A mutation and how its result is read. */
 interface Mutation<View> {
   readonly kind: string;
-  readonly id: string;
+  readonly key: string;
   readonly statements: readonly Fragment[];
-  /** The frames that `read` needs; where they do not fit, the state is read in a command of its own. */
-  readonly queries: readonly Fragment[];
+  /**
+   * The frames that `read` needs, in every way in which they can be asked for, the best first; where none fits, the state
+   * is read in a command of its own.
+   */
+  readonly queries: readonly (readonly Fragment[])[];
   /** Undefined when the frames alone do not tell everything. */
   readonly read: (answer: Answer) => View | undefined;
   /** Reads everything in a command of its own. */
@@ -73,34 +86,31 @@ interface Mutation<View> {
 export class RouterVolumeStore implements VolumeStore {
   readonly #session: Session;
   readonly #exchange: Exchange;
+  readonly #reader: RouterReader;
   readonly #clock: Clock;
-  readonly #observer: RouterObserver | undefined;
   readonly #probeCacheMs: number;
-  readonly #uptime = new UptimeAnchor();
-  readonly #inventories: SharedRead<Inventory>;
-  /** The connection on which each call has looked last. */
-  readonly #looks = new WeakMap<CallContext, number>();
-  #info: RouterInfo | undefined;
-  #saidLimited = false;
+  readonly #copyTimeoutMs: number;
+  readonly #allowUnfenced: boolean;
+  readonly #observer: RouterObserver | undefined;
+  /** The last connection of which it was told that its router cannot be used. */
+  #toldUnfit: number | undefined;
   /** The last successful probe. */
   #probed: { readonly connection: number; readonly atMs: number } | undefined;
 
   constructor(options: RouterVolumeStoreOptions) {
     this.#session = options.session;
     this.#exchange = new Exchange(options);
+    this.#reader = new RouterReader({ ...options, exchange: this.#exchange });
     this.#clock = options.clock;
     this.#observer = options.observer;
     this.#probeCacheMs = options.probeCacheMs ?? 5000;
-    this.#inventories = new SharedRead({
-      clock: options.clock,
-      read: (context, onSent) => this.#readInventory(context, onSent),
-      refusal: () => options.session.refusal(),
-    });
+    this.#copyTimeoutMs = options.copyTimeoutMs ?? 86_400_000;
+    this.#allowUnfenced = options.allowUnfenced ?? false;
   }
 
   /** What the router said about itself last; undefined before it was asked anything. */
   get routerInfo(): RouterInfo | undefined {
-    return this.#info;
+    return this.#reader.info;
   }
 
   /** Ends the connection; later calls fail as unavailable. */
@@ -108,74 +118,39 @@ export class RouterVolumeStore implements VolumeStore {
     this.#session.close();
   }
 
-  async view(id: string, imagePaths: readonly string[], context: CallContext): Promise<VolumeView> {
-    const views: VolumeView[] = [];
-    for (const paths of groups(imagePaths, (paths) => viewQueries(id, paths))) {
-      const answer = await this.#exchange.ask({
-        kind: "view",
-        key: id,
-        queries: viewQueries(id, paths),
-        context,
-      });
-      this.#looks.set(context, answer.connection);
-      views.push(this.#viewOf(id, paths, answer));
-    }
-    const last = views.at(-1)!;
-    return {
-      ...last,
-      sharers: views.flatMap((view) => view.sharers),
-      files: views.flatMap((view) => view.files),
-    };
+  async view(id: string, stem: string, context: CallContext): Promise<VolumeView> {
+    return await this.#reader.view(id, stem, context);
   }
 
-  async createView(id: string, imagePaths: readonly string[], context: CallContext): Promise<CreateView> {
-    const [paths = [], ...others] = groups(imagePaths, (paths) => createQueries(true, id, paths));
-    const question = { kind: "create-view", key: id, context };
-    const answer = await this.#list(question, (nqn) => createQueries(nqn, id, paths));
-    const view = answer === "cut"
-      ? await this.#createViewInParts(id, paths, context)
-      : this.#createViewOf(id, paths, answer);
-    if (answer !== "cut") this.#looks.set(context, answer.connection);
-    const files = [...view.files];
-    for (const more of others) {
-      const question = { kind: "files", key: id, queries: [filesQuery(more)], context };
-      files.push(...parseFiles((await this.#exchange.ask(question)).frames[0]!, more));
-    }
-    return { ...view, files };
+  async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
+    return await this.#reader.createView(wanted, context);
   }
 
   async inventory(context: CallContext): Promise<Inventory> {
-    return await this.#inventories.run(context);
+    return await this.#reader.inventory(context);
   }
 
-  async #readInventory(context: CallContext, onSent: () => void): Promise<Inventory> {
-    const question = { kind: "inventory", key: "", context, onSent };
-    const answer = await this.#list(question, (nqn) => [allDisksQuery(nqn), resourceQuery]);
-    if (answer !== "cut") {
-      const { volumes, pools } = parseDisks(answer.frames[0]!);
-      return { volumes, pools, upMs: this.#readResource(answer.frames[1]!, answer) };
-    }
-    const volumes = await this.#volumesInParts("", context);
-    const queries = [poolsQuery, resourceQuery];
-    const base = await this.#exchange.ask({ kind: "inventory", key: "", queries, context });
-    const { pools } = parseDisks(base.frames[0]!);
-    return { volumes, pools, upMs: this.#readResource(base.frames[1]!, base) };
+  async files(part: string, context: CallContext): Promise<FileView> {
+    return await this.#reader.files(part, context);
+  }
+
+  async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
+    return await this.#reader.subvolume(subvolume, context);
   }
 
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const { id } = volume;
-    const imagePath = imagePathOf(volume.imagePath);
+    const { id, makeFolder, subvolume } = volume;
+    if (subvolume?.guard !== undefined) assertComparable(subvolume.guard.id, subvolume.guard.comment);
+    if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.#reader.assertSubvolumes(context);
     // Uptime has no room in this command, nor in that of remove: it is carried over from the look before.
     return await this.#mutate({
       kind: "add",
-      id,
-      statements: addStatements({ ...volume, imagePath }),
-      queries: [allDisksQuery(this.#supportsNqn)],
+      key: id,
+      statements: addStatements(volume),
+      queries: [[allDisksQuery(this.#reader.supportsNqn)], [allDisksInFullQuery]],
       read: (answer) => {
-        const { volumes, pools } = parseDisks(answer.frames[0]!);
-        const upMs = this.#uptime.upMsAt(answer);
-        const added = volumes.some((volume) => volume.id === id);
-        return added && upMs !== undefined ? { volumes, pools, upMs } : undefined;
+        const after = this.#reader.inventoryOf(answer);
+        return after?.volumes.some((volume) => volume.id === id) ? after : undefined;
       },
       readAgain: () => this.inventory(context),
       context,
@@ -189,45 +164,96 @@ export class RouterVolumeStore implements VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
     assertComparable(id, expectedComment);
-    if (change.export !== undefined && change.export !== false) this.#assertNqn(id);
-    const statements = changeStatements(id, expectedComment, change);
-    if (statements.length === 0) return { after: await this.view(id, [], context), refusal: undefined };
+    if (change.export !== undefined && change.export !== false) this.#assertFenced(id);
+    const statements = changeStatements(id, expectedComment, change, this.#reader.supportsNqn);
+    const readAgain = () => this.#reader.view(id, undefined, context);
+    if (statements.length === 0) return { after: await readAgain(), refusal: undefined };
     return await this.#mutate({
       kind: "change",
-      id,
+      key: id,
       statements,
-      queries: viewQueries(id, []),
-      read: (answer) => this.#viewOf(id, [], answer),
-      readAgain: () => this.view(id, [], context),
+      queries: [viewQueries(id, undefined)],
+      read: (answer) => this.#reader.viewOf(id, undefined, answer),
+      readAgain,
       context,
     });
   }
 
   async remove(
-    id: string,
-    expectedComment: string | undefined,
-    imagePath: string,
+    disk: DiskGuard,
+    place: ImagePlace,
+    stem: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
-    if (expectedComment !== undefined) assertComparable(id, expectedComment);
-    const paths = [imagePathOf(imagePath)];
+    const { id } = disk;
+    assertComparable(id, disk.comment);
+    if (place.subvolume !== undefined) await this.#reader.assertSubvolumes(context);
     return await this.#mutate({
       kind: "remove",
-      id,
-      statements: removeStatements(id, expectedComment, paths[0]!),
-      // There is no room to ask who else uses the image: that is asked when it is still there.
-      queries: [disksQuery(id, []), filesQuery(paths)],
+      key: id,
+      statements: removeStatements(disk, place),
+      // There is no room to ask who else uses the image: that is asked when anything of it is still there.
+      queries: [[disksQuery(id), filesQuery(stem)]],
       read: (answer) => {
-        const disks = sortDisks(id, [], parseDisks(answer.frames[0]!));
-        const upMs = this.#uptime.upMsAt(answer);
-        const files = filesOf(paths, answer);
-        return upMs === undefined || files.length > 0 ? undefined : { ...disks, files, upMs };
+        const after = this.#reader.leftOf(id, stem, answer);
+        return after?.files.length === 0 ? after : undefined;
       },
-      readAgain: () => this.view(id, paths, context),
+      readAgain: () => this.view(id, stem, context),
       context,
-      // A router that has just booted may not show a disk yet, and would give its image away as unused.
-      onlyOn: this.#looks.get(context),
+      onlyOn: this.#lookedOn(context),
     });
+  }
+
+  async removeImage(
+    place: ImagePlace,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>> {
+    if (place.subvolume !== undefined) await this.#reader.assertSubvolumes(context);
+    const onlyOn = this.#lookedOn(context);
+    return await this.#changeFiles("remove-image", removeImageStatement(place), part, context, onlyOn);
+  }
+
+  async addSubvolume(
+    subvolume: NewSubvolume,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>> {
+    const { guard } = subvolume;
+    if (guard !== undefined) assertComparable(guard.id, guard.comment);
+    await this.#reader.assertSubvolumes(context);
+    return await this.#changeFiles("add-subvolume", subvolumeStatement(subvolume, part), part, context);
+  }
+
+  async renameFile(
+    from: string,
+    to: string,
+    guard: DiskGuard | undefined,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>> {
+    if (guard !== undefined) assertComparable(guard.id, guard.comment);
+    return await this.#changeFiles("rename", renameStatement(from, to, guard), part, context);
+  }
+
+  async copyFile(
+    from: string,
+    to: string,
+    context: CallContext,
+    makeFolder?: NewFolder,
+  ): Promise<{ readonly done: boolean; readonly refusal?: string }> {
+    if (makeFolder?.label !== undefined) await this.#reader.assertSubvolumes(context);
+    const folder = makeFolder === undefined ? [] : [folderStatement(makeFolder)];
+    const { answer, refusal } = await this.#exchange.tell([...folder, copyStatement(from, to)], {
+      kind: "copy",
+      key: to,
+      queries: [],
+      conditions: [noFile(to)],
+      timeoutMs: this.#copyTimeoutMs,
+      context,
+    });
+    if (answer !== undefined) return { done: true };
+    return { done: false, ...refusal === undefined ? {} : { refusal } };
   }
 
   async probe(context: CallContext): Promise<void> {
@@ -243,100 +269,74 @@ export class RouterVolumeStore implements VolumeStore {
       }
     }
     const answer = await this.#askProbe([resourceQuery, packagesQuery], context);
-    assertFit(this.#info!, answer.frames[1]!);
+    this.#assertFit(answer);
     this.#probed = { connection: answer.connection, atMs };
+  }
+
+  #assertFit({ frames, connection }: Answer): void {
+    try {
+      assertFit(this.#reader.info!, frames[1]!);
+    } catch (error) {
+      if (connection !== this.#toldUnfit && error instanceof Error) this.#observer?.unfit?.(error.message);
+      this.#toldUnfit = connection;
+      throw error;
+    }
   }
 
   async #askProbe(queries: readonly Fragment[], context: CallContext): Promise<Answer> {
     const answer = await this.#exchange.ask({ kind: "probe", key: "", queries, context });
-    this.#readResource(answer.frames[0]!, answer);
+    this.#reader.readResource(answer.frames[0]!, answer);
     return answer;
   }
 
-  async #mutate<View>(mutation: Mutation<View>): Promise<MutationOutcome<View>> {
-    const { kind, id, statements, context, onlyOn, readAgain } = mutation;
-    const whole = fitsOneExec(statements, mutation.queries);
-    const queries = whole ? mutation.queries : [resourceQuery];
-    const question = { kind, key: id, queries, context, onlyOn };
-    const { answer, refusal } = await this.#exchange.tell(statements, question);
-    const after = answer !== undefined && whole ? ifReadable(() => mutation.read(answer)) : undefined;
-    return { after: after ?? await this.#exchange.settle(readAgain, context), refusal };
+  /** A router that has just booted may not show a disk yet, and would give its image away as unused. */
+  #lookedOn(context: CallContext): number | undefined {
+    return this.#reader.lookedOn(context);
   }
 
-  /**
-   * Lists disks with the keys that this RouterOS knows. Its version is learnt from any answer; where it was not known,
-   * or has changed, the router's refusal of an unknown key is the occasion to ask for it.
-   */
-  async #list(
-    question: Omit<Question, "queries">,
-    queriesFor: (supportsNqn: boolean) => readonly Fragment[],
-  ): Promise<Answer | "cut"> {
-    const assumed = this.#supportsNqn;
-    try {
-      return await this.#exchange.askOrCut({ ...question, queries: queriesFor(assumed) });
-    } catch (error) {
-      if (!(error instanceof ReadRefused)) throw error;
-      const answer = await this.#exchange.ask({ ...question, queries: [resourceQuery] });
-      this.#readResource(answer.frames[0]!, answer);
-      if (this.#supportsNqn === assumed) throw error;
-    }
-    return await this.#exchange.askOrCut({ ...question, queries: queriesFor(this.#supportsNqn) });
-  }
-
-  get #supportsNqn(): boolean {
-    return this.#info?.supportsNqn ?? true;
-  }
-
-  /** The uptime is read last: a reboot in the middle of the list, after which disks come late, shows in it. */
-  async #createViewInParts(
-    id: string,
-    paths: readonly string[],
+  async #changeFiles(
+    kind: string,
+    statement: Fragment,
+    part: string,
     context: CallContext,
-  ): Promise<CreateView> {
-    const volumes = await this.#volumesInParts(id, context);
-    const queries = createBaseQueries(id, paths);
-    const answer = await this.#exchange.ask({ kind: "create-view", key: id, queries, context });
-    return { ...this.#createViewOf(id, paths, answer), volumes };
-  }
-
-  #volumesInParts(key: string, context: CallContext): Promise<StoredVolume[]> {
-    if (!this.#saidLimited) {
-      this.#observer?.warning?.("The router's output is limited: its disks are listed in parts");
-    }
-    this.#saidLimited = true;
-    return listInParts(async (pattern) => {
-      const queries = [someDisksQuery(this.#supportsNqn, pattern)];
-      const answer = await this.#exchange.askOrCut({ kind: "inventory-part", key, queries, context });
-      return answer === "cut" ? undefined : answer.frames[0];
+    onlyOn?: number,
+  ): Promise<MutationOutcome<FileView>> {
+    return await this.#mutate({
+      kind,
+      key: part,
+      statements: [statement],
+      queries: [fileViewQueries(part)],
+      read: (answer) => this.#reader.fileViewOf(part, answer),
+      readAgain: () => this.files(part, context),
+      context,
+      onlyOn,
     });
   }
 
-  #viewOf(id: string, paths: readonly string[], answer: Answer): VolumeView {
-    const upMs = this.#readResource(answer.frames.at(-1)!, answer);
-    return { ...sortDisks(id, paths, parseDisks(answer.frames[0]!)), files: filesOf(paths, answer), upMs };
+  async #mutate<View>(mutation: Mutation<View>): Promise<MutationOutcome<View>> {
+    const { kind, key, context, onlyOn, readAgain } = mutation;
+    const execs = divideIntoExecs(mutation.statements);
+    for (const [index, statements] of execs.entries()) {
+      const isLast = index === execs.length - 1;
+      const queries = isLast ? mutation.queries.find((some) => fitsOneExec(statements, some)) : undefined;
+      const question = { kind, key, queries: queries ?? [], context, onlyOn };
+      const { answer, refusal } = await this.#exchange.tell(statements, question);
+      // What follows rests on what went before.
+      if (answer !== undefined && !isLast) continue;
+      const after = answer !== undefined && queries !== undefined
+        ? ifReadable(() => mutation.read(answer))
+        : undefined;
+      return { after: after ?? await this.#exchange.settle(readAgain, context), refusal };
+    }
+    throw new VolumeError("internal", `Cannot send a change without a statement: what=${kind}`);
   }
 
-  #createViewOf(id: string, paths: readonly string[], answer: Answer): CreateView {
-    const { volumes, others, pools } = parseDisks(answer.frames[0]!);
-    const foreign = others.find((disk) => disk.id === id);
-    const upMs = this.#readResource(answer.frames.at(-1)!, answer);
-    return { volumes, foreign, pools, files: filesOf(paths, answer), upMs };
-  }
-
-  /** Reads the router's own row and remembers what it says; gives the uptime in milliseconds. */
-  #readResource(frame: string, answer: Answer): number {
-    const { row, upMs } = parseResource(frame);
-    this.#info = parseRouterInfo(row);
-    this.#uptime.set(upMs, answer);
-    return upMs;
-  }
-
-  #assertNqn(id: string): void {
-    if (this.#info === undefined || this.#info.supportsNqn) return;
+  #assertFenced(id: string): void {
+    if (this.#allowUnfenced || this.#reader.supportsNqn) return;
     throw new VolumeError(
       "precondition",
       `Cannot export the volume as RouterOS before 7.21 has no NQN of its own for each export, so that a node could ` +
-        `not be fenced: volume=${id} version=${this.#info.version}; upgrade the router`,
+        `not be fenced: volume=${id} version=${this.#reader.info?.version}; upgrade the router`,
     );
   }
 }

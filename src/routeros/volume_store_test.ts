@@ -1,121 +1,62 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../../tests/fakes/clock.ts";
-import { fakeCall } from "../../tests/fakes/contexts.ts";
-import { SeededRandom } from "../../tests/fakes/random.ts";
 import {
   answering,
   ended,
   type FakeRouter,
-  FakeSshTransport,
   printFrames,
   queriesOf,
-  statementsOf,
-  torn,
 } from "../../tests/fakes/ssh_transport.ts";
-import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
-import { Session } from "./session.ts";
-import { RouterVolumeStore } from "./volume_store.ts";
+import type { CreateView, Inventory } from "../volume/ports.ts";
+import {
+  bench,
+  diskRow,
+  fileRow,
+  type Model,
+  path,
+  poolRow,
+  pools,
+  rejectsWith,
+  stem,
+  volume,
+} from "./store_test_support.ts";
 
-const path = "/pool/csi/s1.img";
-const poolRow = {
-  slot: "raid1",
-  type: "raid",
-  mounted: true,
-  "mount-point": "pool",
-  fs: "btrfs",
-  size: 100,
-  free: 40,
-};
-const pools = [{ mountPoint: "pool", filesystem: "btrfs", sizeBytes: 100n, freeBytes: 40n }];
-
-function diskRow(slot: string, more: object = {}): object {
-  return {
-    slot,
-    type: "file",
-    "file-path": `/pool/csi/${slot}.img`,
-    size: 1024,
-    "nvme-tcp-export": false,
-    ...more,
-  };
-}
-
-function volume(id: string, more: object = {}): object {
-  return {
-    id,
-    imagePath: `/pool/csi/${id}.img`,
-    sizeBytes: 1024n,
-    exported: false,
-    exportNqn: "",
-    exportPort: 0,
-    comment: "",
-    ...more,
-  };
-}
-
-/** What a router holds, and what it prints of it. */
-interface Model {
-  disks: object[];
-  files: object[];
-  uptime: string;
-  version: string;
-  packages: object[];
-}
-
-function bench(model: Partial<Model> = {}) {
-  const clock = new FakeClock();
-  const random = new SeededRandom();
-  const held: Model = {
-    disks: [poolRow],
-    files: [],
-    uptime: "1d00:00:00",
-    version: "7.24 (stable)",
-    packages: [{ name: "routeros" }, { name: "rose-storage", disabled: false }],
-    ...model,
-  };
-  const print = (query: string) => {
-    if (query.startsWith("/disk")) return JSON.stringify(held.disks);
-    if (query.startsWith("/file")) return JSON.stringify(held.files);
-    if (query.startsWith("/system package")) return JSON.stringify(held.packages);
-    return JSON.stringify({ uptime: held.uptime, version: held.version, "board-name": "RDS2216" });
-  };
-  const good = answering(print);
-  const replies: FakeRouter[] = [];
-  const ssh = new FakeSshTransport((command, signal) => (replies.shift() ?? good)(command, signal));
-  const session = new Session({ transport: ssh, clock, random });
-  const warnings: string[] = [];
-  const store = new RouterVolumeStore({
-    session,
-    clock,
-    random,
-    observer: { warning: (message) => warnings.push(message) },
-  });
-  return { clock, ssh, session, store, held, replies, print, warnings, call: () => fakeCall(clock) };
-}
-
-async function rejectsWith(promise: Promise<unknown>, kind: VolumeErrorKind, form = /./): Promise<void> {
-  await assert.rejects(promise, (error) => VolumeError.is(error, kind) && form.test(error.message));
-}
+const wanted = { id: "s1", stem, folder: "/pool/csi" };
+const snapshot = "/pool/csi/snap-1.s0.x.n.1a2b3c4d.img";
+const image = { path, directory: false, sizeBytes: 1024n };
 
 Deno.test("view() asks for disk, sharers, pools, files and the router itself in one command", async () => {
   const { store, ssh, call } = bench();
-  await store.view("s1", [path, "/pool/old/s1.img"], call());
+  await store.view("s1", stem, call());
   assert.deepEqual(ssh.commands.map(queriesOf), [[
-    `/disk print detail as-value where slot="s1" or file-path="${path}" or file-path="/pool/old/s1.img" or mounted`,
-    `/file print detail as-value proplist=name,type,size where name="pool/csi/s1.img" or name="pool/old/s1.img"`,
+    `/disk print detail as-value where slot="s1" or file-path~"s1[.]1a2b3c4d" or mounted`,
+    `/file print detail as-value proplist=name,type,size where name~"s1[.]1a2b3c4d"`,
     `/system resource print as-value`,
   ]]);
 });
 
-Deno.test("view() finds volume, sharers, files and pools", async () => {
+Deno.test("view() finds volume, sharers, files and pools, to the letter", async () => {
   const { store, call } = bench({
-    disks: [poolRow, diskRow("s1"), diskRow("S1"), diskRow("s2", { "file-path": "pool/csi/s1.img" })],
-    files: [{ name: "pool/csi/s1.img", type: ".img file", size: 1024 }],
+    disks: [
+      poolRow,
+      diskRow("s1"),
+      diskRow("S1"),
+      diskRow("s2", { "file-path": path.slice(1) }),
+      diskRow("s3", { "file-path": `/pool/old/${stem}/disk.img` }),
+      diskRow("s4", { "file-path": "/pool/csi/s1-1a2b3c4d.img" }),
+    ],
+    files: [fileRow(path), fileRow("/pool/csi/S1.1a2b3c4d.img"), {
+      name: `pool/old/${stem}`,
+      type: "directory",
+    }],
   });
-  assert.deepEqual(await store.view("s1", [path], call()), {
+  assert.deepEqual(await store.view("s1", stem, call()), {
     volume: volume("s1"),
     foreign: undefined,
-    sharers: [volume("s2", { imagePath: path })],
-    files: [{ path, directory: false, sizeBytes: 1024n }],
+    sharers: [
+      volume("s2", { imagePath: path }),
+      volume("s3", { imagePath: `/pool/old/${stem}/disk.img` }),
+    ],
+    files: [image, { path: `/pool/old/${stem}`, directory: true, sizeBytes: 0n }],
     pools,
     upMs: 86_400_000,
   });
@@ -123,22 +64,33 @@ Deno.test("view() finds volume, sharers, files and pools", async () => {
 
 Deno.test("view() tells a disk that is not file-backed apart", async () => {
   const { store, call } = bench();
-  const view = await store.view("raid1", [], call());
+  const view = await store.view("raid1", "raid1.1a2b3c4d", call());
   assert.deepEqual(view.foreign, { id: "raid1", kind: "raid" });
   assert.equal(view.volume, undefined);
 });
 
-Deno.test("view() asks about more paths than fit in several commands and puts the answers together", async () => {
-  const paths = Array.from({ length: 9 }, (_, i) => `/pool/${"long-folder-name-".repeat(3)}${i}/s1.img`);
-  const { store, ssh, call } = bench({
-    disks: [poolRow, diskRow("s1"), diskRow("s2", { "file-path": paths[8] })],
-    files: paths.map((path) => ({ name: path.slice(1), type: "file", size: 1 })),
+for (
+  const [version, label, unfenced] of [["7.24", "pool-fs"], ["7.20.8", "pool-fs", true], [
+    "7.17.2",
+    undefined,
+    true,
+  ]] as const
+) {
+  Deno.test(`every look tells at once what RouterOS ${version} cannot do`, async () => {
+    const { store, call } = bench({ version });
+    for (
+      const look of [
+        await store.view("s1", stem, call()),
+        await store.createView(undefined, call()),
+        await store.inventory(call()),
+        await store.files("/snap-", call()),
+      ]
+    ) {
+      assert.equal(look.pools[0]?.subvolumeLabel, label);
+      assert.equal(look.unfenced, unfenced);
+    }
   });
-  const view = await store.view("s1", paths, call());
-  assert.ok(ssh.commands.length > 1 && ssh.commands.every((command) => command.length <= 1024));
-  assert.deepEqual(view.files.map((file) => file.path), paths);
-  assert.deepEqual(view.sharers.map(({ id }) => id), ["s2"]);
-});
+}
 
 for (
   const [name, json] of [
@@ -158,7 +110,7 @@ for (
   Deno.test(`view() throws unavailable when ${name}`, async () => {
     const { store, replies, print, call } = bench();
     replies.push(answering((query) => json(query) ?? print(query)));
-    await rejectsWith(store.view("s1", [path], call()), "unavailable");
+    await rejectsWith(store.view("s1", stem, call()), "unavailable");
   });
 }
 
@@ -171,18 +123,122 @@ Deno.test("inventory() lists everything in one command", async () => {
   });
   assert.deepEqual(ssh.commands.map(queriesOf), [[
     `/disk print detail as-value proplist=slot,type,size,file-path,comment,nvme-tcp-export,nvme-tcp-server-port,` +
-    `mounted,mount-point,fs,free,state,nvme-tcp-server-nqn where type="file" or mounted`,
+    `mounted,mount-point,fs,fs-label,free,state,nvme-tcp-server-nqn where type="file" or mounted`,
     `/system resource print as-value`,
   ]]);
 });
 
+Deno.test("createView() asks for all disks, the stem, the folder and all snapshots in one command", async () => {
+  const { store, ssh, call } = bench();
+  await store.createView(wanted, call());
+  assert.deepEqual(
+    ssh.commands.map((command) => queriesOf(command).map((query) => query.split(" where ")[1])),
+    [[
+      `type="file" or mounted or slot="s1"`,
+      `name~"s1[.]1a2b3c4d" or name="pool/csi" or name~"/snap-"`,
+      undefined,
+    ]],
+  );
+});
+
+Deno.test("createView() keeps what was asked for", async () => {
+  const folder = { name: "pool/csi", type: "directory" };
+  const { store, call } = bench({
+    disks: [poolRow, diskRow("s2")],
+    files: [
+      folder,
+      { ...folder, name: "pool/csi2" },
+      fileRow(path),
+      fileRow(snapshot),
+      fileRow("/pool/snapX"),
+    ],
+  });
+  const view = await store.createView(wanted, call());
+  assert.deepEqual(view.files.map((file) => file.path), ["/pool/csi", path, snapshot]);
+  assert.deepEqual(view.volumes, [volume("s2")]);
+});
+
+Deno.test("createView() of nothing shows all disks and snapshots", async () => {
+  const { store, ssh, call } = bench({
+    disks: [poolRow, diskRow("s2")],
+    files: [fileRow(path), fileRow(snapshot)],
+  });
+  assert.deepEqual(await store.createView(undefined, call()), {
+    volumes: [volume("s2")],
+    foreign: undefined,
+    files: [{ ...image, path: snapshot }],
+    pools,
+    upMs: 86_400_000,
+  });
+  assert.doesNotMatch(ssh.commands[0]!, /slot=/);
+});
+
+Deno.test("files() asks for a part of the path, pools and the router itself in one command", async () => {
+  const { store, ssh, call } = bench({ files: [fileRow(snapshot), fileRow(path)] });
+  assert.deepEqual(await store.files("/snap-1.", call()), {
+    files: [{ ...image, path: snapshot }],
+    pools,
+    upMs: 86_400_000,
+  });
+  assert.deepEqual(ssh.commands.map(queriesOf), [[
+    `/file print detail as-value proplist=name,type,size where name~"/snap-1[.]"`,
+    `/disk print detail as-value where mounted`,
+    `/system resource print as-value`,
+  ]]);
+});
+
+const subvolume = { label: "pool-fs", path: "csi/v1" };
+
+Deno.test("subvolume() finds one by file system and full name", async () => {
+  const row = { fs: "pool-fs", fullname: "csi/v1", "read-only": true, parent: "v0" };
+  const { store, ssh, call, held } = bench({ subvolumes: [row] });
+  await store.inventory(call());
+  assert.deepEqual(await store.subvolume(subvolume, call()), { readOnly: true, parentName: "v0" });
+  assert.deepEqual(queriesOf(ssh.commands[1]!), [
+    `/disk/btrfs/subvolume/print detail as-value where fs="pool-fs" and fullname="csi/v1"`,
+  ]);
+  held.subvolumes = [];
+  assert.equal(await store.subvolume(subvolume, call()), undefined);
+});
+
+Deno.test("subvolume() throws unsupported before RouterOS 7.18, and never names the menu", async () => {
+  const { store, ssh, call } = bench({ version: "7.17.2 (stable)" });
+  for (let round = 0; round < 2; round++) {
+    await rejectsWith(store.subvolume(subvolume, call()), "unsupported", /7\.17\.2/);
+  }
+  assert.deepEqual(ssh.commands.map(queriesOf), [["/system resource print as-value"]]);
+});
+
 Deno.test("createView() shows the wanted slot when something else is in it", async () => {
   const { store, ssh, call } = bench({ disks: [poolRow, diskRow("s2"), { slot: "s1", type: "hardware" }] });
-  const view = await store.createView("s1", [path], call());
+  const view = await store.createView(wanted, call());
   assert.deepEqual(view.foreign, { id: "s1", kind: "hardware" });
   assert.deepEqual(view.volumes.map(({ id }) => id), ["s2"]);
   assert.equal(ssh.commands.length, 1);
 });
+
+const snapshots = Array.from(
+  { length: 20 },
+  (_, i) => `/pool/csi/snap-${i.toString(16).padStart(2, "0")}.s0.x.n.1a2b3c4d.img`,
+);
+
+/** The regular expression that a query compares a property with. */
+function patternOf(property: string, query: string): string | undefined {
+  return new RegExp(`${property}~"((?:[^"\\\\]|\\\\.)*)"`).exec(query)?.[1]?.replaceAll("\\$", "$");
+}
+
+/** What a query for snapshots shows of the paths given; a query for anything else shows the volume's image. */
+function filesMatching(query: string, paths: readonly string[]): object[] {
+  const own = query.includes("s1[.]") ? [fileRow(path)] : [];
+  const pattern = query.includes("snap-")
+    ? patternOf("name", query.slice(query.lastIndexOf("name~")))
+    : undefined;
+  if (pattern === undefined) return own;
+  return [
+    ...own,
+    ...paths.filter((one) => new RegExp(pattern).test(one.slice(1))).map((one) => fileRow(one)),
+  ];
+}
 
 /** A router that cuts every frame above `limit` characters. */
 function limitedTo(limit: number, print: (query: string) => string): FakeRouter {
@@ -199,19 +255,22 @@ for (const what of ["inventory", "createView"] as const) {
     const { store, ssh, call, warnings } = bench();
     ssh.router = limitedTo(1000, (query) => {
       if (query.startsWith("/system")) return `{"uptime":"1d","version":"7.24"}`;
-      if (query.startsWith("/file")) return `[]`;
+      if (query.startsWith("/file")) return JSON.stringify(filesMatching(query, snapshots));
       if (query.includes(`type="file" or mounted`)) return JSON.stringify(slots.map((slot) => diskRow(slot)));
-      const pattern = /slot~"(.*)"$/.exec(query)?.[1]?.replaceAll("\\$", "$");
+      const pattern = patternOf("slot", query);
       if (pattern === undefined) return JSON.stringify([poolRow]);
       return JSON.stringify(
         slots.filter((slot) => new RegExp(pattern).test(slot)).map((slot) => diskRow(slot)),
       );
     });
     for (let round = 0; round < 2; round++) {
-      const found = what === "inventory"
+      const found: Inventory & Partial<CreateView> = what === "inventory"
         ? await store.inventory(call())
-        : await store.createView("s1", [path], call());
+        : await store.createView(wanted, call());
       assert.deepEqual(found.volumes.map(({ id }) => id), slots);
+      if (what === "createView") {
+        assert.deepEqual(found.files?.map((file) => file.path), [path, ...snapshots]);
+      }
       assert.deepEqual(found.pools, pools);
       // Last of all, so that a reboot in the middle of the list shows in the uptime.
       assert.ok(queriesOf(ssh.commands.at(-1)!).includes("/system resource print as-value"));
@@ -220,6 +279,19 @@ for (const what of ["inventory", "createView"] as const) {
   });
 }
 
+Deno.test("files() falls back to parts when the router cuts its output", async () => {
+  const { store, ssh, call, warnings } = bench();
+  ssh.router = limitedTo(1000, (query) => {
+    if (query.startsWith("/system")) return `{"uptime":"1d","version":"7.24"}`;
+    return JSON.stringify(query.startsWith("/file") ? filesMatching(query, snapshots) : [poolRow]);
+  });
+  const view = await store.files("/snap-", call());
+  assert.deepEqual(view.files.map((file) => file.path), snapshots);
+  assert.deepEqual(view.pools, pools);
+  assert.ok(queriesOf(ssh.commands.at(-1)!).includes("/system resource print as-value"));
+  assert.equal(warnings.length, 1);
+});
+
 Deno.test("inventory() throws unavailable when even small parts come cut", async () => {
   const { store, ssh, call, clock } = bench();
   ssh.router = limitedTo(30, (query) => query.startsWith("/disk") ? JSON.stringify([poolRow]) : `{}`);
@@ -227,185 +299,6 @@ Deno.test("inventory() throws unavailable when even small parts come cut", async
   await clock.advance(60_000);
   await failure;
   assert.ok(ssh.commands.length < 30);
-});
-
-const newVolume = { id: "s1", imagePath: path, sizeBytes: 1024n, comment: "c" };
-
-Deno.test("add() adds and reads everything back in one command of at most four statements", async () => {
-  const { store, ssh, call, held, clock } = bench();
-  await store.createView("s1", [path], call());
-  held.disks = [poolRow, diskRow("s1", { comment: "c" })];
-  await clock.advance(2000);
-  const outcome = await store.add({ ...newVolume, makeFolder: "/pool/csi" }, call());
-  assert.deepEqual(outcome, {
-    after: {
-      volumes: [volume("s1", { comment: "c" })],
-      pools,
-      upMs: 86_402_000,
-    },
-    refusal: undefined,
-  });
-  assert.equal(ssh.commands.length, 2);
-  assert.equal(queriesOf(ssh.commands[1]!).length, 1);
-});
-
-Deno.test("add() reads anew when it does not know the uptime on this connection", async () => {
-  const { store, ssh, call } = bench({ disks: [poolRow, diskRow("s1")] });
-  const { after } = await store.add(newVolume, call());
-  assert.equal(after.upMs, 86_400_000);
-  assert.equal(ssh.commands.length, 2);
-  assert.equal(statementsOf(ssh.commands[1]!), "");
-});
-
-Deno.test("add() gives the router's words and what is there when it refuses", async () => {
-  const { store, replies, call } = bench({ disks: [poolRow, { slot: "s1", type: "hardware" }] });
-  replies.push(() => ended("failure: blue\r\n"));
-  const { after, refusal } = await store.add(newVolume, call());
-  assert.equal(refusal, `"failure: blue"`);
-  assert.deepEqual(after.volumes, []);
-});
-
-Deno.test("change() changes and reads back in one command", async () => {
-  const { store, ssh, call } = bench({ disks: [poolRow, diskRow("s1", { comment: "new" })] });
-  const outcome = await store.change("s1", "old", { comment: "new", export: false }, call());
-  assert.deepEqual(outcome.after.volume, volume("s1", { comment: "new" }));
-  assert.equal(outcome.refusal, undefined);
-  assert.equal(ssh.commands.length, 1);
-  assert.equal(
-    statementsOf(ssh.commands[0]!),
-    `/disk set [find where slot="s1" and comment="old"] nvme-tcp-export="no" comment="new"`,
-  );
-});
-
-Deno.test("change() of two long comments reads back in a second command", async () => {
-  const { store, ssh, call } = bench({ disks: [poolRow, diskRow("s1")] });
-  const comment = "$".repeat(170);
-  const nqn = `nqn.2000-02.com.mikrotik:${"s".repeat(40)}:1-ab12cd34`;
-  const outcome = await store.change("s1", comment, { comment, export: { nqn, port: 4420 } }, call());
-  assert.deepEqual(outcome.after.volume, volume("s1"));
-  assert.equal(ssh.commands.length, 2);
-  assert.ok(ssh.commands.every((command) => command.length <= 1024));
-});
-
-Deno.test("change() of nothing only looks", async () => {
-  const { store, ssh, call } = bench();
-  await store.change("s1", "old", {}, call());
-  assert.deepEqual(ssh.commands.map(statementsOf), [""]);
-});
-
-for (const comment of ["a\nb", "ünï {rds1 x}", "\ufffd"]) {
-  Deno.test(`change() and remove() throw precondition for the comment ${JSON.stringify(comment)} and send nothing`, async () => {
-    const { store, ssh, call } = bench();
-    await rejectsWith(store.change("s1", comment, { comment: "x" }, call()), "precondition", /comment/);
-    await rejectsWith(
-      store.remove("s1", comment, path, call()),
-      "precondition",
-      /comment/,
-    );
-    assert.equal(ssh.commands.length, 0);
-  });
-}
-
-Deno.test("change() throws precondition for an export where RouterOS has no NQN for it", async () => {
-  const { store, ssh, call } = bench({ version: "7.20.8 (long-term)" });
-  await store.view("s1", [], call());
-  const change = { export: { nqn: "nqn.x:y", port: 4420 } };
-  await rejectsWith(store.change("s1", "old", change, call()), "precondition", /7\.20\.8/);
-  assert.equal(ssh.commands.length, 1);
-});
-
-Deno.test("remove() removes and reads back in one command", async () => {
-  const { store, ssh, call } = bench();
-  await store.view("s1", [path], call());
-  const { after, refusal } = await store.remove("s1", "old", path, call());
-  assert.deepEqual(after, {
-    volume: undefined,
-    foreign: undefined,
-    sharers: [],
-    files: [],
-    pools,
-    upMs: 86_400_000,
-  });
-  assert.equal(refusal, undefined);
-  assert.equal(ssh.commands.length, 2);
-});
-
-const mutations = {
-  add: (store: RouterVolumeStore, call: ReturnType<typeof fakeCall>) => store.add(newVolume, call),
-  change: (store: RouterVolumeStore, call: ReturnType<typeof fakeCall>) =>
-    store.change("s1", "old", { comment: "new" }, call),
-  remove: (store: RouterVolumeStore, call: ReturnType<typeof fakeCall>) =>
-    store.remove("s1", "old", path, call),
-};
-
-for (const [name, mutate] of Object.entries(mutations)) {
-  for (
-    const [how, reply] of [
-      ["torn channel", () => torn("")],
-      ["silent end", () => ended("")],
-      ["cut answer", (command: string) => ended(printFrames(command, () => "[]").slice(0, 18))],
-      ["unreadable answer", answering(() => "oops")],
-    ] as [string, FakeRouter][]
-  ) {
-    Deno.test(`${name}() settles a ${how} by reading, without sending it again`, async () => {
-      const { store, ssh, replies, call, clock } = bench({
-        disks: [poolRow, diskRow("s1", { comment: "old" })],
-      });
-      await store.view("s1", [path], call());
-      replies.push(reply, () => torn(""), () => torn(""));
-      const outcome = mutate(store, call());
-      await clock.advance(10_000);
-      const { after, refusal } = await outcome;
-      const found = "volumes" in after ? after.volumes[0] : after.volume;
-      assert.deepEqual(found, volume("s1", { comment: "old" }));
-      assert.equal(refusal, undefined);
-      assert.deepEqual(ssh.commands.slice(2).map(statementsOf), ["", "", ""]);
-    });
-  }
-
-  Deno.test(`${name}() throws deadline when its outcome cannot be read in time`, async () => {
-    const { store, ssh, clock } = bench();
-    ssh.router = () => torn("");
-    const failure = rejectsWith(mutate(store, fakeCall(clock, 20_000)), "deadline");
-    await clock.advance(20_000);
-    await failure;
-    assert.equal(ssh.commands.filter((command) => statementsOf(command) !== "").length, 1);
-  });
-
-  Deno.test(`${name}() throws unavailable when it was certainly not sent`, async () => {
-    const { store, ssh, call, clock } = bench();
-    ssh.onConnect = () => {
-      throw new Error("ECONNREFUSED");
-    };
-    const failure = rejectsWith(mutate(store, call()), "unavailable", /ECONNREFUSED/);
-    await clock.advance(10_000);
-    await failure;
-    assert.equal(ssh.commands.length, 0);
-  });
-}
-
-Deno.test("remove() never takes the uptime of another connection for its own", async () => {
-  const { store, ssh, call, held, clock } = bench();
-  await store.view("s1", [path], call());
-  ssh.drop();
-  await clock.advance(0);
-  held.uptime = "00:00:05";
-  const { after } = await store.remove("s1", "old", path, call());
-  assert.equal(after.upMs, 5000);
-});
-
-Deno.test("remove() is not sent when the connection was lost since its call looked: the router may have rebooted", async () => {
-  const { store, ssh, call, clock } = bench();
-  const context = call();
-  await store.view("s1", [path], context);
-  ssh.drop();
-  await clock.advance(0);
-  await store.view("s1", [path], call());
-  await rejectsWith(store.remove("s1", "old", path, context), "unavailable", /looked at again/);
-  assert.deepEqual(ssh.commands.map(statementsOf), ["", ""]);
-  await store.view("s1", [path], context);
-  await store.remove("s1", "old", path, context);
-  assert.equal(ssh.commands.length, 4);
 });
 
 Deno.test("probe() looks at packages once a connection, and rests for some seconds", async () => {

@@ -1,23 +1,54 @@
-/** What can go wrong with an exec. */
-export type FaultAction =
-  /** The TCP connection drops before the command runs. */
-  | "drop-before"
-  /** It drops after the command ran, before any byte of the answer. */
-  | "drop-after"
-  /** The channel closes after the whole answer, but without an exit status. */
-  | "close-no-status"
-  /** The answer ends after `value` bytes, with an exit status as if it were whole. */
-  | "truncate"
-  /** A line comes before the answer: `value`, or one that a router might log. */
-  | "noise"
-  /** The command runs `value` milliseconds later. */
-  | "delay"
-  /** No answer ever comes, and the command never runs; with the value "after" it has run. */
-  | "hang"
-  /** The command does not run, and fails with the text `value`. */
-  | "error"
-  /** The exec request is refused; with a match that fits the empty text, the opening of the channel already is. */
-  | "refuse-channel";
+/** What the value of a fault may be. */
+export type FaultValue = "none" | "count" | "text" | "cut" | "moment";
+
+interface FaultKind {
+  readonly value: FaultValue;
+  /** A sentence for people. */
+  readonly what: string;
+}
+
+/** What can go wrong with a command, or with logging in. */
+export const faultKinds = {
+  "drop-before": { value: "none", what: "The TCP connection drops before the command runs." },
+  "drop-after": { value: "none", what: "It drops after the command ran, before any byte of the answer." },
+  "close-no-status": { value: "none", what: "The answer is whole, but no exit status comes." },
+  "truncate": {
+    value: "cut",
+    what: "The answer ends after so many bytes, or with `sentinel` behind its last `]`, as if it were whole.",
+  },
+  "noise": { value: "text", what: "A line comes before the answer: the value, or one that a router logs." },
+  "delay": { value: "count", what: "The command runs so many milliseconds later." },
+  "drip": { value: "count", what: "The answer comes byte by byte, so many milliseconds apart." },
+  "hang": {
+    value: "moment",
+    what: "No answer ever comes; the command does not run, or with `after` it has run.",
+  },
+  "error": { value: "text", what: "The command does not run, and fails with this text." },
+  "refuse-channel": {
+    value: "none",
+    what: "The exec request is refused; with a match that fits the empty text, the opening of the channel.",
+  },
+  "refuse-login": { value: "none", what: "A login is refused; the match is on the user's name." },
+  "run-before": { value: "text", what: "Another session runs this command just before." },
+  "run-after": { value: "text", what: "Another session runs this command just after." },
+  "run-between": {
+    value: "text",
+    what: "Another session runs this command, or the same one, between the first `[find]` and its verb.",
+  },
+  "duplicate": {
+    value: "moment",
+    what:
+      "Another session sends the same command at the same time, and is a little faster, or with `after` slower.",
+  },
+  "ignore-resize": { value: "none", what: "A new `file-size` is accepted and nothing happens." },
+  "linger": {
+    value: "count",
+    what: "An export that the command withdraws goes on for so many milliseconds, whatever the knob says.",
+  },
+} as const satisfies Readonly<Record<string, FaultKind>>;
+
+/** What can go wrong with an exec, or with logging in. */
+export type FaultAction = keyof typeof faultKinds;
 
 /** A fault, bound to the n-th command that matches. */
 export interface Fault {
@@ -38,17 +69,7 @@ export interface ArmedFault extends Fault {
 }
 
 /** Every action there is. */
-export const faultActions: readonly FaultAction[] = [
-  "drop-before",
-  "drop-after",
-  "close-no-status",
-  "truncate",
-  "noise",
-  "delay",
-  "hang",
-  "error",
-  "refuse-channel",
-];
+export const faultActions = Object.keys(faultKinds) as FaultAction[];
 
 /** The faults that wait for their command. */
 export class Faults {
@@ -68,12 +89,19 @@ export class Faults {
 
   /** The fault that strikes this command, if any. Every armed fault counts the command. */
   strike(command: string): Fault | undefined {
-    return this.#strike((fault) => !opensChannel(fault) && new RegExp(fault.match, "s").test(command));
+    return this.#strike((fault) =>
+      fault.action !== "refuse-login" && !opensChannel(fault) && matches(fault, command)
+    );
   }
 
   /** Whether the channel that is about to open is refused. What will run on it is not known yet. */
   refusesChannel(): boolean {
     return this.#strike(opensChannel) !== undefined;
+  }
+
+  /** Whether a user who could log in is refused all the same. */
+  refusesLogin(user: string): boolean {
+    return this.#strike((fault) => fault.action === "refuse-login" && matches(fault, user)) !== undefined;
   }
 
   #strike(concerns: (fault: Fault) => boolean): Fault | undefined {
@@ -90,5 +118,9 @@ export class Faults {
 }
 
 function opensChannel(fault: Fault): boolean {
-  return fault.action === "refuse-channel" && new RegExp(fault.match, "s").test("");
+  return fault.action === "refuse-channel" && matches(fault, "");
+}
+
+function matches({ match }: Fault, text: string): boolean {
+  return new RegExp(match, "s").test(text);
 }

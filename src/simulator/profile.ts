@@ -1,30 +1,10 @@
+import type { RouterProfile, Vocabulary } from "../router_profile/profile.ts";
 import { defaultKnobs, type Knobs } from "./knobs.ts";
 
-/** Words that not every router's grammar has. */
-export interface Vocabulary {
-  /** The `rose-storage` package is there: `nvme-tcp-*` and file disks are. */
-  readonly rose: boolean;
-  /** `nvme-tcp-server-nqn` exists (7.21); before it the subsystem is named after the slot. */
-  readonly nqn: boolean;
-  /** `/file copy` exists (7.23). */
-  readonly fileCopy: boolean;
-}
+/** One kind of router to be played. */
+export type Profile = RouterProfile;
 
-/** One kind of router: what its grammar knows, how it prints, and its answers to the open questions. */
-export interface Profile {
-  readonly name: string;
-  /** As `/system resource print` gives it. */
-  readonly version: string;
-  readonly vocabulary: Vocabulary;
-  /** Whether a legend names the flags that occur, or all there are. */
-  readonly legend: "present" | "all";
-  /** File system of the pools. */
-  readonly poolFilesystem: "btrfs" | "xfs";
-  /** Where it differs from {@linkcode defaultKnobs}. */
-  readonly knobs: Partial<Knobs>;
-}
-
-const everything: Vocabulary = { rose: true, nqn: true, fileCopy: true };
+const everything: Vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
 
 const current: Profile = {
   name: "ros-7.24",
@@ -32,7 +12,7 @@ const current: Profile = {
   vocabulary: everything,
   legend: "present",
   poolFilesystem: "btrfs",
-  knobs: { maxSlot: 32 },
+  answers: { maxSlot: 32 },
 };
 
 /** Every profile there is; the first is the default. */
@@ -44,7 +24,7 @@ export const profiles: readonly Profile[] = [
     version: "7.21 (stable)",
     vocabulary: { ...everything, fileCopy: false },
     legend: "all",
-    knobs: {},
+    answers: {},
   },
   {
     ...current,
@@ -52,14 +32,33 @@ export const profiles: readonly Profile[] = [
     version: "7.20.8 (long-term)",
     vocabulary: { ...everything, nqn: false, fileCopy: false },
     legend: "all",
-    knobs: {},
+    answers: {},
+  },
+  {
+    ...current,
+    name: "ros-7.17",
+    version: "7.17.2 (stable)",
+    vocabulary: { ...everything, nqn: false, fileCopy: false, subvolumes: false },
+    legend: "all",
+    answers: {},
   },
   { ...current, name: "no-rose", vocabulary: { ...everything, rose: false } },
   { ...current, name: "xfs-pool", poolFilesystem: "xfs" },
   {
     ...current,
     name: "hostile",
-    knobs: { ...current.knobs, errorText: "random", numbers: "text", noise: true },
+    answers: {
+      ...current.answers,
+      errorText: "random",
+      errorPlace: true,
+      errorStream: "stderr",
+      exitOnError: 1,
+      lineEnd: "lf",
+      noise: true,
+      numbers: "text",
+      booleans: "yes-no",
+      fileSize: "human",
+    },
   },
 ];
 
@@ -78,5 +77,5 @@ export function getProfile(name: string): Profile {
 
 /** The knobs of a profile, with single ones set on top. */
 export function knobsOf(profile: Profile, own: Partial<Knobs> = {}): Knobs {
-  return { ...defaultKnobs, ...profile.knobs, ...own };
+  return { ...defaultKnobs, ...profile.answers, ...own };
 }

@@ -9,6 +9,8 @@ export interface RebootOptions {
   readonly disksLateMs: number;
   /** Configuration of the last so many milliseconds was not saved yet, and is lost. */
   readonly loseLastMs: number;
+  /** Whether the NVMe port listens as soon as the router is up, or only when the exports are back. */
+  readonly nvmePort: "before" | "after";
 }
 
 /**
@@ -16,11 +18,13 @@ export interface RebootOptions {
  * back late, in no particular order. Files stay as they are.
  */
 export function reboot(router: Router, ssh: SshService, options: RebootOptions): void {
-  const { clock, disks, random, exports, system } = router;
+  const { clock, disks, exports, files, random, system } = router;
   const boot = ++router.boots;
   ssh.reset(true);
-  disks.hideFiles(true);
+  exports.listen(false);
+  disks.hideFiles("late", true);
   exports.clear();
+  files.abandonCopies();
   if (options.loseLastMs > 0) disks.forgetSince(clock.now() - options.loseLastMs);
   disks.renumber((disk) => disk.filePath === "" ? 0 : 1 + random.fraction());
   system.boot(options.downMs);
@@ -29,6 +33,12 @@ export function reboot(router: Router, ssh: SshService, options: RebootOptions):
     clock.timer(ms, () => {
       if (router.boots === boot) act();
     });
-  later(options.downMs, () => ssh.resume());
-  later(options.downMs + options.disksLateMs, () => disks.hideFiles(false));
+  later(options.downMs, () => {
+    if (options.nvmePort === "before") exports.listen(true);
+    ssh.resume();
+  });
+  later(options.downMs + options.disksLateMs, () => {
+    disks.hideFiles("late", false);
+    exports.listen(true);
+  });
 }

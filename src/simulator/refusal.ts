@@ -107,8 +107,20 @@ export class Refusal extends Error {
     return new Refusal(`failure: can not remove ${slot}`);
   }
 
+  static inUse(): Refusal {
+    return new Refusal("failure: could not remove, in use");
+  }
+
+  static readOnly(): Refusal {
+    return new Refusal("failure: read-only file system");
+  }
+
+  static otherFilesystem(path: string): Refusal {
+    return new Refusal(`failure: can not move ${path} to another filesystem`);
+  }
+
   static notBtrfs(label: string): Refusal {
-    return new Refusal(`failure: no btrfs filesystem ${label}`);
+    return new Refusal(`failure: not btrfs: ${label}`);
   }
 }
 

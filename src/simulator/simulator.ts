@@ -10,23 +10,24 @@ import type { Knobs } from "./knobs.ts";
 import { makeMenus } from "./menu/menus.ts";
 import type { Backing } from "./model/backing.ts";
 import { DirectoryBacking } from "./model/directory_backing.ts";
-import { plainDisk } from "./model/disk.ts";
-import { type Exporter, noExporter } from "./model/exporter.ts";
-import { LoopExporter } from "./model/loop_exporter.ts";
+import type { Exporter } from "./model/exporter.ts";
+import { type ExporterOptions, makeExporter } from "./model/exporters.ts";
 import { MemoryBacking } from "./model/memory_backing.ts";
 import { type PoolOptions, Router } from "./model/router.ts";
-import { getProfile, profiles } from "./profile.ts";
+import { NvmeTarget } from "./nvme/target.ts";
+import { getProfile, type Profile, profiles } from "./profile.ts";
+import { plainSeed, seedDisks } from "./seed.ts";
 import type { Simulation } from "./simulation.ts";
 import type { ConnectionService } from "./ssh/connection.ts";
 import { generateHostKey, readHostKey } from "./ssh/host_key.ts";
 import { SshService } from "./ssh/server.ts";
-import type { User } from "./ssh/users.ts";
+import { type User, Users } from "./ssh/users.ts";
 import { handshakeSpan, Timing } from "./timing.ts";
 import { Journal } from "./watch/journal.ts";
 import { Violations } from "./watch/violations.ts";
 
 /** How a simulator is set up. */
-export interface SimulatorOptions {
+export interface SimulatorOptions extends ExporterOptions {
   /** Address of the SSH port. @default {"127.0.0.1"} */
   readonly host?: string;
   /** 0 takes any free one. @default {0} */
@@ -39,18 +40,16 @@ export interface SimulatorOptions {
   readonly users?: readonly User[];
   /** Private key in PEM or OpenSSH format; without one an RSA-2048 key is made. */
   readonly hostKey?: string;
-  /** Name of a profile. @default {"ros-7.24"} */
-  readonly profile?: string;
+  /** A profile, or the name of one. @default {"ros-7.24"} */
+  readonly profile?: string | Profile;
   /** On top of the profile's. */
   readonly knobs?: Partial<Knobs>;
   /** 1 takes the time that a real router takes, 0 none. @default {1} */
   readonly timingScale?: number;
-  /** Folder for real sparse files; without one everything is in memory. */
-  readonly backingDirectory?: string;
-  /** `loop` links exported disks in `<backingDirectory>/exports`. @default {"none"} */
-  readonly exporter?: "none" | "loop";
   /** Where its client may make files, with leading slash. @default {["/storage-pool/metal-csi"]} */
   readonly basePaths?: readonly string[];
+  /** Eight hex digits each: what its client's names may carry. By default any. */
+  readonly clusterHashes?: readonly string[];
   /** @default {[{ name: "storage-pool" }]} */
   readonly pools?: readonly PoolOptions[];
   /** Disks of 1 GiB that are there from the start, below the first base path. @default {0} */
@@ -62,9 +61,11 @@ export interface SimulatorOptions {
 /** A running simulator. */
 export interface Simulator extends AsyncDisposable {
   readonly sshPort: number;
+  /** The port of the exporter `tcp`; undefined with any other. */
+  readonly nvmePort: number | undefined;
   /** Without slash at the end. */
   readonly controlUrl: string;
-  /** The host key as OpenSSH writes it: `ssh-rsa AAAA…`. */
+  /** The host key of this moment as OpenSSH writes it: `ssh-rsa AAAA…`. */
   readonly hostKeyPublic: string;
   /** The router's state, for tests in the same process. */
   readonly model: Router;
@@ -78,8 +79,6 @@ export interface Simulator extends AsyncDisposable {
   close(options?: { readonly removeFiles?: boolean }): Promise<void>;
 }
 
-const seedBytes = 1n << 30n;
-
 /**
  * Starts a simulated router.
  *
@@ -88,8 +87,23 @@ const seedBytes = 1n << 30n;
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const stop = new AbortController();
   const clock = stoppableClock(options.clock ?? systemClock, stop.signal);
+  const exporter = makeExporter(options, clock);
+  try {
+    return await start(options, exporter, clock, stop);
+  } catch (error) {
+    await exporter.close?.();
+    throw error;
+  }
+}
+
+async function start(
+  options: SimulatorOptions,
+  exporter: Exporter,
+  clock: Clock,
+  stop: AbortController,
+): Promise<Simulator> {
   const hostKey = options.hostKey === undefined ? generateHostKey() : readHostKey(options.hostKey);
-  const router = makeRouter(options, clock);
+  const router = makeRouter(options, clock, exporter);
   const service = makeService(options, router);
   const ssh = new SshService(service, hostKey);
   const simulation: Simulation = { ...service, menus: makeMenus(router), ssh };
@@ -106,14 +120,20 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
     stop.abort(new Error("The simulator is closed."));
     await Promise.all([ssh.close(), control.close()]);
     router.exports.clear();
+    router.files.abandonCopies();
+    await exporter.close?.();
     if (removeFiles && options.backingDirectory !== undefined) {
+      router.removeSubvolumes();
       await Deno.remove(options.backingDirectory, { recursive: true });
     }
   };
   return {
     sshPort,
+    nvmePort: exporter instanceof NvmeTarget ? exporter.port : undefined,
     controlUrl: control.url,
-    hostKeyPublic: hostKey.publicLine,
+    get hostKeyPublic() {
+      return ssh.hostKey.publicLine;
+    },
     model: router,
     journal: service.journal,
     violations: service.violations,
@@ -126,7 +146,7 @@ export async function startSimulator(options: SimulatorOptions = {}): Promise<Si
 const defaultBasePath = "/storage-pool/metal-csi";
 
 function makeService(options: SimulatorOptions, router: Router): ConnectionService {
-  const timing = new Timing(options.timingScale ?? 1, router.random);
+  const { timing } = router;
   return {
     clock: router.clock,
     router,
@@ -134,8 +154,8 @@ function makeService(options: SimulatorOptions, router: Router): ConnectionServi
     journal: new Journal(router.clock),
     violations: new Violations(router.clock),
     faults: new Faults(),
-    basePaths: options.basePaths ?? [defaultBasePath],
-    users: options.users ?? [{ name: "admin", password: "admin" }],
+    area: { basePaths: options.basePaths ?? [defaultBasePath], clusterHashes: options.clusterHashes },
+    users: new Users(options.users ?? [{ name: "admin", password: "admin" }]),
     async handshake() {
       const ms = timing.draw(handshakeSpan);
       if (ms > 0) await router.clock.sleep(ms);
@@ -143,50 +163,29 @@ function makeService(options: SimulatorOptions, router: Router): ConnectionServi
   };
 }
 
-function makeRouter(options: SimulatorOptions, clock: Clock): Router {
-  const { backingDirectory, exporter = "none", knobs = {} } = options;
-  if (exporter === "loop" && backingDirectory === undefined) {
-    throw new RangeError("The exporter loop needs a backing directory.");
-  }
+function makeRouter(options: SimulatorOptions, clock: Clock, exporter: Exporter): Router {
+  const { backingDirectory, knobs = {} } = options;
+  const random = options.random ?? systemRandom;
   const router = new Router({
     clock,
-    random: options.random ?? systemRandom,
-    profile: options.profile === undefined ? profiles[0]! : getProfile(options.profile),
+    random,
+    timing: new Timing(options.timingScale ?? 1, random),
+    profile: chooseProfile(options.profile),
     knobs,
     backing: makeBacking(backingDirectory),
-    exporter: makeExporter(exporter, backingDirectory),
+    exporter,
     pools: options.pools ?? [{ name: "storage-pool" }],
   });
-  seed(router, options.basePaths?.[0] ?? defaultBasePath, options.seedDisks ?? 0);
+  const [basePath = defaultBasePath] = options.basePaths ?? [];
+  seedDisks(router, { ...plainSeed, basePath, count: options.seedDisks ?? 0 });
+  router.disks.save();
   return router;
+}
+
+function chooseProfile(profile: string | Profile = profiles[0]!): Profile {
+  return typeof profile === "string" ? getProfile(profile) : profile;
 }
 
 function makeBacking(folder: string | undefined): Backing {
   return folder === undefined ? new MemoryBacking() : new DirectoryBacking(join(folder, "files"));
-}
-
-function makeExporter(kind: "none" | "loop", folder: string | undefined): Exporter {
-  return kind === "none" || folder === undefined ? noExporter : new LoopExporter(join(folder, "exports"));
-}
-
-function seed(router: Router, basePath: string, count: number): void {
-  if (count > 0) router.files.makeDirectories(basePath.slice(1));
-  for (let number = 1; number <= count; number++) {
-    const slot = `seed-${String(number).padStart(5, "0")}`;
-    const filePath = `${basePath}/${slot}.img`;
-    if (router.files.find(filePath.slice(1)) === undefined) {
-      router.files.create(filePath.slice(1), seedBytes);
-    }
-    router.disks.add({
-      ...plainDisk,
-      slot,
-      type: "file",
-      model: filePath,
-      filePath,
-      fileSizeBytes: seedBytes,
-      sizeBytes: seedBytes,
-      attachedBytes: seedBytes,
-      mountFilesystem: false,
-    });
-  }
 }

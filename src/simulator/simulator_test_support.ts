@@ -3,7 +3,7 @@ import type { Buffer } from "node:buffer";
 import * as net from "node:net";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
-import { type Caller, Console } from "./console/console.ts";
+import { Console, someoneElse } from "./console/console.ts";
 import type { Knobs } from "./knobs.ts";
 import { MemoryBacking } from "./model/memory_backing.ts";
 import { noExporter } from "./model/exporter.ts";
@@ -34,7 +34,7 @@ export function makeRouter(fixture: RouterFixture = {}): Router {
 }
 
 /** A caller whom nobody watches. */
-export const anyone: Caller = { mayWrite: true, observe() {}, understood() {} };
+export const anyone = someoneElse;
 
 /** Types a command and gives what comes back, a refusal as its last line. */
 export type Typing = (command: string) => Promise<string>;

@@ -1,5 +1,6 @@
 import { VolumeError } from "./errors.ts";
 import { poolOf } from "./ids.ts";
+import { isImageOf } from "./layout.ts";
 import type { RouterState, StoredFile } from "./ports.ts";
 
 /** How long after its boot a router may still be bringing disks back, unless a probe says otherwise. */
@@ -58,12 +59,13 @@ export function assertPoolMounted(state: RouterState, path: string): void {
  */
 export function assertGone(
   id: string,
+  stem: string,
   view: RouterState & { readonly files: readonly StoredFile[] },
   basePaths: readonly string[],
   settleMs: number,
 ): void {
   assertAbsenceProven(view, basePaths, settleMs);
-  const image = view.files.find((file) => !file.directory);
+  const image = view.files.find((file) => !file.directory && isImageOf(file.path, stem));
   if (image === undefined) return;
   throw new VolumeError(
     "unavailable",

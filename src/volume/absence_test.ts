@@ -9,9 +9,18 @@ import {
 } from "./absence.ts";
 import type { Pool, StoredFile } from "./ports.ts";
 
-const pool: Pool = { mountPoint: "pool", filesystem: "btrfs", sizeBytes: 1n, freeBytes: 1n };
+const pool: Pool = {
+  mountPoint: "pool",
+  filesystem: "btrfs",
+  sizeBytes: 1n,
+  freeBytes: 1n,
+  state: "clean",
+  subvolumeLabel: "pool-fs",
+};
 const bases = ["/pool/csi", "/fast/csi"];
-const image: StoredFile = { path: "/pool/csi/v.img", sizeBytes: 1n, directory: false };
+const stem = "v.0123abcd";
+const image: StoredFile = { path: `/pool/csi/${stem}.img`, sizeBytes: 1n, directory: false };
+const inSubvolume: StoredFile = { path: `/pool/csi/${stem}/disk.img`, sizeBytes: 1n, directory: false };
 
 function state(over: { upMs?: number; pools?: readonly string[]; files?: readonly StoredFile[] } = {}) {
   const pools = (over.pools ?? ["pool", "fast"]).map((mountPoint) => ({ ...pool, mountPoint }));
@@ -19,13 +28,17 @@ function state(over: { upMs?: number; pools?: readonly string[]; files?: readonl
 }
 
 Deno.test("assertGone() believes a settled router with every pool mounted and no image", () => {
-  assertGone("v", state(), bases, defaultSettleMs);
-  assertGone(
-    "v",
-    state({ files: [{ ...image, path: "/pool/csi", directory: true }] }),
-    bases,
-    defaultSettleMs,
-  );
+  assertGone("v", stem, state(), bases, defaultSettleMs);
+  const others: StoredFile[] = [
+    { path: "/pool/csi", sizeBytes: 0n, directory: true },
+    { path: `/pool/csi/${stem}`, sizeBytes: 0n, directory: true },
+    { path: `/pool/csi/${stem}.img`, sizeBytes: 0n, directory: true },
+    { path: `/pool/csi/${stem}.img.0123abcd.part`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/w${stem}.img`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/${stem}0.img`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/${stem}/notes.txt`, sizeBytes: 1n, directory: false },
+  ];
+  for (const file of others) assertGone("v", stem, state({ files: [file] }), bases, defaultSettleMs);
 });
 
 Deno.test("assertGone() proves nothing by what a router cannot show", () => {
@@ -36,10 +49,17 @@ Deno.test("assertGone() proves nothing by what a router cannot show", () => {
     ["another pool away", state({ pools: ["fast"] }), /pool=pool/],
     ["no pool at all", state({ pools: [] }), /mounted=none/],
     ["look-alike pools", state({ pools: ["pool2", "fast", "poo"] }), /pool=pool /],
-    ["an image without its disk", state({ files: [image] }), /file=\/pool\/csi\/v.img/],
+    ["an image without its disk", state({ files: [image] }), /file=\/pool\/csi\/v\.0123abcd\.img/],
+    ["one in a subvolume", state({ files: [inSubvolume] }), /file=\/pool\/csi\/v\.0123abcd\/disk\.img/],
+    [
+      "one in the folder of another time",
+      state({ files: [{ ...image, path: `/pool/old/${stem}.img` }] }),
+      /file=\/pool\/old/,
+    ],
   ];
   for (const [name, view, text] of cases) {
-    assert.throws(() => assertGone("v", view, bases, defaultSettleMs), refusal("unavailable", text), name);
+    const gone = () => assertGone("v", stem, view, bases, defaultSettleMs);
+    assert.throws(gone, refusal("unavailable", text), name);
   }
 });
 

@@ -1,34 +1,39 @@
 import { VolumeError } from "./errors.ts";
 import { poolOf } from "./ids.ts";
-import type { Inventory, Pool, StoredVolume } from "./ports.ts";
+import type { CreateView, Inventory, Pool, StoredFile, StoredVolume } from "./ports.ts";
+import { parseSnapshots } from "./snapshots.ts";
 
 /** How much of a pool may be promised: 1 promises exactly its size. */
 export type Overcommit = number;
 
-/** The file-backed disks that lie on a pool. */
-export function volumesOn(pool: Pool, volumes: readonly StoredVolume[]): readonly StoredVolume[] {
-  return volumes.filter((volume) => poolOf(volume.imagePath) === pool.mountPoint);
-}
+/** What was promised on a router: its disks, and its files as far as they were looked for, snapshots among them. */
+export type Promises = Pick<CreateView, "volumes" | "files">;
 
 /**
  * Bytes that can still be promised on a pool.
  *
  * Free space says little, because images are sparse and it does not fall when one is made: what was promised to every
- * file-backed disk counts, whoever owns it. Never negative.
+ * file-backed disk counts, whoever owns it, and so does every snapshot, which keeps what its source overwrites. Never
+ * negative.
  */
-export function availableBytes(pool: Pool, volumes: readonly StoredVolume[], overcommit: Overcommit): bigint {
-  const left = promisableBytes(pool, overcommit) - promisedBytes(pool, volumes);
+export function availableBytes(pool: Pool, promises: Promises, overcommit: Overcommit): bigint {
+  const left = promisableBytes(pool, overcommit) - promisedBytes(pool, promises);
   const available = left < pool.freeBytes ? left : pool.freeBytes;
   return available > 0n ? available : 0n;
 }
 
-/** Bytes that were promised on a pool beyond what may be; 0 when it is at most exactly full. */
+/**
+ * Bytes that were promised on a pool beyond what may be; 0 when it is at most exactly full.
+ *
+ * @param moreBytes what is going to be promised beside what is shown
+ */
 export function overPromisedBytes(
   pool: Pool,
-  volumes: readonly StoredVolume[],
+  promises: Promises,
   overcommit: Overcommit,
+  moreBytes = 0n,
 ): bigint {
-  const over = promisedBytes(pool, volumes) - promisableBytes(pool, overcommit);
+  const over = promisedBytes(pool, promises) + moreBytes - promisableBytes(pool, overcommit);
   return over > 0n ? over : 0n;
 }
 
@@ -37,8 +42,28 @@ function promisableBytes(pool: Pool, overcommit: Overcommit): bigint {
   return pool.sizeBytes * BigInt(Math.round(overcommit * 1000)) / 1000n;
 }
 
-function promisedBytes(pool: Pool, volumes: readonly StoredVolume[]): bigint {
-  return volumesOn(pool, volumes).reduce((sum, volume) => sum + volume.sizeBytes, 0n);
+/** What every disk on a pool has together, in bytes, without what snapshots take. */
+export function diskBytes(pool: Pool, { volumes }: Pick<Promises, "volumes">): bigint {
+  return promisedBytes(pool, { volumes, files: [] });
+}
+
+function promisedBytes(pool: Pool, { volumes, files }: Promises): bigint {
+  const images: readonly (StoredVolume | StoredFile)[] = [...volumes, ...snapshotFiles(files, volumes)];
+  return images.reduce(
+    (sum, image) => poolOf(pathOf(image)) === pool.mountPoint ? sum + image.sizeBytes : sum,
+    0n,
+  );
+}
+
+/** A snapshot that somebody made a disk of is counted as that. */
+function snapshotFiles(files: readonly StoredFile[], volumes: readonly StoredVolume[]): StoredFile[] {
+  const disks = new Set(volumes.map((volume) => volume.imagePath));
+  const paths = new Set(parseSnapshots(files).map((snapshot) => snapshot.imagePath));
+  return files.filter((file) => paths.has(file.path) && !disks.has(file.path));
+}
+
+function pathOf(image: StoredVolume | StoredFile): string {
+  return "imagePath" in image ? image.imagePath : image.path;
 }
 
 /**
@@ -46,7 +71,7 @@ function promisedBytes(pool: Pool, volumes: readonly StoredVolume[]): bigint {
  *
  * @throws {VolumeError} unavailable when it is not mounted
  */
-export function getPool(inventory: Inventory, basePath: string): Pool {
+export function getPool(inventory: Pick<Inventory, "pools">, basePath: string): Pool {
   const pool = inventory.pools.find((pool) => pool.mountPoint === poolOf(basePath));
   if (pool !== undefined) return pool;
   throw new VolumeError(
@@ -58,16 +83,21 @@ export function getPool(inventory: Inventory, basePath: string): Pool {
 /**
  * Refuses what would promise more than the pool can hold.
  *
+ * @param own paths of unfinished copies that already take some of what is needed
  * @throws {VolumeError} exhausted when fewer than `neededBytes` are left
  */
 export function assertRoom(
-  inventory: Inventory,
+  view: CreateView,
   basePath: string,
   neededBytes: bigint,
   overcommit: Overcommit,
+  own: readonly string[] = [],
 ): void {
-  const pool = getPool(inventory, basePath);
-  const available = availableBytes(pool, inventory.volumes, overcommit);
+  const pool = getPool(view, basePath);
+  const copies = view.files.filter(({ path }) => own.includes(path) && poolOf(path) === pool.mountPoint);
+  const freeBytes = copies.reduce((sum, { sizeBytes }) => sum + sizeBytes, pool.freeBytes);
+  const others = { volumes: view.volumes, files: view.files.filter((file) => !copies.includes(file)) };
+  const available = availableBytes({ ...pool, freeBytes }, others, overcommit);
   if (neededBytes <= available) return;
   throw new VolumeError(
     "exhausted",

@@ -35,18 +35,23 @@ export function clusterHash(clusterId: string): string {
   return digest(clusterId, 8);
 }
 
-function assertName(name: string): void {
-  if (name === "") throw new VolumeError("invalid", "Cannot use the volume name as it is empty");
+/**
+ * Checks the CSI name of a volume or a snapshot.
+ *
+ * @throws {VolumeError} invalid when it is empty, over 128 bytes or has control characters
+ */
+export function assertName(name: string): void {
+  if (name === "") throw new VolumeError("invalid", "Cannot use the name as it is empty");
   const bytes = new TextEncoder().encode(name).length;
   if (bytes > maxNameBytes) {
     throw new VolumeError(
       "invalid",
-      `Cannot use the volume name as it is too long: bytes=${bytes} most=${maxNameBytes}`,
+      `Cannot use the name as it is too long: bytes=${bytes} most=${maxNameBytes}`,
     );
   }
   // deno-lint-ignore no-control-regex
   if (/[\u0000-\u001f\u007f-\u009f]/.test(name)) {
-    throw new VolumeError("invalid", "Cannot use the volume name as it contains control characters");
+    throw new VolumeError("invalid", "Cannot use the name as it contains control characters");
   }
 }
 
@@ -75,6 +80,11 @@ export function isVolumeId(id: string): boolean {
   return ownSlot.test(id) || earlierDriverSlot.test(id);
 }
 
+/** Whether it has the form of the earlier Go driver's volume ids. */
+export function isEarlierDriverId(id: string): boolean {
+  return earlierDriverSlot.test(id);
+}
+
 /**
  * Checks the form of a node id.
  *
@@ -87,16 +97,6 @@ export function assertNodeId(nodeId: string): void {
     `Cannot use the node id: node=${JSON.stringify(nodeId.slice(0, 80))}; ` +
       `expected 1 to ${maxNodeIdBytes} characters of A-Z, a-z, 0-9, "." and "-"`,
   );
-}
-
-/**
- * The backing file of a volume: `<base>/<id>.<cluster hash>.img`.
- *
- * The cluster hash is in the name because removing the disk entry destroys the record, and a retried delete must
- * still know which file is its own.
- */
-export function imagePath(basePath: string, id: string, cluster: string): string {
-  return `${basePath}/${id}.${cluster}.img`;
 }
 
 /** The folder that a path lies in. */

@@ -1,15 +1,20 @@
 import assert from "node:assert/strict";
+import { aSnapshotId } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import {
+  assertName,
   assertNodeId,
   assertVolumeId,
   clusterHash,
-  imagePath,
+  isEarlierDriverId,
+  isVolumeId,
   nameDigest,
   parentFolder,
   poolOf,
   volumeIdFor,
 } from "./ids.ts";
+import { stemOf } from "./layout.ts";
+import { isSnapshotId } from "./snapshots.ts";
 
 const uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
 
@@ -33,6 +38,7 @@ Deno.test("volumeIdFor() digests every other name to an id of the same form", ()
   const ids = names.map(volumeIdFor);
   for (const id of ids) assert.match(id, /^pvc-[0-9a-f]{28}$/);
   assert.equal(new Set(ids).size, names.length);
+  for (const id of ids) assert.equal(isSnapshotId(id), false);
 });
 
 Deno.test("volumeIdFor() refuses names that are empty, too long or hold control characters", () => {
@@ -40,6 +46,7 @@ Deno.test("volumeIdFor() refuses names that are empty, too long or hold control 
     const name of ["", "x".repeat(129), "ü".repeat(65), "a\nb", "a\r", "\0", "a\x7f", "a\u0085b", "\x1b[0m"]
   ) {
     assert.throws(() => volumeIdFor(name), refusal("invalid"), JSON.stringify(name));
+    assert.throws(() => assertName(name), refusal("invalid"), JSON.stringify(name));
   }
 });
 
@@ -84,9 +91,13 @@ Deno.test("assertVolumeId() refuses every other form", () => {
     `pvc-${uuid.toUpperCase()}`,
     `pvc-${uuid}-1`,
     "snap:a",
+    aSnapshotId("a"),
     "ü",
   ];
-  for (const id of ids) assert.throws(() => assertVolumeId(id), refusal("invalid"), JSON.stringify(id));
+  for (const id of ids) {
+    assert.throws(() => assertVolumeId(id), refusal("invalid"), JSON.stringify(id));
+    assert.equal(isVolumeId(id), false);
+  }
 });
 
 Deno.test("assertNodeId() accepts host names of up to 64 bytes", () => {
@@ -101,15 +112,20 @@ Deno.test("assertNodeId() refuses what would not survive in a record", () => {
 
 Deno.test("clusterHash() gives each cluster files of its own", () => {
   assert.match(clusterHash("a"), /^[0-9a-f]{8}$/);
-  assert.notEqual(
-    imagePath("/pool/csi", "v", clusterHash("a")),
-    imagePath("/pool/csi", "v", clusterHash("b")),
-  );
+  assert.notEqual(stemOf("v", clusterHash("a")), stemOf("v", clusterHash("b")));
 });
 
-Deno.test("imagePath() is taken apart by parentFolder() and poolOf()", () => {
-  const path = imagePath("/pool/csi", "pvc-1", "0123abcd");
-  assert.equal(path, "/pool/csi/pvc-1.0123abcd.img");
+Deno.test("parentFolder() and poolOf() take a path apart", () => {
+  const path = "/pool/csi/pvc-1.0123abcd.img";
   assert.equal(parentFolder(path), "/pool/csi");
   assert.equal(poolOf(path), "pool");
+  assert.equal(poolOf("/pool"), "pool");
+  assert.equal(poolOf(""), "");
+});
+
+Deno.test("isEarlierDriverId() knows the earlier driver's ids from all others", () => {
+  assert.equal(isEarlierDriverId(`pvc-${uuid}`), true);
+  for (const id of ["pvc-0f8fad5bd9cb469fa16570867728", "a", `pvc-${uuid}0`, `x${uuid}`, ""]) {
+    assert.equal(isEarlierDriverId(id), false, id);
+  }
 });

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { aSnapshotId } from "../../tests/fakes/records.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import { cutPage, maxPageBytes } from "./listing.ts";
+import { isSnapshotId } from "./snapshots.ts";
 
 const item = (number: number) => ({ id: `v${String(number).padStart(4, "0")}` });
 const items = Array.from({ length: 10 }, (_, index) => item(index));
@@ -77,6 +79,21 @@ Deno.test("cutPage() refuses tokens that it never gave out", () => {
       refusal("bad-token"),
       token.slice(0, 20),
     );
+  }
+});
+
+Deno.test("cutPage() goes on after a snapshot where snapshots are listed, and nowhere else", () => {
+  const ids = ["a", "b", "c"].map(aSnapshotId).toSorted();
+  const snapshots = ids.map((id) => ({ id }));
+  const first = cutPage(snapshots, { token: "", maxEntries: 2 }, small, isSnapshotId);
+  assert.equal(first.nextToken, `after:${ids[1]}`);
+  const rest = cutPage(snapshots, { token: first.nextToken, maxEntries: 2 }, small, isSnapshotId);
+  assert.deepEqual(rest, { items: [{ id: ids[2] }], nextToken: "" });
+  const request = { token: first.nextToken, maxEntries: 0 };
+  assert.throws(() => cutPage(items, request, small), refusal("bad-token"));
+  for (const token of ["after:v0001", `after:${ids[0]}0`, `after:${ids[0]!.toUpperCase()}`]) {
+    const wrong = { token, maxEntries: 0 };
+    assert.throws(() => cutPage(snapshots, wrong, small, isSnapshotId), refusal("bad-token"), token);
   }
 });
 

@@ -1,4 +1,5 @@
 import { VolumeError } from "./errors.ts";
+import { isEarlierDriverId } from "./ids.ts";
 import type { ForeignDisk, StoredVolume } from "./ports.ts";
 import { parseComment, type RecordComment, type VolumeRecord } from "./record.ts";
 
@@ -14,16 +15,24 @@ export type Ownership =
   | { readonly state: "owned"; readonly volume: OwnedVolume }
   | { readonly state: "other-cluster"; readonly cluster: string }
   | { readonly state: "no-record" }
+  /** No record, and in all else a volume of the earlier Go driver. */
+  | { readonly state: "earlier-driver" }
   | { readonly state: "damaged"; readonly reason: string };
 
 /** Judges by the record alone; look-alike slots and paths count for nothing. */
 export function judgeOwnership(stored: StoredVolume, cluster: string): Ownership {
   const parsed = parseComment(stored.comment);
-  if (parsed.state === "none") return { state: "no-record" };
+  if (parsed.state === "none") return { state: isOfEarlierDriver(stored) ? "earlier-driver" : "no-record" };
   if (parsed.state === "damaged") return { state: "damaged", reason: parsed.reason };
   const record = parsed.comment.record;
   if (record.cluster !== cluster) return { state: "other-cluster", cluster: record.cluster };
   return { state: "owned", volume: { stored, comment: parsed.comment, record } };
+}
+
+/** The earlier driver left its mark in slot, path and NQN; what has all three is not somebody's disk by accident. */
+function isOfEarlierDriver({ id, imagePath, exported, exportNqn }: StoredVolume): boolean {
+  const named = exportNqn.endsWith(`:${id}`) || (!exported && exportNqn === "");
+  return isEarlierDriverId(id) && imagePath.endsWith(`/${id}.img`) && named;
 }
 
 /**
@@ -41,6 +50,12 @@ export function assertOwned(stored: StoredVolume, cluster: string, verb: string)
         "precondition",
         `Cannot ${verb} the volume as its disk carries no record of this driver: volume=${stored.id} ` +
           `path=${stored.imagePath}; it was made by somebody else and is left alone`,
+      );
+    case "earlier-driver":
+      throw new VolumeError(
+        "precondition",
+        `Cannot ${verb} the volume as the earlier driver made it and this one has not taken it over: ` +
+          `volume=${stored.id} path=${stored.imagePath}; it is left alone`,
       );
     case "other-cluster":
       throw new VolumeError(

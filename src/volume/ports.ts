@@ -7,6 +7,8 @@
  * @module
  */
 
+export type * from "./node_ports.ts";
+
 /** Time, passed in so that a simulation can own it. */
 export interface Clock {
   /** Milliseconds since the Unix epoch. */
@@ -71,6 +73,25 @@ export interface Pool {
   readonly filesystem: string;
   readonly sizeBytes: bigint;
   readonly freeBytes: bigint;
+  /** As the router words it, such as "clean"; "" where it says nothing. */
+  readonly state: string;
+  /** The label under which Btrfs subvolumes are made on it; undefined where there are none. */
+  readonly subvolumeLabel: string | undefined;
+}
+
+/** A Btrfs subvolume. */
+export interface SubvolumeRef {
+  /** Label of its file system. */
+  readonly label: string;
+  /** Its path within the file system, without slashes at the ends. */
+  readonly path: string;
+}
+
+/** Where an image lies, or is to lie. */
+export interface ImagePlace {
+  readonly path: string;
+  /** The subvolume that holds the image and nothing else; undefined for a plain file. */
+  readonly subvolume: SubvolumeRef | undefined;
 }
 
 /** A file on the router. */
@@ -87,6 +108,8 @@ export interface RouterState {
   readonly pools: readonly Pool[];
   /** Milliseconds since the router booted. */
   readonly upMs: number;
+  /** Whether an export is named after its slot and nothing else (RouterOS before 7.21), so that no node can be fenced. */
+  readonly unfenced?: boolean;
 }
 
 /** One look at one volume. */
@@ -95,9 +118,9 @@ export interface VolumeView extends RouterState {
   readonly volume: StoredVolume | undefined;
   /** The disk in that slot when it is anything else. */
   readonly foreign: ForeignDisk | undefined;
-  /** Other disks that use one of the image paths asked about. */
+  /** Other disks whose image path holds the stem asked about. */
   readonly sharers: readonly StoredVolume[];
-  /** Those of the image paths asked about that exist as files. */
+  /** Every file and folder whose path holds the stem asked about. */
   readonly files: readonly StoredFile[];
 }
 
@@ -107,21 +130,70 @@ export interface Inventory extends RouterState {
   readonly volumes: readonly StoredVolume[];
 }
 
-/** An inventory together with the files of the paths asked about: what a create decides on. */
+/** What a create is about. */
+export interface Wanted {
+  readonly id: string;
+  /** See `stemOf()`. */
+  readonly stem: string;
+  /** The folder that the image goes into, or its subvolume. */
+  readonly folder: string;
+}
+
+/** An inventory together with files: what a create decides on. */
 export interface CreateView extends Inventory {
   /** The disk in the wanted slot when it is not file-backed. */
   readonly foreign: ForeignDisk | undefined;
+  /** Every file and folder of the stem, the wanted folder if it is there, and all snapshots, see `anySnapshot`. */
   readonly files: readonly StoredFile[];
 }
 
-/** A disk to be added. It is never exported at first. */
+/** One look at files. */
+export interface FileView extends RouterState {
+  /** Every file and folder whose path holds the text asked about. */
+  readonly files: readonly StoredFile[];
+}
+
+/** A subvolume to be made. */
+export interface NewSubvolume extends SubvolumeRef {
+  /** The subvolume that it is to be a snapshot of; undefined for an empty one. */
+  readonly parent?: SubvolumeRef;
+  readonly readOnly: boolean;
+  /** Has to hold when it is made: what its maker has concluded from the disk of the parent is still so then. */
+  readonly guard?: DiskGuard;
+}
+
+/** What a subvolume says of itself. */
+export interface StoredSubvolume {
+  readonly readOnly: boolean;
+  /** Whether it was made as a snapshot of one with that last segment of its path; "" when of none. */
+  readonly parentName: string;
+}
+
+/** A condition that the router itself checks within the command: the disk is there with exactly that comment. */
+export interface DiskGuard {
+  readonly id: string;
+  readonly comment: string;
+}
+
+/** A folder to be made if it is not there; on a Btrfs pool as a subvolume of that label. */
+export interface NewFolder {
+  readonly path: string;
+  readonly label: string | undefined;
+}
+
+/** A disk to be added. It is never exported at first, and never if a disk is in its slot or on its image. */
 export interface NewVolume {
   readonly id: string;
-  readonly imagePath: string;
-  readonly sizeBytes: bigint;
+  readonly place: ImagePlace;
+  /** Undefined when the image is there already, from `copied` or `subvolume`: it is adopted with the size it has. */
+  readonly sizeBytes: bigint | undefined;
   readonly comment: string;
-  /** The folder of the image, to be made first because the view showed that it is missing. */
-  readonly makeFolder?: string;
+  /** The folder of the image or its subvolume, to be made first. */
+  readonly makeFolder?: NewFolder;
+  /** The image's subvolume, to be made first. */
+  readonly subvolume?: NewSubvolume;
+  /** A finished copy to be renamed to the image first, if the disk can then be added: both, or neither. */
+  readonly copied?: { readonly path: string };
 }
 
 /** What a change of a disk sets; what is left out stays. */
@@ -154,13 +226,17 @@ export interface MutationOutcome<View> {
  * ambiguous end by reading before it returns.
  */
 export interface VolumeStore {
-  /** Looks at one volume and at the files named. One command. */
-  view(id: string, imagePaths: readonly string[], context: CallContext): Promise<VolumeView>;
-  /** Looks at everything, and at the files named. One command, unless the router's output limit forces more. */
-  createView(id: string, imagePaths: readonly string[], context: CallContext): Promise<CreateView>;
+  /** Looks at one volume and at its files. One command. */
+  view(id: string, stem: string, context: CallContext): Promise<VolumeView>;
+  /** Looks at everything. One command, unless the router's output limit forces more. */
+  createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
   inventory(context: CallContext): Promise<Inventory>;
-  /** Adds a disk (after `makeFolder`, where given), never exported, and reads every disk back. One command. */
+  /** Looks for files and folders whose path holds `part`, a text of `[a-z0-9./-]`. One command. */
+  files(part: string, context: CallContext): Promise<FileView>;
+  /** Looks at one subvolume; undefined when there is none. One command. */
+  subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined>;
+  /** Adds a disk (after what has to be made for it), never exported, and reads every disk back. One command. */
   add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
@@ -173,15 +249,43 @@ export interface VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>>;
   /**
-   * Removes a disk if its comment is still exactly `expectedComment`, then the backing file, which goes only when no
-   * disk uses it any more. One command. With `expectedComment` undefined only the file is removed.
+   * Removes a disk if its comment is still exactly `expectedComment`, then its image, or the subvolume with it, which goes
+   * only when no disk uses it any more; reads back what is left of the stem. One command.
    */
   remove(
-    id: string,
-    expectedComment: string | undefined,
-    imagePath: string,
+    disk: DiskGuard,
+    place: ImagePlace,
+    stem: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>>;
+  /** Removes an image, or the subvolume with it, if no disk uses it; reads back every file that holds `part`. One command. */
+  removeImage(place: ImagePlace, part: string, context: CallContext): Promise<MutationOutcome<FileView>>;
+  /** Makes a subvolume if no file's path holds `part`, and reads back those that then do. One command. */
+  addSubvolume(
+    subvolume: NewSubvolume,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>>;
+  /**
+   * Copies a file to a path that is free, which can take hours, and tells whether the router said that it is done; after
+   * any other end the copy is of no use. Only where the router is known to answer when a copy is whole.
+   *
+   * @param makeFolder the folder of the copy, to be made first
+   */
+  copyFile(
+    from: string,
+    to: string,
+    context: CallContext,
+    makeFolder?: NewFolder,
+  ): Promise<{ readonly done: boolean; readonly refusal?: string }>;
+  /** Renames a file to a path that is free, if the guard holds; reads back every file that holds `part`. One command. */
+  renameFile(
+    from: string,
+    to: string,
+    guard: DiskGuard | undefined,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>>;
   /** Whether the router can be asked right now, and is fit for this driver. */
   probe(context: CallContext): Promise<void>;
 }
@@ -193,245 +297,4 @@ export interface VolumeStore {
 export interface NodeDirectory {
   /** Whether a node of that id is known to the cluster. */
   isKnown(nodeId: string, context: CallContext): Promise<boolean>;
-}
-
-// ---------------------------------------------------------------------------------------------------------------
-// The node
-
-/** A subsystem to be reached: what ControllerPublish put into the publish context. */
-export interface Target {
-  /** Subsystem NQN of the epoch. */
-  readonly nqn: string;
-  readonly address: string;
-  readonly port: number;
-  readonly sizeBytes: bigint;
-  /** Seconds; undefined leaves the connector's default. */
-  readonly ctrlLossTmo?: number;
-  readonly reconnectDelay?: number;
-  readonly keepAliveTmo?: number;
-  readonly nrIoQueues?: number;
-}
-
-/** A block device as found from a subsystem NQN. Finding is not proving: see {@linkcode ProvenDevice}. */
-export interface FoundDevice {
-  /** Path under /dev. */
-  readonly path: string;
-  /** Device number, `major:minor`. */
-  readonly deviceNumber: string;
-  readonly sizeBytes: bigint;
-  readonly nqn: string;
-  readonly nsid: number;
-  /** NGUID or UUID in lower case hex, "" where the target gives none. */
-  readonly uniqueId: string;
-}
-
-declare const proven: unique symbol;
-
-/**
- * A device whose identity was compared with what was asked for, just now. Only `node/identity.ts` makes one, and
- * without one nothing can be formatted, checked, mounted, bound or resized.
- */
-export type ProvenDevice = FoundDevice & { readonly [proven]: true };
-
-/**
- * How a node reaches a volume. `nvme-tcp` is the kernel's initiator; `loop` attaches the simulator's backing file.
- * This is the only place that knows which.
- */
-export interface Connector {
-  readonly name: string;
-  /**
-   * Whether the kernel keeps a device, and {@linkcode Connector.disconnect} throws `in-use`, while anybody has it open.
-   * Where it does not, whoever cannot be looked into has to be taken for one who has.
-   */
-  readonly sparesOpenDevices: boolean;
-  /** Connects, or verifies the connection that is there. Idempotent. Throws `unavailable` when the target refuses. */
-  connect(target: Target, context: CallContext): Promise<void>;
-  /** Finds the device of a subsystem by walking from its NQN, never from a path. Undefined while there is none. */
-  find(nqn: string, context: CallContext): Promise<FoundDevice | undefined>;
-  /** Makes a connected device notice a changed size. */
-  rescan(nqn: string, context: CallContext): Promise<void>;
-  /** Flushes and disconnects; returns only when the connection is gone from the kernel. OK when it was not there. */
-  disconnect(nqn: string, context: CallContext): Promise<void>;
-  /** NQNs of this driver's prefix that are connected now, in any state. */
-  connected(context: CallContext): Promise<readonly string[]>;
-}
-
-/** One line of /proc/self/mountinfo. */
-export interface MountEntry {
-  readonly mountId: number;
-  readonly parentId: number;
-  /** Device number of the mounted file system, `major:minor`. */
-  readonly deviceNumber: string;
-  /** Root of the mount within its file system; for a bind-mounted device node its path within devtmpfs. */
-  readonly root: string;
-  readonly mountPoint: string;
-  readonly mountOptions: readonly string[];
-  readonly filesystem: string;
-  readonly source: string;
-  readonly superOptions: readonly string[];
-}
-
-/** What can be known about what a path is, without following a link and without hanging. */
-export interface PathInfo {
-  readonly kind: "directory" | "file" | "block" | "link" | "other";
-  /** For a block device its number, `major:minor`. */
-  readonly deviceNumber?: string;
-}
-
-/** Options of a mount. */
-export interface MountOptions {
-  readonly readOnly: boolean;
-  /** Options of the file system, as the volume capability gave them. */
-  readonly flags: readonly string[];
-}
-
-/**
- * The mount table of this node and what may be done to it.
- *
- * Targets are mount points as the kernel writes them (see {@linkcode Paths.mountPoint}). What mounts or binds looks
- * at the table afterwards, and throws `identity-mismatch` when it does not show the proven device there.
- */
-export interface Mounts {
-  /** The whole table, in the kernel's order. */
-  table(): Promise<readonly MountEntry[]>;
-  /** Not killed when the context ends. */
-  mountDevice(
-    device: ProvenDevice,
-    target: string,
-    filesystem: FilesystemType,
-    options: MountOptions,
-    context: CallContext,
-  ): Promise<void>;
-  /**
-   * Binds the folder `source`, on which the device is mounted, onto another; one that is bound already is only made
-   * read-only where that is missing. Exactly one mount is there afterwards.
-   */
-  bindFolder(
-    device: ProvenDevice,
-    source: string,
-    target: string,
-    options: { readonly readOnly: boolean },
-    context: CallContext,
-  ): Promise<void>;
-  /** Binds a device node onto a file; otherwise as {@linkcode Mounts.bindFolder}. */
-  bindDevice(
-    device: ProvenDevice,
-    target: string,
-    options: { readonly readOnly: boolean },
-    context: CallContext,
-  ): Promise<void>;
-  /** Unmounts everything at `target`, and returns when the table shows nothing there. OK when there was nothing. */
-  unmount(target: string, context: CallContext): Promise<void>;
-}
-
-/** File systems this driver makes. */
-export type FilesystemType = "ext4" | "xfs";
-
-/** What the ends of a device and blkid say. */
-export interface DeviceProbe {
-  /** True only when head and tail were read without error and every byte was zero. */
-  readonly blank: boolean;
-  /** What blkid found: a type, nothing, or that it could not say. */
-  readonly signature: { readonly state: "found"; readonly type: string } | { readonly state: "none" } | {
-    readonly state: "unknown";
-    readonly reason: string;
-  };
-}
-
-/** How a file system is made. */
-export interface FormatOptions {
-  readonly label?: string;
-  /** Further words of the tool's command line. */
-  readonly extra: readonly string[];
-  /** Whether inode tables and journal may be initialised later: only where all of the device is known to be zero. */
-  readonly lazy: boolean;
-}
-
-/** The file system tools. */
-export interface Filesystems {
-  /** Reads both ends and asks for signatures. Throws `unavailable` when an end cannot be read whole. */
-  probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe>;
-  /** Whether the file system whose signature is there was made to the end. Changes nothing. */
-  isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean>;
-  /** Zeroes what {@linkcode Filesystems.probe} reads. Not killed when the context ends. */
-  eraseEnds(device: ProvenDevice, context: CallContext): Promise<void>;
-  /** Makes a file system. Not killed when the context ends. */
-  format(
-    device: ProvenDevice,
-    filesystem: FilesystemType,
-    options: FormatOptions,
-    context: CallContext,
-  ): Promise<void>;
-  /** Checks before a first mount; repairs only what is safe. Throws `precondition` with the command a person can run. */
-  check(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<void>;
-  /** Grows a mounted file system to its device. */
-  grow(
-    device: ProvenDevice,
-    filesystem: FilesystemType,
-    mountPoint: string,
-    context: CallContext,
-  ): Promise<void>;
-  /** Size and use of a mounted file system. */
-  stats(mountPoint: string, context: CallContext): Promise<FilesystemStats>;
-}
-
-/** Size and use of a mounted file system. */
-export interface FilesystemStats {
-  readonly totalBytes: bigint;
-  readonly availableBytes: bigint;
-  readonly usedBytes: bigint;
-  readonly totalInodes: bigint;
-  readonly freeInodes: bigint;
-  readonly usedInodes: bigint;
-}
-
-/** A block device by number and path. */
-export type DeviceNode = Pick<FoundDevice, "deviceNumber" | "path">;
-
-/** Who has a device open. */
-export interface DeviceHolder {
-  /** False for one who cannot be looked into, and so may have it open or not. */
-  readonly certain: boolean;
-  /** For people. */
-  readonly description: string;
-}
-
-/** What a node can ask of a block device. */
-export interface BlockDevices {
-  /** Sets the kernel's read-only flag of the device (BLKROSET). */
-  setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void>;
-  /**
-   * Who has the device open: a process of the host with a descriptor on it, or a loop device on top of it. Undefined
-   * when provably nobody. A mount is not seen here.
-   */
-  holder(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined>;
-  /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
-  isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
-}
-
-/** The folders of the kubelet, asked in ways that cannot hang the process. */
-export interface Paths {
-  /** What is at `path`, not following links; undefined when nothing is there. */
-  info(path: string, context: CallContext): Promise<PathInfo | undefined>;
-  /** How the kernel writes `path` as a mount point: links in its parents resolved, its last name left as it is. */
-  mountPoint(path: string): Promise<string>;
-  /** What `path` leads to, links followed; undefined when nothing is there. */
-  realPath(path: string): Promise<string | undefined>;
-  /** Makes a folder, and its parents. OK when it is there. */
-  makeFolder(path: string, mode: number): Promise<void>;
-  /** Makes an empty file. OK when it is there. */
-  makeFile(path: string, mode: number): Promise<void>;
-  setMode(path: string, mode: number): Promise<void>;
-  /** Writes and syncs a small file in place of an older one, atomically. */
-  writeFile(path: string, text: string, mode: number): Promise<void>;
-  /** Undefined when there is none. */
-  readFile(path: string): Promise<string | undefined>;
-  /** Removes an empty folder. OK when there is none. Never recursive. */
-  removeEmptyFolder(path: string): Promise<void>;
-  /** Removes an empty file. OK when there is none; a file with content is left, and an error. */
-  removeEmptyFile(path: string): Promise<void>;
-  /** Removes a file of this driver's own. OK when there is none. */
-  removeFile(path: string): Promise<void>;
-  /** Names in a folder; empty when there is none. */
-  list(path: string): Promise<readonly string[]>;
 }

@@ -1,12 +1,14 @@
 import { formatCapabilities, type VolumeCapabilities } from "./capabilities.ts";
 import { epochZero } from "./epoch.ts";
 import { VolumeError } from "./errors.ts";
-import { imagePath, nameDigest, parentFolder, poolOf, volumeIdFor } from "./ids.ts";
+import { nameDigest, poolOf, volumeIdFor } from "./ids.ts";
+import { baseOf, isImageOf, stemOf, type SubvolumeNames, withinPool } from "./layout.ts";
 import { parseMkfsOptions } from "./mkfs_options.ts";
 import { assertNotForeign, assertOwned, type OwnedVolume } from "./ownership.ts";
 import { parametersDigest, type VolumeParameters } from "./parameters.ts";
-import type { CreateView, NewVolume, Random } from "./ports.ts";
-import { formatComment, newComment } from "./record.ts";
+import type { CreateView, NewVolume, Pool, Random } from "./ports.ts";
+import { formatComment, newComment, type VolumeRecord } from "./record.ts";
+import { formatSource, type SourceRef } from "./sources.ts";
 import { chooseSize, sizeAnswers, type SizeRange } from "./sizes.ts";
 
 /** A checked CreateVolume. */
@@ -17,34 +19,42 @@ export interface CreateRequest {
   readonly parameters: VolumeParameters;
   /** The parameters as they were given, for their digest. */
   readonly rawParameters: Readonly<Record<string, string>>;
+  /** What its data is to be copied from; undefined for a blank volume. */
+  readonly source?: SourceRef;
 }
 
-/** What creating has to do. */
-export type CreateDecision =
-  /** It exists and is exactly what was asked for. */
-  | { readonly action: "exists"; readonly volume: OwnedVolume }
-  | { readonly action: "add"; readonly volume: NewVolume };
+/** What a request will make, as far as that follows from the request alone. */
+export interface VolumePlan {
+  readonly id: string;
+  /** See `stemOf()`. */
+  readonly stem: string;
+  readonly basePath: string;
+  /** The record of a blank volume. */
+  readonly record: VolumeRecord;
+}
 
-/** The new volume that a request describes, whatever the router has. */
-export function planVolume(request: CreateRequest, cluster: string, random: Random): NewVolume {
+/**
+ * The new volume that a request describes, whatever the router has.
+ *
+ * @throws {VolumeError} invalid or out-of-range when there can be no such volume
+ */
+export function planVolume(request: CreateRequest, cluster: string, random: Random): VolumePlan {
   const id = volumeIdFor(request.name);
   assertMkfsOptions(request);
-  return {
-    id,
-    imagePath: imagePath(request.parameters.basePath, id, cluster),
-    sizeBytes: chooseSize(request.range),
-    comment: formatComment(newComment({
-      cluster,
-      name: nameDigest(request.name),
-      capabilities: formatCapabilities(request.capabilities),
-      parameters: parametersDigest(request.rawParameters),
-      epoch: epochZero(random),
-      blankEpoch: 1,
-      withdrawnAtSeconds: undefined,
-      source: undefined,
-      holders: [],
-    })),
+  if (request.source === undefined) chooseSize(request.range);
+  const record: VolumeRecord = {
+    cluster,
+    name: nameDigest(request.name),
+    capabilities: formatCapabilities(request.capabilities),
+    parameters: parametersDigest(request.rawParameters),
+    epoch: epochZero(random),
+    blankEpoch: 1,
+    withdrawnAtSeconds: undefined,
+    source: request.source === undefined ? undefined : formatSource(request.source),
+    holders: [],
   };
+  formatComment(newComment(record));
+  return { id, stem: stemOf(id, cluster), basePath: request.parameters.basePath, record };
 }
 
 /** What the node would refuse when it is about to make the file system is refused before there is a volume. */
@@ -53,48 +63,52 @@ function assertMkfsOptions({ capabilities: { kind }, parameters }: CreateRequest
 }
 
 /**
- * Decides what creating a volume takes.
+ * The volume that an earlier try of the same request made; undefined when the slot, the image and the folder are free
+ * to make one.
  *
- * @throws {VolumeError} exists-incompatible when the name was used for something else; precondition when the slot, the
- * file or the folder is somebody else's
+ * @throws {VolumeError} exists-incompatible when the name was used for something else; precondition when the slot or
+ * the image is somebody else's
  */
-export function decideCreate(
+export function findCreated(
   view: CreateView,
-  plan: NewVolume,
+  plan: VolumePlan,
   request: CreateRequest,
-  cluster: string,
-): CreateDecision {
+): OwnedVolume | undefined {
   assertNotForeign(view.foreign, "create");
   const stored = view.volumes.find((volume) => volume.id === plan.id);
   if (stored !== undefined) {
-    const volume = assertOwned(stored, cluster, "create");
+    const volume = assertOwned(stored, plan.record.cluster, "create");
     assertCompatible(volume, plan, request);
-    return { action: "exists", volume };
+    return volume;
   }
-  const sharer = view.volumes.find((volume) => volume.imagePath === plan.imagePath);
-  if (sharer !== undefined) {
-    throw new VolumeError(
-      "precondition",
-      `Cannot create the volume as another disk uses its image: volume=${plan.id} disk=${sharer.id} path=${plan.imagePath}`,
-    );
-  }
-  assertNoImage(view, plan);
-  return { action: "add", volume: { ...plan, ...missingFolder(view, plan) } };
+  const sharer = view.volumes.find((volume) => isOwnPath(volume.imagePath, plan));
+  if (sharer === undefined) return undefined;
+  throw new VolumeError(
+    "precondition",
+    `Cannot create the volume as another disk uses its image: volume=${plan.id} disk=${sharer.id} ` +
+      `path=${sharer.imagePath}`,
+  );
 }
 
-function assertCompatible(volume: OwnedVolume, plan: NewVolume, request: CreateRequest): void {
+function assertCompatible(volume: OwnedVolume, plan: VolumePlan, request: CreateRequest): void {
   const { record, stored } = volume;
   const differences: string[] = [];
-  if (record.name !== nameDigest(request.name)) differences.push("it was made for another name");
-  if (!sizeAnswers(request.range, stored.sizeBytes)) differences.push(`its size is ${stored.sizeBytes}`);
-  const wanted = formatCapabilities(request.capabilities);
+  if (record.name !== plan.record.name) differences.push("it was made for another name");
+  if (!sizeAnswers(request.range, stored.sizeBytes) && !isUnfinishedClone(volume, request.range)) {
+    differences.push(`its size is ${stored.sizeBytes}`);
+  }
+  const wanted = plan.record.capabilities;
   if (record.capabilities !== wanted) {
     differences.push(`it was made for ${record.capabilities}, not ${wanted}`);
   }
-  if (record.parameters !== parametersDigest(request.rawParameters) || stored.imagePath !== plan.imagePath) {
+  if (record.parameters !== plan.record.parameters || !isOwnPath(stored.imagePath, plan)) {
     differences.push("it was made with other parameters");
   }
-  if (record.source !== undefined) differences.push(`it was made from ${record.source}`);
+  if (record.source !== plan.record.source) {
+    differences.push(
+      `it was made from ${record.source ?? "nothing"}, not ${plan.record.source ?? "nothing"}`,
+    );
+  }
   if (differences.length === 0) return;
   throw new VolumeError(
     "exists-incompatible",
@@ -102,9 +116,18 @@ function assertCompatible(volume: OwnedVolume, plan: NewVolume, request: CreateR
   );
 }
 
+/** Whether it is a clone that an earlier try has not grown to its size yet: it was never published. */
+export function isUnfinishedClone({ record, stored }: OwnedVolume, range: SizeRange): boolean {
+  return record.source !== undefined && record.epoch?.counter === 0 && stored.sizeBytes < range.requiredBytes;
+}
+
+function isOwnPath(imagePath: string, { stem, basePath }: VolumePlan): boolean {
+  return isImageOf(imagePath, stem) && baseOf(imagePath, stem) === basePath;
+}
+
 /** Adding a disk on an existing file adopts the old data in it: such a file must never become somebody's new volume. */
-function assertNoImage(view: CreateView, plan: NewVolume): void {
-  const image = view.files.find((file) => file.path === plan.imagePath);
+export function assertNoImage(view: CreateView, plan: VolumePlan): void {
+  const image = view.files.find((file) => !file.directory && isOwnPath(file.path, plan));
   if (image === undefined) return;
   throw new VolumeError(
     "precondition",
@@ -113,9 +136,18 @@ function assertNoImage(view: CreateView, plan: NewVolume): void {
   );
 }
 
-function missingFolder(view: CreateView, plan: NewVolume): { makeFolder?: string } {
-  const folder = parentFolder(plan.imagePath);
+/** The folder of new volumes, where it is still missing; a subvolume where the pool can have one there. */
+export function missingFolder(
+  view: CreateView,
+  folder: string,
+  pool: Pool,
+  names: SubvolumeNames,
+): Pick<NewVolume, "makeFolder"> {
   const known = folder === `/${poolOf(folder)}` ||
     view.files.some((file) => file.path === folder && file.directory);
-  return known ? {} : { makeFolder: folder };
+  if (known) return {};
+  const isNested = withinPool(folder).includes("/");
+  return {
+    makeFolder: { path: folder, label: isNested && names === "flat" ? undefined : pool.subvolumeLabel },
+  };
 }

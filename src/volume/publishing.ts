@@ -4,7 +4,7 @@ import { type Epoch, epochNqn, formatEpoch, nextEpoch } from "./epoch.ts";
 import { VolumeError } from "./errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import type { OwnedVolume } from "./ownership.ts";
-import type { Random } from "./ports.ts";
+import type { Random, RouterState } from "./ports.ts";
 import type { Holder, VolumeRecord } from "./record.ts";
 
 /** Who wants to hold a volume, and how. */
@@ -89,11 +89,16 @@ function beginEpoch(
 }
 
 /**
- * The NQN of an epoch of a volume. An epoch that the router knows already keeps the NQN that it has there: a changed
- * prefix must not cut the volumes that are in use.
+ * The NQN of an epoch of a volume. An epoch that the router knows already keeps the NQN that it has there: neither a
+ * changed prefix nor an upgrade of the router must cut the volumes that are in use. A router that names exports after
+ * their slots leaves no choice.
  */
-export function nqnOf(volume: OwnedVolume, epoch: Epoch, nqnPrefix: string): string {
-  const { id, exportNqn } = volume.stored;
+export function nqnOf(volume: OwnedVolume, epoch: Epoch, nqnPrefix: string, state: RouterState): string {
+  const { stored: { id, exportNqn }, record } = volume;
+  if (state.unfenced) return id;
+  const isRunning = record.holders.length > 0 && record.epoch !== undefined &&
+    formatEpoch(record.epoch) === formatEpoch(epoch);
+  if (isRunning && exportNqn === id) return id;
   return exportNqn.endsWith(`:${id}:${formatEpoch(epoch)}`) ? exportNqn : epochNqn(nqnPrefix, id, epoch);
 }
 
@@ -101,7 +106,22 @@ export function nqnOf(volume: OwnedVolume, epoch: Epoch, nqnPrefix: string): str
 export function isExportedAsRecorded(volume: OwnedVolume): boolean {
   const { stored, record } = volume;
   return stored.exported && record.epoch !== undefined &&
-    stored.exportNqn.endsWith(`:${stored.id}:${formatEpoch(record.epoch)}`);
+    (stored.exportNqn === stored.id ||
+      stored.exportNqn.endsWith(`:${stored.id}:${formatEpoch(record.epoch)}`));
+}
+
+/**
+ * Refuses to publish on a router that cannot fence, unless an operator has said that it may.
+ *
+ * @throws {VolumeError} precondition
+ */
+export function assertFences(id: string, state: RouterState, allowUnfenced: boolean): void {
+  if (!state.unfenced || allowUnfenced) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot publish the volume as RouterOS before 7.21 has no NQN of its own for each export, so that a node that is ` +
+      `thought to be dead could still write: volume=${id}; upgrade the router, or take that risk with --allow-unfenced`,
+  );
 }
 
 /** Nodes that really have the volume: holders whose export is on under the record's NQN. */

@@ -4,11 +4,12 @@ import { VolumeError } from "./errors.ts";
 import { type AccessMode, modeLetters } from "./capabilities.ts";
 
 /**
- * The longest comment that is sent to the router, in bytes. 255 is assumed until a probe says more.
+ * The longest comment that is sent to the router, in bytes. A probe may find that a router keeps less; more is not used,
+ * because every comment has to fit into a command twice.
  *
  * The budget, each with its separator: holders 3 and for each the id and 12 (id at most 64, time 7, marks 5; one comma
- * less), source 37, epoch 21, name 15, kind 15, blank epoch 12, parameters 11, check 11, cluster 10, withdrawal 10,
- * growths 7, frame 7. One holder of any legal id always fits, in 234; two fit when their ids have 73 bytes together
+ * less), source 45, epoch 21, name 15, kind 15, blank epoch 12, parameters 11, check 11, cluster 10, withdrawal 10,
+ * growths 7, frame 7. One holder of any legal id always fits, in 242; two fit when their ids have 65 bytes together
  * (about 125 in the usual record); what does not fit is refused before anything is changed.
  */
 export const maxCommentBytes = 255;

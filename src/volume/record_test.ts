@@ -12,8 +12,10 @@ import {
   newComment,
   parseComment,
   type RecordComment,
+  rewritten,
   type VolumeRecord,
 } from "./record.ts";
+import { formatSource } from "./sources.ts";
 
 const modes = Object.keys(modeLetters) as AccessMode[];
 
@@ -174,15 +176,15 @@ Deno.test("formatComment() fits one holder of any legal id beside the largest of
     epoch: { counter: 999_999_999, nonce: "ffffffff" },
     blankEpoch: 999_999_999,
     withdrawnAtSeconds: 36 ** 7 - 1,
-    source: `v:${"s".repeat(32)}`,
+    source: formatSource({ kind: "volume", id: "pvc-0f8fad5b-d9cb-469f-a165-70867728950e" }),
     growths: 36 ** 4 - 1,
   });
   const holder = (nodeId: string) =>
     aHolder(nodeId, { sinceSeconds: 36 ** 7 - 1, readOnly: true, mode: "multi-node-reader-only" });
   const bytes = (...ids: string[]) =>
     formatComment(newComment({ ...record, holders: ids.map(holder) }), 999).length;
-  assert.equal(bytes("n".repeat(64)), 234);
-  assert.equal(bytes("n".repeat(36), "m".repeat(37)), maxCommentBytes);
+  assert.equal(bytes("n".repeat(64)), 242);
+  assert.equal(bytes("n".repeat(32), "m".repeat(33)), maxCommentBytes);
 });
 
 Deno.test("formatComment() refuses two long holders, and counts a note in bytes", () => {
@@ -194,6 +196,14 @@ Deno.test("formatComment() refuses two long holders, and counts a note in bytes"
   formatComment({ record: aRecord(), before: "x".repeat(left), after: "" });
   const umlauts = "ü".repeat(left / 2 + 1);
   assert.throws(() => formatComment({ record: aRecord(), before: umlauts, after: "" }), refusal("exhausted"));
+});
+
+Deno.test("rewritten() makes another comment each time, and changes nothing else", () => {
+  const record = aRecord({ epoch: { counter: 1, nonce: "ffffffff" }, holders: [aHolder("n")] });
+  const once = rewritten(record);
+  const comments = [record, once, rewritten(once)].map((one) => formatComment(newComment(one)));
+  assert.equal(new Set(comments).size, 3);
+  assert.deepEqual({ ...once, growths: undefined }, { ...record, growths: undefined });
 });
 
 Deno.test("a record gets no longer when its last holder leaves, so that a withdrawal always fits", () => {

@@ -53,6 +53,23 @@ export function chooseSize(range: SizeRange): bigint {
 }
 
 /**
+ * The size of a volume that is made from another one or from a snapshot, in bytes: never smaller than that.
+ *
+ * @throws {VolumeError} invalid or out-of-range when no such size exists
+ */
+export function chooseCloneSize(range: SizeRange, sourceBytes: bigint): bigint {
+  assertSizeRange(range);
+  const size = range.requiredBytes > sourceBytes ? roundUp(range.requiredBytes) : sourceBytes;
+  if (range.limitBytes === 0n || size <= range.limitBytes) return size;
+  throw new VolumeError(
+    "out-of-range",
+    `Cannot choose a size as the source is larger than the capacity range: ${
+      describe(range)
+    } source=${sourceBytes}`,
+  );
+}
+
+/**
  * The size to grow an existing volume to; its present size when that is enough already, because nothing ever shrinks.
  *
  * @throws {VolumeError} invalid when nothing is required, out-of-range when the limit cannot be kept

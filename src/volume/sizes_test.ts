@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "./errors.ts";
-import { assertSizeRange, chooseGrownSize, chooseSize, mebibyte as mib, sizeAnswers } from "./sizes.ts";
+import {
+  assertSizeRange,
+  chooseCloneSize,
+  chooseGrownSize,
+  chooseSize,
+  mebibyte as mib,
+  sizeAnswers,
+} from "./sizes.ts";
 
 const gib = 1n << 30n;
 const range = (requiredBytes: bigint, limitBytes = 0n) => ({ requiredBytes, limitBytes });
@@ -41,6 +48,39 @@ Deno.test("chooseSize() refuses ranges that no size answers", () => {
   ];
   for (const [required, limit, kind] of cases) {
     assert.throws(() => chooseSize(range(required, limit)), refusal(kind), `${required} to ${limit}`);
+  }
+});
+
+Deno.test("chooseCloneSize() is never smaller than the source, and rounded only where it is larger", () => {
+  const cases: [bigint, bigint, bigint, bigint][] = [
+    [0n, 0n, gib, gib],
+    [0n, 0n, 7n, 7n],
+    [1n, 0n, gib + 5n, gib + 5n],
+    [gib, gib, gib, gib],
+    [gib, 0n, 2n * gib, 2n * gib],
+    [2n * gib, 0n, gib, 2n * gib],
+    [2n * gib - 5n, 0n, gib, 2n * gib],
+    [gib + 1n, gib + mib, gib, gib + mib],
+    [0n, 2n * gib, gib, gib],
+    [gib + 5n, gib + 7n, gib + 5n, gib + 5n],
+  ];
+  for (const [required, limit, source, size] of cases) {
+    const name = `${required} to ${limit} from ${source}`;
+    assert.equal(chooseCloneSize(range(required, limit), source), size, name);
+  }
+});
+
+Deno.test("chooseCloneSize() refuses ranges that no size of the source's or more answers", () => {
+  const cases: [bigint, bigint, bigint, VolumeErrorKind][] = [
+    [-5n, 0n, gib, "invalid"],
+    [2n, 1n, gib, "out-of-range"],
+    [0n, gib, gib + 1n, "out-of-range"],
+    [gib, gib, 2n * gib, "out-of-range"],
+    [gib + 1n, gib + 2n, gib, "out-of-range"],
+  ];
+  for (const [required, limit, source, kind] of cases) {
+    const name = `${required} to ${limit} from ${source}`;
+    assert.throws(() => chooseCloneSize(range(required, limit), source), refusal(kind), name);
   }
 });
 

@@ -12,6 +12,7 @@ import { loadCsi } from "../../src/csi/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { missingForNode, ScratchFolder } from "../../src/commands/demo/scratch.ts";
 import { binary, freePort, type Part, projectRoot, startPart, type Subject } from "../support/parts.ts";
+import { type ListFigures, measureList } from "./lists.ts";
 import { measureRpcs, type RpcFigures } from "./rpc.ts";
 
 const { short } =
@@ -27,6 +28,7 @@ const result = {
   subjects: Object.fromEntries(
     await eachOf(subjects, async (subject) => [subject, await measureSubject(subject)]),
   ),
+  lists: await measureLists(),
   connections: await measureConnections(),
 };
 await Deno.mkdir(join(projectRoot, "dist"), { recursive: true });
@@ -181,6 +183,18 @@ async function measureIdle(subject: Subject, mode: "controller" | "node"): Promi
   });
 }
 
+/** ListVolumes without the time of SSH, with the sources. */
+async function measureLists(): Promise<ListFigures[]> {
+  const lists = await eachOf([1000, 5000], (disks) => measureList(disks, short ? 20 : 100));
+  for (const { disks, medianMs, worstMs, responseBytes } of lists) {
+    print(
+      `ListVolumes of ${disks} disks beside SSH: median ${medianMs.toFixed(1)} ms, ` +
+        `worst ${worstMs.toFixed(1)} ms, ${responseBytes} bytes`,
+    );
+  }
+  return lists;
+}
+
 /** Memory under connections that live for one call, with the sources, as the requirement says. */
 async function measureConnections(): Promise<unknown> {
   const file = await Deno.makeTempFile();
@@ -215,6 +229,9 @@ function judge(): number {
     if (subject === "sources") continue;
     check("idle RSS of the controller", figures.idleRssBytes.controller, 120e6);
     check("idle RSS of the node", figures.idleRssBytes.node, 85e6);
+  }
+  for (const { disks, medianMs } of result.lists) {
+    check(`ListVolumes of ${disks} disks beside SSH, ms`, medianMs, disks === 1000 ? 20 : 80);
   }
   if ((result.connections as { code: number }).code !== 0) over.push("memory grows with connections");
   for (const line of over) print(`over its limit: ${line}`);

@@ -7,8 +7,10 @@ import { Session } from "../../src/routeros/session.ts";
 import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh_transport.ts";
 import { RouterVolumeStore } from "../../src/routeros/volume_store.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
-import type { CallContext, NewVolume, StoredVolume } from "../../src/volume/ports.ts";
+import { plainPlace } from "../../src/volume/layout.ts";
+import type { CallContext, ImagePlace, NewVolume, StoredVolume, Wanted } from "../../src/volume/ports.ts";
 import { fakeCall } from "../fakes/contexts.ts";
 
 export const folder = "/storage-pool/metal-csi";
@@ -19,28 +21,63 @@ export const held =
   "{rds1 c=1a2b3c4d n=0123456789ab k=fw p=9f8e7d6c b=1 e=1-ab12cd34 h=node-1@t1abc4/w x=89abcdef}";
 export const nqn = `nqn.2000-02.com.mikrotik:${slot}:1-ab12cd34`;
 
-export function imageOf(id: string): string {
-  return `${folder}/${id}.1a2b3c4d.img`;
+export const stem = stemOf(slot);
+/** The folder, to be made where it is missing. */
+export const makeFolder = { path: folder, label: undefined };
+
+export function stemOf(id: string): string {
+  return `${id}.1a2b3c4d`;
 }
+
+export function imageOf(id: string): string {
+  return `${folder}/${stemOf(id)}.img`;
+}
+
+export function placeOf(id: string): ImagePlace {
+  return plainPlace(imageOf(id));
+}
+
+/** What a create of that volume looks for. */
+export function wanted(id: string): Wanted {
+  return { id, stem: stemOf(id), folder };
+}
+
+export interface ClientOptions {
+  readonly authentication?: SshAuthentication;
+  readonly hostKey?: string;
+  readonly allowUnfenced?: boolean;
+  /** @default {1000} */
+  readonly copyTimeoutMs?: number;
+}
+
+/** Making an RSA key takes a while; one is enough for all routers of a process. */
+export const hostKey = generateHostKey();
 
 export interface Bench {
   readonly router: Simulator;
   readonly store: RouterVolumeStore;
   /** Another client of the same router. */
-  another(options?: { authentication?: SshAuthentication; hostKey?: string }): RouterVolumeStore;
+  another(options?: ClientOptions): RouterVolumeStore;
   call(ms?: number): CallContext;
   /** Exec requests and statements since it was asked last. */
   cost(): { readonly execs: number; readonly statements: number };
 }
 
+/** A router, and how patient its clients are. */
+export interface BenchOptions extends SimulatorOptions {
+  /** @default {300} */
+  readonly commandTimeoutMs?: number;
+}
+
 export async function withRouter(
-  options: SimulatorOptions,
+  { commandTimeoutMs = 300, ...options }: BenchOptions,
   test: (bench: Bench) => Promise<void>,
 ): Promise<void> {
-  const router = await startSimulator({ timingScale: 0, ...options });
+  const router = await startSimulator({ timingScale: 0, hostKey: hostKey.privatePem, ...options });
   const stores: RouterVolumeStore[] = [];
   const clock = systemClock, random = systemRandom;
-  const another: Bench["another"] = ({ authentication, hostKey } = {}) => {
+  const another: Bench["another"] = (client = {}) => {
+    const { authentication, hostKey, allowUnfenced, copyTimeoutMs = 1000 } = client;
     const transport = new Ssh2Transport({
       host: "127.0.0.1",
       port: router.sshPort,
@@ -49,8 +86,8 @@ export async function withRouter(
       hostKeys: parseHostKeys(hostKey ?? router.hostKeyPublic, "127.0.0.1", router.sshPort),
       warning: assert.fail,
     });
-    const session = new Session({ transport, clock, random, commandTimeoutMs: 300 });
-    const store = new RouterVolumeStore({ session, clock, random });
+    const session = new Session({ transport, clock, random, commandTimeoutMs });
+    const store = new RouterVolumeStore({ session, clock, random, allowUnfenced, copyTimeoutMs });
     stores.push(store);
     return store;
   };
@@ -107,15 +144,15 @@ export function hasImage(router: Simulator, id: string): boolean {
 }
 
 export function newVolume(id = slot, comment = record): NewVolume {
-  return { id, imagePath: imageOf(id), sizeBytes: gib, comment };
+  return { id, place: placeOf(id), sizeBytes: gib, comment };
 }
 
 export async function addOne({ store, call }: Bench, id = slot, comment = record): Promise<void> {
-  const view = await store.createView(id, [imageOf(id), folder], call());
+  const view = await store.createView(wanted(id), call());
   const known = view.files.some((file) => file.path === folder);
   const { after, refusal } = await store.add({
     ...newVolume(id, comment),
-    ...known ? {} : { makeFolder: folder },
+    ...known ? {} : { makeFolder },
   }, call());
   assert.ok(after.volumes.some((volume) => volume.id === id), refusal);
 }
@@ -128,21 +165,24 @@ export interface StepPlan {
   run(
     bench: Bench,
     call: CallContext,
-  ): Promise<{ readonly shown: StoredVolume | undefined; readonly refusal?: string }>;
+  ): Promise<{ readonly shown: unknown; readonly refusal?: string }>;
+  /** What `run` has to have shown, whatever came of it. */
+  truth(router: Simulator): unknown;
   isDone(router: Simulator): boolean;
 }
 
 export const steps: Record<Step, StepPlan> = {
   add: {
     match: "/disk add",
-    prepare: async (bench) => void await bench.store.createView(slot, [imageOf(slot)], bench.call()),
+    prepare: async (bench) => void await bench.store.createView(wanted(slot), bench.call()),
     run: async ({ store }, call) => {
-      const view = await store.createView(slot, [imageOf(slot)], call);
+      const view = await store.createView(wanted(slot), call);
       const present = view.volumes.find((volume) => volume.id === slot);
       if (present !== undefined) return { shown: present };
-      const { after, refusal } = await store.add({ ...newVolume(), makeFolder: folder }, call);
+      const { after, refusal } = await store.add({ ...newVolume(), makeFolder }, call);
       return { shown: after.volumes.find((volume) => volume.id === slot), refusal };
     },
+    truth: (router) => truth(router, slot),
     isDone: (router) => truth(router, slot)?.comment === record && hasImage(router, slot),
   },
   change: {
@@ -153,17 +193,25 @@ export const steps: Record<Step, StepPlan> = {
       const { after, refusal } = await store.change(slot, record, change, call);
       return { shown: after.volume, refusal };
     },
+    truth: (router) => truth(router, slot),
     isDone: (router) => truth(router, slot)?.exported === true && truth(router, slot)?.comment === held,
   },
   remove: {
     match: "/disk remove|/file remove",
     prepare: (bench) => addOne(bench),
     run: async ({ store, router }, call) => {
-      const view = await store.view(slot, [imageOf(slot)], call);
-      const { after, refusal } = await store.remove(slot, view.volume?.comment, imageOf(slot), call);
+      const view = await store.view(slot, stem, call);
+      const image = placeOf(slot);
+      if (view.volume === undefined) {
+        const { after, refusal } = await store.removeImage(image, stem, call);
+        assert.equal(after.files.length > 0, hasImage(router, slot), "the files as they are");
+        return { shown: undefined, refusal };
+      }
+      const { after, refusal } = await store.remove(view.volume, image, stem, call);
       assert.equal(after.files.length > 0, hasImage(router, slot), "the files as they are");
       return { shown: after.volume, refusal };
     },
+    truth: (router) => truth(router, slot),
     isDone: (router) => truth(router, slot) === undefined && !hasImage(router, slot),
   },
 };

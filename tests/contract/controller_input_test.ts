@@ -15,6 +15,16 @@ import {
 } from "../support/controller_calls.ts";
 import { startStack } from "../support/stack.ts";
 
+const noSnapshot = `snap-${"0".repeat(28)}`;
+
+function fromVolume(volumeId: string): Partial<CreateVolumeRequest> {
+  return { volumeContentSource: { volume: { volumeId } } };
+}
+
+function fromSnapshot(snapshotId: string): Partial<CreateVolumeRequest> {
+  return { volumeContentSource: { snapshot: { snapshotId } } };
+}
+
 const badCreates: readonly [string, Partial<CreateVolumeRequest>, status, RegExp][] = [
   ["no name", { name: "" }, status.INVALID_ARGUMENT, /name/],
   ["a name of 129 bytes", { name: "n".repeat(129) }, status.INVALID_ARGUMENT, /too long/],
@@ -109,7 +119,13 @@ const badCreates: readonly [string, Partial<CreateVolumeRequest>, status, RegExp
   ["a forcing mkfs option", { parameters: { mkfsOptions: "-F" } }, status.INVALID_ARGUMENT, /-F/],
   ["an mkfs option of xfs", { parameters: { mkfsOptions: "-d agcount=4" } }, status.INVALID_ARGUMENT, /-d/],
   ["another router", { parameters: { rdsAddress: "10.9.9.9" } }, status.INVALID_ARGUMENT, /--rds-address/],
-  ["a source", { volumeContentSource: { volume: { volumeId: "pvc-1" } } }, status.INVALID_ARGUMENT, /source/],
+  ["an empty source", { volumeContentSource: {} }, status.INVALID_ARGUMENT, /snapshot_id/],
+  ["a source without an id", { volumeContentSource: { volume: {} } }, status.INVALID_ARGUMENT, /source/],
+  ["a volume that is not there", fromVolume("pvc-1"), status.NOT_FOUND, /volume=pvc-1/],
+  ["a volume of no form", fromVolume("a;b"), status.NOT_FOUND, /a;b/],
+  ["a volume that is a snapshot", fromVolume(noSnapshot), status.NOT_FOUND, /snap-0/],
+  ["a snapshot that is not there", fromSnapshot(noSnapshot), status.NOT_FOUND, /snapshot=snap-0/],
+  ["a snapshot of no form", fromSnapshot("pvc-1"), status.NOT_FOUND, /pvc-1/],
 ];
 
 Deno.test("CreateVolume refuses bad input, names it, and leaves nothing on the router", async (t) => {
@@ -237,8 +253,11 @@ Deno.test("slots that are not this driver's are refused by every changing call, 
       );
       await rejectsWith(status.FAILED_PRECONDITION, controller.call("ControllerExpandVolume", expand));
       const snapshot = { sourceVolumeId: volumeId, name: "snap" };
-      await rejectsWith(status.UNIMPLEMENTED, controller.call("CreateSnapshot", snapshot));
-      await rejectsWith(status.UNIMPLEMENTED, controller.call("DeleteSnapshot", { snapshotId: volumeId }));
+      await rejectsWith(status.FAILED_PRECONDITION, controller.call("CreateSnapshot", snapshot));
+      const clone = createRequest("clone", { volumeContentSource: { volume: { volumeId } } });
+      await rejectsWith(status.FAILED_PRECONDITION, controller.call("CreateVolume", clone));
+      // It is no snapshot's id, so that there is nothing to delete.
+      await controller.call("DeleteSnapshot", { snapshotId: volumeId });
     });
   }
   const after = await state(stack);
@@ -266,6 +285,7 @@ Deno.test("a volume id of another form is INVALID_ARGUMENT for every call, and n
     );
     await rejectsWith(status.INVALID_ARGUMENT, controller.call("ControllerExpandVolume", expand));
     await rejectsWith(status.INVALID_ARGUMENT, controller.call("ControllerGetVolume", { volumeId }));
+    await rejectsWith(status.INVALID_ARGUMENT, controller.call("ControllerGetVolumeHealth", { volumeId }));
     const validate = { volumeId, volumeCapabilities: [mount] };
     await rejectsWith(status.INVALID_ARGUMENT, controller.call("ValidateVolumeCapabilities", validate));
   }

@@ -254,6 +254,8 @@ Deno.test("the longest folder, node id and NQN prefix keep every call within its
     assert.ok(await cost(stack, work) <= most, what);
   };
   let id = "";
+  // The very first one makes the folder too, and has no room left for reading back.
+  await within(3, "CreateVolume, the first", async () => void await create(stack, "first"));
   await within(2, "CreateVolume", async () => id = await create(stack, "x".repeat(128)));
   const publish = () => controller.call("ControllerPublishVolume", publishRequest(id, nodeId));
   await within(2, "Publish", publish);

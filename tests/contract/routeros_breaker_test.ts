@@ -2,7 +2,6 @@
 // lets nothing pile up, and notices by itself when the router is back.
 import assert from "node:assert/strict";
 import { createServer, type Socket } from "node:net";
-import ssh2 from "ssh2";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { Session } from "../../src/routeros/session.ts";
@@ -10,7 +9,8 @@ import { Ssh2Transport } from "../../src/routeros/ssh_transport.ts";
 import { RouterVolumeStore } from "../../src/routeros/volume_store.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { fakeCall } from "../fakes/contexts.ts";
-import { addOne, type Bench, contractTest, rejectsWith, slot, truth } from "./_routeros_bench.ts";
+import { addOne, type Bench, contractTest, rejectsWith, slot, stem, truth } from "./_routeros_bench.ts";
+import { makeSshKeys } from "../fakes/ssh_keys.ts";
 
 const nextTry = /in a row|failed once/;
 
@@ -35,7 +35,7 @@ contractTest(
     await addOne(bench);
     await reboot(bench, 2500);
     await rejectsWith(
-      store.view(slot, [], call()),
+      store.view(slot, stem, call()),
       "unavailable",
       /3 times in a row, and the next try is not before/,
     );
@@ -44,7 +44,7 @@ contractTest(
       Promise.all(
         Array.from(
           { length: 500 },
-          (_, i) => rejectsWith(store.view(`pvc-${i}`, [], call()), "unavailable", nextTry),
+          (_, i) => rejectsWith(store.view(`pvc-${i}`, stem, call()), "unavailable", nextTry),
         ),
       )
     );
@@ -52,7 +52,7 @@ contractTest(
     assert.equal(cost().execs, 0);
     for (let attempt = 0;; attempt++) {
       try {
-        const { volume } = await store.view(slot, [], call());
+        const { volume } = await store.view(slot, stem, call());
         assert.deepEqual(volume, truth(router, slot));
         break;
       } catch (error) {
@@ -75,7 +75,7 @@ contractTest(
     await systemClock.sleep(50);
     await reboot(bench, 2000);
     await systemClock.sleep(1200);
-    await rejectsWith(store.view("pvc-other", [], call()), "unavailable", nextTry);
+    await rejectsWith(store.view("pvc-other", stem, call()), "unavailable", nextTry);
     assert.deepEqual((await changing).after.volume, truth(router, slot));
     assert.equal(truth(router, slot)?.comment, "changed");
   },
@@ -84,7 +84,7 @@ contractTest(
 contractTest(
   "a refused login and another host key open the breaker with the first attempt",
   async (bench) => {
-    const key = ssh2.utils.generateKeyPairSync("ed25519");
+    const key = makeSshKeys();
     const strangers = [
       bench.another({ authentication: { privateKey: key.private } }),
       bench.another({ hostKey: key.public }),
@@ -128,7 +128,7 @@ Deno.test("a router that takes TCP connections and says nothing keeps at most th
     const startedMs = clock.monotonicMs();
     const calls = Array.from({ length: 60 }, async (_, i) => {
       const short = i < 10;
-      const call = store.view(`pvc-${i}`, [], fakeCall(clock, short ? 100 : 10_000));
+      const call = store.view(`pvc-${i}`, stem, fakeCall(clock, short ? 100 : 10_000));
       await rejectsWith(call, short ? "deadline" : "unavailable", /time is up|already wait|within 0.2 s/);
       ends.push(clock.monotonicMs() - startedMs);
     });

@@ -3,7 +3,17 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { FaultAction } from "../../src/simulator/faults.ts";
-import { addOne, contractTest, imageOf, rejectsWith, slot, steps, truth } from "./_routeros_bench.ts";
+import {
+  addOne,
+  contractTest,
+  rejectsWith,
+  slot,
+  stem,
+  type StepPlan,
+  steps,
+  truth,
+} from "./_routeros_bench.ts";
+import { copySteps, subvolumeSteps } from "./_routeros_images.ts";
 
 const faults: readonly (readonly [FaultAction, (string | number)?])[] = [
   ["drop-before"],
@@ -23,7 +33,9 @@ const faults: readonly (readonly [FaultAction, (string | number)?])[] = [
   ["error", "purple elephants"],
 ];
 
-for (const [name, plan] of Object.entries(steps)) {
+const plans: Readonly<Record<string, StepPlan>> = { ...steps, ...subvolumeSteps, ...copySteps };
+
+for (const [name, plan] of Object.entries(plans)) {
   for (const [action, value] of faults) {
     const label = value === undefined ? action : `${action} ${value}`;
     contractTest(`${name}() under ${label} shows what is there, and a retry gets there`, async (bench) => {
@@ -31,12 +43,12 @@ for (const [name, plan] of Object.entries(steps)) {
       await plan.prepare(bench);
       router.faults.arm({ match: plan.match, nth: 1, times: 1, action, value });
       const first = await plan.run(bench, call());
-      if (action !== "delay") assert.deepEqual(first.shown, truth(router, slot));
+      if (action !== "delay") assert.deepEqual(first.shown, plan.truth(router));
       if (action === "error") assert.match(first.refusal ?? "", /purple elephants/);
       if (action === "noise") assert.ok(plan.isDone(router));
       for (let attempt = 0; attempt < 3 && !plan.isDone(router); attempt++) await plan.run(bench, call());
       assert.ok(plan.isDone(router));
-      assert.deepEqual((await bench.store.view(slot, [], call())).volume, truth(router, slot));
+      assert.deepEqual((await bench.store.view(slot, stem, call())).volume, truth(router, slot));
     });
   }
 
@@ -65,7 +77,7 @@ for (const [action, value] of faults.filter(([action]) => action !== "error" && 
   contractTest(`view() under ${action} ${value ?? ""} is asked again until it is whole`, async (bench) => {
     await addOne(bench);
     bench.router.faults.arm({ match: "/disk print", nth: 1, times: 2, action, value });
-    const view = await bench.store.view(slot, [imageOf(slot)], bench.call());
+    const view = await bench.store.view(slot, stem, bench.call());
     assert.deepEqual(view.volume, truth(bench.router, slot));
   });
 }

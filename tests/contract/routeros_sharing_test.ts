@@ -4,7 +4,16 @@ import { systemClock } from "../../src/host/clock.ts";
 import { fakeCall } from "../fakes/contexts.ts";
 import { cost, create } from "../support/controller_calls.ts";
 import { startStack } from "../support/stack.ts";
-import { addOne, contractTest, imageOf, newVolume, rejectsWith, slot, truth } from "./_routeros_bench.ts";
+import {
+  addOne,
+  contractTest,
+  newVolume,
+  rejectsWith,
+  slot,
+  stem,
+  truth,
+  wanted,
+} from "./_routeros_bench.ts";
 
 Deno.test("50 ListVolumes calls at once cost far fewer than 50 commands, and all list the same", async () => {
   await using stack = await startStack();
@@ -59,7 +68,7 @@ contractTest(
     const { store, call, router } = bench;
     await store.probe(call());
     router.faults.arm({ match: "/disk print", nth: 1, times: 8, action: "delay", value: 150 });
-    const running = Array.from({ length: 8 }, () => store.view(slot, [], call()));
+    const running = Array.from({ length: 8 }, () => store.view(slot, stem, call()));
     const calls = [fakeCall(systemClock, 10_000), fakeCall(systemClock, 10_000)];
     const waiting = calls.map((one) => rejectsWith(store.inventory(one), "cancelled"));
     const short = rejectsWith(store.inventory(call(50)), "deadline");
@@ -71,7 +80,7 @@ contractTest(
     await Promise.all(running);
     const sent = () =>
       router.journal.list().filter(({ command }) => command.includes("proplist=slot")).length;
-    await store.view(slot, [], call());
+    await store.view(slot, stem, call());
     assert.equal(sent(), 0);
     await store.inventory(call());
     assert.equal(sent(), 1);
@@ -84,7 +93,7 @@ contractTest(
     const { store, call, router } = bench;
     await addOne(bench);
     const ids = Array.from({ length: 8 }, (_, i) => `pvc-${i}`);
-    await store.createView(slot, ids.map(imageOf), call());
+    await store.createView(wanted(slot), call());
     router.faults.arm({ match: "/disk add", nth: 8, times: 1, action: "drop-after", value: undefined });
     const outcomes = await Promise.all(ids.map((id) => store.add(newVolume(id), call())));
     for (const [index, { after }] of outcomes.entries()) {

@@ -1,30 +1,33 @@
 // The RouterOS adapter against the simulator's real SSH server: what it asks, what it believes, and that it asks so in
 // few commands.
 import assert from "node:assert/strict";
-import ssh2 from "ssh2";
 import { systemClock } from "../../src/host/clock.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { fakeCall } from "../fakes/contexts.ts";
 import {
   addOne,
   contractTest,
-  folder,
   gib,
   hasImage,
   held,
   imageOf,
+  makeFolder,
   newVolume,
   nqn,
+  placeOf,
   record,
   rejectsWith,
   slot,
+  stem,
   steps,
   truth,
+  wanted,
 } from "./_routeros_bench.ts";
+import { makeSshKeys } from "../fakes/ssh_keys.ts";
 
 contractTest("a volume's whole life takes one command a step, of at most four statements", async (bench) => {
   const { router, store, call, cost } = bench;
-  const empty = await store.createView(slot, [imageOf(slot), folder], call());
+  const empty = await store.createView(wanted(slot), call());
   assert.deepEqual({ ...empty, upMs: 0 }, {
     volumes: [],
     foreign: undefined,
@@ -34,13 +37,15 @@ contractTest("a volume's whole life takes one command a step, of at most four st
       filesystem: "btrfs",
       sizeBytes: 7681574174720n,
       freeBytes: empty.pools[0]!.freeBytes,
+      state: "clean",
+      subvolumeLabel: "storage-pool-fs",
     }],
     upMs: 0,
   });
   assert.ok(empty.upMs > 120_000);
   assert.deepEqual(cost(), { execs: 1, statements: 3 });
 
-  const added = await store.add({ ...newVolume(), makeFolder: folder }, call());
+  const added = await store.add({ ...newVolume(), makeFolder }, call());
   assert.deepEqual(cost(), { execs: 1, statements: 3 });
   assert.equal(added.refusal, undefined);
   assert.deepEqual(added.after.volumes, [truth(router, slot)]);
@@ -61,14 +66,14 @@ contractTest("a volume's whole life takes one command a step, of at most four st
   assert.equal(off.after.volume?.exported, false);
   assert.deepEqual(cost(), { execs: 2, statements: 6 });
 
-  const view = await store.view(slot, [imageOf(slot)], call());
+  const view = await store.view(slot, stem, call());
   assert.deepEqual(view.volume, truth(router, slot));
   assert.deepEqual(view.files, [{ path: imageOf(slot), sizeBytes: 2n * gib, directory: false }]);
   assert.deepEqual(cost(), { execs: 1, statements: 3 });
   assert.deepEqual((await store.inventory(call())).volumes, [truth(router, slot)]);
   assert.deepEqual(cost(), { execs: 1, statements: 2 });
 
-  const removed = await store.remove(slot, record, imageOf(slot), call());
+  const removed = await store.remove({ id: slot, comment: record }, placeOf(slot), stem, call());
   assert.deepEqual(cost(), { execs: 1, statements: 4 });
   assert.deepEqual([removed.after.volume, removed.after.files, removed.refusal], [undefined, [], undefined]);
   assert.deepEqual([truth(router, slot), hasImage(router, slot)], [undefined, false]);
@@ -78,10 +83,10 @@ contractTest(
   "add() makes a missing folder once, also for many first volumes at the same time",
   async (bench) => {
     const { store, call, router } = bench;
-    await store.createView(slot, [folder], call());
+    await store.createView(wanted(slot), call());
     const ids = Array.from({ length: 20 }, (_, i) => `pvc-${i}`);
     const outcomes = await Promise.all(
-      ids.map((id) => store.add({ ...newVolume(id), makeFolder: folder }, call())),
+      ids.map((id) => store.add({ ...newVolume(id), makeFolder }, call())),
     );
     assert.deepEqual(outcomes.map(({ refusal }) => refusal), ids.map(() => undefined));
     assert.ok(ids.every((id) => hasImage(router, id)));
@@ -120,7 +125,10 @@ contractTest(
     }
     await addOne(bench, "pvc-1", nasty[2]);
     assert.equal(truth(router, "pvc-1")?.comment, nasty[2]);
-    assert.equal((await store.remove(slot, before, imageOf(slot), call())).after.volume, undefined);
+    assert.equal(
+      (await store.remove({ id: slot, comment: before }, placeOf(slot), stem, call())).after.volume,
+      undefined,
+    );
     assert.ok(hasImage(router, "pvc-1"));
   },
 );
@@ -137,11 +145,11 @@ contractTest("a comment that somebody else has changed stops change() and remove
   assert.deepEqual(changed.after.volume, truth(router, slot));
   assert.equal(truth(router, slot)?.comment, record);
   assert.equal(truth(router, slot)?.exported, false);
-  const removed = await store.remove(slot, "other", imageOf(slot), call());
+  const removed = await store.remove({ id: slot, comment: "other" }, placeOf(slot), stem, call());
   assert.deepEqual(removed.after.volume, truth(router, slot));
   assert.ok(hasImage(router, slot));
-  const without = await store.remove(slot, undefined, imageOf(slot), call());
-  assert.deepEqual(without.after.volume, truth(router, slot));
+  const without = await store.removeImage(placeOf(slot), stem, call());
+  assert.equal(without.after.files.length, 1);
   assert.ok(hasImage(router, slot), "an image in use stays");
 });
 
@@ -150,8 +158,8 @@ contractTest("remove() leaves an image that another disk uses, and shows who", a
   await addOne(bench);
   const disk = router.model.disks.findBySlot(slot)!;
   router.model.disks.add({ ...disk, slot: "theirs", comment: "" });
-  await store.view(slot, [imageOf(slot)], call());
-  const { after } = await store.remove(slot, record, imageOf(slot), call());
+  await store.view(slot, stem, call());
+  const { after } = await store.remove({ id: slot, comment: record }, placeOf(slot), stem, call());
   assert.equal(after.volume, undefined);
   assert.deepEqual(after.sharers.map(({ id }) => id), ["theirs"]);
   assert.equal(after.files.length, 1);
@@ -160,20 +168,20 @@ contractTest("remove() leaves an image that another disk uses, and shows who", a
 
 contractTest("a slot with something else in it is foreign, and stays as it is", async (bench) => {
   const { store, call } = bench;
-  const view = await store.view("storage-pool", [], call());
+  const view = await store.view("storage-pool", stem, call());
   assert.equal(view.foreign?.id, "storage-pool");
   assert.equal(view.volume, undefined);
-  const { after, refusal } = await store.add(newVolume("storage-pool"), call());
-  assert.notEqual(refusal, undefined);
+  const { after } = await store.add(newVolume("storage-pool"), call());
   assert.deepEqual(after.volumes, []);
+  assert.deepEqual((await store.view("storage-pool", stem, call())).foreign, view.foreign);
 });
 
 contractTest(
   "reads throw unavailable with the router's words when it refuses",
   async ({ router, store, call }) => {
     router.faults.arm({ match: "", nth: 1, times: 99, action: "error", value: "not enough permissions (9)" });
-    await rejectsWith(store.view(slot, [], call()), "unavailable", /policies ssh, read and write/);
-    await rejectsWith(store.createView(slot, [], call()), "unavailable", /not enough permissions/);
+    await rejectsWith(store.view(slot, stem, call()), "unavailable", /policies ssh, read and write/);
+    await rejectsWith(store.createView(wanted(slot), call()), "unavailable", /not enough permissions/);
     await rejectsWith(store.inventory(call()), "unavailable", /not enough permissions/);
     await rejectsWith(store.probe(call()), "unavailable", /not enough permissions/);
   },
@@ -198,7 +206,7 @@ for (const [name, options] of knobSets) {
     await bench.store.probe(bench.call());
     for (const plan of Object.values(steps)) {
       const { shown } = await plan.run(bench, bench.call());
-      assert.deepEqual(shown, truth(router, slot));
+      assert.deepEqual(shown, plan.truth(router));
       if (plan === steps.change) {
         const { after } = await bench.store.change(slot, "wrong", { comment: "x" }, bench.call());
         assert.deepEqual(after.volume, truth(router, slot));
@@ -233,6 +241,28 @@ contractTest(
   { profile: "ros-7.20" },
 );
 
+contractTest(
+  "change() exports under the slot's name on RouterOS 7.20 where an operator allows it",
+  async (bench) => {
+    const { call, router, another } = bench;
+    await addOne(bench);
+    const store = another({ allowUnfenced: true });
+    const view = await store.view(slot, stem, call());
+    assert.equal(view.unfenced, true);
+    const { after } = await store.change(
+      slot,
+      record,
+      { comment: held, export: { nqn: slot, port: 4420 } },
+      call(),
+    );
+    assert.deepEqual(after.volume, truth(router, slot));
+    assert.deepEqual([after.volume?.exported, after.volume?.exportNqn], [true, slot]);
+    const off = await store.change(slot, held, { comment: record, export: false }, call());
+    assert.deepEqual([off.after.volume?.exported, off.after.volume?.exportNqn], [false, ""]);
+  },
+  { profile: "ros-7.20" },
+);
+
 contractTest("inventory() lists 5000 volumes in one command", async ({ store, call, cost }) => {
   const { volumes } = await store.inventory(call());
   assert.equal(volumes.length, 5000);
@@ -248,9 +278,9 @@ contractTest(
     const all = router.model.disks.list().filter((disk) => disk.filePath !== "").map((disk) => disk.slot)
       .toSorted();
     assert.deepEqual((await store.inventory(call(60_000))).volumes.map(({ id }) => id), all);
-    const view = await store.createView(slot, [imageOf(slot)], call(60_000));
+    const view = await store.createView(wanted(slot), call(60_000));
     assert.deepEqual(view.volumes.map(({ id }) => id), all);
-    assert.equal(view.files.length, 1);
+    assert.deepEqual(view.files.map(({ path }) => path).toSorted(), [makeFolder.path, imageOf(slot)]);
     assert.equal(view.pools.length, 1);
   },
   { seedDisks: 300, knobs: { maxPut: 8000 } },
@@ -261,8 +291,8 @@ contractTest("200 volumes at once: none fails, one connection, eight channels at
   const ids = Array.from({ length: 200 }, (_, i) => `pvc-${i}`);
   await Promise.all(ids.map(async (id) => {
     const context = call(60_000);
-    await store.createView(id, [imageOf(id)], context);
-    const { after } = await store.add({ ...newVolume(id), makeFolder: folder }, context);
+    await store.createView(wanted(id), context);
+    const { after } = await store.add({ ...newVolume(id), makeFolder }, context);
     assert.ok(after.volumes.some((volume) => volume.id === id));
   }));
   assert.equal(router.model.disks.list().filter((disk) => disk.filePath !== "").length, 200);
@@ -271,7 +301,7 @@ contractTest("200 volumes at once: none fails, one connection, eight channels at
 
 contractTest("cancelled calls are never sent when they waited", async ({ store, call, router }) => {
   router.faults.arm({ match: "", nth: 1, times: 8, action: "delay", value: 100 });
-  const running = Array.from({ length: 8 }, () => store.view(slot, [], call()));
+  const running = Array.from({ length: 8 }, () => store.view(slot, stem, call()));
   const cancelled = fakeCall(systemClock, 10_000);
   const waiting = store.add(newVolume(), cancelled);
   const failure = rejectsWith(waiting, "cancelled");
@@ -289,22 +319,22 @@ contractTest(
     const { store, call, router } = bench;
     await addOne(bench);
     const before = call();
-    await store.view(slot, [], before);
+    await store.view(slot, stem, before);
     const response = await fetch(`${router.controlUrl}/reboot`, {
       method: "POST",
       body: JSON.stringify({ downMs: 100, disksLateMs: 60_000 }),
     });
     await response.body?.cancel();
-    const view = await store.view(slot, [imageOf(slot)], call());
+    const view = await store.view(slot, stem, call());
     assert.ok(view.upMs < 60_000, String(view.upMs));
     assert.equal(view.volume, undefined);
-    await rejectsWith(store.remove(slot, undefined, imageOf(slot), before), "unavailable", /looked at again/);
+    await rejectsWith(store.removeImage(placeOf(slot), stem, before), "unavailable", /looked at again/);
     assert.ok(hasImage(router, slot));
   },
 );
 
 contractTest("a key logs in, and another host key is refused", async ({ router, another, call }) => {
-  const key = ssh2.utils.generateKeyPairSync("ed25519");
+  const key = makeSshKeys();
   const stranger = another({ authentication: { privateKey: key.private } });
   await rejectsWith(stranger.probe(call()), "unavailable", /refused the login/);
   const deceived = another({ hostKey: key.public });

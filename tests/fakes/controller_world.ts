@@ -1,6 +1,8 @@
 import type { ControllerSettings, ControllerWorld } from "../../src/controller/world.ts";
+import { ImageCopies } from "../../src/controller/copies.ts";
 import { UnsettledChanges } from "../../src/controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
+import { maxCommentBytes } from "../../src/volume/record.ts";
 import type { Capability } from "../../src/volume/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/parameters.ts";
 import type { CallContext } from "../../src/volume/ports.ts";
@@ -27,6 +29,13 @@ export const testSettings: ControllerSettings = {
   settleMs: 120_000,
   unexportGraceMs: 10_000,
   overcommit: 1,
+  allowUnfenced: false,
+  maxCommentBytes,
+  growth: "live",
+  adopts: true,
+  subvolumeNames: "nested",
+  subvolumeParent: "free",
+  copyReturns: undefined,
 };
 
 /** A StorageClass without parameters. */
@@ -55,8 +64,14 @@ export function testController(settings: Partial<ControllerSettings> = {}, seed 
     notes: { warn: (message) => notes.push(message) },
     withdrawals: new ConfirmedWithdrawals(clock),
     unsettled: new UnsettledChanges(clock),
+    copies: new ImageCopies(clock),
   };
   return { world, store, clock, notes };
+}
+
+/** Makes the router's pools such as have no subvolumes. */
+export function withoutSubvolumes(store: FakeVolumeStore): void {
+  store.pools = store.pools.map((pool) => ({ ...pool, filesystem: "xfs", subvolumeLabel: undefined }));
 }
 
 /** A call that waits as long as it takes. */

@@ -1,8 +1,10 @@
-import { clusterHash, imagePath, nameDigest } from "../../src/volume/ids.ts";
 import { epochNqn } from "../../src/volume/epoch.ts";
+import { clusterHash, nameDigest } from "../../src/volume/ids.ts";
+import { stemOf } from "../../src/volume/layout.ts";
 import { assertOwned, type OwnedVolume } from "../../src/volume/ownership.ts";
 import type { StoredVolume } from "../../src/volume/ports.ts";
 import { formatComment, type Holder, newComment, type VolumeRecord } from "../../src/volume/record.ts";
+import { snapshotIdFor } from "../../src/volume/snapshots.ts";
 
 /** The cluster that the tests' volumes belong to. */
 export const testCluster = clusterHash("test");
@@ -10,6 +12,21 @@ export const testCluster = clusterHash("test");
 export const testBase = "/pool/csi";
 /** The prefix of their NQNs. */
 export const testPrefix = "nqn.2000-02.com.mikrotik";
+
+/** The plain file of a volume of the test cluster. */
+export function plainImage(id: string, base = testBase): string {
+  return `${base}/${stemOf(id, testCluster)}.img`;
+}
+
+/** The image in the subvolume of a volume of the test cluster. */
+export function subvolumeImage(id: string, base = testBase): string {
+  return `${base}/${stemOf(id, testCluster)}/disk.img`;
+}
+
+/** The id of a snapshot of the test cluster. */
+export function aSnapshotId(name: string): string {
+  return snapshotIdFor(name, testCluster);
+}
 
 /** A record of the test cluster, never published so far. */
 export function aRecord(over: Partial<VolumeRecord> = {}): VolumeRecord {
@@ -32,12 +49,12 @@ export function aHolder(nodeId: string, over: Partial<Holder> = {}): Holder {
   return { nodeId, sinceSeconds: 1_700_000_000, mode: "single-node-writer", readOnly: false, ...over };
 }
 
-/** A disk with that record, of 1 GiB; exported under the record's epoch when it has holders. */
+/** A disk with that record, of 1 GiB in a subvolume; exported under the record's epoch when it has holders. */
 export function aDisk(record: VolumeRecord, over: Partial<StoredVolume> = {}): StoredVolume {
   const id = over.id ?? "pvc-1";
   return {
     id,
-    imagePath: imagePath(testBase, id, testCluster),
+    imagePath: subvolumeImage(id),
     sizeBytes: 1n << 30n,
     exported: record.holders.length > 0,
     exportNqn: record.epoch === undefined ? "" : epochNqn(testPrefix, id, record.epoch),

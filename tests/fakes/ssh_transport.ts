@@ -81,6 +81,7 @@ export function notRun(reason = "(SSH) Channel open failure: session limit"): Ex
 
 const frameForm =
   /:put \("([0-9a-f]+)(\d) "\.\[:serialize to=json options=json\.no-string-conversion value=\[(.*?)\]\]\." \1"\)/g;
+const signForm = /:put "(([0-9a-f]+)0 - \2)"/;
 
 /** The queries that a command asks frames of. */
 export function queriesOf(command: string): string[] {
@@ -89,11 +90,13 @@ export function queriesOf(command: string): string[] {
 
 /** The statements of a command in front of its frames. */
 export function statementsOf(command: string): string {
-  return command.split(":put (")[0]!.replace(/; $/, "");
+  return command.split(/:put [("]/)[0]!.replace(/; $/, "");
 }
 
-/** What a router prints for a command: a frame for each query, with CRLF. */
+/** What a router prints for a command: a frame for each query, with CRLF, or the sign of its end. */
 export function printFrames(command: string, json: (query: string, index: number) => string): string {
+  const signed = signForm.exec(command);
+  if (signed !== null) return `${signed[1]}\r\n`;
   return [...command.matchAll(frameForm)]
     .map((match, index) => `${match[1]}${match[2]} ${json(match[3]!, index)} ${match[1]}\r\n`)
     .join("");

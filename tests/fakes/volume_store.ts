@@ -1,23 +1,33 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import { parentFolder, poolOf } from "../../src/volume/ids.ts";
+import { placeOf } from "../../src/volume/layout.ts";
 import type {
   CallContext,
   CreateView,
+  DiskGuard,
+  FileView,
+  ImagePlace,
   Inventory,
   MutationOutcome,
+  NewFolder,
+  NewSubvolume,
   NewVolume,
   Pool,
   RouterState,
   StoredFile,
+  StoredSubvolume,
   StoredVolume,
+  SubvolumeRef,
   VolumeChange,
   VolumeStore,
   VolumeView,
+  Wanted,
 } from "../../src/volume/ports.ts";
+import { anySnapshot } from "../../src/volume/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
+import { FakeFiles, type FakeSubvolume } from "./store_files.ts";
 
 /** The commands that a mishap can befall. */
-export type StoreMethod = "view" | "createView" | "inventory" | "add" | "change" | "remove" | "probe";
+export type StoreMethod = keyof VolumeStore;
 
 /** How one command goes otherwise than well. */
 export interface Mishap {
@@ -25,11 +35,11 @@ export interface Mishap {
   readonly before?: () => void;
   /** What somebody else does between the command and the reading back. */
   readonly after?: () => void;
-  /** Whether it takes effect; `half` removes the disk and leaves its image. @default {true without a refusal} */
+  /** Whether it takes effect; `half` leaves the image of a removed disk, and half of a copy. @default {true without a refusal} */
   readonly runs?: boolean | "half";
   /** What the router says instead of running it. */
   readonly refusal?: string;
-  /** Nothing can be read afterwards: the caller is not told whether it ran. */
+  /** Nothing can be read afterwards: the caller is not told whether it ran. A copy is then not done. */
   readonly unreadable?: boolean;
   /** How long it takes until it runs, in milliseconds; somebody has to move the clock. */
   readonly takesMs?: number;
@@ -57,29 +67,45 @@ export class FakeVolumeStore implements VolumeStore {
   readonly hardware = new Map<string, string>();
   /** Slots whose disks the router does not show (yet). */
   readonly hidden = new Set<string>();
-  readonly files = new Map<string, StoredFile>();
-  pools: Pool[] = [{
-    mountPoint: "pool",
-    filesystem: "btrfs",
-    sizeBytes: 100n << 30n,
-    freeBytes: 100n << 30n,
-  }];
+  /** Files, subvolumes and pools. */
+  readonly tree = new FakeFiles();
+  /** Whether it names exports after their slots, whatever is asked for. */
+  unfenced = false;
   /** How long an export can still be written through after it was withdrawn, in milliseconds. */
   lingerMs = 0;
   /** Every command, in order. */
   readonly calls: { readonly method: StoreMethod; readonly id: string }[] = [];
-  /** Old data adopted, two ways to one image at once, disks made smaller, images gone while they could be reached. */
+  /**
+   * Old data adopted, two ways to one image at once, disks made smaller, images gone while they could be reached, images
+   * that are read-only exported or grown, copies used that were not whole.
+   */
   readonly violations: string[] = [];
 
   readonly #clock: FakeClock;
   readonly #mishaps = new Map<StoreMethod, Mishap[]>();
   #late: (() => void)[] = [];
   #lingering: Reach[] = [];
+  /** Copies in which the source changed, or that were not finished. */
+  readonly #torn = new Set<string>();
   #bootedAtMs: number;
 
   constructor(clock: FakeClock, upMs = 86_400_000) {
     this.#clock = clock;
     this.#bootedAtMs = clock.now() - upMs;
+  }
+
+  /** Every file and folder by path, also those of pools that are not mounted. */
+  get allFiles(): Map<string, StoredFile> {
+    return this.tree.files;
+  }
+
+  /** The mounted pools. */
+  get pools(): Pool[] {
+    return this.tree.pools;
+  }
+
+  set pools(pools: Pool[]) {
+    this.tree.pools = pools;
   }
 
   /** Lets the next command of that kind, or the one after those already given, go wrong. */
@@ -97,15 +123,24 @@ export class FakeVolumeStore implements VolumeStore {
     return this.calls.splice(0).length;
   }
 
-  /** Puts a disk and its image there, as if made by somebody else. */
+  /** Puts a disk and its image there, as if made by somebody else; with the subvolume that its path tells of. */
   put(disk: StoredVolume): void {
     this.disks.set(disk.id, disk);
-    this.putFile(disk.imagePath, disk.sizeBytes);
+    this.putImage(disk.imagePath, disk.sizeBytes);
+  }
+
+  /** Puts an image there, with the subvolume that its path tells of. */
+  putImage(path: string, sizeBytes: bigint, subvolume: Partial<FakeSubvolume> = {}): void {
+    const place = placeOf(path, this.pools).subvolume;
+    if (place !== undefined) {
+      this.tree.putSubvolume({ ...place, readOnly: false, parent: undefined, ...subvolume });
+    }
+    this.putFile(path, sizeBytes);
   }
 
   /** Puts a file there. */
   putFile(path: string, sizeBytes = 0n, directory = false): void {
-    this.files.set(path, { path, sizeBytes, directory });
+    this.tree.putFile(path, sizeBytes, directory);
   }
 
   /** Changes a disk behind everybody's back. */
@@ -115,7 +150,12 @@ export class FakeVolumeStore implements VolumeStore {
 
   /** Everything that a changing call could have touched, to be compared. */
   snapshot(): unknown {
-    return { disks: [...this.disks], files: [...this.files], hardware: [...this.hardware] };
+    return {
+      disks: [...this.disks],
+      files: [...this.allFiles],
+      subvolumes: [...this.tree.subvolumes],
+      hardware: [...this.hardware],
+    };
   }
 
   /** Restarts the router: uptime begins anew and nothing lingers. */
@@ -137,28 +177,47 @@ export class FakeVolumeStore implements VolumeStore {
     return [...new Set([...exported.map((disk) => disk.exportNqn), ...lingering.map((reach) => reach.nqn)])];
   }
 
-  async view(id: string, imagePaths: readonly string[], context: CallContext): Promise<VolumeView> {
+  async view(id: string, stem: string, context: CallContext): Promise<VolumeView> {
     await this.#read("view", id, context);
-    return this.#look(id, imagePaths);
+    return this.#look(id, stem);
   }
 
-  async createView(id: string, imagePaths: readonly string[], context: CallContext): Promise<CreateView> {
-    await this.#read("createView", id, context);
-    return this.#lookAtAll(id, imagePaths);
+  async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
+    await this.#read("createView", wanted?.id ?? "", context);
+    const isShown = ({ path }: StoredFile) =>
+      path.includes(anySnapshot) ||
+      wanted !== undefined && (path.includes(wanted.stem) || path === wanted.folder);
+    return {
+      ...this.#list(),
+      foreign: wanted === undefined ? undefined : this.#foreign(wanted.id),
+      files: this.tree.shown().filter(isShown),
+    };
   }
 
   async inventory(context: CallContext): Promise<Inventory> {
     await this.#read("inventory", "", context);
-    return { ...this.#state(), volumes: this.#shown() };
+    return this.#list();
+  }
+
+  async files(part: string, context: CallContext): Promise<FileView> {
+    await this.#read("files", part, context);
+    return this.#lookAtFiles(part);
+  }
+
+  async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
+    await this.#read("subvolume", subvolume.path, context);
+    const found = this.tree.isMounted(this.tree.folderOf(subvolume)) ? this.tree.find(subvolume) : undefined;
+    if (found === undefined) return undefined;
+    return { readOnly: found.readOnly, parentName: found.parent?.split("/").at(-1) ?? "" };
   }
 
   async probe(context: CallContext): Promise<void> {
     await this.#read("probe", "", context);
   }
 
-  async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<CreateView>> {
+  async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
     const refusal = await this.#mutate("add", volume.id, context, () => this.#add(volume));
-    return { after: this.#lookAtAll(volume.id, [volume.imagePath, parentFolder(volume.imagePath)]), refusal };
+    return { after: this.#list(), refusal };
   }
 
   async change(
@@ -167,24 +226,76 @@ export class FakeVolumeStore implements VolumeStore {
     change: VolumeChange,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
-    const refusal = await this.#mutate(
-      "change",
-      id,
-      context,
-      () => this.#change(id, expectedComment, change),
-    );
-    return { after: this.#look(id, this.disks.has(id) ? [this.#disk(id).imagePath] : []), refusal };
+    const effect = () => this.#change(id, expectedComment, change);
+    const refusal = await this.#mutate("change", id, context, effect);
+    return { after: this.#look(id, undefined), refusal };
   }
 
   async remove(
-    id: string,
-    expectedComment: string | undefined,
-    imagePath: string,
+    disk: DiskGuard,
+    place: ImagePlace,
+    stem: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
-    const effect: Effect = (half) => this.#remove(id, expectedComment, imagePath, half);
-    const refusal = await this.#mutate("remove", id, context, effect);
-    return { after: this.#look(id, [imagePath]), refusal };
+    const effect: Effect = (half) => this.#remove(disk, place, half);
+    const refusal = await this.#mutate("remove", disk.id, context, effect);
+    return { after: this.#look(disk.id, stem), refusal };
+  }
+
+  async removeImage(
+    place: ImagePlace,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>> {
+    const refusal = await this.#mutate("removeImage", part, context, () => this.#removeImage(place));
+    return { after: this.#lookAtFiles(part), refusal };
+  }
+
+  async addSubvolume(
+    subvolume: NewSubvolume,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>> {
+    const effect = () => this.tree.holding(part).length > 0 ? undefined : this.#addSubvolume(subvolume);
+    const refusal = await this.#mutate("addSubvolume", part, context, effect);
+    return { after: this.#lookAtFiles(part), refusal };
+  }
+
+  async copyFile(
+    from: string,
+    to: string,
+    context: CallContext,
+    makeFolder?: NewFolder,
+  ): Promise<{ readonly done: boolean; readonly refusal?: string }> {
+    const before = this.tree.contents.get(from);
+    let done = false;
+    const effect: Effect = (half) => {
+      if (this.allFiles.has(to)) return;
+      if (makeFolder !== undefined) this.tree.ensureFolder(makeFolder);
+      if (this.allFiles.get(from)?.directory !== false) return "failure: no such item";
+      if (!this.tree.hasFolderFor(to)) return "failure: no such directory";
+      this.tree.copy(from, to);
+      if (half || this.tree.contents.get(from) !== before) this.#torn.add(to);
+      done = !half;
+    };
+    try {
+      const refusal = await this.#mutate("copyFile", to, context, effect);
+      return { done, ...refusal === undefined ? {} : { refusal } };
+    } catch (error) {
+      if (VolumeError.is(error, "unavailable")) return { done: false };
+      throw error;
+    }
+  }
+
+  async renameFile(
+    from: string,
+    to: string,
+    guard: DiskGuard | undefined,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>> {
+    const refusal = await this.#mutate("renameFile", part, context, () => this.#rename(from, to, guard));
+    return { after: this.#lookAtFiles(part), refusal };
   }
 
   async #read(method: StoreMethod, id: string, context: CallContext): Promise<void> {
@@ -213,14 +324,25 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   #add(volume: NewVolume): string | undefined {
-    if (this.disks.has(volume.id) || this.hardware.has(volume.id)) return "failure: already have such disk";
-    const folder = parentFolder(volume.imagePath);
-    if (volume.makeFolder !== undefined) this.putFile(volume.makeFolder, 0n, true);
-    const known = folder === `/${poolOf(folder)}` || this.files.get(folder)?.directory;
-    if (!known) return "failure: no such directory";
-    const { id, imagePath, sizeBytes, comment } = volume;
-    if (this.files.has(imagePath)) this.violations.push(`${id} adopted the data in ${imagePath}`);
-    this.put({ id, imagePath, sizeBytes, comment, exported: false, exportNqn: "", exportPort: 0 });
+    const { id, place, sizeBytes, comment, subvolume, copied } = volume;
+    if (volume.makeFolder !== undefined) this.tree.ensureFolder(volume.makeFolder);
+    const refusal = subvolume === undefined ? undefined : this.#addSubvolume(subvolume);
+    if (refusal !== undefined) return refusal;
+    if (this.disks.has(id) || this.hardware.has(id) || this.#isUsed(place)) return undefined;
+    if (copied !== undefined && this.allFiles.has(place.path)) return undefined;
+    if (copied !== undefined) this.#rename(copied.path, place.path, undefined);
+    const there = this.allFiles.get(place.path);
+    if (sizeBytes === undefined) {
+      if (there === undefined) return undefined;
+    }
+    if (!this.tree.hasFolderFor(place.path)) return "failure: no such directory";
+    if (sizeBytes !== undefined && there !== undefined) {
+      this.violations.push(`${id} adopted the data in ${place.path}`);
+    }
+    if (this.#torn.has(place.path)) this.violations.push(`${id} uses a copy that is not whole`);
+    const image = { imagePath: place.path, sizeBytes: sizeBytes ?? there?.sizeBytes ?? 0n };
+    this.disks.set(id, { id, ...image, comment, exported: false, exportNqn: "", exportPort: 0 });
+    this.putFile(place.path, image.sizeBytes);
     return undefined;
   }
 
@@ -228,7 +350,7 @@ export class FakeVolumeStore implements VolumeStore {
     const disk = this.disks.get(id);
     if (disk === undefined || this.hidden.has(id) || disk.comment !== expectedComment) return;
     const on = change.export
-      ? { exported: true, exportNqn: change.export.nqn, exportPort: change.export.port }
+      ? { exported: true, exportNqn: this.unfenced ? id : change.export.nqn, exportPort: change.export.port }
       : {};
     const after = {
       ...disk,
@@ -236,6 +358,11 @@ export class FakeVolumeStore implements VolumeStore {
       sizeBytes: change.sizeBytes ?? disk.sizeBytes,
       ...(change.export === false ? { exported: false } : on),
     };
+    const grows = after.sizeBytes > disk.sizeBytes;
+    if (this.tree.subvolumeOf(disk.imagePath)?.readOnly && (after.exported || grows)) {
+      this.violations.push(`${disk.imagePath} is read-only, and was ${grows ? "grown" : "exported"}`);
+    }
+    if (grows) this.putFile(disk.imagePath, after.sizeBytes);
     if (after.sizeBytes < disk.sizeBytes) this.violations.push(`${id} was made smaller`);
     if (disk.exported && (!after.exported || after.exportNqn !== disk.exportNqn)) this.#linger(disk);
     this.disks.set(id, after);
@@ -245,20 +372,46 @@ export class FakeVolumeStore implements VolumeStore {
     }
   }
 
-  #remove(id: string, expectedComment: string | undefined, imagePath: string, half: boolean): undefined {
+  #remove({ id, comment }: DiskGuard, place: ImagePlace, half: boolean): string | undefined {
     const disk = this.disks.get(id);
-    const matches = disk !== undefined && !this.hidden.has(id) && disk.comment === expectedComment;
-    if (matches) {
+    if (disk !== undefined && !this.hidden.has(id) && disk.comment === comment) {
       if (disk.exported) this.#linger(disk);
       this.disks.delete(id);
     }
-    const used = this.disks.has(id) ||
-      [...this.disks.values()].some((other) => other.imagePath === imagePath);
-    if (half || used || !this.files.has(imagePath)) return;
-    if (this.reachable(imagePath).length > 0) {
-      this.violations.push(`${imagePath} went while it could be reached`);
+    return half || this.disks.has(id) ? undefined : this.#removeImage(place);
+  }
+
+  #removeImage(place: ImagePlace): string | undefined {
+    if (this.#isUsed(place)) return undefined;
+    const before = [...this.allFiles.keys()];
+    const refusal = this.tree.remove(place);
+    for (const path of before.filter((path) => !this.allFiles.has(path))) {
+      if (this.reachable(path).length > 0) this.violations.push(`${path} went while it could be reached`);
+      this.#torn.delete(path);
     }
-    this.files.delete(imagePath);
+    return refusal;
+  }
+
+  #addSubvolume(subvolume: NewSubvolume): string | undefined {
+    return this.#holds(subvolume.guard) ? this.tree.addSubvolume(subvolume) : undefined;
+  }
+
+  #holds(guard: DiskGuard | undefined): boolean {
+    return guard === undefined ||
+      !this.hidden.has(guard.id) && this.disks.get(guard.id)?.comment === guard.comment;
+  }
+
+  #rename(from: string, to: string, guard: DiskGuard | undefined): undefined {
+    if (!this.#holds(guard)) return;
+    if (this.tree.rename(from, to) && this.#torn.delete(from)) this.#torn.add(to);
+  }
+
+  /** Whether any disk is on the image, or in the subvolume. */
+  #isUsed({ path, subvolume }: ImagePlace): boolean {
+    const folder = subvolume === undefined ? undefined : `${this.tree.folderOf(subvolume)}/`;
+    return [...this.disks.values()].some((disk) =>
+      disk.imagePath === path || folder !== undefined && disk.imagePath.startsWith(folder)
+    );
   }
 
   #linger(disk: StoredVolume): void {
@@ -266,39 +419,36 @@ export class FakeVolumeStore implements VolumeStore {
     this.#lingering.push({ imagePath: disk.imagePath, nqn: disk.exportNqn, untilMs });
   }
 
-  #look(id: string, imagePaths: readonly string[]): VolumeView {
+  #look(id: string, stem: string | undefined): VolumeView {
     const shown = this.#shown();
     return {
       ...this.#state(),
       volume: shown.find((disk) => disk.id === id),
       foreign: this.#foreign(id),
-      sharers: shown.filter((disk) => disk.id !== id && imagePaths.includes(disk.imagePath)),
-      files: this.#shownFiles(imagePaths),
+      sharers: shown.filter((disk) => disk.id !== id && stem !== undefined && disk.imagePath.includes(stem)),
+      files: stem === undefined ? [] : this.tree.holding(stem),
     };
   }
 
-  #lookAtAll(id: string, imagePaths: readonly string[]): CreateView {
-    return {
-      ...this.#state(),
-      volumes: this.#shown(),
-      foreign: this.#foreign(id),
-      files: this.#shownFiles(imagePaths),
-    };
+  #list(): Inventory {
+    return { ...this.#state(), volumes: this.#shown() };
+  }
+
+  #lookAtFiles(part: string): FileView {
+    return { ...this.#state(), files: this.tree.holding(part) };
   }
 
   #state(): RouterState {
-    return { pools: [...this.pools], upMs: this.#clock.now() - this.#bootedAtMs };
+    return {
+      pools: [...this.pools],
+      upMs: this.#clock.now() - this.#bootedAtMs,
+      ...this.unfenced ? { unfenced: true } : {},
+    };
   }
 
   #shown(): StoredVolume[] {
     return [...this.disks.values()].filter((disk) => !this.hidden.has(disk.id))
       .toSorted((a, b) => (a.id < b.id ? -1 : 1));
-  }
-
-  #shownFiles(imagePaths: readonly string[]): StoredFile[] {
-    return [...this.files.values()].filter((file) =>
-      imagePaths.includes(file.path) && this.pools.some((pool) => pool.mountPoint === poolOf(file.path))
-    );
   }
 
   #foreign(id: string): { id: string; kind: string } | undefined {
@@ -310,5 +460,12 @@ export class FakeVolumeStore implements VolumeStore {
     const disk = this.disks.get(id);
     if (disk === undefined) throw new Error(`the test's router has no disk ${id}`);
     return disk;
+  }
+}
+
+/** Cuts a byte off every copy that has not got its name yet. */
+export function cutCopies({ allFiles }: FakeVolumeStore): void {
+  for (const [path, file] of allFiles) {
+    if (path.endsWith(".part")) allFiles.set(path, { ...file, sizeBytes: file.sizeBytes - 1n });
   }
 }

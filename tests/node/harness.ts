@@ -216,11 +216,15 @@ function exists(path: string): boolean {
   }
 }
 
-/** Registers a test on a real node; afterwards nothing of it may be left on the machine, whatever happened. */
-export function nodeTest(name: string, use: (node: RealNode) => Promise<void>): void {
+/**
+ * Registers a test on a real node; afterwards nothing of it may be left on the machine, whatever happened.
+ *
+ * @param lacking what else it needs and this machine lacks, said already
+ */
+export function nodeTest(name: string, use: (node: RealNode) => Promise<void>, lacking?: string): void {
   Deno.test({
     name,
-    ignore: missing !== undefined,
+    ignore: (missing ?? lacking) !== undefined,
     fn: async () => {
       const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "rds-csi-node-" }));
       const node = new RealNode(folder);

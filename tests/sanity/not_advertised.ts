@@ -3,18 +3,10 @@
  * capability that gets lost is noticed.
  */
 export const NOT_ADVERTISED: readonly string[] = [
-  "Snapshot not supported",
-  "CreateSnapshot not supported",
-  "DeleteSnapshot not supported",
-  "GetSnapshot not supported",
-  "ListSnapshots not supported",
   "SNAPSHOT_ACCESSIBILITY_CONSTRAINTS not supported",
-  "Volume Cloning not supported",
   "Modify volume not supported",
   "Modify Volume not supported",
   "ControllerModifyVolume not supported",
-  "ControllerGetVolumeHealth not supported",
-  "ControllerListVolumeHealth not supported",
   "NodeGetVolumeHealth not supported",
   "NodeGetStorageHealth not supported",
   "GroupControllerService not supported",

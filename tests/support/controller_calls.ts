@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { CreateVolumeRequest } from "../../src/csi/generated/csi/v1/CreateVolumeRequest.ts";
+import type { Snapshot__Output } from "../../src/csi/generated/csi/v1/Snapshot.ts";
 import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
 import { formatCapabilities, type VolumeCapabilities } from "../../src/volume/capabilities.ts";
-import { clusterHash, imagePath, nameDigest } from "../../src/volume/ids.ts";
+import { clusterHash, nameDigest } from "../../src/volume/ids.ts";
 import { formatComment, newComment } from "../../src/volume/record.ts";
 import { clusterId, type Stack } from "./stack.ts";
 
@@ -29,7 +30,7 @@ export function createRequest(
 }
 
 export async function create(
-  stack: Stack,
+  stack: Pick<Stack, "clients">,
   name: string,
   overrides: Partial<CreateVolumeRequest> = {},
 ): Promise<string> {
@@ -62,8 +63,46 @@ export async function state(stack: Stack) {
   const response = await fetch(`${stack.simulator.controlUrl}/state`);
   return await response.json() as {
     disks: { slot: string; type: string; [key: string]: unknown }[];
-    files: { name: string; type: string }[];
+    files: { name: string; type: string; size: number }[];
+    subvolumes: { fullname: string; "read-only": boolean; parent?: string }[];
+    exports: unknown[];
   };
+}
+
+/** What a client can change on the router. */
+export async function contents(stack: Stack) {
+  const { disks, files, subvolumes, exports } = await state(stack);
+  return { disks, files, subvolumes, exports };
+}
+
+/** Runs `work`, and checks that it has changed nothing on the router. */
+export async function changesNothing(stack: Stack, work: () => Promise<unknown>): Promise<void> {
+  const before = await contents(stack);
+  await work();
+  assert.deepEqual(await contents(stack), before);
+}
+
+export async function snapshot(
+  stack: Pick<Stack, "clients">,
+  name: string,
+  sourceVolumeId: string,
+  timeoutMs?: number,
+): Promise<Snapshot__Output> {
+  const request = { name, sourceVolumeId };
+  const response = await stack.clients.controller.call("CreateSnapshot", request, timeoutMs);
+  return response.snapshot!;
+}
+
+export async function cloneOf(
+  stack: Pick<Stack, "clients">,
+  name: string,
+  source: { volumeId: string } | { snapshotId: string },
+  overrides: Partial<CreateVolumeRequest> = {},
+): Promise<string> {
+  const volumeContentSource = "volumeId" in source ? { volume: source } : { snapshot: source };
+  const request = createRequest(name, { volumeContentSource, ...overrides });
+  const { volume } = await stack.clients.controller.call("CreateVolume", request);
+  return volume!.volumeId;
 }
 
 /** Puts volumes of this cluster onto the router without going through 5,000 calls. */
@@ -90,7 +129,7 @@ export function seedVolumes(stack: Stack, count: number): void {
       ...plainDisk,
       slot,
       type: "file",
-      filePath: imagePath("/storage-pool/metal-csi", slot, cluster),
+      filePath: `/storage-pool/metal-csi/${slot}.${cluster}/disk.img`,
       comment: formatComment(newComment(record)),
       sizeBytes: gibibyte,
       mountFilesystem: false,

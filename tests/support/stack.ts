@@ -5,6 +5,8 @@ import { type CsiClients, dial } from "../../src/csi/client.ts";
 import { loadCsi } from "../../src/csi/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
+import type { RouterAnswers } from "../../src/router_profile/answers.ts";
+import { formatProfile } from "../../src/router_profile/profile.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 
 /** A simulated router, a controller that manages it, and a client of that controller, in one process. */
@@ -17,7 +19,7 @@ export interface Stack extends AsyncDisposable {
   /** Router commands so far. */
   count(): Promise<{ execs: number; statements: number }>;
   violations(): Promise<readonly unknown[]>;
-  /** A further driver on the same router. */
+  /** A further driver on the same router, told the same about it. */
   another(flags?: readonly string[]): Promise<{ driver: RunningDriver; clients: CsiClients }>;
 }
 
@@ -31,26 +33,36 @@ export interface StackOptions {
   readonly simulator?: Partial<SimulatorOptions>;
   /** Flags of `rds-csi serve` beside those that make it reach the simulator; a later one wins. */
   readonly flags?: readonly string[];
+  /** Whether the driver is given what `doctor --probe` would say of this router. @default {false} */
+  readonly probed?: boolean;
+  /** What the drivers are told about the router by `--router-profile`; by default nothing. */
+  readonly told?: Partial<RouterAnswers>;
 }
 
 /** Starts a stack; dispose of it with `await using`. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const passwordFile = `${folder}/password`;
-  await Deno.writeTextFile(passwordFile, "a test's password\n");
+  await Deno.writeTextFile(passwordFile, `${routerPassword}\n`);
   const simulator = await startSimulator({
     clock: systemClock,
     random: systemRandom,
     timingScale: 0,
-    users: [{ name: "rds-csi", password: "a test's password" }],
+    users: [{ name: "rds-csi", password: routerPassword }],
     ...options.simulator,
   });
   const log: string[] = [];
   const csi = loadCsi();
+  const told = options.told ?? (options.probed === true ? simulator.model.knobs : undefined);
+  const profileFlags = told === undefined ? [] : ["--router-profile", "/test/profile.json"];
   const start = async (flags: readonly string[]) => {
     const config = readServeConfig(
-      [...reach(simulator, passwordFile), ...options.flags ?? [], ...flags],
+      [...reach(simulator, passwordFile), ...profileFlags, ...options.flags ?? [], ...flags],
       noEnvironment,
+      (path) =>
+        told === undefined
+          ? Deno.readTextFileSync(path)
+          : formatProfile({ ...simulator.model.profile, answers: told }),
     );
     const sink = (line: string) => void log.push(line);
     const driver = await startDriver(config, {
@@ -87,7 +99,19 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   };
 }
 
-function reach(simulator: Simulator, passwordFile: string): string[] {
+/** What `doctor --probe` would write about a simulated router. */
+export function probedProfile({ model }: Pick<Simulator, "model">): string {
+  return formatProfile({ ...model.profile, answers: model.knobs });
+}
+
+/** The password that opens a stack's router. */
+export const routerPassword = "a test's password";
+
+/** Flags of a controller of a stack's cluster that make it reach a simulator. */
+export function reach(
+  simulator: Pick<Simulator, "sshPort" | "hostKeyPublic">,
+  passwordFile: string,
+): string[] {
   return [
     ...["--mode", "controller", "--endpoint", "tcp://127.0.0.1:0", "--log-level", "debug"],
     ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort)],

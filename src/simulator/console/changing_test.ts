@@ -153,12 +153,6 @@ const refusals: readonly (readonly [command: string, refusal: string, knobs?: Pa
   ['/file add type="socket" name="storage-pool/a"', "input does not match any value of type"],
   ['/file remove "storage-pool"', "failure: can not remove storage-pool"],
   ['/file remove "storage-pool/x"', "no such item"],
-  ['/disk/btrfs/subvolume/add fs="other" name="v"', "failure: no btrfs filesystem other"],
-  ['/disk/btrfs/subvolume/add fs="storage-pool"', "failure: missing value of name"],
-  [
-    '/disk/btrfs/subvolume/add fs="storage-pool" name="v" parent="w"',
-    "input does not match any value of parent",
-  ],
   [':put [:serialize to=xml value="a"]', "input does not match any value of to"],
   [':put [:serialize to=json options=foo value="a"]', "input does not match any value of options"],
 ];
@@ -224,6 +218,19 @@ for (const [grow, size, attached, toggled] of growths) {
   });
 }
 
+Deno.test("a disk whose file is not there, or lies on a pool that is not mounted, is not resized", async () => {
+  const grow = '/disk set "a" file-size="2147483648"';
+  for (const hide of ["removed", "unmounted"] as const) {
+    const router = makeRouter();
+    const type = typeTo(router);
+    await type(`${makeBasePath}; ${addCommand("a")}`);
+    if (hide === "removed") router.files.remove("storage-pool/metal-csi/a.img");
+    else router.files.hideOn("storage-pool", true);
+    assert.equal(await type(grow), "no such item\r\n");
+    assert.equal(router.disks.findBySlot("a")?.sizeBytes, 1073741824n);
+  }
+});
+
 Deno.test("free space falls by the full size only when the knob says so", async () => {
   for (const [allocation, free] of [["sparse", 7301927047168], ["full", 7300853305344]] as const) {
     const type = await typing({ allocation });
@@ -247,17 +254,6 @@ Deno.test("a directory is removed with everything in it", async () => {
   await type(addCommand("a"));
   await type('/file remove [find where name="storage-pool/metal-csi"]');
   assert.equal(await type("/file print count-only proplist=name"), "1\r\n");
-});
-
-Deno.test("a subvolume is made, snapshot and removed", async () => {
-  const type = await typing();
-  await type('/disk/btrfs/subvolume/add fs="storage-pool" name="vol"');
-  await type('/disk/btrfs/subvolume/add read-only="yes" parent="vol" fs="storage-pool" name="snap"');
-  await type('/disk/btrfs/subvolume/remove [find where name="vol"]');
-  assert.equal(
-    await type(jsonCommand("/disk/btrfs/subvolume/print detail as-value")),
-    '[{".id":"*2","fs":"storage-pool","name":"snap","parent":"vol","read-only":true}]\r\n',
-  );
 });
 
 Deno.test("a user without the policy write may read and nothing more", async () => {

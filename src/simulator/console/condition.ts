@@ -36,7 +36,9 @@ export function* prepare(where: Expression, menu: Menu, run: Run): Program<Condi
     // An unquoted path or NQN is not an error: it just never matches.
     const hopeless = where.right.kind === "word" && /[/:]/.test(where.right.text);
     if (hopeless) return { test: () => false, among: [] };
-    return comparison(menu, where.left.name, where.operator, yield* evaluate(where.right, run));
+    const wanted = yield* evaluate(where.right, run);
+    const ignoresCase = run.knobs.textMatch === "ignore-case";
+    return comparison(menu, where.left.name, where.operator, wanted, ignoresCase);
   }
   const constant = isTrue(yield* evaluate(where, run));
   return { test: () => constant, among: undefined };
@@ -46,15 +48,32 @@ function propertyCondition(name: string): Condition {
   return { test: (row) => isTrue(row.value(name) ?? null), among: undefined };
 }
 
-function comparison(menu: Menu, name: string, operator: Operator, wanted: Value): Condition {
+function comparison(
+  menu: Menu,
+  name: string,
+  operator: Operator,
+  wanted: Value,
+  ignoresCase: boolean,
+): Condition {
   if (operator === "~") {
     const pattern = toPattern(toText(wanted));
     return { test: (row) => pattern.test(toText(row.value(name) ?? null)), among: undefined };
+  }
+  if (ignoresCase && (operator === "=" || operator === "!=")) {
+    const folded = fold(wanted);
+    return {
+      test: (row) => isTrue(apply(operator, fold(row.value(name) ?? null), folded)),
+      among: undefined,
+    };
   }
   return {
     test: (row) => isTrue(apply(operator, row.value(name) ?? null, wanted)),
     among: operator === "=" ? menu.lookup(name, toText(wanted)) : undefined,
   };
+}
+
+function fold(value: Value): Value {
+  return typeof value === "string" ? value.toLowerCase() : value;
 }
 
 function both(left: Condition, right: Condition): Condition {

@@ -2,19 +2,28 @@ import { Parser } from "../grammar/parser.ts";
 import type { MenuCommand, Statement } from "../grammar/syntax.ts";
 import { makeMenus } from "../menu/menus.ts";
 import type { Menus } from "../menu/menu.ts";
-import type { Router } from "../model/router.ts";
+import { noQuirks, type Quirks, type Router } from "../model/router.ts";
 import { randomWords, Refusal } from "../refusal.ts";
 import type { Timing } from "../timing.ts";
-import type { ChangeObserver, Program, Run } from "./run.ts";
+import type { ChangeObserver, Program, Run, Turn } from "./run.ts";
 import { runStatement, runStatements } from "./statements.ts";
 
 /** Who runs a command, and who watches. */
 export interface Caller {
+  /** @default {true} */
+  readonly mayRead?: boolean;
   readonly mayWrite: boolean;
   readonly observe: ChangeObserver;
+  /** How its commands are treated differently. */
+  readonly quirks?: Quirks;
+  /** Waited for whenever a `[find]` has ended and its verb has not begun. */
+  whenFound?(): Promise<void>;
   /** Told of every line once it was understood, before it runs. */
   understood(statements: readonly Statement[]): void;
 }
+
+/** Someone at the router whom nobody watches. */
+export const someoneElse: Caller = { mayWrite: true, observe() {}, understood() {} };
 
 /** How a command ended. */
 export interface Outcome {
@@ -55,7 +64,7 @@ export class Console {
     const progress: Progress = { statements: 0, verb: undefined };
     let refusal: string | undefined;
     try {
-      await this.#pace(this.#program(text, caller, lines, progress));
+      await this.#pace(this.#program(text, caller, lines, progress), caller);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       refusal = this.#word(error, progress.verb);
@@ -70,6 +79,7 @@ export class Console {
     const run: Run = {
       knobs,
       scanner: parser.scanner,
+      mayRead: caller.mayRead ?? true,
       mayWrite: caller.mayWrite,
       legend: profile.legend,
       observe: caller.observe,
@@ -95,13 +105,17 @@ export class Console {
    * Runs a program at the router's pace. Usually it runs in one go and the time it takes is spent at its end; with
    * the knob `interleave` it is spent where it arises, and other sessions get their turns.
    */
-  async #pace(program: Program<void>): Promise<void> {
+  async #pace(program: Program<void>, caller: Caller): Promise<void> {
     const { interleave } = this.#router.knobs;
     const boot = this.#router.boots;
     let owedMs = 0;
     try {
-      for (const turn of program) {
-        owedMs += this.#timing.draw(turn.span);
+      for (;;) {
+        const { done, value: turn } = this.#step(program, caller);
+        if (done) break;
+        owedMs += this.#timing.draw(turn.span) + (turn.moreMs ?? 0);
+        // Only who is asked to wait gives others a turn here.
+        if (turn.isFind && caller.whenFound !== undefined) await caller.whenFound();
         if (!interleave) continue;
         await this.#router.clock.sleep(owedMs);
         owedMs = 0;
@@ -113,13 +127,23 @@ export class Console {
     if (this.#router.boots !== boot) throw new Interrupted();
   }
 
+  /** Whoever else gets a turn between two steps is treated as usual. */
+  #step(program: Program<void>, { quirks = noQuirks }: Caller): IteratorResult<Turn, void> {
+    this.#router.quirks = quirks;
+    try {
+      return program.next();
+    } finally {
+      this.#router.quirks = noQuirks;
+    }
+  }
+
   #word(refusal: Refusal, command: MenuCommand | undefined): string {
     const { knobs, random } = this.#router;
-    if (knobs.errorText === "random") return randomWords(() => random.fraction());
-    const placed = / \(line \d+ column \d+\)$/.test(refusal.message);
-    if (!knobs.errorPlace || placed || command === undefined) return refusal.message;
+    const words = knobs.errorText === "random" ? randomWords(() => random.fraction()) : refusal.message;
+    const placed = / \(line \d+ column \d+\)$/.test(words);
+    if (!knobs.errorPlace || placed || command === undefined) return words;
     const verb = command.kind === "target" ? command.verb : command.kind;
-    return `${refusal.message} (/${command.menu.path}/${verb}; line 1)`;
+    return `${words} (/${command.menu.path}/${verb}; line 1)`;
   }
 }
 

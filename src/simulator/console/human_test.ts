@@ -117,8 +117,8 @@ Deno.test("menus without items print a property a line", async () => {
 
 Deno.test("health, packages, files and subvolumes print as tables", async () => {
   const type = await typing();
-  await type('/disk/btrfs/subvolume/add fs="storage-pool" name="vol"');
-  await type('/disk/btrfs/subvolume/add read-only="yes" parent="vol" fs="storage-pool" name="snap"');
+  await type('/disk/btrfs/subvolume/add fs="storage-pool-fs" name="vol"');
+  await type('/disk/btrfs/subvolume/add read-only="yes" parent="vol" fs="storage-pool-fs" name="snap"');
   assert.equal(
     await type("/system health print"),
     lines(
@@ -145,16 +145,64 @@ Deno.test("health, packages, files and subvolumes print as tables", async () => 
       "# NAME                    TYPE",
       "0 storage-pool            disk",
       "1 storage-pool/metal-csi  directory",
+      "2 storage-pool/snap       directory",
+      "3 storage-pool/vol        directory",
     ),
   );
   assert.equal(
     await type("/disk/btrfs/subvolume/print"),
     lines(
-      "Flags: R - READ-ONLY",
+      "Flags: * - DEFAULT; S - SNAPSHOT; r - READ-ONLY",
       "Columns: FS, NAME, PARENT",
-      "#   FS            NAME  PARENT",
-      "0   storage-pool  vol",
-      "1 R storage-pool  snap  vol",
+      "#     FS               NAME       PARENT",
+      "0 *   storage-pool-fs  <FS_ROOT>",
+      "1     storage-pool-fs  vol",
+      "2  Sr storage-pool-fs  snap       vol",
+    ),
+  );
+});
+
+Deno.test("print detail of a subvolume tells all there is to it", async () => {
+  const type = await typing();
+  await type('/disk/btrfs/subvolume/add fs="storage-pool-fs" name="metal-csi/vol"');
+  await type('/disk/btrfs/subvolume/add read-only="yes" parent="vol" fs="storage-pool-fs" name="snap"');
+  assert.equal(
+    await type("/disk/btrfs/subvolume/print detail where !default"),
+    lines(
+      "Flags: S - SNAPSHOT; r - READ-ONLY",
+      ' 1    fs=storage-pool-fs name="vol" fullname="metal-csi/vol"',
+      '      top-level="<FS_ROOT>" mount=no uuid="7d1165c4-4930-0a6d-97cc-4b34a88bc231"',
+      "      subvolume-id=256 generation=12 creation-time=2026-01-01 00:00:00",
+      '      snapshots="snap"',
+      "",
+      ' 2 Sr fs=storage-pool-fs name="snap" fullname="snap" top-level="<FS_ROOT>"',
+      '      parent="metal-csi/vol" mount=no',
+      '      uuid="b874c5fe-3dc1-2752-693f-26b99320430c" subvolume-id=257 generation=13',
+      "      creation-time=2026-01-01 00:00:00",
+    ),
+  );
+});
+
+Deno.test("print detail of a pool and terse files", async () => {
+  const type = await typing();
+  assert.equal(
+    await type("/disk print detail where mounted"),
+    lines(
+      "Flags: B - BLOCK-DEVICE; M - MOUNTED",
+      ' 2 BM type=raid slot="storage-pool" slot-default="" parent=""',
+      '      fs-label="storage-pool-fs" fs=btrfs model="RAID1 mirrored" size=7 681 574',
+      '      174 720 free=7 301 927 047 168 use=5% mount-point="storage-pool"',
+      "      mount-filesystem=yes mount-read-only=no compress=no sector-size=512",
+      '      raid-master=none state="clean" nvme-tcp-export=no iscsi-export=no',
+      "      nfs-sharing=no smb-sharing=no media-sharing=no media-interface=none",
+      "      swap=no",
+    ),
+  );
+  assert.equal(
+    await type("/file print terse proplist=name,type,last-modified"),
+    lines(
+      " 0  name=storage-pool type=disk last-modified=2026-01-01 00:00:00",
+      " 1  name=storage-pool/metal-csi type=directory last-modified=2026-01-01 00:00:00",
     ),
   );
 });

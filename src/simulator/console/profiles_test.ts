@@ -1,5 +1,13 @@
 import assert from "node:assert/strict";
-import { addCommand, jsonCommand, typing } from "../simulator_test_support.ts";
+import { getProfile } from "../profile.ts";
+import {
+  addCommand,
+  jsonCommand,
+  makeBasePath,
+  makeRouter,
+  typeTo,
+  typing,
+} from "../simulator_test_support.ts";
 
 Deno.test("ros-7.21 has no limit on slot names", async () => {
   const type = await typing({}, "ros-7.21");
@@ -31,19 +39,51 @@ Deno.test("no-rose knows no exports, and its package is missing", async () => {
 
 Deno.test("xfs-pool has no subvolumes", async () => {
   const type = await typing({}, "xfs-pool");
-  const out = await type('/disk/btrfs/subvolume/add fs="storage-pool" name="v"');
-  assert.equal(out, "failure: no btrfs filesystem storage-pool\r\n");
+  const out = await type('/disk/btrfs/subvolume/add fs="storage-pool-fs" name="v"');
+  assert.equal(out, "failure: not btrfs: storage-pool-fs\r\n");
   const [pool] = JSON.parse(await type(jsonCommand("/disk print detail as-value where mounted")));
   assert.equal(pool.fs, "xfs");
 });
 
-Deno.test("hostile words its refusals at random, gives numbers as texts and prints noise first", async () => {
-  const type = await typing({}, "hostile");
-  const [noise, json] = (await type(jsonCommand("/disk print detail as-value where mounted"))).split("\r\n");
-  assert.notEqual(noise, "");
-  assert.equal(JSON.parse(json!)[0].size, "7681574174720");
-  const refusal = await type('/disk remove "x"');
-  assert.doesNotMatch(refusal, /item/);
+Deno.test("without the word, or without rose-storage, there is no menu of subvolumes", async () => {
+  const type = await typing({}, "no-rose");
+  assert.equal(await type("/disk/btrfs/subvolume/print"), "bad command name btrfs (line 1 column 7)\r\n");
+  const router = makeRouter();
+  const { profile } = router;
+  router.configure({ ...profile, vocabulary: { ...profile.vocabulary, subvolumes: false } }, {});
+  const older = await typeTo(router)('/disk/btrfs/subvolume/add fs="storage-pool-fs" name="v"');
+  assert.equal(older, "bad command name btrfs (line 1 column 7)\r\n");
+});
+
+Deno.test("hostile words its refusals at random, gives no value as its type and prints noise first", async () => {
+  const router = makeRouter({ profile: "hostile" });
+  const type = typeTo(router);
+  await type(`${makeBasePath}; ${addCommand("a")}`);
+  const read = jsonCommand(
+    '/disk print detail as-value proplist=size,file-size,mount-filesystem where slot="a"',
+  );
+  const [noise, json, end] = (await type(read)).split("\n");
+  assert.deepEqual([noise?.includes("\r"), noise !== "", end], [false, true, ""]);
+  assert.equal(
+    json,
+    '[{".id":"*4","file-size":"1024.0MiB","mount-filesystem":"no","size":"1073741824"}]',
+  );
+  const refused = /^[^()]+\n(?!no such item)[^()]+ \(\/disk\/remove; line 1\)\r\n$/;
+  assert.match(await type('/disk remove "x"'), refused);
+  assert.deepEqual([router.knobs.exitOnError, router.knobs.errorStream], [1, "stderr"]);
+});
+
+Deno.test("a router that becomes xfs-pool has other pools, and none of its subvolumes", async () => {
+  const router = makeRouter({ pools: [{ name: "storage-pool" }, { name: "own", filesystem: "btrfs" }] });
+  const type = typeTo(router);
+  const add = (label: string) => type(`/disk/btrfs/subvolume/add fs="${label}" name="v"`);
+  assert.deepEqual([await add("storage-pool-fs"), await add("own-fs")], ["", ""]);
+  router.configure(getProfile("xfs-pool"), {});
+  const pools = JSON.parse(await type(jsonCommand("/disk print as-value proplist=fs where mounted")));
+  assert.deepEqual(pools.map(({ fs }: { fs: string }) => fs), ["xfs", "btrfs"]);
+  const left = await type(jsonCommand("/disk/btrfs/subvolume/print as-value proplist=fs where !default"));
+  assert.equal(left, '[{".id":"*4","fs":"own-fs"}]\r\n');
+  assert.equal(await add("storage-pool-fs"), "failure: not btrfs: storage-pool-fs\r\n");
 });
 
 Deno.test("ros-7.21 has no /file copy", async () => {

@@ -30,7 +30,7 @@ Deno.test("a pool as JSON has the keys and types of a router", async () => {
   const type = await typing();
   assert.equal(
     await type(jsonCommand("/disk print detail as-value where mounted")),
-    '[{".id":"*3","block-device":true,"free":7301927047168,"fs":"btrfs","fs-label":"storage-pool",' +
+    '[{".id":"*3","block-device":true,"free":7301927047168,"fs":"btrfs","fs-label":"storage-pool-fs",' +
       '"mount-point":"storage-pool","mounted":true,"size":7681574174720,"slot":"storage-pool","state":"clean",' +
       '"type":"raid","use":5}]\r\n',
   );

@@ -8,6 +8,10 @@ import type { Value } from "../value.ts";
 /** A point at which another session could take its turn, and how long the step before it takes on a real router. */
 export interface Turn {
   readonly span: Span;
+  /** Whether it was a `[find]`. */
+  readonly isFind?: boolean;
+  /** What it takes beside, in milliseconds; not to be scaled. */
+  readonly moreMs?: number;
 }
 
 /** A computation that stops at every {@linkcode Turn}. Between two turns nothing else happens on the router. */
@@ -21,6 +25,8 @@ export interface Run {
   readonly knobs: Knobs;
   /** For the positions in refusals. */
   readonly scanner: Scanner;
+  /** Whether the user may look at anything. */
+  readonly mayRead: boolean;
   /** Whether the user may change anything. */
   readonly mayWrite: boolean;
   readonly observe: ChangeObserver;

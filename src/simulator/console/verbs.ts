@@ -20,6 +20,8 @@ import type { Program, Run } from "./run.ts";
  * @throws {Refusal} when the router says no.
  */
 export function* runMenuCommand(command: MenuCommand, run: Run): Program<Value> {
+  const changes = command.kind === "add" || command.kind === "target";
+  if (!(changes ? run.mayWrite : run.mayRead)) throw Refusal.notEnoughPermissions();
   switch (command.kind) {
     case "print":
       return yield* runPrint(command, run);
@@ -37,7 +39,7 @@ export function* runMenuCommand(command: MenuCommand, run: Run): Program<Value> 
 function* runFind({ menu, where }: FindCommand, run: Run): Program<Value> {
   const rows = yield* select(menu, where, run);
   const ids = rows.map((row) => row.id);
-  yield { span: menu.span("find", new Map()) };
+  yield { span: menu.span("find", new Map()), isFind: true };
   return ids;
 }
 
@@ -54,7 +56,6 @@ function* runGet(command: GetCommand, run: Run): Program<Value> {
 }
 
 function* runAdd({ menu, assignments }: AddCommand, run: Run): Program<Value> {
-  assertMayWrite(run);
   const values = yield* readValues(assignments, run);
   run.observe(menu.path, "add", undefined, values);
   menu.add?.(values);
@@ -64,27 +65,31 @@ function* runAdd({ menu, assignments }: AddCommand, run: Run): Program<Value> {
 
 function* runTarget(command: TargetCommand, run: Run): Program<Value> {
   const { menu, verb } = command;
-  assertMayWrite(run);
   const values = yield* readValues(command.assignments, run);
+  let moreMs = 0;
   for (const row of yield* resolve(command, run)) {
     run.observe(menu.path, verb, row, values);
-    act(menu, command.verb, row, values);
+    moreMs += act(menu, command.verb, row, values);
   }
-  yield { span: menu.span(verb, values) };
+  yield { span: menu.span(verb, values), moreMs };
   return null;
 }
 
-function act(menu: Menu, verb: TargetCommand["verb"], row: Row, values: Values): void {
+/** Gives how long it takes beside the usual, in milliseconds. */
+function act(menu: Menu, verb: TargetCommand["verb"], row: Row, values: Values): number {
   switch (verb) {
     case "set":
-      return menu.set?.(row, values);
+      menu.set?.(row, values);
+      return 0;
     case "remove":
-      return menu.remove?.(row);
+      menu.remove?.(row);
+      return 0;
     case "copy":
-      return menu.copy?.(row, values);
+      return menu.copy?.(row, values) ?? 0;
     case "enable":
     case "disable":
-      return menu.set?.(row, new Map([["disabled", verb === "disable" ? "yes" : "no"]]));
+      menu.set?.(row, new Map([["disabled", verb === "disable" ? "yes" : "no"]]));
+      return 0;
   }
 }
 
@@ -127,8 +132,4 @@ function* readValues(assignments: readonly Assignment[], run: Run): Program<Valu
     values.set(name, typeof given === "boolean" ? (given ? "yes" : "no") : toText(given));
   }
   return values;
-}
-
-function assertMayWrite(run: Run): void {
-  if (!run.mayWrite) throw Refusal.notEnoughPermissions();
 }

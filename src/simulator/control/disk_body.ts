@@ -30,7 +30,7 @@ const readers: Readonly<Record<string, Reader>> = {
 };
 
 /** Properties of a pool, read on top of the pool that the disk is. */
-const poolProperties = ["mounted", "mount-point", "fs-label", "state"];
+const poolProperties = ["mounted", "mount-point", "fs-label", "pool-fs", "state", "vanish"];
 /** Told by the simulator, not to be set. */
 const readOnly = [".id", "block-device", "served", "fs", "free", "use", "sector-size", "file-offset"];
 
@@ -88,13 +88,23 @@ function readExtra(body: JsonObject, before: Disk["extra"]): Disk["extra"] {
 function readPool(body: JsonObject, disk: Draft): Draft {
   if (!poolProperties.some((name) => body[name] !== undefined)) return disk;
   const before = disk.pool ??
-    { mountPoint: disk.slot, label: disk.slot, mounted: true, state: "clean", otherBytes: 0n };
+    {
+      mountPoint: disk.slot,
+      label: `${disk.slot}-fs`,
+      filesystem: undefined,
+      mounted: true,
+      disksVanish: false,
+      state: "clean",
+      otherBytes: 0n,
+    };
   return {
     ...disk,
     pool: {
       ...before,
       mounted: yesNo(body["mounted"] ?? before.mounted, "mounted"),
       mountPoint: text(body["mount-point"] ?? before.mountPoint, "mount-point"),
+      filesystem: filesystem(body["pool-fs"], before.filesystem),
+      disksVanish: yesNo(body["vanish"] ?? before.disksVanish, "vanish"),
       label: text(body["fs-label"] ?? before.label, "fs-label"),
       state: text(body["state"] ?? before.state, "state"),
     },
@@ -114,6 +124,11 @@ function filePath(path: string): string {
     if (error instanceof Refusal) throw new BadRequest(`file-path is no path: ${path}`);
     throw error;
   }
+}
+
+function filesystem(value: unknown, before: "btrfs" | "xfs" | undefined): "btrfs" | "xfs" | undefined {
+  if (value === undefined || value === "btrfs" || value === "xfs") return value ?? before;
+  throw new BadRequest("pool-fs must be btrfs or xfs.");
 }
 
 function text(value: unknown, name: string): string {

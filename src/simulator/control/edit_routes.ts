@@ -1,7 +1,6 @@
 import type { Disk } from "../model/disk.ts";
-import { normalisePath, parentOf } from "../model/paths.ts";
+import { parentOf } from "../model/paths.ts";
 import type { Router } from "../model/router.ts";
-import { Refusal } from "../refusal.ts";
 import type { Simulation } from "../simulation.ts";
 import { readDiskChanges, readNewDisk } from "./disk_body.ts";
 import {
@@ -12,19 +11,53 @@ import {
   NotFound,
   readCount,
   readObject,
+  readPath,
   readText,
 } from "./request.ts";
 import type { Route } from "./routes.ts";
 
 /** Changing the router behind its client's back. None of this asks what a router would allow. */
 export const editRoutes: readonly Route[] = [
-  { method: "POST", path: "disks", named: false, handle: addDisk },
-  { method: "POST", path: "disks", named: true, handle: editDisk },
-  { method: "PATCH", path: "disks", named: true, handle: editDisk },
-  { method: "DELETE", path: "disks", named: true, handle: deleteDisk },
-  { method: "POST", path: "files", named: false, handle: addFile },
-  { method: "DELETE", path: "files", named: false, handle: deleteFile },
-  { method: "DELETE", path: "files", named: true, handle: deleteFile },
+  {
+    method: "POST",
+    path: "disks",
+    named: false,
+    what: "Adds a disk of any kind, by the router's names of its properties, and its file unless `?file=no`.",
+    handle: addDisk,
+  },
+  {
+    method: "PATCH",
+    path: "disks",
+    named: true,
+    what:
+      "Edits a disk by its slot. A pool takes `free`, `state`, `mounted`, `vanish` (its disks go with it), " +
+      "`fs-label`, `pool-fs`, `mount-point` too.",
+    handle: editDisk,
+  },
+  { method: "POST", path: "disks", named: true, what: "The same.", handle: editDisk },
+  {
+    method: "DELETE",
+    path: "disks",
+    named: true,
+    what: "Takes a disk's entry away; its file stays.",
+    handle: deleteDisk,
+  },
+  {
+    method: "POST",
+    path: "files",
+    named: false,
+    what:
+      "Makes a file or a directory: `name`, `type`, `size`, `contents`, `written` (bytes that take space).",
+    handle: addFile,
+  },
+  {
+    method: "DELETE",
+    path: "files",
+    named: false,
+    what: "Takes away the file or directory of `?name=`; a disk that uses it stays.",
+    handle: deleteFile,
+  },
+  { method: "DELETE", path: "files", named: true, what: "The same.", handle: deleteFile },
 ];
 
 /** Adds a disk of any kind. Its file is made too, unless the query says `file=no`. */
@@ -108,13 +141,4 @@ function shownDisk({ menus }: Simulation, slot: string, status: number): Respons
 function makeParents(router: Router, path: string): void {
   const parent = parentOf(path);
   if (parent !== "") router.files.makeDirectories(parent);
-}
-
-function readPath(name: string): string {
-  try {
-    return normalisePath(name);
-  } catch (error) {
-    if (error instanceof Refusal) throw new BadRequest(`${JSON.stringify(name)} is no file name.`);
-    throw error;
-  }
 }

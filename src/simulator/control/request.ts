@@ -1,3 +1,6 @@
+import { normalisePath } from "../model/paths.ts";
+import { Refusal } from "../refusal.ts";
+
 /** A request that the control port cannot make sense of. */
 export class BadRequest extends Error {
   override readonly name = "BadRequest";
@@ -56,6 +59,34 @@ export function readCount(body: JsonObject, name: string, least: number, otherwi
     throw new BadRequest(`${name} must be a whole number of at least ${least}.`);
   }
   return value;
+}
+
+/** Reads a truth value. @throws {BadRequest} when it is none. */
+export function readTruth(body: JsonObject, name: string, otherwise: boolean): boolean {
+  const value = body[name] ?? otherwise;
+  if (typeof value !== "boolean") throw new BadRequest(`${name} must be true or false.`);
+  return value;
+}
+
+/** Reads a regular expression in `match`; without one it fits everything. @throws {BadRequest} when it is none. */
+export function readPattern(body: JsonObject): string {
+  const match = readText(body, "match", "");
+  try {
+    new RegExp(match);
+  } catch (error) {
+    throw new BadRequest(`match is no regular expression: ${error instanceof Error ? error.message : error}`);
+  }
+  return match;
+}
+
+/** Brings a file's name into the form that the router uses. @throws {BadRequest} when it is none. */
+export function readPath(name: string): string {
+  try {
+    return normalisePath(name);
+  } catch (error) {
+    if (error instanceof Refusal) throw new BadRequest(`${JSON.stringify(name)} is no file name.`);
+    throw error;
+  }
 }
 
 /** A response with a value as JSON; big numbers become plain ones. */

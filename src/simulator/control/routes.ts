@@ -14,5 +14,7 @@ export interface Route {
   readonly path: string;
   /** Whether something follows the first segment. */
   readonly named: boolean;
+  /** What it does, as a sentence for people. */
+  readonly what: string;
   readonly handle: Handler;
 }

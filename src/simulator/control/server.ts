@@ -1,11 +1,20 @@
 import type { Simulation } from "../simulation.ts";
 import { editRoutes } from "./edit_routes.ts";
+import { faultRoutes } from "./fault_routes.ts";
+import { machineRoutes } from "./machine_routes.ts";
 import { BadRequest, json, NotFound } from "./request.ts";
 import type { Route } from "./routes.ts";
 import { settingsRoutes } from "./settings_routes.ts";
 import { watchRoutes } from "./watch_routes.ts";
 
-const routes: readonly Route[] = [...watchRoutes, ...editRoutes, ...settingsRoutes];
+/** Everything that the control port does. */
+export const routes: readonly Route[] = [
+  ...watchRoutes,
+  ...editRoutes,
+  ...settingsRoutes,
+  ...machineRoutes,
+  ...faultRoutes,
+];
 
 /** The HTTP port by which tests look at a router and change it. */
 export class ControlServer {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { addCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+import { formatProfile } from "../../router_profile/profile.ts";
+import { getProfile } from "../profile.ts";
 import type { Simulator } from "../simulator.ts";
 
 // deno-lint-ignore no-explicit-any -- what comes back is looked at, not used
@@ -187,6 +189,20 @@ Deno.test("PUT /profile takes a name, or a name with knobs, or knobs alone", asy
   assert.deepEqual((await ask(simulator, "GET", "/profile")).body.profile, "ros-7.24");
 });
 
+Deno.test("PUT /profile takes a profile file", async () => {
+  await using simulator = await startQuickly();
+  const file = formatProfile({ ...getProfile("ros-7.20"), name: "probed", answers: { maxPut: 7 } });
+  const { profile, knobs } = (await ask(simulator, "PUT", "/profile", file)).body;
+  assert.deepEqual([profile, knobs.maxPut], ["probed", 7]);
+  const broken = await ask(
+    simulator,
+    "PUT",
+    "/profile",
+    file.replace("probed", "broken").replace("false", "5"),
+  );
+  assert.equal(broken.status, 400);
+});
+
 Deno.test("POST /faults arms a fault, GET shows how far it has come, DELETE takes all away", async () => {
   await withDisk(async (simulator, client) => {
     const fault = { match: "^:put", nth: 2, times: 1, action: "error", value: "failure: no" };
@@ -198,12 +214,35 @@ Deno.test("POST /faults arms a fault, GET shows how far it has come, DELETE take
   });
 });
 
+Deno.test("POST /faults with times always arms one that never tires", async () => {
+  await withDisk(async (simulator, client) => {
+    await ask(simulator, "POST", "/faults", { action: "error", value: "no", times: "always" });
+    for (let run = 0; run < 3; run++) assert.equal((await client.exec(':put "x"')).stdout, "no\r\n");
+    assert.equal((await ask(simulator, "GET", "/faults")).body[0].times, "always");
+  });
+});
+
 const nonsense: readonly (readonly [method: string, path: string, body: unknown, sentence: RegExp])[] = [
   ["POST", "/faults", { action: "explode" }, /no action explode/],
   ["POST", "/faults", { match: "(", action: "hang" }, /no regular expression/],
   ["POST", "/faults", { action: "hang", nth: 0 }, /nth must be a whole number/],
   ["POST", "/faults", { action: "hang", times: 1.5 }, /times must be a whole number/],
   ["POST", "/faults", { action: "truncate", value: -1 }, /value of truncate/],
+  ["POST", "/faults", { action: "drip", value: "slow" }, /value of drip/],
+  ["POST", "/faults", { action: "hang", value: "later" }, /before or after/],
+  ["POST", "/faults", { action: "drop-after", value: 1 }, /left out/],
+  ["POST", "/faults", { action: "hang", times: "often" }, /times must be/],
+  ["PUT", "/package", { state: "gone" }, /state must be one of/],
+  ["PUT", "/package", {}, /state must be/],
+  ["PATCH", "/users/csi", { write: "no" }, /write must be true or false/],
+  ["PATCH", "/users/csi", { ftp: true }, /no "ftp"/],
+  ["POST", "/host-key", { privateKey: "none" }, /no private key/],
+  ["PATCH", "/delays", { copyMs: -1 }, /copyMs must be/],
+  ["POST", "/seed", { count: 0 }, /count must be/],
+  ["POST", "/seed", { "base-path": "/../x" }, /no file name/],
+  ["POST", "/reboot", { nvmePort: "never" }, /nvmePort must be one of/],
+  ["PATCH", "/disks/storage-pool", { "pool-fs": "ext4" }, /pool-fs must be/],
+  ["PATCH", "/disks/storage-pool", { vanish: "maybe" }, /vanish must be/],
   ["POST", "/faults", { action: "noise", value: {} }, /value must be/],
   ["POST", "/faults", { action: "hang", nht: 1 }, /no "nht"/],
   ["POST", "/faults", "{", /no JSON/],
@@ -224,8 +263,8 @@ const nonsense: readonly (readonly [method: string, path: string, body: unknown,
   ["POST", "/files", { name: "a", size: -5 }, /size must be/],
   ["DELETE", "/files", undefined, /no file name/],
   ["PUT", "/profile", "ros-1", /no profile ros-1/],
-  ["PUT", "/profile", { knobs: { foo: 1 } }, /no knob foo/],
-  ["PUT", "/profile", { knobs: { grow: "later" } }, /no value of the knob grow/],
+  ["PUT", "/profile", { knobs: { foo: 1 } }, /no question foo/],
+  ["PUT", "/profile", { knobs: { grow: "later" } }, /no answer to the question grow/],
   ["PUT", "/profile", [], /name of a profile/],
   ["POST", "/reboot", { downMs: "soon" }, /downMs must be/],
   ["POST", "/reboot", { down: 1 }, /no "down"/],

@@ -9,24 +9,45 @@ export const watchRoutes: readonly Route[] = [
     method: "GET",
     path: "health",
     named: false,
+    what: "Whether the router is `up` or `down`.",
     handle: (_request, { ssh }) => json({ status: ssh.refusing ? "down" : "up" }),
   },
-  { method: "GET", path: "state", named: false, handle: (_request, simulation) => json(stateOf(simulation)) },
-  { method: "GET", path: "count", named: false, handle: getCount },
+  {
+    method: "GET",
+    path: "state",
+    named: false,
+    what: "Disks, files, subvolumes, pools, exports with whom they let in, sessions.",
+    handle: (_request, simulation) => json(stateOf(simulation)),
+  },
+  {
+    method: "GET",
+    path: "count",
+    named: false,
+    what: "How many execs and statements there were; `?execs` and `?statements` give the bare number.",
+    handle: getCount,
+  },
   {
     method: "DELETE",
     path: "count",
     named: false,
+    what: "Counts from 0.",
     handle: (_request, { journal }) => {
       journal.resetCounts();
       return json(journal.counts);
     },
   },
-  { method: "GET", path: "log", named: false, handle: (_request, { journal }) => json(journal.list()) },
+  {
+    method: "GET",
+    path: "log",
+    named: false,
+    what: "Every exec: time, session, command, outcome.",
+    handle: (_request, { journal }) => json(journal.list()),
+  },
   {
     method: "DELETE",
     path: "log",
     named: false,
+    what: "Forgets them.",
     handle: (_request, { journal }) => {
       journal.clear();
       return json([]);
@@ -36,12 +57,14 @@ export const watchRoutes: readonly Route[] = [
     method: "GET",
     path: "violations",
     named: false,
+    what: "What the client must not have done.",
     handle: (_request, { violations }) => json(violations.list()),
   },
   {
     method: "DELETE",
     path: "violations",
     named: false,
+    what: "Forgets that.",
     handle: (_request, { violations }) => {
       violations.clear();
       return json([]);
@@ -66,9 +89,13 @@ export function stateOf({ router, menus, ssh }: Simulation): Record<string, unkn
   return {
     disks: asValues("disk").map((record, index) => ({ ...record, ...hiddenDiskState(disks[index]!) })),
     files: asValues("file"),
-    subvolumes: asValues("disk/btrfs/subvolume"),
+    subvolumes: menus.get("disk/btrfs/subvolume")?.rows()
+      .filter((row) => row.value("default") !== true).map((row) => row.asValue()) ?? [],
     pools: asValues("disk").filter((record) => record["mounted"] === true),
     exports: router.exports.list(),
+    access: router.exports.list().map((nqn) => ({ nqn, ...router.exports.accessOf(nqn) })),
+    nvmePort: router.exports.listens ? "open" : "closed",
+    partial: router.files.list().filter((file) => router.files.isPartial(file)).map(({ path }) => path),
     sessions: ssh.sessions,
     uptimeMs: router.system.uptimeMs,
     profile: router.profile.name,

@@ -40,7 +40,7 @@ export function diskProperties(router: Router): readonly ReadableProperty<Disk>[
     quoted("slot-default", (disk) => disk.type === "hardware" ? disk.slot : "", never),
     quoted("parent", () => "", never),
     quoted("fs-label", (disk) => disk.pool?.label),
-    plain("fs", (disk) => disk.pool === undefined ? "-" : router.profile.poolFilesystem),
+    plain("fs", (disk) => disk.pool === undefined ? "-" : router.filesystemOf(disk.pool)),
     ...descriptionProperties,
     ...spaceProperties(router),
     plain("mount-filesystem", (disk) => disk.mountFilesystem, isFile),

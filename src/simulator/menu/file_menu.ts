@@ -1,9 +1,11 @@
 import { parseId } from "../model/disk.ts";
+import { copyFile } from "../model/copy_operation.ts";
 import type { FileEntry } from "../model/files.ts";
 import { normalisePath, parentOf } from "../model/paths.ts";
 import type { Router } from "../model/router.ts";
 import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
+import { formatTime } from "./inputs.ts";
 import type { Flag, Menu, Property, Row, Values, Verb } from "./menu.ts";
 import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
 
@@ -69,6 +71,7 @@ export class FileMenu implements Menu {
   add(values: Values): void {
     const path = this.#newPath(values.get("name"));
     const type = values.get("type") ?? "file";
+    this.#router.assertSpace(path, BigInt(values.get("contents")?.length ?? 0));
     if (type === "directory") this.#router.files.makeDirectory(path);
     else if (type === "file") {
       const contents = values.get("contents") ?? "";
@@ -80,21 +83,33 @@ export class FileMenu implements Menu {
   set(row: Row, values: Values): void {
     const name = values.get("name");
     if (values.has("contents")) throw Refusal.actionCancelled();
-    if (name !== undefined && name !== row.value("name")) {
-      this.#router.files.rename(this.#file(row).path, this.#newPath(name));
+    if (name !== undefined && name !== row.value("name")) this.#rename(this.#file(row), this.#newPath(name));
+  }
+
+  #rename({ path, kind }: FileEntry, to: string): void {
+    const { files, subvolumes } = this.#router;
+    if (kind === "disk" || subvolumes.find(path) !== undefined || subvolumes.isAbove(path)) {
+      throw Refusal.notRemovable(path);
     }
+    this.#router.assertWritable(path);
+    if (subvolumes.containing(path) !== subvolumes.containing(to)) throw Refusal.otherFilesystem(path);
+    files.rename(path, to);
   }
 
   remove(row: Row): void {
     const file = this.#file(row);
-    if (file.kind === "disk") throw Refusal.notRemovable(file.path);
+    const { subvolumes } = this.#router;
+    const kept = file.kind === "disk" || file.kind === "subvolume" || subvolumes.isAbove(file.path);
+    if (kept) throw Refusal.notRemovable(file.path);
+    this.#router.assertWritable(file.path);
+    if (this.#router.knobs.attachedFile === "refused" && this.#router.isInUse(file)) throw Refusal.inUse();
     this.#router.files.remove(file.path);
   }
 
-  copy(row: Row, values: Values): void {
+  copy(row: Row, values: Values): number {
     const file = this.#file(row);
     if (file.kind !== "file") throw Refusal.noMatch("numbers");
-    this.#router.files.copy(file.path, this.#newPath(values.get("name")));
+    return copyFile(this.#router, file, this.#newPath(values.get("name")));
   }
 
   /** A path at which something may be made: free, in a directory that is there. */
@@ -105,6 +120,7 @@ export class FileMenu implements Menu {
     if (files.find(path) !== undefined) throw Refusal.alreadyHave("file");
     const parent = parentOf(path);
     if (parent !== "" && !files.isDirectory(parent)) throw Refusal.noSuchDirectory(parent);
+    this.#router.assertWritable(path);
     return path;
   }
 
@@ -122,10 +138,7 @@ export class FileMenu implements Menu {
 
 /** A file's type is its name's ending: `.img file`. */
 function shownType({ kind, path }: FileEntry): string {
+  if (kind === "subvolume") return "directory";
   const ending = /\.[A-Za-z0-9]+$/.exec(path)?.[0];
   return kind === "file" && ending !== undefined ? `${ending} file` : kind;
-}
-
-function formatTime(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
 }

@@ -37,3 +37,8 @@ export function readPort(property: string, text: string): number {
   if (port < 1 || port > 65535) throw Refusal.outOfRange(property, "1..65535");
   return port;
 }
+
+/** Writes a moment as a router does: `2026-01-31 12:00:00`. */
+export function formatTime(ms: number): string {
+  return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
+}

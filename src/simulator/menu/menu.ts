@@ -57,7 +57,7 @@ export interface Menu {
   readonly path: string;
   /** A single menu has no list of items, only properties of its own. */
   readonly single: boolean;
-  /** What can be done here, on this kind of router. */
+  /** What can be done here, on this kind of router; where nothing can, there is no such menu. */
   verbs(): readonly Verb[];
   /** Words that a verb takes as `word=value`, on this kind of router. */
   words(verb: Verb): readonly string[];
@@ -79,7 +79,8 @@ export interface Menu {
   add?(values: Values): void;
   set?(row: Row, values: Values): void;
   remove?(row: Row): void;
-  copy?(row: Row, values: Values): void;
+  /** Gives how long it takes beside its {@linkcode span}, in milliseconds. */
+  copy?(row: Row, values: Values): number;
 }
 
 /** The tree of commands. */
@@ -87,9 +88,9 @@ export type Menus = ReadonlyMap<string, Menu>;
 
 /** Whether some menu lies at `path` or below it. */
 export function isMenuPath(menus: Menus, path: string): boolean {
-  if (menus.has(path)) return true;
-  for (const other of menus.keys()) {
-    if (other.startsWith(`${path}/`)) return true;
+  for (const other of menus.values()) {
+    const lies = other.path === path || other.path.startsWith(`${path}/`);
+    if (lies && other.verbs().length > 0) return true;
   }
   return false;
 }

@@ -2,6 +2,7 @@ import type { Router } from "../model/router.ts";
 import { DiskMenu } from "./disk_menu.ts";
 import { FileMenu } from "./file_menu.ts";
 import type { Menu, Menus } from "./menu.ts";
+import { serviceMenus } from "./service_menus.ts";
 import { SubvolumeMenu } from "./subvolume_menu.ts";
 import { systemMenus } from "./system_menus.ts";
 
@@ -12,6 +13,7 @@ export function makeMenus(router: Router): Menus {
     new FileMenu(router),
     new SubvolumeMenu(router),
     ...systemMenus(router),
+    ...serviceMenus(router),
   ];
   return new Map(menus.map((menu) => [menu.path, menu]));
 }

@@ -5,7 +5,7 @@ import type { RecordValue, Value } from "../value.ts";
 import type { Menu, Notation, Property, Row, Verb } from "./menu.ts";
 
 /** One thing that the router tells about itself. */
-type Line = readonly [name: string, notation: Notation, value: Value];
+export type Line = readonly [name: string, notation: Notation, value: Value];
 
 const gibibyte = 1024n ** 3n;
 
@@ -50,7 +50,8 @@ function healthLines(router: Router): readonly (readonly Line[])[] {
   ]);
 }
 
-function readOnlyMenu(
+/** A menu that is only read here: a single item, or a list of them. */
+export function readOnlyMenu(
   path: string,
   single: boolean,
   columns: readonly string[],

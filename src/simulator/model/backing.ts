@@ -4,6 +4,31 @@ export interface FoundFile {
   readonly path: string;
   readonly directory: boolean;
   readonly sizeBytes: bigint;
+  /** For the root of a subvolume what is known of it. */
+  readonly subvolume?: FoundSubvolume;
+}
+
+/** A subvolume found in a backing folder at start. */
+export interface FoundSubvolume {
+  readonly uuid: string;
+  /** UUID of the subvolume that it is a snapshot of. */
+  readonly sourceUuid: string | undefined;
+  readonly readOnly: boolean;
+}
+
+/** Something inside a subvolume. */
+export interface SnapshotPart {
+  /** Below the subvolume, without leading slash. */
+  readonly path: string;
+  readonly kind: "file" | "directory";
+}
+
+/** A copy that is not whole yet. */
+export interface PendingCopy {
+  /** Makes it whole, wherever it has gone meanwhile; `path` is undefined when it was removed. */
+  finish(path: string | undefined): void;
+  /** Leaves it as it is. */
+  abandon(): void;
 }
 
 /** Where the bytes of the router's files are. Paths are those of the router, without leading slash. */
@@ -15,13 +40,26 @@ export interface Backing {
   /** Removes a file, or a directory with everything in it. */
   remove(path: string): void;
   rename(from: string, to: string): void;
-  copy(from: string, to: string): void;
+  /** Begins to copy a file, sharing its blocks where `share` is asked for and possible. The copy is there at once. */
+  startCopy(from: string, to: string, share: boolean): PendingCopy;
+  /** Makes a subvolume, or a directory where there is no such thing. */
+  makeSubvolume(path: string): void;
+  /**
+   * Makes a snapshot: a subvolume that holds what `from` holds at this moment.
+   *
+   * @param parts all that is in it, directories before what they hold
+   */
+  makeSnapshot(from: string, to: string, readOnly: boolean, parts: readonly SnapshotPart[]): void;
+  /** Removes a subvolume with everything in it. */
+  removeSubvolume(path: string): void;
+  /** Makes a subvolume read-only, or writable. */
+  setReadOnly(path: string, readOnly: boolean): void;
   /** How much of a file takes space. */
   allocatedBytes(path: string): bigint;
   /** Says that so much of a file was written, where nothing really is. */
   pretendWritten?(path: string, bytes: bigint): void;
   /** Where the file is on this machine; undefined when it is nowhere. */
   locate(path: string): string | undefined;
-  /** What was there before the simulator was. */
+  /** What was there before the simulator was, directories before what they hold. */
   scan(): readonly FoundFile[];
 }

@@ -1,17 +1,24 @@
 import { join, relative } from "node:path";
-import type { Backing, FoundFile } from "./backing.ts";
+import * as btrfs from "../../host/btrfs.ts";
+import type { Backing, FoundFile, PendingCopy, SnapshotPart } from "./backing.ts";
+import { withSpace } from "./no_space.ts";
+import { startSparseCopy } from "./sparse_copy.ts";
 
 const blockBytes = 512n;
-const copyChunkBytes = 1 << 20;
 
-/** A backing of real sparse files below one folder. Paths were checked before: they never leave it. */
+/**
+ * A backing of real sparse files below one folder. Paths were checked before: they never leave it. Where the folder
+ * lies on Btrfs, subvolumes and snapshots are real; elsewhere they are directories and copies.
+ */
 export class DirectoryBacking implements Backing {
   readonly #root: string;
+  readonly #isBtrfs: boolean;
 
   /** @param root is made if it is missing. */
   constructor(root: string) {
     this.#root = root;
     Deno.mkdirSync(root, { recursive: true });
+    this.#isBtrfs = btrfs.isOnBtrfs(root);
   }
 
   makeDirectory(path: string): void {
@@ -19,7 +26,7 @@ export class DirectoryBacking implements Backing {
   }
 
   create(path: string, sizeBytes: bigint): void {
-    using file = Deno.openSync(this.locate(path), { write: true, createNew: true });
+    using file = withSpace(() => Deno.openSync(this.locate(path), { write: true, createNew: true }));
     file.truncateSync(Number(sizeBytes));
   }
 
@@ -40,19 +47,49 @@ export class DirectoryBacking implements Backing {
     Deno.renameSync(this.locate(from), this.locate(to));
   }
 
-  /** Copies what is not zero, so that holes stay holes. */
-  copy(from: string, to: string): void {
-    using source = Deno.openSync(this.locate(from), { read: true });
-    using target = Deno.openSync(this.locate(to), { write: true, createNew: true });
-    target.truncateSync(source.statSync().size);
-    const chunk = new Uint8Array(copyChunkBytes);
-    for (let offset = 0;;) {
-      const count = source.readSync(chunk);
-      if (count === null) return;
-      const data = chunk.subarray(0, count);
-      if (data.some((byte) => byte !== 0)) writeAt(target, offset, data);
-      offset += count;
+  startCopy(from: string, to: string, share: boolean): PendingCopy {
+    if (!share || !this.#isBtrfs) {
+      const { finish, abandon } = withSpace(() => startSparseCopy(this.locate(from), this.locate(to)));
+      return { finish: () => withSpace(finish), abandon };
     }
+    // Sharing takes no time, so there is nothing left to do later.
+    Deno.openSync(this.locate(to), { write: true, createNew: true }).close();
+    withSpace(() => btrfs.shareContents(this.locate(from), this.locate(to)));
+    return { finish() {}, abandon() {} };
+  }
+
+  makeSubvolume(path: string): void {
+    if (this.#isBtrfs) withSpace(() => btrfs.makeSubvolume(this.locate(path)));
+    else Deno.mkdirSync(this.locate(path));
+  }
+
+  makeSnapshot(from: string, to: string, readOnly: boolean, parts: readonly SnapshotPart[]): void {
+    if (this.#isBtrfs) {
+      return withSpace(() => btrfs.makeSnapshot(this.locate(from), this.locate(to), readOnly));
+    }
+    try {
+      withSpace(() => this.#copyAll(from, to, parts));
+    } catch (error) {
+      this.remove(to);
+      throw error;
+    }
+  }
+
+  #copyAll(from: string, to: string, parts: readonly SnapshotPart[]): void {
+    Deno.mkdirSync(this.locate(to));
+    for (const { path, kind } of parts) {
+      if (kind === "directory") Deno.mkdirSync(this.locate(`${to}/${path}`));
+      else startSparseCopy(this.locate(`${from}/${path}`), this.locate(`${to}/${path}`)).finish();
+    }
+  }
+
+  removeSubvolume(path: string): void {
+    if (this.#isBtrfs) btrfs.removeSubvolume(this.locate(path));
+    else this.remove(path);
+  }
+
+  setReadOnly(path: string, readOnly: boolean): void {
+    if (this.#isBtrfs) btrfs.setSubvolumeReadOnly(this.locate(path), readOnly);
   }
 
   allocatedBytes(path: string): bigint {
@@ -75,17 +112,14 @@ export class DirectoryBacking implements Backing {
   #scan(folder: string): FoundFile[] {
     return [...Deno.readDirSync(folder)].toSorted((a, b) => a.name < b.name ? -1 : 1).flatMap((entry) => {
       const path = join(folder, entry.name);
-      const found = {
-        path: relative(this.#root, path),
-        directory: entry.isDirectory,
-        sizeBytes: entry.isDirectory ? 0n : BigInt(Deno.statSync(path).size),
-      };
-      return entry.isDirectory ? [found, ...this.#scan(path)] : [found];
+      if (!entry.isDirectory) {
+        const sizeBytes = BigInt(Deno.statSync(path).size);
+        return [{ path: relative(this.#root, path), directory: false, sizeBytes }];
+      }
+      const found = { path: relative(this.#root, path), directory: true, sizeBytes: 0n };
+      const isSubvolume = this.#isBtrfs && Deno.statSync(path).ino === btrfs.subvolumeInode;
+      const own = isSubvolume ? { ...found, subvolume: btrfs.subvolumeInfo(path) } : found;
+      return [own, ...this.#scan(path)];
     });
   }
-}
-
-function writeAt(file: Deno.FsFile, offset: number, data: Uint8Array): void {
-  file.seekSync(offset, Deno.SeekMode.Start);
-  for (let written = 0; written < data.length;) written += file.writeSync(data.subarray(written));
 }

@@ -4,8 +4,13 @@ import type { RecordValue } from "../value.ts";
 export interface PoolState {
   /** First segment of the paths on it. */
   readonly mountPoint: string;
+  /** Label of its file system, by which `/disk/btrfs/subvolume` knows it. */
   readonly label: string;
+  /** What kind of file system it is; undefined where the router's profile says. */
+  readonly filesystem: "btrfs" | "xfs" | undefined;
   readonly mounted: boolean;
+  /** Whether the disks on it are gone from the list while it is not mounted. */
+  readonly disksVanish: boolean;
   /** "clean", "degraded"… */
   readonly state: string;
   /** What is taken by everything that the simulator does not keep as files. */

@@ -4,6 +4,7 @@ import { type Disk, type DiskSettings, plainDisk, servedNqn } from "./disk.ts";
 import { normalisePath, parentOf } from "./paths.ts";
 import type { Router } from "./router.ts";
 
+const sectorBytes = 512n;
 const defaultPort = 4420;
 const defaultNqnPrefix = "nqn.2000-02.com.mikrotik:";
 
@@ -17,8 +18,7 @@ export function addDisk(router: Router, settings: DiskSettings): Disk {
   if (type === undefined) throw Refusal.missingValue("type");
   if (type !== "file") throw Refusal.noMatch("type");
   if (settings.filePath === undefined) throw Refusal.missingValue("file-path");
-  const slot = settings.slot ?? freeSlot(router);
-  assertSlot(router, slot);
+  const slot = chooseSlot(router, settings.slot);
   const path = normalisePath(settings.filePath);
   const draft = exportDefaults(router, {
     ...plainDisk,
@@ -30,7 +30,7 @@ export function addDisk(router: Router, settings: DiskSettings): Disk {
     filePath: `/${path}`,
   });
   assertNqnFree(router, draft, undefined);
-  const sizeBytes = provideFile(router, path, settings.fileSizeBytes);
+  const sizeBytes = provideFile(router, path, evenSize(router, settings.fileSizeBytes));
   return router.disks.add({ ...draft, sizeBytes, attachedBytes: sizeBytes, fileSizeBytes: sizeBytes });
 }
 
@@ -48,7 +48,8 @@ export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): 
   const { filePath: _path, fileSizeBytes, ...rest } = clip(router, settings);
   const changed = exportDefaults(router, { ...disk, ...rest });
   assertNqnFree(router, changed, disk);
-  const resized = fileSizeBytes === undefined ? changed : resize(router, changed, fileSizeBytes);
+  const wantedBytes = evenSize(router, fileSizeBytes);
+  const resized = wantedBytes === undefined ? changed : resize(router, changed, wantedBytes);
   router.disks.replace(attach(router, disk, resized));
 }
 
@@ -70,10 +71,14 @@ export function removeDisk(router: Router, disk: Disk): void {
 /** Makes or adopts the backing file and gives its size. */
 function provideFile(router: Router, path: string, sizeBytes: bigint | undefined): bigint {
   const existing = router.files.find(path);
+  router.assertWritable(path);
   if (existing !== undefined) {
     if (existing.kind !== "file" || router.knobs.adopt === "refused") throw Refusal.fileExists(path);
-    if (sizeBytes !== undefined && sizeBytes !== existing.sizeBytes) throw Refusal.fileHasOtherSize(path);
-    return existing.sizeBytes;
+    if (sizeBytes === undefined || sizeBytes === existing.sizeBytes) return existing.sizeBytes;
+    if (router.knobs.otherSize === "refused") throw Refusal.fileHasOtherSize(path);
+    if (router.knobs.otherSize === "kept") return existing.sizeBytes;
+    router.files.resize(path, sizeBytes);
+    return sizeBytes;
   }
   if (sizeBytes === undefined) throw Refusal.missingValue("file-size");
   const parent = parentOf(path);
@@ -82,7 +87,7 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
   if (pool === undefined || missing && router.knobs.parentDirectory === "must-exist") {
     throw Refusal.noSuchDirectory(parent);
   }
-  if (router.knobs.allocation === "full" && sizeBytes > router.freeBytes(pool)) throw Refusal.noSpace();
+  router.assertSpace(path, router.knobs.allocation === "full" ? sizeBytes : 0n);
   if (missing) router.files.makeDirectories(parent);
   router.files.create(path, sizeBytes);
   return sizeBytes;
@@ -94,11 +99,13 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
  */
 function resize(router: Router, disk: Disk, fileSizeBytes: bigint): Disk {
   if (disk.filePath === "") throw Refusal.noMatch("file-size");
+  if (router.quirks.ignoreResize) return disk;
   if (fileSizeBytes < disk.fileSizeBytes) throw Refusal.cannotShrink();
-  const pool = router.poolOf(disk.filePath);
-  const more = fileSizeBytes - disk.fileSizeBytes;
-  if (router.knobs.allocation === "full" && pool !== undefined && more > router.freeBytes(pool)) {
-    throw Refusal.noSpace();
+  // Its pool is not mounted, or somebody took it away.
+  if (router.files.find(disk.filePath.slice(1)) === undefined) throw Refusal.noSuchItem();
+  router.assertWritable(disk.filePath.slice(1));
+  if (router.knobs.allocation === "full") {
+    router.assertSpace(disk.filePath, fileSizeBytes - disk.fileSizeBytes);
   }
   if (router.knobs.grow === "never") return { ...disk, fileSizeBytes };
   return { ...disk, fileSizeBytes, sizeBytes: fileSizeBytes };
@@ -112,7 +119,7 @@ function attach(router: Router, before: Disk, after: Disk): Disk {
   if (router.knobs.grow === "after-toggle" && staysServed) return after;
   const path = after.filePath.slice(1);
   const file = router.files.find(path);
-  if (file !== undefined && file.sizeBytes < after.sizeBytes) router.files.grow(path, after.sizeBytes);
+  if (file !== undefined && file.sizeBytes < after.sizeBytes) router.files.resize(path, after.sizeBytes);
   return { ...after, attachedBytes: after.sizeBytes };
 }
 
@@ -135,6 +142,22 @@ function clip(router: Router, settings: DiskSettings): DiskSettings {
   };
 }
 
+/** The sector is what a disk is made of: what does not fill one may be given up, or not accepted. */
+function evenSize({ knobs }: Router, sizeBytes: bigint | undefined): bigint | undefined {
+  const rest = (sizeBytes ?? 0n) % sectorBytes;
+  if (sizeBytes === undefined || rest === 0n || knobs.oddSize === "kept") return sizeBytes;
+  if (knobs.oddSize === "refused") throw Refusal.noMatch("file-size");
+  return sizeBytes - rest;
+}
+
+function chooseSlot(router: Router, wanted: string | undefined): string {
+  if (wanted === undefined) return freeSlot(router, "file");
+  const renames = router.knobs.duplicateSlot === "renamed" && router.disks.isTaken(wanted);
+  const slot = renames ? freeSlot(router, `${wanted}-`) : wanted;
+  assertSlot(router, slot);
+  return slot;
+}
+
 function assertSlot(router: Router, slot: string): void {
   if (slot.length > router.knobs.maxSlot) throw Refusal.slotTooLong(router.knobs.maxSlot);
   if (slot === "") throw Refusal.missingValue("slot");
@@ -148,8 +171,8 @@ function assertNqnFree(router: Router, disk: Disk, self: Disk | undefined): void
   if (taken) throw Refusal.alreadyHave("nvme-tcp-server-nqn");
 }
 
-function freeSlot(router: Router): string {
+function freeSlot(router: Router, start: string): string {
   for (let number = 1;; number++) {
-    if (!router.disks.isTaken(`file${number}`)) return `file${number}`;
+    if (!router.disks.isTaken(`${start}${number}`)) return `${start}${number}`;
   }
 }

@@ -22,7 +22,8 @@ export class DiskTable {
   #changes: Change[] = [];
   #list: readonly Disk[] | undefined;
   #nextId = 1;
-  #filesHidden = false;
+  readonly #whyHidden = new Set<string>();
+  readonly #hiddenMounts = new Set<string>();
 
   constructor(clock: Clock, listener: DiskListener) {
     this.#clock = clock;
@@ -33,6 +34,11 @@ export class DiskTable {
   list(): readonly Disk[] {
     this.#list ??= [...this.#disks.values()].filter((disk) => this.#shows(disk));
     return this.#list;
+  }
+
+  /** Those that do not show too. */
+  listWithHidden(): readonly Disk[] {
+    return [...this.#disks.values()];
   }
 
   get(id: number): Disk | undefined {
@@ -68,6 +74,11 @@ export class DiskTable {
     this.#put(id, undefined);
   }
 
+  /** Takes what there is for saved: no power cut undoes it. */
+  save(): void {
+    this.#changes = [];
+  }
+
   /** Undoes every change since a moment, newest first: what a power cut does to unsaved configuration. */
   forgetSince(sinceMs: number): void {
     const lost = this.#changes.filter((change) => change.atMs > sinceMs).reverse();
@@ -87,13 +98,23 @@ export class DiskTable {
     this.#list = undefined;
   }
 
-  /** Hides the file disks, or shows them again: after a reboot they come late. */
-  hideFiles(hidden: boolean): void {
-    if (hidden === this.#filesHidden) return;
-    this.#filesHidden = hidden;
+  /** Hides the file disks for a reason, or shows them again when there is no other one. */
+  hideFiles(reason: "late" | "without package", hidden: boolean): void {
+    this.#rehide(() => hidden ? this.#whyHidden.add(reason) : this.#whyHidden.delete(reason));
+  }
+
+  /** Hides the disks whose files lie on a pool, or shows them again. */
+  hideOn(mountPoint: string, hidden: boolean): void {
+    this.#rehide(() => hidden ? this.#hiddenMounts.add(mountPoint) : this.#hiddenMounts.delete(mountPoint));
+  }
+
+  #rehide(change: () => void): void {
+    const before = new Set(this.list());
+    change();
     this.#list = undefined;
     for (const disk of this.#disks.values()) {
-      if (disk.filePath !== "") this.#listener(hidden ? disk : undefined, hidden ? undefined : disk);
+      const [was, is] = [before.has(disk), this.#shows(disk)];
+      if (was !== is) this.#listener(was ? disk : undefined, is ? disk : undefined);
     }
   }
 
@@ -131,7 +152,9 @@ export class DiskTable {
   }
 
   #shows(disk: Disk): boolean {
-    return !this.#filesHidden || disk.filePath === "";
+    if (disk.filePath === "") return true;
+    if (this.#whyHidden.size > 0) return false;
+    return this.#hiddenMounts.size === 0 || !this.#hiddenMounts.has(disk.filePath.split("/")[1]!);
   }
 
   #visible(disk: Disk | undefined): Disk | undefined {

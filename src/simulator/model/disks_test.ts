@@ -63,12 +63,12 @@ Deno.test("DiskTable.hideFiles() hides file disks from everything but their own 
   const { disks, heard } = table();
   disks.add({ ...plainDisk, slot: "nvme1" });
   disks.add(file("a"));
-  disks.hideFiles(true);
+  disks.hideFiles("late", true);
   assert.deepEqual(disks.list().map(({ slot }) => slot), ["nvme1"]);
   assert.equal(disks.findBySlot("a"), undefined);
   assert.deepEqual(disks.findByPath("/pool/a"), []);
   assert.equal(disks.isTaken("a"), true);
-  disks.hideFiles(false);
+  disks.hideFiles("late", false);
   assert.equal(disks.findBySlot("a")?.slot, "a");
   assert.deepEqual(heard, ["->nvme1", "->a", "a>-", "->a"]);
 });

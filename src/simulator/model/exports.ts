@@ -1,31 +1,57 @@
 import type { Clock } from "../../volume/ports.ts";
 import { type Disk, servedNqn } from "./disk.ts";
-import type { Exporter } from "./exporter.ts";
+import type { ExportAccess, Exporter } from "./exporter.ts";
+
+/** What the exports have to ask the router. */
+export interface ExportRules {
+  /** Where a disk's file is on this machine. */
+  locate(filePath: string): string | undefined;
+  /** How long a withdrawn export goes on serving, in milliseconds. */
+  lingerMs(): number;
+  /** What `nvme-tcp-server-allow-host-name` is. */
+  allowHost(): "list" | "single" | "ignored";
+}
+
+interface Served {
+  readonly access: ExportAccess;
+  /** Ends the lingering before its time; undefined while the export is no leftover. */
+  readonly cancel: (() => void) | undefined;
+}
 
 /** Follows the disks and serves what they export: withdrawn at once, or, on some routers, only after a while. */
 export class Exports {
   readonly #clock: Clock;
   readonly #exporter: Exporter;
-  readonly #locate: (filePath: string) => string | undefined;
-  readonly #lingerMs: () => number;
-  /** NQNs served now; the timer of those that linger. */
-  readonly #served = new Map<string, (() => void) | undefined>();
+  readonly #rules: ExportRules;
+  readonly #served = new Map<string, Served>();
+  #listens = true;
 
-  constructor(
-    clock: Clock,
-    exporter: Exporter,
-    locate: (filePath: string) => string | undefined,
-    lingerMs: () => number,
-  ) {
+  constructor(clock: Clock, exporter: Exporter, rules: ExportRules) {
     this.#clock = clock;
     this.#exporter = exporter;
-    this.#locate = locate;
-    this.#lingerMs = lingerMs;
+    this.#rules = rules;
   }
 
   /** NQNs that an initiator can reach now, lingering ones too. */
   list(): readonly string[] {
     return [...this.#served.keys()].toSorted();
+  }
+
+  /** Whether the port is open that they are reached at. */
+  get listens(): boolean {
+    return this.#listens;
+  }
+
+  /** Opens that port, or closes it. */
+  listen(open: boolean): void {
+    if (open === this.#listens) return;
+    this.#listens = open;
+    this.#exporter.listen?.(open);
+  }
+
+  /** How an NQN is offered; undefined when nobody can reach it. */
+  accessOf(nqn: string): ExportAccess | undefined {
+    return this.#served.get(nqn)?.access;
   }
 
   /** Takes note that a disk has changed. */
@@ -34,10 +60,11 @@ export class Exports {
     const now = servedNqn(after);
     if (old !== undefined && old !== now) this.#withdraw(old);
     if (after === undefined || now === undefined) return;
-    if (old === now && before?.filePath === after.filePath) return;
-    this.#served.get(now)?.();
-    this.#served.set(now, undefined);
-    this.#exporter.serve(now, this.#locate(after.filePath));
+    if (old === now && before?.filePath === after.filePath) return this.#change(now, before, after);
+    this.#served.get(now)?.cancel?.();
+    const access = this.#access(after);
+    this.#served.set(now, { access, cancel: undefined });
+    this.#exporter.serve(now, this.#rules.locate(after.filePath), access);
   }
 
   /** Ends every export at once, also what lingers. */
@@ -45,16 +72,38 @@ export class Exports {
     for (const nqn of [...this.#served.keys()]) this.#end(nqn);
   }
 
+  #change(nqn: string, before: Disk, after: Disk): void {
+    const same = before.port === after.port && before.allowHostName === after.allowHostName &&
+      before.attachedBytes === after.attachedBytes;
+    if (same) return;
+    const access = this.#access(after);
+    this.#served.set(nqn, { access, cancel: undefined });
+    this.#exporter.change?.(nqn, access);
+  }
+
+  #access({ port = 0, allowHostName, attachedBytes }: Disk): ExportAccess {
+    return { port, hosts: allowedHosts(allowHostName, this.#rules.allowHost()), sizeBytes: attachedBytes };
+  }
+
   #withdraw(nqn: string): void {
-    const lingerMs = this.#lingerMs();
+    const lingerMs = this.#rules.lingerMs();
     if (lingerMs === 0) return this.#end(nqn);
-    if (this.#served.has(nqn)) this.#served.set(nqn, this.#clock.timer(lingerMs, () => this.#end(nqn)));
+    const served = this.#served.get(nqn);
+    if (served === undefined) return;
+    this.#exporter.linger?.(nqn);
+    this.#served.set(nqn, { ...served, cancel: this.#clock.timer(lingerMs, () => this.#end(nqn)) });
   }
 
   #end(nqn: string): void {
-    const cancel = this.#served.get(nqn);
-    if (!this.#served.delete(nqn)) return;
-    cancel?.();
+    const served = this.#served.get(nqn);
+    if (served === undefined) return;
+    this.#served.delete(nqn);
+    served.cancel?.();
     this.#exporter.withdraw(nqn);
   }
+}
+
+function allowedHosts(names: string, meaning: "list" | "single" | "ignored"): readonly string[] | undefined {
+  if (names === "" || meaning === "ignored") return undefined;
+  return meaning === "list" ? names.split(",") : [names];
 }

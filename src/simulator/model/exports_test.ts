@@ -2,13 +2,15 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { addCommand, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
 import { DirectoryBacking } from "./directory_backing.ts";
-import type { Exporter } from "./exporter.ts";
+import type { Knobs } from "../knobs.ts";
+import type { ExportAccess, Exporter } from "./exporter.ts";
 import { LoopExporter } from "./loop_exporter.ts";
 
 function recorded() {
   const calls: string[] = [];
   const exporter: Exporter = {
     serve: (nqn) => calls.push(`+${nqn}`),
+    change: (nqn) => calls.push(`~${nqn}`),
     withdraw: (nqn) => calls.push(`-${nqn}`),
   };
   return { calls, exporter };
@@ -31,6 +33,9 @@ const endings: readonly (readonly [name: string, command: string, calls: readonl
   ["a new NQN", '/disk set "a" nvme-tcp-server-nqn="nqn.2"', ["+nqn.1", "-nqn.1", "+nqn.2"]],
   ["a change that does not concern it", '/disk set "a" comment="x"', ["+nqn.1"]],
   ["export=yes once more", '/disk set "a" nvme-tcp-export="yes"', ["+nqn.1"]],
+  ["another port", '/disk set "a" nvme-tcp-server-port="4421"', ["+nqn.1", "~nqn.1"]],
+  ["more room", '/disk set "a" file-size="2147483648"', ["+nqn.1", "~nqn.1"]],
+  ["hosts that it is for", '/disk set "a" nvme-tcp-server-allow-host-name="nqn.h"', ["+nqn.1", "~nqn.1"]],
   ["disable and enable", '/disk disable "a"; /disk enable "a"', ["+nqn.1", "-nqn.1", "+nqn.1"]],
 ];
 
@@ -39,6 +44,27 @@ for (const [name, command, expected] of endings) {
     const { type, calls } = await exporting();
     assert.equal(await type(command), "");
     assert.deepEqual(calls, expected);
+  });
+}
+
+const hosts:
+  readonly (readonly [meaning: Knobs["allowHost"], given: string, hosts: readonly string[] | undefined])[] = [
+    ["list", "", undefined],
+    ["list", "nqn.h1", ["nqn.h1"]],
+    ["list", "nqn.h1,nqn.h2", ["nqn.h1", "nqn.h2"]],
+    ["single", "nqn.h1", ["nqn.h1"]],
+    ["single", "nqn.h1,nqn.h2", ["nqn.h1,nqn.h2"]],
+    ["ignored", "nqn.h1", undefined],
+  ];
+
+for (const [allowHost, given, allowed] of hosts) {
+  Deno.test(`the exporter is told whom ${JSON.stringify(given)} lets in when it is: ${allowHost}`, async () => {
+    const seen: ExportAccess[] = [];
+    const exporter: Exporter = { serve: (_nqn, _path, access) => seen.push(access), withdraw() {} };
+    const type = typeTo(makeRouter({ exporter, knobs: { allowHost } }));
+    await type(makeBasePath);
+    await type(addCommand("a", `nvme-tcp-export="yes" nvme-tcp-server-allow-host-name="${given}"`));
+    assert.deepEqual(seen, [{ port: 4420, hosts: allowed, sizeBytes: 1n << 30n }]);
   });
 }
 
@@ -58,6 +84,19 @@ Deno.test("an export that comes back while it lingers stays", async () => {
   await type('/disk enable "a"');
   await clock.advance(1000);
   assert.deepEqual(router.exports.list(), ["nqn.1"]);
+});
+
+Deno.test("an exporter is told when an export lingers", async () => {
+  const clock = new FakeClock();
+  const { calls, exporter } = recorded();
+  const lingering: Exporter = { ...exporter, linger: (nqn) => calls.push(`?${nqn}`) };
+  const type = typeTo(makeRouter({ clock, exporter: lingering, knobs: { unexport: 500 } }));
+  await type(makeBasePath);
+  await type(addCommand("a", 'nvme-tcp-export="yes" nvme-tcp-server-nqn="nqn.1"'));
+  await type('/disk remove "a"');
+  assert.deepEqual(calls, ["+nqn.1", "?nqn.1"]);
+  await clock.advance(500);
+  assert.deepEqual(calls, ["+nqn.1", "?nqn.1", "-nqn.1"]);
 });
 
 Deno.test("LoopExporter links an NQN to the disk's file exactly while it is exported", async () => {

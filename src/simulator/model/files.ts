@@ -1,18 +1,21 @@
 import type { Clock } from "../../volume/ports.ts";
 import { Refusal } from "../refusal.ts";
-import type { Backing } from "./backing.ts";
+import type { Backing, FoundSubvolume, PendingCopy, SnapshotPart } from "./backing.ts";
+import { type Extent, shareExtents, usedBytes } from "./extents.ts";
 
 /** An item of `/file`. */
 export interface FileEntry {
   readonly id: number;
   /** Without leading slash. */
   readonly path: string;
-  /** A "disk" is the root of a mounted pool. */
-  readonly kind: "file" | "directory" | "disk";
+  /** A "disk" is the root of a mounted pool; a "subvolume" shows as a directory. */
+  readonly kind: "file" | "directory" | "subvolume" | "disk";
   readonly sizeBytes: bigint;
   readonly modifiedAtMs: number;
   /** What small files carry into an unguarded `/file print`. */
   readonly contents: string;
+  /** What it shares with others. */
+  readonly extents: readonly Extent[];
 }
 
 /** The files of the router, by path; the entry and the bytes behind it always change together. */
@@ -21,29 +24,51 @@ export class FileTable {
   readonly #backing: Backing;
   readonly #files = new Map<string, FileEntry>();
   readonly #paths = new Map<number, string>();
+  readonly #hidden = new Set<string>();
+  readonly #copying = new Map<number, PendingCopy>();
+  readonly #partial = new Set<number>();
   #list: readonly FileEntry[] | undefined;
   #nextId = 1;
+  #version = 0;
 
-  constructor(clock: Clock, backing: Backing) {
+  constructor(
+    clock: Clock,
+    backing: Backing,
+    foundSubvolume: (path: string, subvolume: FoundSubvolume) => void = () => {},
+  ) {
     this.#clock = clock;
     this.#backing = backing;
-    for (const { path, directory, sizeBytes } of backing.scan()) {
-      this.#put(path, directory ? "directory" : "file", sizeBytes);
+    for (const { path, directory, sizeBytes, subvolume } of backing.scan()) {
+      this.#put(path, subvolume !== undefined ? "subvolume" : directory ? "directory" : "file", sizeBytes);
+      if (subvolume !== undefined) foundSubvolume(path, subvolume);
     }
+  }
+
+  /** Counts changes. */
+  get version(): number {
+    return this.#version;
   }
 
   /** Every file, nested ones too, ordered by path. */
   list(): readonly FileEntry[] {
-    this.#list ??= [...this.#files.values()].toSorted((a, b) => a.path < b.path ? -1 : 1);
+    this.#list ??= [...this.#files.values()].filter(({ path }) => this.#shows(path))
+      .toSorted((a, b) => a.path < b.path ? -1 : 1);
     return this.#list;
   }
 
   find(path: string): FileEntry | undefined {
-    return this.#files.get(path);
+    return this.#shows(path) ? this.#files.get(path) : undefined;
   }
 
   byId(id: number): FileEntry | undefined {
-    return this.#files.get(this.#paths.get(id) ?? "");
+    return this.find(this.#paths.get(id) ?? "");
+  }
+
+  /** Hides the files of a pool, or shows them again: it is not mounted. */
+  hideOn(mountPoint: string, hidden: boolean): void {
+    if (hidden) this.#hidden.add(mountPoint);
+    else this.#hidden.delete(mountPoint);
+    this.#touch();
   }
 
   isDirectory(path: string): boolean {
@@ -60,79 +85,173 @@ export class FileTable {
     });
   }
 
-  /** Makes a directory; as a "disk" it is the root of a pool. */
-  makeDirectory(path: string, kind: "directory" | "disk" = "directory"): FileEntry {
+  makeDirectory(path: string): FileEntry {
     this.#backing.makeDirectory(path);
-    return this.#put(path, kind, 0n);
+    return this.#put(path, "directory", 0n);
+  }
+
+  /** Sees to it that the root of a pool is there. */
+  ensureDisk(mountPoint: string): void {
+    if (this.find(mountPoint)?.kind === "disk") return;
+    this.#backing.makeDirectory(mountPoint);
+    this.#put(mountPoint, "disk", 0n);
+  }
+
+  makeSubvolume(path: string): FileEntry {
+    this.#backing.makeSubvolume(path);
+    return this.#put(path, "subvolume", 0n);
+  }
+
+  /**
+   * Makes a snapshot of a subvolume: all its files are in it at once. Of a subvolume inside it there is only an empty
+   * directory, as on every Btrfs.
+   */
+  makeSnapshot(from: string, to: string, readOnly: boolean): FileEntry {
+    const inner = this.#withinSubvolume(from);
+    const parts = inner.map(({ path, kind }): SnapshotPart => ({
+      path: path.slice(from.length + 1),
+      kind: kind === "file" ? "file" : "directory",
+    }));
+    this.#backing.makeSnapshot(from, to, readOnly, parts);
+    const made = this.#put(to, "subvolume", 0n);
+    for (const file of inner) {
+      const path = to + file.path.slice(from.length);
+      if (file.kind === "file") this.#share(file, path);
+      else this.#put(path, "directory", 0n);
+    }
+    return made;
   }
 
   /** Makes a file that holds nothing, or the text given. */
   create(path: string, sizeBytes: bigint, contents = ""): FileEntry {
     this.#backing.create(path, sizeBytes);
+    if (contents !== "") this.#backing.pretendWritten?.(path, BigInt(contents.length));
     return this.#put(path, "file", sizeBytes, contents);
   }
 
-  /** @throws {Refusal} when it would become smaller. */
-  grow(path: string, sizeBytes: bigint): void {
+  /** Makes a file larger, or cuts it off. */
+  resize(path: string, sizeBytes: bigint): void {
     const file = this.find(path);
     if (file === undefined) throw Refusal.noSuchItem();
-    if (sizeBytes < file.sizeBytes) throw Refusal.cannotShrink();
     this.#backing.resize(path, sizeBytes);
     this.#files.set(path, { ...file, sizeBytes, modifiedAtMs: this.#clock.now() });
-    this.#list = undefined;
+    this.#touch();
   }
 
-  /** Removes a file, or a directory with everything in it. */
+  /** Removes a file, or a directory or a subvolume with everything in it. */
   remove(path: string): void {
-    this.#backing.remove(path);
-    for (const inner of this.#within(path)) {
+    if (this.find(path)?.kind === "subvolume") this.#backing.removeSubvolume(path);
+    else this.#backing.remove(path);
+    for (const inner of this.within(path)) {
       this.#files.delete(inner.path);
       this.#paths.delete(inner.id);
     }
-    this.#list = undefined;
+    this.#touch();
   }
 
   /** Renames a file, or a directory with everything in it. */
   rename(from: string, to: string): void {
     this.#backing.rename(from, to);
-    for (const inner of this.#within(from)) {
+    for (const inner of this.within(from)) {
       const path = to + inner.path.slice(from.length);
       this.#files.delete(inner.path);
       this.#files.set(path, { ...inner, path });
       this.#paths.set(inner.id, path);
     }
-    this.#list = undefined;
+    this.#touch();
   }
 
-  copy(from: string, to: string): void {
+  /**
+   * Begins a copy, which is there at once in its full size, and whole when the returned function was called. As on
+   * Linux, original and copy may be renamed or removed meanwhile.
+   *
+   * @param share whether the copy takes no space of its own until it is written to
+   */
+  startCopy(from: string, to: string, share: boolean): () => void {
     const file = this.find(from);
     if (file === undefined) throw Refusal.noSuchItem();
-    this.#backing.copy(from, to);
-    this.#put(to, "file", file.sizeBytes, file.contents);
+    const extents = share ? shareExtents(file.extents, this.#backing.allocatedBytes(from)) : [];
+    const begun = this.#backing.startCopy(from, to, share);
+    const { id } = this.#put(to, "file", file.sizeBytes);
+    if (share) this.#files.set(from, { ...file, extents });
+    this.#copying.set(id, begun);
+    this.#partial.add(id);
+    return () => {
+      const pending = this.#copying.get(id);
+      if (pending === undefined) return;
+      this.#copying.delete(id);
+      const copy = this.byId(id);
+      pending.finish(copy?.path);
+      if (copy !== undefined) this.#files.set(copy.path, { ...copy, extents, contents: file.contents });
+      this.#partial.delete(id);
+      this.#touch();
+    };
+  }
+
+  /** Whether a file is a copy that is not whole, or never will be. */
+  isPartial({ id }: FileEntry): boolean {
+    return this.#partial.has(id);
+  }
+
+  /** Leaves every copy under way as it is. */
+  abandonCopies(): void {
+    for (const pending of this.#copying.values()) pending.abandon();
+    this.#copying.clear();
   }
 
   /** Bytes taken on a pool: what was written, or the full sizes. */
   usedBytes(mountPoint: string, allocation: "sparse" | "full"): bigint {
-    let used = 0n;
-    for (const file of this.#files.values()) {
-      if (file.kind !== "file" || !file.path.startsWith(`${mountPoint}/`)) continue;
-      used += allocation === "full" ? file.sizeBytes : this.#backing.allocatedBytes(file.path);
-    }
-    return used;
+    const files = [...this.#files.values()].filter(({ kind, path }) =>
+      kind === "file" && path.startsWith(`${mountPoint}/`)
+    );
+    if (allocation === "full") return files.reduce((sum, file) => sum + file.sizeBytes, 0n);
+    return usedBytes(files.map(({ path, extents }) => ({
+      extents,
+      allocatedBytes: this.#backing.allocatedBytes(path),
+    })));
   }
 
-  #within(path: string): FileEntry[] {
+  /** A file alone, or a directory and everything in it, directories before what they hold. */
+  within(path: string): readonly FileEntry[] {
     const file = this.find(path);
     if (file?.kind === "file") return [file];
-    return [...this.#files.values()].filter((f) => f.path === path || f.path.startsWith(`${path}/`));
+    return this.list().filter((other) => other.path === path || other.path.startsWith(`${path}/`));
   }
 
-  #put(path: string, kind: FileEntry["kind"], sizeBytes: bigint, contents = ""): FileEntry {
-    const modifiedAtMs = this.#clock.now();
-    const file = { id: this.#nextId++, path, kind, sizeBytes, modifiedAtMs, contents };
+  /** What is in a subvolume, those in it as directories without anything in them. */
+  #withinSubvolume(root: string): readonly FileEntry[] {
+    const inner = this.within(root).filter(({ path }) => path !== root);
+    const nested = inner.filter(({ kind }) => kind === "subvolume").map(({ path }) => `${path}/`);
+    return inner.filter(({ path }) => !nested.some((other) => path.startsWith(other)));
+  }
+
+  #touch(): void {
+    this.#list = undefined;
+    this.#version++;
+  }
+
+  #shows(path: string): boolean {
+    return this.#hidden.size === 0 || !this.#hidden.has(path.split("/")[0]!);
+  }
+
+  #share(file: FileEntry, to: string): void {
+    const extents = shareExtents(file.extents, this.#backing.allocatedBytes(file.path));
+    this.#files.set(file.path, { ...file, extents });
+    this.#put(to, "file", file.sizeBytes, file.contents, extents, file.modifiedAtMs);
+  }
+
+  #put(
+    path: string,
+    kind: FileEntry["kind"],
+    sizeBytes: bigint,
+    contents = "",
+    extents: readonly Extent[] = [],
+    modifiedAtMs = this.#clock.now(),
+  ): FileEntry {
+    const file = { id: this.#nextId++, path, kind, sizeBytes, modifiedAtMs, contents, extents };
     this.#files.set(path, file);
     this.#paths.set(file.id, path);
-    this.#list = undefined;
+    this.#touch();
     return file;
   }
 }

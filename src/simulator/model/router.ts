@@ -1,25 +1,36 @@
 import type { Clock, Random } from "../../volume/ports.ts";
 import type { Knobs } from "../knobs.ts";
 import { knobsOf, type Profile } from "../profile.ts";
+import { Refusal } from "../refusal.ts";
+import { Timing } from "../timing.ts";
 import type { Backing } from "./backing.ts";
 import { type Disk, plainDisk, type PoolState } from "./disk.ts";
 import { DiskTable } from "./disks.ts";
 import type { Exporter } from "./exporter.ts";
 import { Exports } from "./exports.ts";
-import { FileTable } from "./files.ts";
+import { type FileEntry, FileTable } from "./files.ts";
 import { normalisePath } from "./paths.ts";
 import { SubvolumeTable } from "./subvolumes.ts";
 import { type Package, System } from "./system.ts";
 
 /** A pool that the router has from the start. */
 export interface PoolOptions {
-  /** Slot, mount point and file system label. */
+  /** Its slot, and its mount point unless that is given. */
   readonly name: string;
+  /** First segment of the paths on it. */
+  readonly mountPoint?: string;
+  /** Of its file system; by default as a router labels what it formats. @default {`${name}-fs`} */
+  readonly label?: string;
+  /** By default what the router's profile says. */
+  readonly filesystem?: "btrfs" | "xfs";
   /** @default {7681574174720n} */
   readonly sizeBytes?: bigint;
-  /** @default {7301927047168n} */
+  /** By default all of a size that is given. @default {7301927047168n} */
   readonly freeBytes?: bigint;
 }
+
+/** A disk with a file system on which files lie. */
+export type Pool = Disk & { readonly pool: PoolState };
 
 /** What a {@linkcode Router} is made of. */
 export interface RouterParts {
@@ -30,11 +41,35 @@ export interface RouterParts {
   readonly backing: Backing;
   readonly exporter: Exporter;
   readonly pools: readonly PoolOptions[];
+  /** By default everything happens at once. */
+  readonly timing?: Timing;
 }
 
 const defaultPoolBytes = 7_681_574_174_720n;
 const defaultFreeBytes = 7_301_927_047_168n;
 const usedCacheMs = 1000;
+
+/** What takes longer than usual, in milliseconds. */
+export interface Delays {
+  /** Until a copy is whole, at least. */
+  copyMs: number;
+  /** How long a removed subvolume is still listed, as a dead one. */
+  deadMs: number;
+}
+
+/** How a command is treated differently. */
+export interface Quirks {
+  /** A new size is accepted and nothing happens. */
+  readonly ignoreResize: boolean;
+  /** How long exports go on that it withdraws, in milliseconds; undefined as usual. */
+  readonly lingerMs: number | undefined;
+}
+
+/** Treats a command as usual. */
+export const noQuirks: Quirks = { ignoreResize: false, lingerMs: undefined };
+
+/** What became of the package `rose-storage`. */
+export type PackageState = "installed" | "disabled" | "missing";
 
 /** The state of one router. Everything that a command reads or changes is in here. */
 export class Router {
@@ -43,32 +78,48 @@ export class Router {
   readonly backing: Backing;
   readonly disks: DiskTable;
   readonly files: FileTable;
-  readonly subvolumes = new SubvolumeTable();
+  readonly subvolumes: SubvolumeTable;
   readonly system: System;
   readonly exports: Exports;
+  readonly timing: Timing;
+  /** What takes longer than usual. */
+  readonly delays: Delays = { copyMs: 0, deadMs: 0 };
+  /** How the command that runs right now is treated differently. */
+  quirks: Quirks = noQuirks;
   /** Counts boots; whatever started before the last one is dead. */
   boots = 1;
   #profile: Profile;
   #knobs: Knobs;
-  readonly #used = new Map<string, { readonly bytes: bigint; readonly atMs: number }>();
+  #rose: PackageState = "installed";
+  readonly #used = new Map<
+    string,
+    { readonly bytes: bigint; readonly atMs: number; readonly version: number }
+  >();
 
   constructor(parts: RouterParts) {
     const { clock, backing } = parts;
     this.clock = clock;
     this.random = parts.random;
+    this.timing = parts.timing ?? new Timing(0, parts.random);
     this.backing = backing;
     this.#profile = parts.profile;
     this.#knobs = knobsOf(parts.profile, parts.knobs);
-    const locate = (filePath: string) => backing.locate(filePath.slice(1));
-    this.exports = new Exports(clock, parts.exporter, locate, () => this.#knobs.unexport);
-    this.disks = new DiskTable(clock, (before, after) => this.exports.follow(before, after));
-    this.files = new FileTable(clock, backing);
+    this.exports = new Exports(clock, parts.exporter, {
+      locate: (filePath) => backing.locate(filePath.slice(1)),
+      lingerMs: () => this.quirks.lingerMs ?? this.#knobs.unexport,
+      allowHost: () => this.#knobs.allowHost,
+    });
+    this.subvolumes = new SubvolumeTable(clock, parts.random);
+    this.disks = new DiskTable(clock, (before, after) => this.#follow(before, after));
+    this.files = new FileTable(clock, backing, (path, found) => this.subvolumes.adopt(path, found));
     this.system = new System(clock);
     for (const pool of parts.pools) this.#addPool(pool);
   }
 
+  /** What kind of router it is; without its package it lacks the words of that. */
   get profile(): Profile {
-    return this.#profile;
+    if (this.#rose === "installed") return this.#profile;
+    return { ...this.#profile, vocabulary: { ...this.#profile.vocabulary, rose: false } };
   }
 
   get knobs(): Knobs {
@@ -84,22 +135,58 @@ export class Router {
   /** The packages installed. */
   get packages(): readonly Package[] {
     const version = this.#profile.version.split(" ")[0] ?? "";
-    const names = this.#profile.vocabulary.rose ? ["rose-storage", "routeros"] : ["routeros"];
-    return names.map((name) => ({ name, version, disabled: false }));
+    const hasRose = this.#profile.vocabulary.rose && this.#rose !== "missing";
+    const rose = { name: "rose-storage", version, disabled: this.#rose === "disabled" };
+    const system = { name: "routeros", version, disabled: false };
+    return hasRose ? [rose, system] : [system];
+  }
+
+  /** Installs `rose-storage` or takes it away; without it there are neither file disks nor exports. */
+  setRose(state: PackageState): void {
+    this.#rose = state;
+    this.disks.hideFiles("without package", state !== "installed");
+  }
+
+  /** The disks with a mounted file system. */
+  pools(): readonly Pool[] {
+    return this.disks.list().filter((disk): disk is Pool => disk.pool?.mounted === true);
   }
 
   /** The pool that a path lies on, if that is mounted. */
-  poolOf(path: string): (Disk & { readonly pool: PoolState }) | undefined {
+  poolOf(path: string): Pool | undefined {
     const mountPoint = normalisePath(path).split("/")[0];
-    for (const disk of this.disks.list()) {
-      const { pool } = disk;
-      if (pool !== undefined && pool.mounted && pool.mountPoint === mountPoint) return { ...disk, pool };
-    }
-    return undefined;
+    return this.pools().find(({ pool }) => pool.mountPoint === mountPoint);
+  }
+
+  /** The kind of file system that a pool is. */
+  filesystemOf(pool: PoolState): "btrfs" | "xfs" {
+    return pool.filesystem ?? this.#profile.poolFilesystem;
+  }
+
+  /** Whether a disk uses a file, or one in a directory. */
+  isInUse({ kind, path }: FileEntry): boolean {
+    if (kind === "file") return this.disks.findByPath(`/${path}`).length > 0;
+    return this.disks.list().some(({ filePath }) => filePath.startsWith(`/${path}/`));
+  }
+
+  /** @throws {Refusal} when a path lies in a read-only subvolume. */
+  assertWritable(path: string): void {
+    if (this.subvolumes.containing(path)?.readOnly) throw Refusal.readOnly();
+  }
+
+  /**
+   * @param bytes how much is about to be written
+   * @throws {Refusal} when a pool is full.
+   */
+  assertSpace(path: string, bytes: bigint): void {
+    const pool = this.poolOf(path);
+    if (pool === undefined) return;
+    const free = this.freeBytes(pool);
+    if (free === 0n || bytes > free) throw Refusal.noSpace();
   }
 
   /** Free bytes of a pool. What the files take is looked up at most once a second. */
-  freeBytes(disk: Disk & { readonly pool: PoolState }): bigint {
+  freeBytes(disk: Pool): bigint {
     const { mountPoint, otherBytes } = disk.pool;
     const free = disk.sizeBytes - otherBytes - this.#usedBytes(mountPoint);
     return free > 0n ? free : 0n;
@@ -110,16 +197,44 @@ export class Router {
     const cached = this.#used.get(mountPoint);
     // In memory it is cheap; on a real file system it is a stat of every file.
     const { allocation } = this.#knobs;
-    if (allocation === "sparse" && this.backing.pretendWritten === undefined && cached !== undefined) {
+    const { version } = this.files;
+    if (allocation === "sparse" && this.backing.pretendWritten === undefined && cached?.version === version) {
       if (atMs - cached.atMs < usedCacheMs) return cached.bytes;
     }
     const bytes = this.files.usedBytes(mountPoint, allocation);
-    this.#used.set(mountPoint, { bytes, atMs });
+    this.#used.set(mountPoint, { bytes, atMs, version });
     return bytes;
   }
 
+  /** Takes every subvolume away, read-only ones too, which nobody could remove file by file. */
+  removeSubvolumes(): void {
+    const inner = this.subvolumes.list().filter(({ path }) => this.files.find(path)?.kind === "subvolume");
+    for (const { id, path } of inner.toSorted((a, b) => b.path.length - a.path.length)) {
+      this.files.remove(path);
+      this.subvolumes.remove(id);
+    }
+  }
+
+  /** Takes note that a disk has changed. */
+  #follow(before: Disk | undefined, after: Disk | undefined): void {
+    this.exports.follow(before, after);
+    const left = before?.pool !== undefined && before.pool.mountPoint !== after?.pool?.mountPoint;
+    if (left) this.#mount(before.pool, false);
+    if (after?.pool === undefined) return;
+    this.subvolumes.ensureRoot(after.pool.mountPoint);
+    this.#mount(after.pool, after.pool.mounted);
+  }
+
+  /** What lies on a pool comes and goes with it. */
+  #mount({ mountPoint, disksVanish }: PoolState, mounted: boolean): void {
+    this.files.hideOn(mountPoint, !mounted);
+    this.disks.hideOn(mountPoint, !mounted && disksVanish);
+  }
+
   /** A pool is a raid item, with two hardware disks as its members. */
-  #addPool({ name, sizeBytes = defaultPoolBytes, freeBytes = defaultFreeBytes }: PoolOptions): void {
+  #addPool(options: PoolOptions): void {
+    const { name, mountPoint = name, sizeBytes = defaultPoolBytes } = options;
+    const { freeBytes = options.sizeBytes ?? defaultFreeBytes } = options;
     const first = this.disks.list().filter((disk) => disk.type === "hardware").length + 1;
     for (const number of [first, first + 1]) {
       this.disks.add({
@@ -139,13 +254,15 @@ export class Router {
       model: "RAID1 mirrored",
       sizeBytes,
       pool: {
-        mountPoint: name,
-        label: name,
+        mountPoint,
+        label: options.label ?? `${name}-fs`,
+        filesystem: options.filesystem,
         mounted: true,
+        disksVanish: false,
         state: "clean",
         otherBytes: sizeBytes - freeBytes,
       },
     });
-    if (this.files.find(name) === undefined) this.files.makeDirectory(name, "disk");
+    this.files.ensureDisk(mountPoint);
   }
 }

@@ -1,43 +1,184 @@
-import { Refusal } from "../refusal.ts";
+import type { Clock, Random } from "../../volume/ports.ts";
+import type { FoundSubvolume } from "./backing.ts";
+import { parentOf } from "./paths.ts";
 
-/** A Btrfs subvolume. A snapshot is one that has a parent. */
+/** A Btrfs subvolume. */
 export interface Subvolume {
   readonly id: number;
-  /** Label of the file system that it lies on. */
-  readonly filesystem: string;
-  readonly name: string;
-  readonly parent: string;
+  /** Where it lies among the files: `<mount point>/<fullname>`; the mount point alone for the root of a file system. */
+  readonly path: string;
   readonly readOnly: boolean;
+  readonly uuid: string;
+  /** UUID of the subvolume that it is a snapshot of, which may be gone by now; undefined when it is none. */
+  readonly sourceUuid: string | undefined;
+  /** The file system's own number of it. */
+  readonly subvolumeId: number;
+  readonly generation: number;
+  readonly createdAtMs: number;
+  /** Whether it is gone, and only its entry has not been cleared away yet. */
+  readonly dead: boolean;
 }
 
-/** The items of `/disk/btrfs/subvolume`. */
-export class SubvolumeTable {
-  readonly #subvolumes = new Map<number, Subvolume>();
-  #nextId = 1;
+/** What the root of a file system is called. */
+export const rootName = "<FS_ROOT>";
+const rootSubvolumeId = 5;
 
+/** Whether it is the root of its file system, which is always there. */
+export function isRoot({ path }: Subvolume): boolean {
+  return !path.includes("/");
+}
+
+/** The last component of its path. */
+export function nameOf(subvolume: Subvolume): string {
+  return isRoot(subvolume) ? rootName : subvolume.path.slice(subvolume.path.lastIndexOf("/") + 1);
+}
+
+/** Its path within its file system. */
+export function fullNameOf(subvolume: Subvolume): string {
+  return isRoot(subvolume) ? rootName : subvolume.path.slice(subvolume.path.indexOf("/") + 1);
+}
+
+/** The subvolumes of all file systems: by path, by name and by what they are snapshots of. */
+export class SubvolumeTable {
+  readonly #clock: Clock;
+  readonly #random: Random;
+  readonly #subvolumes = new Map<number, Subvolume>();
+  readonly #paths = new Map<string, number>();
+  readonly #names = new Map<string, Set<number>>();
+  readonly #snapshots = new Map<string, Set<number>>();
+  readonly #uuids = new Map<string, number>();
+  readonly #dead = new Map<number, Subvolume>();
+  #nextId = 1;
+  #nextSubvolumeId = 256;
+
+  constructor(clock: Clock, random: Random) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** Every subvolume, the roots of file systems too, by ascending id. */
   list(): readonly Subvolume[] {
     return [...this.#subvolumes.values()];
+  }
+
+  /** Those that are gone, but still listed. */
+  get dead(): readonly Subvolume[] {
+    return [...this.#dead.values()];
   }
 
   get(id: number): Subvolume | undefined {
     return this.#subvolumes.get(id);
   }
 
-  find(filesystem: string, name: string): Subvolume | undefined {
-    return this.list().find((other) => other.filesystem === filesystem && other.name === name);
+  find(path: string): Subvolume | undefined {
+    return this.#subvolumes.get(this.#paths.get(path) ?? -1);
   }
 
-  /** @throws {Refusal} when the name is taken, or the parent is not there. */
-  add(subvolume: Omit<Subvolume, "id">): Subvolume {
-    const { filesystem, name, parent } = subvolume;
-    if (this.find(filesystem, name) !== undefined) throw Refusal.alreadyHave("subvolume");
-    if (parent !== "" && this.find(filesystem, parent) === undefined) throw Refusal.noMatch("parent");
-    const added = { ...subvolume, id: this.#nextId++ };
-    this.#subvolumes.set(added.id, added);
-    return added;
+  /** Those whose last component is `name`. */
+  findByName(name: string): readonly Subvolume[] {
+    return this.#of(this.#names.get(name));
   }
 
-  remove(id: number): void {
+  findByUuid(uuid: string | undefined): Subvolume | undefined {
+    return uuid === undefined ? undefined : this.#subvolumes.get(this.#uuids.get(uuid) ?? -1);
+  }
+
+  snapshotsOf(subvolume: Subvolume): readonly Subvolume[] {
+    return this.#of(this.#snapshots.get(subvolume.uuid));
+  }
+
+  /** The innermost subvolume that a path lies in; a subvolume does not lie in itself. */
+  containing(path: string): Subvolume | undefined {
+    for (let outer = parentOf(path); outer !== ""; outer = parentOf(outer)) {
+      const found = this.find(outer);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** Whether some subvolume lies below a path. */
+  isAbove(path: string): boolean {
+    for (const other of this.#paths.keys()) {
+      if (other.startsWith(`${path}/`)) return true;
+    }
+    return false;
+  }
+
+  /** Adds the root of a file system, unless it is there. */
+  ensureRoot(mountPoint: string): void {
+    if (this.find(mountPoint) === undefined) this.#put(mountPoint, false, undefined, rootSubvolumeId);
+  }
+
+  /** @param source what it is a snapshot of */
+  add(path: string, readOnly: boolean, source: Subvolume | undefined): Subvolume {
+    return this.#put(path, readOnly, source?.uuid, this.#nextSubvolumeId++);
+  }
+
+  /** Takes in one that was there before the router was. */
+  adopt(path: string, { uuid, sourceUuid, readOnly }: FoundSubvolume): void {
+    this.#put(path, readOnly, sourceUuid, this.#nextSubvolumeId++, uuid);
+  }
+
+  /** Makes one read-only, or writable. */
+  setReadOnly(id: number, readOnly: boolean): void {
+    const subvolume = this.#subvolumes.get(id);
+    if (subvolume !== undefined) this.#subvolumes.set(id, { ...subvolume, readOnly });
+  }
+
+  /** @param deadMs for how long it is still listed, as a dead one */
+  remove(id: number, deadMs = 0): void {
+    const subvolume = this.#subvolumes.get(id);
+    if (subvolume === undefined) return;
     this.#subvolumes.delete(id);
+    if (deadMs > 0) {
+      this.#dead.set(id, { ...subvolume, dead: true });
+      this.#clock.timer(deadMs, () => this.#dead.delete(id));
+    }
+    this.#paths.delete(subvolume.path);
+    this.#uuids.delete(subvolume.uuid);
+    this.#names.get(nameOf(subvolume))?.delete(id);
+    if (subvolume.sourceUuid !== undefined) this.#snapshots.get(subvolume.sourceUuid)?.delete(id);
   }
+
+  #put(
+    path: string,
+    readOnly: boolean,
+    sourceUuid: string | undefined,
+    subvolumeId: number,
+    uuid = this.#makeUuid(),
+  ): Subvolume {
+    const id = this.#nextId++;
+    const createdAtMs = this.#clock.now();
+    const generation = 10 + id;
+    const subvolume: Subvolume = {
+      id,
+      path,
+      readOnly,
+      uuid,
+      sourceUuid,
+      subvolumeId,
+      generation,
+      createdAtMs,
+      dead: false,
+    };
+    this.#subvolumes.set(id, subvolume);
+    this.#paths.set(path, id);
+    this.#uuids.set(uuid, id);
+    index(this.#names, nameOf(subvolume), id);
+    if (sourceUuid !== undefined) index(this.#snapshots, sourceUuid, id);
+    return subvolume;
+  }
+
+  #makeUuid(): string {
+    const digits = Array.from(this.#random.bytes(16), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+  }
+
+  #of(ids: Iterable<number> | undefined): readonly Subvolume[] {
+    return [...ids ?? []].flatMap((id) => this.#subvolumes.get(id) ?? []);
+  }
+}
+
+function index(map: Map<string, Set<number>>, key: string, id: number): void {
+  map.set(key, (map.get(key) ?? new Set()).add(id));
 }

@@ -1,5 +1,5 @@
 import type { Notation } from "../menu/menu.ts";
-import { toText, type Value } from "../value.ts";
+import { isList, toText, type Value } from "../value.ts";
 
 const units = ["KiB", "MiB", "GiB", "TiB"] as const;
 
@@ -34,6 +34,7 @@ function shortenDuration(duration: string): string {
 /** Writes a value for people, without the quotes that {@linkcode Notation} may ask for. */
 export function toHuman(value: Value, notation: Notation): string {
   if (typeof value === "boolean") return value ? "yes" : "no";
+  if (isList(value)) return value.map(toText).join(",");
   if (notation === "duration") return shortenDuration(toText(value));
   if (typeof value !== "bigint") return toText(value);
   if (notation === "grouped") return groupDigits(value);

@@ -1,13 +1,15 @@
 import type { Buffer } from "node:buffer";
+import { byteLength } from "../bytes.ts";
 import type { Faults } from "../faults.ts";
+import { lintExec } from "../watch/lint.ts";
 import { type ExecService, serveExec } from "./exec.ts";
 import type { AuthContext, Connection, ServerChannel, SshSession } from "./library.ts";
-import { authenticate, type User } from "./users.ts";
+import { authenticate, type User, type Users } from "./users.ts";
 
 /** What a connection is served with. */
 export interface ConnectionService extends ExecService {
   readonly faults: Faults;
-  readonly users: readonly User[];
+  readonly users: Users;
   /** Waits as long as setting up a connection takes. */
   handshake(): Promise<void>;
 }
@@ -30,6 +32,8 @@ export class RouterConnection {
   readonly #drop: () => void;
   #user: User | undefined;
   #channels = 0;
+  /** Whether a fault refuses every login of this connection. */
+  #refused = false;
 
   /** @param drop drops the TCP connection. */
   constructor(service: ConnectionService, session: number, address: string, drop: () => void) {
@@ -63,10 +67,13 @@ export class RouterConnection {
   }
 
   async #authenticate(attempt: AuthContext): Promise<void> {
-    const user = authenticate(attempt, this.#service.users);
-    if (user === undefined) return attempt.reject(["publickey", "password"]);
+    const user = authenticate(attempt, this.#service.users.list());
     // A public key that is only asked about proves nothing yet.
     const proven = attempt.method !== "publickey" || attempt.signature !== undefined;
+    if (user !== undefined && proven && !this.#refused) {
+      this.#refused = this.#service.faults.refusesLogin(user.name);
+    }
+    if (user === undefined || this.#refused) return attempt.reject(["publickey", "password"]);
     if (proven) await this.#service.handshake();
     if (proven) this.#user = user;
     attempt.accept();
@@ -76,15 +83,21 @@ export class RouterConnection {
     this.#channels++;
     session.on("close", () => this.#channels--);
     session.on("exec", (accept, refuse, { command }) => {
+      if (byteLength(command) > this.#service.router.knobs.maxCommand) {
+        return refuseLong({ session: this.#session, command, refuse }, this.#service);
+      }
       const fault = this.#service.faults.strike(command);
       if (fault?.action === "refuse-channel") {
         this.#service.journal.open(this.#session, command)("fault refuse-channel");
         return refuse();
       }
       const channel = accept();
+      // What the group allows may have changed since the login.
+      const user = this.#service.users.find(this.#user?.name ?? "");
       serveExec({
         session: this.#session,
-        mayWrite: this.#user?.mayWrite ?? true,
+        mayRead: user?.mayRead ?? true,
+        mayWrite: user?.mayWrite ?? true,
         command,
         fault,
         channel: {
@@ -99,6 +112,16 @@ export class RouterConnection {
     session.on("pty", (_accept, refuse) => refuse());
     session.on("sftp", (_accept, refuse) => refuse());
   }
+}
+
+/** The request does not fit into the router's buffer. */
+function refuseLong(
+  { session, command, refuse }: { session: number; command: string; refuse: () => void },
+  { journal, violations }: ConnectionService,
+): void {
+  journal.open(session, command)("refused: too long");
+  for (const { rule, sentence } of lintExec(command, 0)) violations.report(session, command, rule, sentence);
+  refuse();
 }
 
 /** Writes, unless the client has gone meanwhile. */

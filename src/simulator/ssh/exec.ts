@@ -1,10 +1,11 @@
 import { Buffer } from "node:buffer";
 import type { Clock } from "../../volume/ports.ts";
-import { type Caller, type Console, Interrupted, type Outcome } from "../console/console.ts";
+import { type Caller, type Console, Interrupted, type Outcome, someoneElse } from "../console/console.ts";
 import type { Fault } from "../faults.ts";
 import type { Router } from "../model/router.ts";
 import type { Journal } from "../watch/journal.ts";
 import { lintExec, lintStatement } from "../watch/lint.ts";
+import type { OwnArea } from "../watch/own_area.ts";
 import { watchOwnership } from "../watch/ownership.ts";
 import type { Violations } from "../watch/violations.ts";
 
@@ -20,6 +21,7 @@ export interface ExecChannel {
 /** An exec request. */
 export interface ExecRequest {
   readonly session: number;
+  readonly mayRead: boolean;
   readonly mayWrite: boolean;
   readonly command: string;
   readonly fault: Fault | undefined;
@@ -33,7 +35,8 @@ export interface ExecService {
   readonly console: Console;
   readonly journal: Journal;
   readonly violations: Violations;
-  readonly basePaths: readonly string[];
+  /** What the client may change. */
+  readonly area: OwnArea;
 }
 
 const routerNoise = "\r\n(25 messages not shown)\r\n";
@@ -65,26 +68,50 @@ async function attempt(request: ExecRequest, service: ExecService): Promise<stri
       break;
     case "error": {
       const refusal = String(fault.value ?? "failure: fault");
-      answer(request, { output: "", refusal, statements: 0 }, service);
+      await answer(request, { output: "", refusal, statements: 0 }, service);
       return `fault error: ${refusal}`;
     }
   }
-  const outcome = await run(request, service);
+  const outcome = await runDisturbed(request, service);
   if (fault?.action === "drop-after") channel.drop();
-  else answer(request, outcome, service);
+  else await answer(request, outcome, service);
   const prefix = fault === undefined ? "" : `fault ${fault.action}, `;
   return prefix + (outcome.refusal ?? "ok");
 }
 
+/** Runs the command as far as the fault is about what the router does, and not about what it answers. */
+async function runDisturbed(request: ExecRequest, service: ExecService): Promise<Outcome> {
+  const { fault } = request;
+  const { console } = service;
+  const text = fault?.action === "duplicate" ? request.command : String(fault?.value ?? "");
+  const isAfter = fault?.action === "run-after" || fault?.action === "duplicate" && fault.value === "after";
+  const others = isAfter || fault?.action === "run-before" || fault?.action === "duplicate";
+  if (others && !isAfter) await console.execute(text, someoneElse);
+  try {
+    return await run(request, service);
+  } finally {
+    if (isAfter) await console.execute(text, someoneElse);
+  }
+}
+
 async function run(request: ExecRequest, service: ExecService): Promise<Outcome> {
-  const { session, command, mayWrite } = request;
-  const { router, violations, basePaths } = service;
+  const { session, command, fault, mayRead, mayWrite } = request;
+  const { router, violations, area } = service;
   let statements = 0;
   const report: Parameters<typeof watchOwnership>[2] = (rule, sentence) =>
     violations.report(session, command, rule, sentence);
+  const between = fault?.action === "run-between" ? String(fault.value ?? command) : undefined;
   const caller: Caller = {
+    mayRead,
     mayWrite,
-    observe: watchOwnership(router, basePaths, report),
+    quirks: {
+      ignoreResize: fault?.action === "ignore-resize",
+      lingerMs: fault?.action === "linger" ? Number(fault.value ?? defaultDelayMs) : undefined,
+    },
+    ...(between === undefined
+      ? {}
+      : { whenFound: once(() => service.console.execute(between, someoneElse)) }),
+    observe: watchOwnership(router, area, report),
     understood(line) {
       statements += line.length;
       for (const { rule, sentence } of line.flatMap(lintStatement)) report(rule, sentence);
@@ -98,20 +125,43 @@ async function run(request: ExecRequest, service: ExecService): Promise<Outcome>
   }
 }
 
-function answer(
+/** Only the first call does something. */
+function once(act: () => Promise<unknown>): () => Promise<void> {
+  let done = false;
+  return async () => {
+    if (done) return;
+    done = true;
+    await act();
+  };
+}
+
+async function answer(
   { channel, fault }: ExecRequest,
   { output, refusal }: Outcome,
-  { router }: ExecService,
-): void {
+  { clock, router }: ExecService,
+): Promise<void> {
   const { errorStream, exitOnError, lineEnd } = router.knobs;
   const complaint = refusal === undefined ? "" : refusal + (lineEnd === "crlf" ? "\r\n" : "\n");
   const noise = fault?.action === "noise" ? noiseLine(fault.value) : "";
   const stdout = Buffer.from(noise + output + (errorStream === "stdout" ? complaint : ""));
-  const most = fault?.action === "truncate" ? Number(fault.value ?? 0) : stdout.length;
-  channel.write("stdout", stdout.subarray(0, most));
+  const shown = stdout.subarray(0, fault?.action === "truncate" ? cut(stdout, fault.value) : stdout.length);
+  if (fault?.action === "drip") await drip(channel, shown, Number(fault.value ?? 1), clock);
+  else channel.write("stdout", shown);
   if (errorStream === "stderr") channel.write("stderr", Buffer.from(complaint));
   const status = refusal === undefined ? 0 : exitOnError;
   channel.finish(fault?.action === "close-no-status" ? undefined : status);
+}
+
+/** Where an answer is cut off: after so many bytes, or between the JSON and what a client has put behind it. */
+function cut(stdout: Buffer, value: string | number | undefined): number {
+  return value === "sentinel" ? stdout.lastIndexOf("]") + 1 : Number(value ?? 0);
+}
+
+async function drip(channel: ExecChannel, bytes: Buffer, ms: number, clock: Clock): Promise<void> {
+  for (let offset = 0; offset < bytes.length; offset++) {
+    await clock.sleep(ms);
+    channel.write("stdout", bytes.subarray(offset, offset + 1));
+  }
 }
 
 function noiseLine(value: string | number | undefined): string {

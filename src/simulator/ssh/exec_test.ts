@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+import { addCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
 import type { Fault } from "../faults.ts";
 import type { Simulator } from "../simulator.ts";
 
@@ -59,6 +59,156 @@ Deno.test("truncate ends the answer after so many bytes, as if it were whole", a
   await struck({ action: "truncate", value: 3 }, async (_simulator, client) => {
     assert.deepEqual(await client.exec(`${mark}; :put "done"`), { stdout: "don", stderr: "", status: 0 });
   });
+});
+
+Deno.test("truncate can cut between the JSON and what the client has put behind it", async () => {
+  await struck({ action: "truncate", value: "sentinel", match: "" }, async (_simulator, client) => {
+    const { stdout } = await client.exec(`:put ("n0 ".[:serialize to=json value=[/disk find]]." n")`);
+    assert.equal(stdout, 'n0 ["*1","*2","*3"]');
+  });
+});
+
+Deno.test("drip lets the answer trickle, byte by byte", async () => {
+  const clock = new FakeClock();
+  await using simulator = await startQuickly({ clock });
+  using client = await SshClient.connect(simulator);
+  simulator.faults.arm({ match: "", nth: 1, times: 1, action: "drip", value: 100 });
+  let seen = "";
+  const ended = new Promise<void>((resolve, reject) => {
+    client.client.exec(':put "abc"', (error, channel) => {
+      if (error !== undefined) return reject(error);
+      channel.on("data", (data: { toString(): string }) => seen += data.toString());
+      channel.on("close", () => resolve());
+    });
+  });
+  for (const expected of ["", "a", "ab", "abc", "abc\r"]) {
+    while (clock.waiting === 0) await client.exec(':put "meanwhile"');
+    await client.exec(':put "so that what was sent has come"');
+    assert.equal(seen, expected);
+    await clock.advance(100);
+  }
+  await ended;
+  assert.equal(seen, "abc\r\n");
+});
+
+for (const [action, shown] of [["run-before", "1"], ["run-after", "0"]] as const) {
+  Deno.test(`${action} lets someone else run a command`, async () => {
+    const value = '/file add type="directory" name="storage-pool/x"';
+    await struck({ action, value, match: ":put" }, async (simulator, client) => {
+      const count = ':put [:len [/file find where name="storage-pool/x"]]';
+      assert.equal((await client.exec(count)).stdout, `${shown}\r\n`);
+      assert.equal((await client.exec(count)).stdout, "1\r\n");
+      assert.deepEqual(simulator.violations.list(), []);
+      assert.equal(simulator.journal.list().length, 2);
+    });
+  });
+}
+
+const racing: readonly (readonly [value: string | undefined, comment: string, outcome: string])[] = [
+  [undefined, "mine", ""],
+  ['/disk set "a" comment="stolen"', "mine", ""],
+  ['/disk remove "a"', "-", "no such item (4)\r\n"],
+];
+
+for (const [value, comment, outcome] of racing) {
+  Deno.test(`run-between lets ${value ?? "the same command"} run between a find and its verb`, async () => {
+    await struck({ action: "run-between", value, match: "^/disk set" }, async (simulator, client) => {
+      await client.exec(`${mark}; ${addCommand("a", 'comment="old"')}`);
+      const { stdout } = await client.exec(
+        '/disk set [find where slot="a" and comment="old"] comment="mine"',
+      );
+      assert.equal(stdout, outcome);
+      assert.equal(simulator.model.disks.findBySlot("a")?.comment ?? "-", comment);
+    });
+  });
+}
+
+const duplicates:
+  readonly (readonly [value: string | undefined, knobs: object, answer: string, slots: string])[] = [
+    [undefined, {}, "failure: already have such slot\r\n", "a"],
+    ["after", {}, "", "a"],
+    ["after", { duplicateSlot: "renamed" }, "", "a a-1"],
+  ];
+
+for (const [value, knobs, answer, slots] of duplicates) {
+  Deno.test(`duplicate ${value ?? "before"} sends the same add from elsewhere, and there is ${slots}`, async () => {
+    await struck({ action: "duplicate", value, match: "^/disk" }, async (simulator, client) => {
+      simulator.model.configure(undefined, knobs);
+      await client.exec(mark);
+      assert.equal((await client.exec(addCommand("a"))).stdout, answer);
+      const made = simulator.model.disks.list().filter(({ type }) => type === "file").map(({ slot }) => slot);
+      assert.equal(made.join(" "), slots);
+    });
+  });
+}
+
+Deno.test("ignore-resize accepts a new size, and nothing happens, once", async () => {
+  await struck({ action: "ignore-resize", match: "file-size=.2147483648" }, async (simulator, client) => {
+    await client.exec(`${mark}; ${addCommand("a")}`);
+    const grow = '/disk set "a" file-size="2147483648" comment="x"';
+    const sizes = () => {
+      const disk = simulator.model.disks.findBySlot("a");
+      return [disk?.fileSizeBytes, disk?.sizeBytes, disk?.comment];
+    };
+    assert.equal((await client.exec(grow)).stdout, "");
+    assert.deepEqual(sizes(), [1n << 30n, 1n << 30n, "x"]);
+    await client.exec(grow);
+    assert.deepEqual(sizes(), [2n << 30n, 2n << 30n, "x"]);
+  });
+});
+
+Deno.test("ignore-resize does not touch a command of another session that comes meanwhile", async () => {
+  const clock = new FakeClock();
+  await using simulator = await startQuickly({ clock, timingScale: 1 });
+  const connecting = [SshClient.connect(simulator), SshClient.connect(simulator)];
+  const [first, second] = await patiently(clock, Promise.all(connecting));
+  using _first = first!;
+  using _second = second!;
+  await patiently(clock, first!.exec(`${mark}; ${addCommand("a")}; ${addCommand("b")}`));
+  simulator.faults.arm({ match: "", nth: 1, times: 1, action: "ignore-resize", value: undefined });
+  const ignored = first!.exec('/disk set "a" file-size="2147483648"');
+  while (clock.waiting === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  const other = second!.exec('/disk set "b" file-size="2147483648"');
+  await patiently(clock, Promise.all([ignored, other]));
+  const size = (slot: string) => simulator.model.disks.findBySlot(slot)?.sizeBytes;
+  assert.deepEqual([size("a"), size("b")], [1n << 30n, 2n << 30n]);
+});
+
+/** Lets a clock that stands still run as long as something takes. */
+async function patiently<Result>(clock: FakeClock, awaited: Promise<Result>): Promise<Result> {
+  let done = false;
+  awaited.finally(() => done = true).catch(() => {});
+  while (!done) {
+    await clock.advance(10);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  return await awaited;
+}
+
+Deno.test("linger leaves an export alive that a remove has withdrawn", async () => {
+  const clock = new FakeClock();
+  await using simulator = await startQuickly({ clock });
+  using client = await SshClient.connect(simulator);
+  simulator.faults.arm({ match: "remove", nth: 1, times: 1, action: "linger", value: 5000 });
+  await client.exec(`${mark}; ${addCommand("a", 'nvme-tcp-export="yes"')}`);
+  await client.exec('/disk remove "a"');
+  assert.equal(simulator.model.disks.findBySlot("a"), undefined);
+  await clock.advance(4999);
+  assert.equal(simulator.model.exports.list().length, 1);
+  await clock.advance(1);
+  assert.equal(simulator.model.exports.list().length, 0);
+});
+
+Deno.test("refuse-login refuses one login, or every one, of the user that it matches", async () => {
+  await using simulator = await startQuickly();
+  const fault: Fault = { match: "^csi$", nth: 1, times: 1, action: "refuse-login", value: undefined };
+  simulator.faults.arm(fault);
+  await assert.rejects(SshClient.connect(simulator), /authentication/);
+  (await SshClient.connect(simulator))[Symbol.dispose]();
+  simulator.faults.arm({ ...fault, times: Infinity });
+  for (let attempt = 0; attempt < 3; attempt++) {
+    await assert.rejects(SshClient.connect(simulator), /authentication/);
+  }
 });
 
 Deno.test("noise comes before the answer", async () => {

@@ -3,15 +3,45 @@ import { timingSafeEqual } from "node:crypto";
 import type { AuthContext } from "./library.ts";
 import { parseKey } from "./host_key.ts";
 
+/** What a user's group allows. */
+export interface Policies {
+  /** Whether the group has the policy `ssh`. @default {true} */
+  readonly mayLogIn?: boolean;
+  /** Whether it has the policy `read`. @default {true} */
+  readonly mayRead?: boolean;
+  /** Whether it has the policy `write`. @default {true} */
+  readonly mayWrite?: boolean;
+}
+
 /** Someone who may log in. */
-export interface User {
+export interface User extends Policies {
   readonly name: string;
   /** Undefined: no password opens the door. */
   readonly password?: string;
   /** OpenSSH public keys; RSA and ed25519, as a router takes them. */
   readonly authorizedKeys?: readonly string[];
-  /** Whether the group has the policy `write`. @default {true} */
-  readonly mayWrite?: boolean;
+}
+
+/** The users of a router. What their groups allow may change while they are logged in. */
+export class Users {
+  readonly #users: Map<string, User>;
+
+  constructor(users: readonly User[]) {
+    this.#users = new Map(users.map((user) => [user.name, user]));
+  }
+
+  list(): readonly User[] {
+    return [...this.#users.values()];
+  }
+
+  find(name: string): User | undefined {
+    return this.#users.get(name);
+  }
+
+  /** Changes what is given; the rest stays. */
+  allow(user: User, policies: Policies): void {
+    this.#users.set(user.name, { ...user, ...policies });
+  }
 }
 
 const acceptedKeyTypes = ["ssh-rsa", "ssh-ed25519"];
@@ -19,7 +49,7 @@ const acceptedKeyTypes = ["ssh-rsa", "ssh-ed25519"];
 /** The user that an attempt to log in proves to be; undefined when it proves nothing. */
 export function authenticate(attempt: AuthContext, users: readonly User[]): User | undefined {
   const user = users.find((candidate) => candidate.name === attempt.username);
-  if (user === undefined) return undefined;
+  if (user === undefined || user.mayLogIn === false) return undefined;
   if (attempt.method === "password") return isSame(user.password, attempt.password) ? user : undefined;
   if (attempt.method !== "publickey" || !acceptedKeyTypes.includes(typeOf(attempt.key.algo))) {
     return undefined;

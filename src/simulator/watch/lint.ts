@@ -1,5 +1,6 @@
 import { byteLength } from "../bytes.ts";
 import type { Assignment, Expression, MenuCommand, Statement } from "../grammar/syntax.ts";
+import { mentionsScratch } from "./probing.ts";
 import type { Rule } from "./violations.ts";
 
 /** A rule broken by the mere text of a command. */
@@ -15,7 +16,7 @@ const mostStatements = 4;
 export function lintExec(text: string, statements: number): Finding[] {
   const findings: Finding[] = [];
   const bytes = byteLength(text);
-  if (bytes > mostBytes) {
+  if (bytes > mostBytes && !mentionsScratch(text)) {
     findings.push({
       rule: "command-too-long",
       sentence: `The command has ${bytes} bytes, over ${mostBytes}.`,
@@ -54,7 +55,7 @@ function lintCommand(command: MenuCommand): Finding[] {
     case "find":
       return lintWhere(command.where);
     case "get":
-      return lintInside(command.target);
+      return [...lintGet(command.menu.path, command.property), ...lintInside(command.target)];
     case "add":
       return [...lintAssignments(command.assignments), ...lintAdd(command.menu.path, command.assignments)];
     case "target":
@@ -69,6 +70,12 @@ function lintCommand(command: MenuCommand): Finding[] {
 function lintPrint(menu: string, proplist: Expression | undefined): Finding[] {
   if (menu !== "file" || proplist !== undefined) return [];
   const sentence = "/file print without proplist also prints the contents of small files.";
+  return [{ rule: "file-print-without-proplist", sentence }];
+}
+
+function lintGet(menu: string, property: Expression | undefined): Finding[] {
+  if (menu !== "file" || property !== undefined) return [];
+  const sentence = "/file get without a property also gives the contents of a small file.";
   return [{ rule: "file-print-without-proplist", sentence }];
 }
 

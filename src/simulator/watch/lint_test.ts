@@ -48,6 +48,10 @@ const broken: readonly (readonly [command: string, rules: readonly string[]])[] 
   ['/disk set "a" mount-filesystem="yes"', ["mount-filesystem"]],
   ["/file print", ["file-print-without-proplist"]],
   [':put [/file print as-value where name="a"]', ["file-print-without-proplist"]],
+  [':put [/file get "a"]', ["file-print-without-proplist"]],
+  [":put [/file get [find where name=a] name]", ["unquoted-value"]],
+  ['/disk/btrfs/subvolume/add fs=storage-pool-fs name="v"', ["unquoted-value"]],
+  ["/disk/btrfs/subvolume/remove [find where fullname=v]", ["unquoted-value"]],
 ];
 
 for (const [command, rules] of broken) {
@@ -60,4 +64,10 @@ Deno.test("lintExec() measures bytes, and counts statements", () => {
   assert.deepEqual(lintExec("é".repeat(512), 4), []);
   const findings = lintExec("é".repeat(512) + "x", 5);
   assert.deepEqual(findings.map(({ rule }) => rule), ["command-too-long", "too-many-statements"]);
+});
+
+Deno.test("lintExec() lets a probe try how long a command may be", () => {
+  assert.deepEqual(lintExec(`:put "rds-csi-probe-0123abcd${"x".repeat(2000)}"`, 1), []);
+  const nearly = lintExec(`:put "rds-csi-probe-x${"x".repeat(2000)}"`, 1);
+  assert.deepEqual(nearly.map(({ rule }) => rule), ["command-too-long"]);
 });

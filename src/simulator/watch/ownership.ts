@@ -1,66 +1,99 @@
 import type { ChangeObserver } from "../console/run.ts";
+import type { Row, Values, Verb } from "../menu/menu.ts";
 import type { Router } from "../model/router.ts";
-import { toText } from "../value.ts";
+import { isTrue, toText } from "../value.ts";
+import { isOwnPath, isOwnSlot, type OwnArea } from "./own_area.ts";
+import { isScratchName } from "./probing.ts";
 import type { Rule } from "./violations.ts";
 
 /** Reports a broken rule. */
 export type Reporter = (rule: Rule, sentence: string) => void;
 
-const ownSlot = /^[a-z0-9-]{1,32}$/;
+/** What is about to change. */
+interface Change {
+  readonly verb: Verb;
+  /** Undefined when it is about to be made. */
+  readonly row: Row | undefined;
+  readonly values: Values;
+}
 
 /**
- * Watches that a client changes nothing outside its own area: file disks with slots of its form whose files lie below
- * its base paths, and files there. A file goes only after its disk.
+ * Watches that a client changes nothing outside its own area: file disks with slots of its form whose files are its
+ * own, its files and its subvolumes. A file goes only after its disk, and a snapshot stays as it is.
  */
-export function watchOwnership(
-  router: Router,
-  basePaths: readonly string[],
-  report: Reporter,
-): ChangeObserver {
-  const isOwnPath = (path: string) =>
-    basePaths.some((base) => path === base || path.startsWith(`${base}/`)) && !path.includes("/../");
-
-  const watchDisk = (verb: string, slot: string, type: string, path: string) => {
-    if (ownSlot.test(slot) && type === "file" && isOwnPath(path)) return;
-    report(
-      "outside-owner-area",
-      `/disk ${verb} touches the ${type} disk ${slot} with the file ${path || "-"}.`,
-    );
-  };
-
-  const watchFile = (verb: string, path: string) => {
-    if (!isOwnPath(path)) report("outside-owner-area", `/file ${verb} touches ${path}.`);
-  };
-
+export function watchOwnership(router: Router, area: OwnArea, report: Reporter): ChangeObserver {
+  const watch = new Watch(router, area, report);
   return (menu, verb, row, values) => {
-    const read = (name: string) => toText(row?.value(name) ?? null);
-    if (menu === "disk") {
-      if (row !== undefined) watchDisk(verb, read("slot"), read("type"), read("file-path"));
-      else {watchDisk(
-          verb,
-          values.get("slot") ?? "",
-          values.get("type") ?? "",
-          slashed(values.get("file-path")),
-        );}
-    } else if (menu === "file") {
-      const path = slashed(read("name"));
-      if (row !== undefined && verb !== "copy") watchFile(verb, path);
-      if (values.has("name")) watchFile(verb, slashed(values.get("name")));
-      if (verb !== "remove") return;
-      for (const disk of router.disks.list()) {
-        if (disk.filePath === path || disk.filePath.startsWith(`${path}/`)) {
-          report("file-before-disk", `/file remove takes ${path} while the disk ${disk.slot} uses it.`);
-        }
-      }
-    } else {
-      watchSubvolume(verb, row === undefined ? values.get("name") ?? "" : read("name"), report);
-    }
+    const change = { verb, row, values };
+    if (menu === "disk") watch.disk(change);
+    else if (menu === "file") watch.file(change);
+    else watch.subvolume(change);
   };
 }
 
-/** Subvolumes have no base path; a client's own are told by the form of their names. */
-function watchSubvolume(verb: string, name: string, report: Reporter): void {
-  if (!ownSlot.test(name)) report("outside-owner-area", `/disk/btrfs/subvolume ${verb} touches ${name}.`);
+class Watch {
+  readonly #router: Router;
+  readonly #area: OwnArea;
+  readonly #report: Reporter;
+
+  constructor(router: Router, area: OwnArea, report: Reporter) {
+    this.#router = router;
+    this.#area = area;
+    this.#report = report;
+  }
+
+  disk({ verb, row, values }: Change): void {
+    const read = (name: string) => row === undefined ? values.get(name) ?? "" : textOf(row, name);
+    const [slot, type, path] = [read("slot"), read("type"), slashed(read("file-path"))];
+    if (isOwnSlot(slot, row === undefined) && type === "file" && isOwnPath(path, this.#area)) return;
+    const sentence = `/disk ${verb} touches the ${type} disk ${slot} with the file ${path || "-"}.`;
+    this.#report("outside-owner-area", sentence);
+  }
+
+  file({ verb, row, values }: Change): void {
+    const paths = [
+      ...(row === undefined ? [] : [slashed(textOf(row, "name"))]),
+      ...(values.has("name") ? [slashed(values.get("name"))] : []),
+    ];
+    for (const path of paths) {
+      if (isOwnPath(path, this.#area)) continue;
+      this.#report("outside-owner-area", `/file ${verb} touches ${path}.`);
+    }
+    if (row !== undefined && (verb === "remove" || verb === "set")) {
+      this.#assertUnused(`/file ${verb}`, paths[0]!);
+    }
+  }
+
+  subvolume({ verb, row, values }: Change): void {
+    const label = row === undefined ? values.get("fs") ?? "" : textOf(row, "fs");
+    // The pool counts also while it is not mounted: the router refuses then, and the client did nothing wrong.
+    const pool = this.#router.disks.list().find((disk) => disk.pool?.label === label)?.pool;
+    const place = (name: string) => `/${pool?.mountPoint ?? label}/${name}`;
+    const path = place(row === undefined ? values.get("name") ?? "" : textOf(row, "fullname"));
+    const named = this.#router.subvolumes.findByName(values.get("parent") ?? "")[0];
+    const parent = named === undefined ? place(values.get("parent") ?? "") : `/${named.path}`;
+    for (const touched of values.get("parent") === undefined ? [path] : [path, parent]) {
+      if (isOwnPath(touched, this.#area)) continue;
+      this.#report("outside-owner-area", `/disk/btrfs/subvolume ${verb} touches ${touched}.`);
+    }
+    if (verb === "remove") this.#assertUnused("/disk/btrfs/subvolume remove", path);
+    if (verb === "set" && row !== undefined && isTrue(row.value("snapshot") ?? null)) {
+      this.#report("snapshot-changed", `/disk/btrfs/subvolume set changes the snapshot ${path} in place.`);
+    }
+  }
+
+  /** Disks that come late after a reboot count too: whoever takes their files away takes the data. */
+  #assertUnused(command: string, path: string): void {
+    if (path.split("/").some(isScratchName)) return;
+    for (const disk of this.#router.disks.listWithHidden()) {
+      if (disk.filePath !== path && !disk.filePath.startsWith(`${path}/`)) continue;
+      this.#report("file-before-disk", `${command} takes ${path} while the disk ${disk.slot} uses it.`);
+    }
+  }
+}
+
+function textOf(row: Row, name: string): string {
+  return toText(row.value(name) ?? null);
 }
 
 function slashed(path: string | undefined): string {

@@ -9,6 +9,7 @@ export type Rule =
   | "mount-filesystem"
   | "outside-owner-area"
   | "file-before-disk"
+  | "snapshot-changed"
   | "session-limit";
 
 /** One time that a client did. */

@@ -1,0 +1,62 @@
+import { assertGone, assertPoolMounted, assertSettled } from "../volume/absence.ts";
+import { judgeHealth, type VolumeHealth } from "../volume/health.ts";
+import { poolOf } from "../volume/ids.ts";
+import type { CallContext } from "../volume/ports.ts";
+import { notFound, ownStem } from "./look.ts";
+import type { ControllerWorld } from "./world.ts";
+
+/**
+ * What is wrong with one volume; nothing when it is healthy. One command.
+ *
+ * @throws {VolumeError} not-found when it is provably not there, unavailable when its absence proves nothing
+ */
+export async function getVolumeHealth(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<VolumeHealth> {
+  const { basePaths, cluster, settleMs } = world.settings;
+  const stem = ownStem(world, id);
+  const view = await world.store.view(id, stem, context);
+  assertSettled(view, settleMs);
+  const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
+  const health = judgeHealth({ ...view, volumes }, cluster, basePaths).find((one) => one.id === id);
+  if (health !== undefined) return health;
+  if (view.volume === undefined && view.foreign === undefined) {
+    assertGone(id, stem, view, basePaths, settleMs);
+  }
+  throw notFound("find", id);
+}
+
+/**
+ * The volumes of this cluster that something is wrong with, ordered by id. Two commands; twice as many when there are any.
+ *
+ * @throws {VolumeError} unavailable while it cannot be told: after a boot, or with a pool not mounted that shows no disks
+ */
+export async function listVolumeHealth(
+  world: ControllerWorld,
+  context: CallContext,
+): Promise<readonly VolumeHealth[]> {
+  const first = await judgeAll(world, context);
+  if (first.length === 0) return [];
+  // Disks and files are two looks: what was made, grown or deleted between them seems sick, once.
+  const seen = new Set(first.flatMap(({ id, problems }) => problems.map(({ reason }) => `${id} ${reason}`)));
+  const again = await judgeAll(world, context);
+  return again.map(({ id, problems }) => ({
+    id,
+    problems: problems.filter(({ reason }) => seen.has(`${id} ${reason}`)),
+  })).filter(({ problems }) => problems.length > 0);
+}
+
+async function judgeAll(world: ControllerWorld, context: CallContext): Promise<readonly VolumeHealth[]> {
+  const { basePaths, cluster, settleMs } = world.settings;
+  const inventory = await world.store.inventory(context);
+  const files = await world.store.files(`.${cluster}`, context);
+  assertSettled(files, settleMs);
+  for (const base of basePaths) {
+    const shown = inventory.volumes.some((volume) => poolOf(volume.imagePath) === poolOf(base));
+    if (!shown) assertPoolMounted(files, base);
+  }
+  const health = judgeHealth({ ...inventory, ...files }, cluster, basePaths);
+  return health.filter((one) => one.problems.length > 0);
+}

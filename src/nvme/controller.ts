@@ -1,0 +1,127 @@
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext, Clock } from "../volume/ports.ts";
+import { describeAddress, type WireAddress } from "./address.ts";
+import { duringCall } from "./call.ts";
+import { anyController, connectCommand, getProperty, identify, properties, setProperty } from "./commands.ts";
+import { type ControllerIdentity, parseController } from "./identity.ts";
+import { Queue, queueDepth } from "./queue.ts";
+import { explainRefusal } from "./refusal.ts";
+import { connectFailure, type OpenStream, openTcp } from "./stream.ts";
+import { wireError } from "./wire.ts";
+
+/** What a host needs beside an address; each part can be another one in tests. */
+export interface HostSeams {
+  /** @default {systemClock} */
+  readonly clock?: Clock;
+  /** Opens a connection. @default {openTcp} */
+  readonly open?: OpenStream;
+  /** Longest time for connecting, in milliseconds, when the call itself has more. @default {15000} */
+  readonly connectLimitMs?: number;
+  /**
+   * A target that hears nothing for so long, in milliseconds, drops this host; the host sends something after half of
+   * it. A target that then does not answer for as long is given up.
+   *
+   * @default {30000}
+   */
+  readonly keepAliveMs?: number;
+}
+
+/** A controller that was made for this host, enabled and asked who it is. */
+export interface Controller {
+  readonly admin: Queue;
+  readonly id: number;
+  readonly identity: ControllerIdentity;
+}
+
+/** Enabled; NVM command set; entries of 64 and 16 bytes. */
+const configuration = 0x0046_0001;
+const readyBit = 1n;
+const fatalBit = 2n;
+const pollMs = 50;
+
+/**
+ * Has the target make a controller, and enables it.
+ *
+ * @throws {VolumeError} unavailable when the target cannot be reached, refuses, or is none
+ * @throws {VolumeError} deadline or cancelled when the call ends first
+ */
+export async function openController(
+  where: WireAddress,
+  keepAliveMs: number,
+  context: CallContext,
+  seams: HostSeams & { readonly clock: Clock },
+): Promise<Controller> {
+  const admin = await openQueue(where, context, seams);
+  try {
+    const id = await connectQueue(
+      admin,
+      where,
+      { queueId: 0, controllerId: anyController, keepAliveMs },
+      context,
+    );
+    await enable(admin, describeAddress(where), context, seams.clock);
+    const { bytes } = await admin.run(identify("controller", 0), context);
+    return { admin, id, identity: parseController(bytes) };
+  } catch (error) {
+    await admin[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+/**
+ * Opens one more connection to the target; it is no queue of a controller yet.
+ *
+ * @throws {VolumeError} unavailable when the target cannot be reached or is none
+ */
+export async function openQueue(
+  where: WireAddress,
+  context: CallContext,
+  { open = openTcp, clock }: HostSeams & { readonly clock: Clock },
+): Promise<Queue> {
+  const { address, port } = where;
+  const opening = open(address, port).catch((error) => {
+    throw connectFailure(error, address, port);
+  });
+  const stream = await duringCall(opening, context, clock, (late) => late.close());
+  return await Queue.open(stream, describeAddress(where), context, clock);
+}
+
+/**
+ * Makes a connection a queue of a controller, and gives the controller's id.
+ *
+ * @throws {VolumeError} unavailable when the target refuses; `refusalOf` tells why
+ */
+export async function connectQueue(
+  queue: Queue,
+  { nqn, hostNqn, hostIdBytes }: WireAddress,
+  wanted: { readonly queueId: number; readonly controllerId: number; readonly keepAliveMs: number },
+  context: CallContext,
+): Promise<number> {
+  const command = connectCommand({ ...wanted, nqn, hostNqn, hostId: hostIdBytes, depth: queueDepth });
+  try {
+    const { result } = await queue.run(command, context);
+    if ((result >> 16n & 0xffffn) === 0n) return Number(result & 0xffffn);
+  } catch (error) {
+    throw explainRefusal(error, nqn, hostNqn);
+  }
+  throw new VolumeError(
+    "unavailable",
+    `Cannot connect to the NVMe subsystem as the target wants a password, and this host has none: nqn=${nqn}`,
+  );
+}
+
+async function enable(admin: Queue, subject: string, context: CallContext, clock: Clock): Promise<void> {
+  const { result: capabilities } = await admin.run(getProperty(properties.capabilities, 8), context);
+  if ((capabilities & 0xffffn) + 1n < BigInt(queueDepth)) {
+    throw wireError("its queues are too short", `mqes=${capabilities & 0xffffn}`);
+  }
+  await admin.run(setProperty(properties.configuration, configuration), context);
+  for (;;) {
+    const { result: status } = await admin.run(getProperty(properties.status, 4), context);
+    if ((status & fatalBit) !== 0n) {
+      throw new VolumeError("unavailable", `Cannot use the NVMe controller as it failed: ${subject}`);
+    }
+    if ((status & readyBit) !== 0n) return;
+    await duringCall(clock.sleep(pollMs), context, clock);
+  }
+}

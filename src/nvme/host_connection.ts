@@ -1,0 +1,229 @@
+import { systemClock } from "../host/clock.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext, Clock } from "../volume/ports.ts";
+import { describeAddress, parseAddress, type SubsystemAddress, type WireAddress } from "./address.ts";
+import { identify, keepAlive, readBlocks, requestQueues } from "./commands.ts";
+import { connectQueue, type Controller, type HostSeams, openController, openQueue } from "./controller.ts";
+import { parseActiveNamespaces, parseDescriptors, parseNamespace } from "./identity.ts";
+import type { NamespaceIdentity } from "./identity.ts";
+import { withinLimit } from "./limit.ts";
+import type { Queue } from "./queue.ts";
+import { StatusError } from "./status.ts";
+
+/** A live connection of this process, as a host, to one subsystem. It reads and asks; it never writes. */
+export interface HostConnection extends AsyncDisposable {
+  /** Resolves with the reason when the connection has ended, whoever ended it. */
+  readonly ended: Promise<string>;
+  /**
+   * Size of namespace 1 in bytes, asked of the target now.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended, or there is no namespace 1
+   */
+  namespaceBytes(context: CallContext): Promise<bigint>;
+  /**
+   * Identity of namespace 1, each in lower-case hex, "" where all zero.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended, or there is no namespace 1
+   */
+  namespaceIdentity(
+    context: CallContext,
+  ): Promise<{ readonly nguid: string; readonly eui64: string; readonly uuid: string }>;
+  /**
+   * Ids of the active namespaces, ascending.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended
+   */
+  namespaces(context: CallContext): Promise<readonly number[]>;
+  /**
+   * Keep-alive round trip: whether the target still serves this controller.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended
+   */
+  keepAlive(context: CallContext): Promise<void>;
+  /**
+   * Reads blocks of namespace 1 through the I/O queue.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended, or the target does not read them
+   * @throws {VolumeError} invalid when it is asked for no blocks, for more than 16 MiB, or for blocks that no device has
+   */
+  read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array>;
+}
+
+/** Blocks are read in commands of at most so many bytes. */
+const transferBytes = 128 * 1024;
+const mostReadBytes = 16 * 1024 * 1024;
+const namespaceId = 1;
+
+/**
+ * Connects to a subsystem in this process, with an admin queue and one I/O queue, and keeps it alive until it is
+ * disposed of. No kernel and no privilege is needed.
+ *
+ * @throws {VolumeError} invalid when the address makes no sense
+ * @throws {VolumeError} unavailable when the target cannot be reached, or refuses; `refusalOf` tells why
+ * @throws {VolumeError} deadline or cancelled when the call ends first
+ */
+export async function connectSubsystem(
+  address: SubsystemAddress,
+  context: CallContext,
+  seams: HostSeams = {},
+): Promise<HostConnection> {
+  const where = parseAddress(address);
+  const parts = { clock: systemClock, keepAliveMs: 30_000, ...seams };
+  return await withinLimit(where, context, parts, async (limited) => {
+    const controller = await openController(where, parts.keepAliveMs, limited, parts);
+    try {
+      return new TcpHostConnection(where, controller, await openIo(where, controller, limited, parts), parts);
+    } catch (error) {
+      await controller.admin[Symbol.asyncDispose]();
+      throw error;
+    }
+  });
+}
+
+async function openIo(
+  where: WireAddress,
+  { admin, id }: Controller,
+  context: CallContext,
+  parts: HostSeams & { readonly clock: Clock },
+): Promise<Queue> {
+  await admin.run(requestQueues(1), context);
+  const io = await openQueue(where, context, parts);
+  try {
+    await connectQueue(io, where, { queueId: 1, controllerId: id, keepAliveMs: 0 }, context);
+    return io;
+  } catch (error) {
+    await io[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+function assertRange(lba: bigint, blocks: number, most: number): void {
+  const countable = Number.isInteger(blocks) && blocks >= 1 && blocks <= most;
+  // Beyond 64 bits it would become another block, and no error.
+  if (countable && lba >= 0n && lba + BigInt(blocks) <= 1n << 64n) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot read NVMe blocks as there are none like these: lba=${lba} blocks=${blocks} most=${most}`,
+  );
+}
+
+class TcpHostConnection implements HostConnection {
+  readonly ended: Promise<string>;
+  readonly #where: WireAddress;
+  readonly #admin: Queue;
+  readonly #io: Queue;
+  readonly #clock: Clock;
+  readonly #keepAliveMs: number;
+  readonly #longestTransferBytes: number;
+  #stopTimer = () => {};
+  #over = false;
+
+  constructor(
+    where: WireAddress,
+    { admin, identity }: Controller,
+    io: Queue,
+    parts: { readonly clock: Clock; readonly keepAliveMs: number },
+  ) {
+    this.#where = where;
+    this.#admin = admin;
+    this.#io = io;
+    this.#clock = parts.clock;
+    this.#keepAliveMs = parts.keepAliveMs;
+    this.#longestTransferBytes = Math.min(transferBytes, identity.longestTransferBytes);
+    this.ended = Promise.race([admin.ended, io.ended]).then((reason) => {
+      this.#end(reason);
+      return reason;
+    });
+    this.#stayAlive();
+  }
+
+  async namespaceBytes(context: CallContext): Promise<bigint> {
+    return (await this.#namespace(context)).sizeBytes;
+  }
+
+  async namespaceIdentity(context: CallContext) {
+    const { nguid, eui64 } = await this.#namespace(context);
+    const descriptors = await this.#descriptors(context);
+    return {
+      nguid: nguid || descriptors.nguid,
+      eui64: eui64 || descriptors.eui64,
+      uuid: descriptors.uuid,
+    };
+  }
+
+  async namespaces(context: CallContext): Promise<readonly number[]> {
+    return parseActiveNamespaces((await this.#admin.run(identify("activeNamespaces", 0), context)).bytes);
+  }
+
+  async keepAlive(context: CallContext): Promise<void> {
+    await this.#admin.run(keepAlive(), context);
+  }
+
+  async read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array> {
+    const { blockBytes } = await this.#namespace(context);
+    assertRange(lba, blocks, mostReadBytes / blockBytes);
+    const whole = new Uint8Array(blocks * blockBytes);
+    const step = Math.max(1, Math.floor(this.#longestTransferBytes / blockBytes));
+    for (let at = 0; at < blocks; at += step) {
+      const count = Math.min(step, blocks - at);
+      const command = readBlocks(lba + BigInt(at), count, count * blockBytes);
+      whole.set((await this.#io.run(command, context)).bytes, at * blockBytes);
+    }
+    return whole;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end("it was closed here");
+    await Promise.all([this.#admin[Symbol.asyncDispose](), this.#io[Symbol.asyncDispose](), this.ended]);
+  }
+
+  async #namespace(context: CallContext): Promise<NamespaceIdentity> {
+    const { bytes } = await this.#admin.run(identify("namespace", namespaceId), context);
+    const namespace = parseNamespace(bytes);
+    if (namespace !== undefined) return namespace;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot find namespace ${namespaceId} as the subsystem has none: ${describeAddress(this.#where)}`,
+    );
+  }
+
+  /** Targets before NVMe 1.3 know no descriptors. */
+  async #descriptors(context: CallContext) {
+    try {
+      return parseDescriptors((await this.#admin.run(identify("descriptors", namespaceId), context)).bytes);
+    } catch (error) {
+      if (VolumeError.is(error) && error.cause instanceof StatusError) {
+        return { eui64: "", nguid: "", uuid: "" };
+      }
+      throw error;
+    }
+  }
+
+  #end(reason: string): void {
+    this.#over = true;
+    this.#stopTimer();
+    this.#admin.end(reason);
+    this.#io.end(reason);
+  }
+
+  #stayAlive(): void {
+    if (this.#over) return;
+    this.#stopTimer = this.#clock.timer(this.#keepAliveMs / 2, () => void this.#tellAlive());
+  }
+
+  async #tellAlive(): Promise<void> {
+    this.#stopTimer = this.#clock.timer(
+      this.#keepAliveMs,
+      () => this.#end("the target does not answer any more"),
+    );
+    const signal = new AbortController().signal;
+    try {
+      await this.keepAlive({ requestId: "keep-alive", signal, deadlineMs: Infinity });
+    } catch (error) {
+      // A target that refuses has answered; anything else means that the queue has ended.
+      if (!VolumeError.is(error) || !(error.cause instanceof StatusError)) return;
+    }
+    this.#stopTimer();
+    this.#stayAlive();
+  }
+}

@@ -1,0 +1,38 @@
+import { VolumeError } from "../volume/errors.ts";
+
+/** A connection of bytes: what is used of `Deno.TcpConn`. */
+export interface ByteStream {
+  /** How many bytes came; null when the other side has ended. */
+  read(into: Uint8Array): Promise<number | null>;
+  write(bytes: Uint8Array): Promise<number>;
+  close(): void;
+}
+
+/** Opens a connection to an address and a port. */
+export type OpenStream = (address: string, port: number) => Promise<ByteStream>;
+
+/** Opens a TCP connection. */
+export async function openTcp(address: string, port: number): Promise<ByteStream> {
+  const connection = await Deno.connect({ hostname: address, port, transport: "tcp" });
+  // Small packets that wait for each other would cost 40 ms a command.
+  connection.setNoDelay(true);
+  return connection;
+}
+
+/** Puts the failure of an attempt to connect into words. */
+export function connectFailure(error: unknown, address: string, port: number): VolumeError {
+  const where = `address=${address} port=${port}`;
+  if (error instanceof Deno.errors.NotCapable) {
+    return new VolumeError(
+      "unavailable",
+      `Cannot reach the NVMe target as this process may not: ${where}; start it with --allow-net for it`,
+      { cause: error },
+    );
+  }
+  const reason = error instanceof Deno.errors.ConnectionRefused
+    ? "nothing listens there"
+    : `the connection failed (${error instanceof Error ? error.message : error})`;
+  return new VolumeError("unavailable", `Cannot reach the NVMe target as ${reason}: ${where}`, {
+    cause: error,
+  });
+}

@@ -1,0 +1,105 @@
+import { parseAnswers, printableAnswers, type RouterAnswers } from "./answers.ts";
+
+/** Words that not every router's grammar has. */
+export interface Vocabulary {
+  /** The `rose-storage` package is there: `nvme-tcp-*` and file disks are. */
+  readonly rose: boolean;
+  /** `nvme-tcp-server-nqn` exists (7.21); before it the subsystem is named after the slot. */
+  readonly nqn: boolean;
+  /** `/file copy` exists (7.23). */
+  readonly fileCopy: boolean;
+  /** `/disk/btrfs/subvolume` exists (7.18). */
+  readonly subvolumes: boolean;
+}
+
+/** One kind of router: what its grammar knows, how it prints, and its answers to the open questions. */
+export interface RouterProfile {
+  readonly name: string;
+  /** As `/system resource print` gives it. */
+  readonly version: string;
+  readonly vocabulary: Vocabulary;
+  /** Whether a legend of `print` names the flags that occur, or all there are. */
+  readonly legend: "present" | "all";
+  /** File system of the pools. */
+  readonly poolFilesystem: "btrfs" | "xfs";
+  /** What is known of the answers; the rest was not asked, or could not be answered. */
+  readonly answers: Partial<RouterAnswers>;
+}
+
+/** What a profile file says of itself. */
+const format = "rds-csi-router-profile/1";
+
+/**
+ * Writes a profile as JSON, for a bug report, for `--router-profile` and for the simulator.
+ *
+ * @param unanswered questions that got no answer, each with the reason
+ */
+export function formatProfile(
+  profile: RouterProfile,
+  unanswered: Readonly<Record<string, string>> = {},
+): string {
+  const { answers, ...rest } = profile;
+  return JSON.stringify({ format, ...rest, answers: printableAnswers(answers), unanswered }, null, 2) + "\n";
+}
+
+/**
+ * Reads a profile file.
+ *
+ * @throws {RangeError} when it is none, or names a question or an answer that does not exist
+ */
+export function parseProfile(text: string): RouterProfile {
+  const value = parseObject(text);
+  if (value.format !== format) {
+    throw new RangeError(`It is no router profile: its format is not ${format}.`);
+  }
+  const { name, version, legend, poolFilesystem } = value;
+  if (typeof name !== "string" || typeof version !== "string") {
+    throw new RangeError("The router profile has no name or no version.");
+  }
+  if (legend !== "present" && legend !== "all") {
+    throw new RangeError("The router profile's legend is neither present nor all.");
+  }
+  if (poolFilesystem !== "btrfs" && poolFilesystem !== "xfs") {
+    throw new RangeError("The router profile's poolFilesystem is neither btrfs nor xfs.");
+  }
+  return {
+    name,
+    version,
+    vocabulary: parseVocabulary(value.vocabulary),
+    legend,
+    poolFilesystem,
+    answers: parseAnswers(asObject(value.answers)),
+  };
+}
+
+function parseVocabulary(value: unknown): Vocabulary {
+  const words = asObject(value);
+  const word = (name: keyof Vocabulary) => {
+    const known = words[name];
+    if (typeof known === "boolean") return known;
+    throw new RangeError(`The router profile does not say whether the router knows ${name}.`);
+  };
+  return {
+    rose: word("rose"),
+    nqn: word("nqn"),
+    fileCopy: word("fileCopy"),
+    subvolumes: word("subvolumes"),
+  };
+}
+
+function parseObject(text: string): Readonly<Record<string, unknown>> {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new RangeError("It is no router profile: it is not JSON.", { cause });
+  }
+  return asObject(value);
+}
+
+function asObject(value: unknown): Readonly<Record<string, unknown>> {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return value as Readonly<Record<string, unknown>>;
+  }
+  throw new RangeError("A part of the router profile is no object.");
+}

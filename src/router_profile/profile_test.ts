@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { formatProfile, parseProfile, type RouterProfile } from "./profile.ts";
+
+const profile: RouterProfile = {
+  name: "my router",
+  version: "7.24 (stable)",
+  vocabulary: { rose: true, nqn: true, fileCopy: true, subvolumes: true },
+  legend: "present",
+  poolFilesystem: "btrfs",
+  answers: { maxSlot: 32, maxPut: Infinity, grow: "after-toggle", unexport: 0 },
+};
+
+Deno.test("parseProfile() reads what formatProfile() writes", () => {
+  assert.deepEqual(parseProfile(formatProfile(profile, { copy: "no /file copy" })), profile);
+});
+
+const written = JSON.parse(formatProfile(profile));
+for (
+  const [what, text, reason] of [
+    ["no JSON", "{", /not JSON/],
+    ["a list", "[]", /no object/],
+    ["another format", JSON.stringify({ ...written, format: "2" }), /format/],
+    ["no name", JSON.stringify({ ...written, name: undefined }), /no name/],
+    ["a foreign legend", JSON.stringify({ ...written, legend: "some" }), /legend/],
+    ["a foreign file system", JSON.stringify({ ...written, poolFilesystem: "zfs" }), /poolFilesystem/],
+    ["a word left open", JSON.stringify({ ...written, vocabulary: { rose: true } }), /nqn/],
+    ["a question that there is not", JSON.stringify({ ...written, answers: { foo: 1 } }), /no question foo/],
+    ["an answer that there is not", JSON.stringify({ ...written, answers: { grow: "up" } }), /grow/],
+  ] as const
+) {
+  Deno.test(`parseProfile() throws for ${what}`, () => {
+    assert.throws(
+      () => parseProfile(text),
+      (error) => error instanceof RangeError && reason.test(error.message),
+    );
+  });
+}

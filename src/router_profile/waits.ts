@@ -1,0 +1,17 @@
+import type { RouterAnswers } from "./answers.ts";
+
+/** How long to wait for a router, as far as its answers tell, in milliseconds. */
+export interface Waits {
+  /** How long after its boot it may still bring disks back; undefined when that is not known. */
+  readonly settleMs: number | undefined;
+  /** How long an export may linger after its withdrawal; undefined when that is not known. */
+  readonly unexportGraceMs: number | undefined;
+}
+
+/** What was measured once, with room for a worse day: a volume is lost by waiting too little, never by too much. */
+export function waitsFor({ disksLate, unexport }: Partial<RouterAnswers>): Waits {
+  return {
+    settleMs: disksLate === undefined ? undefined : Math.max(30_000, disksLate * 1.5 + 10_000),
+    unexportGraceMs: unexport === undefined ? undefined : Math.max(1000, unexport * 2),
+  };
+}

@@ -1,0 +1,63 @@
+import { isVolumeId } from "../../volume/ids.ts";
+import { judgeOwnership } from "../../volume/ownership.ts";
+import type { StoredVolume } from "../../volume/ports.ts";
+import type { CheckSettings, RouterCheck } from "./check.ts";
+import { type Finding, fine, problem, warning } from "./finding.ts";
+
+const check = "disks";
+const mostNamed = 5;
+/** Ids of this driver are no longer; those of the earlier one have 40 characters. */
+const longestOwnId = 32;
+
+/** Whose the disks are. */
+export const disksCheck: RouterCheck = {
+  name: check,
+  essential: true,
+  run: async (router, settings) => judgeDisks((await router.inventory()).volumes, settings),
+};
+
+/** The file-backed disks of a router, by what their comments say. */
+export function judgeDisks(
+  volumes: readonly StoredVolume[],
+  { basePaths, cluster }: Pick<CheckSettings, "basePaths" | "cluster">,
+): Finding[] {
+  const kinds = Map.groupBy(volumes, (volume) => kindOf(volume, basePaths, cluster ?? ""));
+  const listed = (kind: Kind) => kinds.get(kind) ?? [];
+  const counts = [
+    ...(cluster === undefined ? [] : [`${listed("own").length} of this cluster`]),
+    `${listed("other").length} of ${cluster === undefined ? "some cluster" : "other clusters"}`,
+    `${listed("earlier").length} of the earlier Go driver`,
+    `${listed("foreign").length} of nobody in the base paths`,
+  ];
+  const findings = [
+    cluster === undefined
+      ? warning(check, `${counts.join(", ")}; which are this cluster's is not known`, "--cluster-id ID")
+      : fine(check, counts.join(", ")),
+  ];
+  const damaged = listed("damaged");
+  if (damaged.length > 0) findings.push(judgeDamaged(damaged));
+  return findings;
+}
+
+type Kind = "own" | "other" | "damaged" | "earlier" | "foreign" | "elsewhere";
+
+function kindOf(volume: StoredVolume, basePaths: readonly string[], cluster: string): Kind {
+  const { state } = judgeOwnership(volume, cluster);
+  if (state === "owned") return "own";
+  if (state === "other-cluster") return "other";
+  if (state === "damaged") return "damaged";
+  if (volume.id.length > longestOwnId && isVolumeId(volume.id)) return "earlier";
+  return basePaths.some((path) => volume.imagePath.startsWith(`${path}/`)) ? "foreign" : "elsewhere";
+}
+
+function judgeDamaged(damaged: readonly StoredVolume[]): Finding {
+  const names = damaged.slice(0, mostNamed).map(({ id }) => id).join(", ");
+  const more = damaged.length > mostNamed ? ` and ${damaged.length - mostNamed} more` : "";
+  return problem(
+    check,
+    `${damaged.length} with a damaged record, which the driver leaves alone: ${names}${more}`,
+    `/disk/set [find where slot="${
+      damaged[0]!.id
+    }"] comment="…" with its comment from a backup or an /export`,
+  );
+}

@@ -1,0 +1,66 @@
+// A real Btrfs for tests, on a loop device of its own; no part of the simulator itself.
+
+/** Why no Btrfs can be made and mounted here; undefined when one can. */
+export const btrfsMissing: string | undefined = whatIsMissing();
+if (btrfsMissing !== undefined) say(`ignored: ${btrfsMissing}`);
+
+/** Registers a test that gets a folder on a real Btrfs of 256 MiB; afterwards nothing of it is left on the machine. */
+export function btrfsTest(name: string, use: (folder: string) => Promise<void>): void {
+  Deno.test({
+    name,
+    ignore: btrfsMissing !== undefined,
+    fn: async () => {
+      const scratch = await Deno.makeTempDir({ prefix: "rds-csi-btrfs-" });
+      const folder = `${scratch}/mount`;
+      try {
+        await Deno.mkdir(folder);
+        await Deno.writeFile(`${scratch}/image`, new Uint8Array());
+        await Deno.truncate(`${scratch}/image`, 256 << 20);
+        await run("mkfs.btrfs", "--quiet", `${scratch}/image`);
+        await run("mount", "-o", "loop", `${scratch}/image`, folder);
+        await use(folder);
+      } finally {
+        await cleanUp(scratch, folder);
+      }
+    },
+  });
+}
+
+/** Runs a command of this machine and gives what it printed; a failure throws. */
+export async function run(command: string, ...args: string[]): Promise<string> {
+  const result = await new Deno.Command(command, { args, stdin: "null" }).output();
+  if (result.success) return new TextDecoder().decode(result.stdout).trim();
+  throw new Error(`${command} ${args.join(" ")}: ${new TextDecoder().decode(result.stderr)}`);
+}
+
+async function cleanUp(scratch: string, folder: string): Promise<void> {
+  const loops = await run("losetup", "--noheadings", "--output", "NAME,BACK-FILE", "--list");
+  const inside = loops.split("\n").filter((line) => line.includes(`${folder}/`));
+  for (const line of inside) await run("losetup", "--detach", line.split(/\s+/)[0]!);
+  // With its last mount the loop device of the image goes by itself.
+  const mounted = (await Deno.readTextFile("/proc/self/mountinfo")).includes(` ${folder} `);
+  if (mounted) await run("umount", folder);
+  await Deno.remove(scratch, { recursive: true });
+}
+
+function whatIsMissing(): string | undefined {
+  if (Deno.uid() !== 0) return "they mount a Btrfs, which needs root";
+  if (!exists("/dev/loop-control")) return "they need loop devices (/dev/loop-control)";
+  if (!exists("/usr/sbin/mkfs.btrfs")) return "mkfs.btrfs is not installed (package btrfs-progs)";
+  if (!/\tbtrfs$/m.test(Deno.readTextFileSync("/proc/filesystems"))) return "the kernel has no Btrfs";
+  return undefined;
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+function say(line: string): void {
+  Deno.stderr.writeSync(new TextEncoder().encode(`${line}\n`));
+}

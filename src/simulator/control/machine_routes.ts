@@ -1,0 +1,170 @@
+import { someoneElse } from "../console/console.ts";
+import type { PackageState } from "../model/router.ts";
+import { reboot } from "../reboot.ts";
+import { plainSeed, seedDisks } from "../seed.ts";
+import type { Simulation } from "../simulation.ts";
+import { generateHostKey, readHostKey } from "../ssh/host_key.ts";
+import type { Policies } from "../ssh/users.ts";
+import {
+  assertOnly,
+  BadRequest,
+  json,
+  type JsonObject,
+  NotFound,
+  readCount,
+  readObject,
+  readPath,
+  readText,
+  readTruth,
+} from "./request.ts";
+import type { Route } from "./routes.ts";
+
+/** What befalls the router as a whole. */
+export const machineRoutes: readonly Route[] = [
+  {
+    method: "POST",
+    path: "console",
+    named: false,
+    what: "Runs `command` on the router as somebody else: it counts for nothing and breaks no rule.",
+    handle: postConsole,
+  },
+  {
+    method: "POST",
+    path: "reboot",
+    named: false,
+    what:
+      "Reboots: `downMs` (connections refused), `disksLateMs` (default: the knob), `loseLastMs` (configuration " +
+      "lost), `nvmePort` (`before` or `after` the exports are back).",
+    handle: postReboot,
+  },
+  {
+    method: "PUT",
+    path: "package",
+    named: false,
+    what: "Makes `rose-storage` `installed`, `disabled` or `missing` (`state`).",
+    handle: putPackage,
+  },
+  {
+    method: "PATCH",
+    path: "users",
+    named: true,
+    what: "Gives a user the policies `ssh`, `read`, `write`, or takes them away; open sessions feel it too.",
+    handle: patchUser,
+  },
+  {
+    method: "POST",
+    path: "host-key",
+    named: false,
+    what: "Shows new connections another host key: a new one, or `privateKey`.",
+    handle: postHostKey,
+  },
+  {
+    method: "PATCH",
+    path: "delays",
+    named: false,
+    what:
+      "Sets how long it takes until a copy is whole (`copyMs`), and a removed subvolume is no longer listed as " +
+      "dead (`deadMs`).",
+    handle: patchDelays,
+  },
+  {
+    method: "POST",
+    path: "seed",
+    named: false,
+    what:
+      "Makes `count` disks with files: `prefix` of the slots, `base-path`, `size`, `comment` (`{slot}` stands for " +
+      "the slot), `nvme-tcp-export`.",
+    handle: postSeed,
+  },
+];
+
+/** Runs a command as someone whom nobody watches. */
+async function postConsole(request: Request, { console }: Simulation): Promise<Response> {
+  const body = await readObject(request);
+  assertOnly(body, ["command"]);
+  const { output, refusal } = await console.execute(readText(body, "command"), someoneElse);
+  return json({ output, refusal: refusal ?? null });
+}
+
+async function postReboot(request: Request, { router, ssh }: Simulation): Promise<Response> {
+  const body = await readObject(request);
+  assertOnly(body, ["downMs", "disksLateMs", "loseLastMs", "nvmePort"]);
+  const options = {
+    downMs: readCount(body, "downMs", 0, 0),
+    disksLateMs: readCount(body, "disksLateMs", 0, router.knobs.disksLate),
+    loseLastMs: readCount(body, "loseLastMs", 0, 0),
+    nvmePort: readWord(body, "nvmePort", ["before", "after"], "before"),
+  };
+  reboot(router, ssh, options);
+  return json(options);
+}
+
+async function putPackage(request: Request, { router }: Simulation): Promise<Response> {
+  const body = await readObject(request);
+  assertOnly(body, ["state"]);
+  router.setRose(readWord<PackageState>(body, "state", ["installed", "disabled", "missing"]));
+  return json(router.packages);
+}
+
+async function patchUser(request: Request, { users }: Simulation, name: string): Promise<Response> {
+  const user = users.find(name);
+  if (user === undefined) throw new NotFound(`There is no user ${name}.`);
+  const body = await readObject(request);
+  assertOnly(body, ["ssh", "read", "write"]);
+  const policies: Policies = {
+    mayLogIn: readTruth(body, "ssh", user.mayLogIn ?? true),
+    mayRead: readTruth(body, "read", user.mayRead ?? true),
+    mayWrite: readTruth(body, "write", user.mayWrite ?? true),
+  };
+  users.allow(user, policies);
+  return json({ name, ssh: policies.mayLogIn, read: policies.mayRead, write: policies.mayWrite });
+}
+
+async function postHostKey(request: Request, { ssh }: Simulation): Promise<Response> {
+  const body = await readObject(request);
+  assertOnly(body, ["privateKey"]);
+  const given = readText(body, "privateKey", "");
+  try {
+    ssh.changeHostKey(given === "" ? generateHostKey() : readHostKey(given));
+  } catch (error) {
+    if (error instanceof RangeError) throw new BadRequest(error.message);
+    throw error;
+  }
+  return json({ hostKey: ssh.hostKey.publicLine });
+}
+
+async function patchDelays(request: Request, { router: { delays } }: Simulation): Promise<Response> {
+  const body = await readObject(request);
+  assertOnly(body, ["copyMs", "deadMs"]);
+  const read = {
+    copyMs: readCount(body, "copyMs", 0, delays.copyMs),
+    deadMs: readCount(body, "deadMs", 0, delays.deadMs),
+  };
+  return json(Object.assign(delays, read));
+}
+
+async function postSeed(request: Request, { router, area: { basePaths } }: Simulation): Promise<Response> {
+  const body = await readObject(request);
+  assertOnly(body, ["count", "prefix", "base-path", "size", "comment", "nvme-tcp-export"]);
+  const made = seedDisks(router, {
+    count: readCount(body, "count", 1, 1),
+    prefix: readText(body, "prefix", plainSeed.prefix),
+    basePath: `/${readPath(readText(body, "base-path", basePaths[0] ?? ""))}`,
+    sizeBytes: BigInt(readCount(body, "size", 0, Number(plainSeed.sizeBytes))),
+    comment: readText(body, "comment", plainSeed.comment),
+    exported: readTruth(body, "nvme-tcp-export", plainSeed.exported),
+  });
+  return json({ made }, 201);
+}
+
+function readWord<Word extends string>(
+  body: JsonObject,
+  name: string,
+  words: readonly Word[],
+  otherwise?: Word,
+): Word {
+  const text = readText(body, name, otherwise);
+  const word = words.find((candidate) => candidate === text);
+  if (word === undefined) throw new BadRequest(`${name} must be one of ${words.join(", ")}.`);
+  return word;
+}

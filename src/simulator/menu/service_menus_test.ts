@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { jsonCommand, typing } from "../simulator_test_support.ts";
+
+Deno.test("/system clock print tells date, time and offset", async () => {
+  const type = await typing();
+  assert.equal(
+    await type(jsonCommand("/system clock print as-value")),
+    '{"date":"2026-01-01","dst-active":false,"gmt-offset":"+00:00","time":"00:00:00",' +
+      '"time-zone-autodetect":true,"time-zone-name":"UTC"}\r\n',
+  );
+});
+
+Deno.test("/ip service print tells the limit of SSH sessions, where there is one", async () => {
+  const ask = jsonCommand('/ip service print detail as-value where name="ssh"');
+  assert.equal(
+    await (await typing())(ask),
+    '[{".id":"*1","max-sessions":20,"name":"ssh","port":22}]\r\n',
+  );
+  assert.equal(
+    await (await typing({ maxSessions: Infinity }))(ask),
+    '[{".id":"*1","name":"ssh","port":22}]\r\n',
+  );
+});

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { NvmetExporter } from "./nvmet_exporter.ts";
+
+const access = { sizeBytes: 4096n, port: 4420, hosts: undefined };
+const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";
+
+/** The kernel's folder holds files of its own; in a plain one they are in the way of removing it. */
+async function withExporter(test: (exporter: NvmetExporter, folder: string) => void): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  const removeFolder = (path: string) => Deno.removeSync(path, { recursive: true });
+  try {
+    for (const name of ["subsystems", "ports", "hosts"]) await Deno.mkdir(`${folder}/${name}`);
+    test(new NvmetExporter({ folder, address: "127.0.0.1", removeFolder }), folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+function names(path: string): string[] {
+  return Array.from(Deno.readDirSync(path), ({ name }) => name).toSorted();
+}
+
+Deno.test("NvmetExporter makes a subsystem with one namespace, open to everybody, on the disk's port", async () => {
+  await withExporter((exporter, folder) => {
+    exporter.serve(nqn, "/back/a.img", access);
+    const text = (path: string) => Deno.readTextFileSync(`${folder}/${path}`);
+    const namespace = `subsystems/${nqn}/namespaces/1`;
+    assert.deepEqual(
+      ["device_path", "buffered_io", "enable"].map((name) => text(`${namespace}/${name}`)),
+      ["/back/a.img", "1", "1"],
+    );
+    assert.equal(text(`subsystems/${nqn}/attr_allow_any_host`), "1");
+    assert.deepEqual(
+      ["adrfam", "trtype", "traddr", "trsvcid"].map((name) => text(`ports/4420/addr_${name}`)),
+      ["ipv4", "tcp", "127.0.0.1", "4420"],
+    );
+    assert.equal(Deno.readLinkSync(`${folder}/ports/4420/subsystems/${nqn}`), `${folder}/subsystems/${nqn}`);
+  });
+});
+
+Deno.test("NvmetExporter leaves nothing behind when everything is withdrawn", async () => {
+  await withExporter((exporter, folder) => {
+    exporter.serve(nqn, "/back/a.img", access);
+    exporter.serve("nqn.b", "/back/b.img", access);
+    exporter.withdraw(nqn);
+    assert.deepEqual(names(`${folder}/ports/4420/subsystems`), ["nqn.b"]);
+    exporter.withdraw("nqn.b");
+    exporter.withdraw("nqn.b");
+    assert.deepEqual([names(`${folder}/ports`), names(`${folder}/subsystems`)], [[], []]);
+  });
+});
+
+Deno.test("NvmetExporter leaves a port alone that was there before", async () => {
+  await withExporter((exporter, folder) => {
+    Deno.mkdirSync(`${folder}/ports/4420/subsystems`, { recursive: true });
+    exporter.serve(nqn, "/back/a.img", access);
+    exporter.withdraw(nqn);
+    assert.deepEqual(names(`${folder}/ports`), ["4420"]);
+  });
+});
+
+Deno.test("NvmetExporter lets in exactly the hosts of the list, and nobody new while it lingers", async () => {
+  await withExporter((exporter, folder) => {
+    const list = `${folder}/subsystems/${nqn}/allowed_hosts`;
+    const open = () => Deno.readTextFileSync(`${folder}/subsystems/${nqn}/attr_allow_any_host`);
+    exporter.serve(nqn, "/back/a.img", { ...access, hosts: ["nqn.one", "nqn.two"] });
+    assert.deepEqual([names(list), open()], [["nqn.one", "nqn.two"], "0"]);
+    assert.equal(Deno.readLinkSync(`${list}/nqn.one`), `${folder}/hosts/nqn.one`);
+    exporter.change(nqn, { ...access, hosts: ["nqn.two"] });
+    assert.deepEqual([names(list), open()], [["nqn.two"], "0"]);
+    exporter.change(nqn, access);
+    assert.deepEqual([names(list), open()], [[], "1"]);
+    exporter.linger(nqn);
+    assert.deepEqual([names(list), open()], [[], "0"]);
+  });
+});
+
+Deno.test("NvmetExporter follows a new size and a new port", async () => {
+  await withExporter((exporter, folder) => {
+    exporter.serve(nqn, "/back/a.img", access);
+    const revalidate = `${folder}/subsystems/${nqn}/namespaces/1/revalidate_size`;
+    exporter.change(nqn, access);
+    assert.throws(() => Deno.statSync(revalidate), Deno.errors.NotFound);
+    exporter.change(nqn, { ...access, sizeBytes: 8192n });
+    assert.equal(Deno.readTextFileSync(revalidate), "1");
+    exporter.change(nqn, { ...access, sizeBytes: 8192n, port: 4421 });
+    assert.deepEqual(names(`${folder}/ports`), ["4421"]);
+  });
+});
+
+Deno.test("NvmetExporter takes the place of what an earlier run left behind", async () => {
+  await withExporter((exporter, folder) => {
+    exporter.serve(nqn, "/back/old.img", { ...access, port: 4421, hosts: ["nqn.one"] });
+    const removeFolder = (path: string) => Deno.removeSync(path, { recursive: true });
+    new NvmetExporter({ folder, address: "127.0.0.1", removeFolder }).serve(nqn, "/back/a.img", access);
+    const path = Deno.readTextFileSync(`${folder}/subsystems/${nqn}/namespaces/1/device_path`);
+    assert.deepEqual([path, names(`${folder}/ports/4421/subsystems`)], ["/back/a.img", []]);
+  });
+});
+
+Deno.test("NvmetExporter serves nothing that is only in memory, and makes nothing outside its folder", async () => {
+  await withExporter((exporter, folder) => {
+    exporter.serve(nqn, undefined, access);
+    for (const name of ["../escape", "..", ".", "a/b", ""]) {
+      exporter.serve(name, "/back/a.img", access);
+      exporter.withdraw(name);
+    }
+    assert.deepEqual([names(folder), names(`${folder}/subsystems`)], [["hosts", "ports", "subsystems"], []]);
+  });
+});
+
+Deno.test("NvmetExporter ends everything when it is closed", async () => {
+  await withExporter((exporter, folder) => {
+    exporter.serve(nqn, "/back/a.img", access);
+    exporter.serve("nqn.b", "/back/b.img", access);
+    void exporter.close();
+    assert.deepEqual([names(`${folder}/ports`), names(`${folder}/subsystems`)], [[], []]);
+  });
+});

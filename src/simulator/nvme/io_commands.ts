@@ -1,0 +1,64 @@
+import { type Command, type Outcome, Refused, statuses } from "./command.ts";
+import { transferBytes } from "./pdu.ts";
+import type { Storage } from "./storage.ts";
+import { blockBytes, type Subsystem } from "./subsystem.ts";
+
+/**
+ * Carries out a command of an I/O queue (NVM Command Set Specification). What it reads or writes is done when this
+ * returns; only a flush takes longer.
+ *
+ * @throws {Refused} when it cannot
+ */
+export function runIo(command: Command, data: Uint8Array, subsystem: Subsystem): Outcome | Promise<Outcome> {
+  const all = command.opcode === 0x00 && command.namespaceId === 0xffff_ffff;
+  if (command.namespaceId !== 1 && !all) {
+    throw new Refused(statuses.invalidNamespace, `There is no namespace ${command.namespaceId}.`);
+  }
+  const { storage } = subsystem;
+  switch (command.opcode) {
+    case 0x00:
+      return storage.flush().then(() => ({}));
+    case 0x01: {
+      const { offset, length } = rangeOf(command, subsystem);
+      assertTransfer(length, data.length);
+      storage.write(offset, data);
+      return {};
+    }
+    case 0x02: {
+      const { offset, length } = rangeOf(command, subsystem);
+      assertTransfer(length, command.data.length);
+      return { data: storage.read(offset, length) };
+    }
+    case 0x08: {
+      const { offset, length } = rangeOf(command, subsystem);
+      writeZeros(storage, offset, length);
+      return {};
+    }
+    default:
+      throw new Refused(statuses.invalidOpcode, `There is no I/O command ${command.opcode}.`);
+  }
+}
+
+/** What is zero already is left alone: holes stay holes. */
+function writeZeros(storage: Storage, offset: number, length: number): void {
+  for (let at = 0; at < length; at += transferBytes) {
+    const old = storage.read(offset + at, Math.min(transferBytes, length - at));
+    if (old.some((byte) => byte !== 0)) storage.write(offset + at, old.fill(0));
+  }
+}
+
+function rangeOf(
+  command: Command,
+  subsystem: Subsystem,
+): { readonly offset: number; readonly length: number } {
+  const [first, blocks] = [command.long(10), BigInt(command.word(12) & 0xffff) + 1n];
+  if (first + blocks > subsystem.blocks) {
+    throw new Refused(statuses.outOfRange, `There are no blocks ${first} to ${first + blocks}.`);
+  }
+  return { offset: Number(first) * blockBytes, length: Number(blocks) * blockBytes };
+}
+
+function assertTransfer(length: number, given: number): void {
+  if (length > transferBytes) throw new Refused(statuses.invalidField, `${length} bytes are too many.`);
+  if (length !== given) throw new Refused(statuses.dataLength, `${given} bytes are given for ${length}.`);
+}

@@ -1,0 +1,102 @@
+// How long an answer of ListVolumes takes beside the SSH time: from the router's reply to the bytes of the response.
+import { UnsettledChanges } from "../../src/controller/unsettled.ts";
+import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
+import { ImageCopies } from "../../src/controller/copies.ts";
+import type { ControllerWorld } from "../../src/controller/world.ts";
+import { controllerMethods } from "../../src/csi/controller.ts";
+import { loadCsi } from "../../src/csi/proto.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { systemRandom } from "../../src/host/random.ts";
+import { Session } from "../../src/routeros/session.ts";
+import { RouterVolumeStore } from "../../src/routeros/volume_store.ts";
+import type { VolumeRecord } from "../../src/volume/record.ts";
+import { fakeCall } from "../fakes/contexts.ts";
+import { testSettings } from "../fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord } from "../fakes/records.ts";
+import { answering, FakeSshTransport } from "../fakes/ssh_transport.ts";
+
+/** Milliseconds of one listing, of as many as were made. */
+export interface ListFigures {
+  readonly disks: number;
+  readonly medianMs: number;
+  readonly worstMs: number;
+  readonly responseBytes: number;
+}
+
+/** Lists a router of so many published volumes, again and again; the SSH connection costs nothing. */
+export async function measureList(disks: number, times: number): Promise<ListFigures> {
+  const store = storeOf(disks);
+  const methods = controllerMethods(worldOf(store));
+  const serialize = loadCsi().Controller.service.ListVolumes.responseSerialize;
+  const request = { startingToken: "", maxEntries: 0 };
+  const spans: number[] = [];
+  let responseBytes = 0;
+  // The first ones pay for the compiler.
+  for (let time = -10; time < times; time++) {
+    const startedMs = performance.now();
+    const response = await methods.ListVolumes!.handler(request, fakeCall(systemClock, 60_000));
+    responseBytes = serialize(response).length;
+    if (time >= 0) spans.push(performance.now() - startedMs);
+  }
+  store.close();
+  const ordered = spans.toSorted((a, b) => a - b);
+  return { disks, medianMs: ordered[times >> 1]!, worstMs: ordered.at(-1)!, responseBytes };
+}
+
+function storeOf(disks: number): RouterVolumeStore {
+  const rows = JSON.stringify([poolRow, ...Array.from({ length: disks }, (_, index) => diskRow(index))]);
+  const resource = JSON.stringify([{ uptime: "1w", version: "7.24 (stable)" }]);
+  const transport = new FakeSshTransport(answering((query) => query.startsWith("/disk") ? rows : resource));
+  const parts = { clock: systemClock, random: systemRandom };
+  return new RouterVolumeStore({ ...parts, session: new Session({ ...parts, transport }) });
+}
+
+const poolRow = {
+  slot: "pool",
+  type: "raid",
+  size: 7681574174720,
+  free: 7301927047168,
+  mounted: true,
+  "mount-point": "pool",
+  fs: "btrfs",
+  "fs-label": "pool-fs",
+  state: "clean",
+};
+
+function diskRow(index: number) {
+  const record: Partial<VolumeRecord> = {
+    epoch: { counter: 3, nonce: "0a0b0c0d" },
+    holders: [aHolder(`worker-${index % 16}.example.net`)],
+  };
+  const disk = aDisk(aRecord(record), { id: `pvc-${index.toString(16).padStart(28, "0")}` });
+  return {
+    slot: disk.id,
+    type: "file",
+    size: Number(disk.sizeBytes),
+    "file-path": disk.imagePath,
+    comment: disk.comment,
+    "nvme-tcp-export": true,
+    "nvme-tcp-server-port": 4420,
+    "nvme-tcp-server-nqn": disk.exportNqn,
+    mounted: false,
+    fs: "-",
+  };
+}
+
+function worldOf(store: RouterVolumeStore): ControllerWorld {
+  return {
+    store,
+    nodes: { isKnown: () => Promise.resolve(true) },
+    clock: systemClock,
+    random: systemRandom,
+    settings: testSettings,
+    notes: { warn: (message) => unexpected(message) },
+    withdrawals: new ConfirmedWithdrawals(systemClock),
+    unsettled: new UnsettledChanges(systemClock),
+    copies: new ImageCopies(systemClock),
+  };
+}
+
+function unexpected(message: string): never {
+  throw new Error(`the listing was to go without a word: ${message}`);
+}

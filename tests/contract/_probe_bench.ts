@@ -1,0 +1,138 @@
+// Shared by the contract tests of the probe: a simulated router, this machine as its host, and a way to run the probe.
+import assert from "node:assert/strict";
+import { runProbe } from "../../src/commands/doctor/run_probe.ts";
+import { readDoctorOptions } from "../../src/commands/doctor/options.ts";
+import { systemRandom } from "../../src/host/random.ts";
+import { parseProfile, type RouterProfile } from "../../src/router_profile/profile.ts";
+import { parseHostKeys } from "../../src/routeros/host_key.ts";
+import type { HostSide } from "../../src/routeros/probe/host_side.ts";
+import type { LineLimits } from "../../src/routeros/probe/line.ts";
+import { Ssh2Transport } from "../../src/routeros/ssh_transport.ts";
+import type { SshTransport } from "../../src/routeros/transport.ts";
+import type { Knobs } from "../../src/simulator/knobs.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
+import { DirectRouter } from "../fakes/direct_router.ts";
+import { FakeHostSide } from "../fakes/host_side.ts";
+import { scaledClock } from "../fakes/scaled_clock.ts";
+
+/** The folder on the router in which it is probed. */
+export const folder = "/storage-pool/metal-csi";
+
+/** What a probe printed. */
+export interface Printed {
+  readonly profile: RouterProfile;
+  readonly unanswered: Readonly<Record<string, string>>;
+  readonly progress: readonly string[];
+}
+
+/** What a test may look at behind the router's back. */
+export type ProbedRouter = Pick<Simulator, "model" | "violations">;
+
+/** A router and a way to probe it. */
+export interface ProbeBench<Watched extends ProbedRouter = ProbedRouter> {
+  readonly router: Watched;
+  readonly transport: SshTransport;
+  probe(options?: RunOptions): Promise<Printed>;
+  /** Everything on the router that a probe could have changed. */
+  state(): unknown;
+}
+
+/** How a probe is run. */
+export interface RunOptions {
+  readonly transport?: SshTransport;
+  readonly host?: HostSide;
+  readonly signal?: AbortSignal;
+  readonly basePath?: string;
+  readonly races?: number;
+  readonly limits?: LineLimits;
+  /** Told each line of progress as it comes. */
+  readonly onProgress?: (line: string) => void;
+}
+
+const hostKey = generateHostKey();
+
+/**
+ * A simulator behind real SSH.
+ *
+ * @param scale how fast its clock runs: for a wait of minutes to be short, and a poll of 100 ms to be longer than a
+ * timer's error
+ */
+export async function withProbeBench(
+  options: Partial<SimulatorOptions>,
+  test: (bench: ProbeBench<Simulator>) => Promise<void>,
+  scale = 200,
+): Promise<void> {
+  const clock = scaledClock(scale);
+  await using router = await startSimulator({
+    timingScale: 0,
+    clock,
+    hostKey: hostKey.privatePem,
+    ...options,
+  });
+  const transport = new Ssh2Transport({
+    host: "127.0.0.1",
+    port: router.sshPort,
+    user: "admin",
+    authentication: { password: "admin" },
+    hostKeys: parseHostKeys(router.hostKeyPublic, "127.0.0.1", router.sshPort),
+    warning: assert.fail,
+  });
+  await test(benchOf(router, transport, scale));
+}
+
+/** A simulated router without SSH. */
+export async function withDirectBench(
+  knobs: Partial<Knobs>,
+  test: (bench: ProbeBench) => Promise<void>,
+  scale: number,
+): Promise<void> {
+  const router = new DirectRouter(scaledClock(scale), folder, knobs);
+  await test(benchOf(router, router, scale));
+}
+
+function benchOf<Watched extends ProbedRouter>(
+  router: Watched,
+  transport: SshTransport,
+  scale: number,
+): ProbeBench<Watched> {
+  const { model } = router;
+  if (model.files.find(folder.slice(1)) === undefined) model.files.makeDirectories(folder.slice(1));
+  // What takes time here takes it on the machine's clock.
+  const limits = { commandMs: 60_000 * scale, connectMs: 15_000 * scale, lastCommandMs: 10_000 * scale };
+  const host = new FakeHostSide(model);
+  const seams = { clock: model.clock, random: systemRandom, transport, host, limits };
+  return {
+    router,
+    transport,
+    async probe(
+      { onProgress = () => {}, signal = new AbortController().signal, basePath = folder, ...own } = {},
+    ) {
+      const printed: string[] = [];
+      const progress: string[] = [];
+      const io = {
+        out: (line: string) => void printed.push(line),
+        err: (line: string) => {
+          progress.push(line);
+          onProgress(line);
+        },
+        env: () => undefined,
+        signal,
+      };
+      const reach = ["--rds-address", "127.0.0.1", "--rds-key", "/key", "--rds-insecure-skip-verify"];
+      const args = ["--probe", "--base-path", basePath, ...reach];
+      const parts = { ...seams, ...own, writeText: () => assert.fail("no --output was given") };
+      assert.equal(await runProbe(readDoctorOptions(args, () => undefined), parts, io), 0);
+      const text = printed.join("\n");
+      return { profile: parseProfile(text), unanswered: JSON.parse(text).unanswered, progress };
+    },
+    state: () =>
+      structuredClone({
+        disks: model.disks.list(),
+        files: model.files.list(),
+        subvolumes: model.subvolumes.list(),
+        exports: model.exports.list(),
+        free: model.pools().map((pool) => model.freeBytes(pool)),
+      }),
+  };
+}

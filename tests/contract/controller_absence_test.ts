@@ -1,0 +1,298 @@
+// What is not shown is not gone: every call of the controller while disks come late after a boot, while the pool is not
+// mounted, and while an export lingers. None says "gone", by NOT_FOUND, by the OK of a delete or by an empty list, and none
+// says OK to what is not so.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import {
+  changesNothing,
+  cloneOf,
+  contents,
+  create,
+  createRequest,
+  gibibyte,
+  mount,
+  post,
+  publishRequest,
+  rejectsWith,
+  snapshot,
+} from "../support/controller_calls.ts";
+import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
+
+/** What is on the router, and what never was. */
+interface Scene {
+  readonly stack: Stack;
+  /** A volume that no node holds. */
+  readonly idle: string;
+  /** A volume that node-1 holds. */
+  readonly held: string;
+  readonly snapshotId: string;
+}
+
+const never = "pvc-never";
+const neverSnapshot = `snap-${"0".repeat(28)}`;
+const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
+
+type Call = (scene: Scene) => Promise<unknown>;
+
+function controller({ stack }: Scene) {
+  return stack.clients.controller;
+}
+
+const calls: Readonly<Record<string, Call>> = {
+  "CreateVolume, new": ({ stack }) => create(stack, "pvc-new"),
+  "CreateVolume, again": ({ stack }) => create(stack, "pvc-idle"),
+  "CreateVolume, otherwise": ({ stack }) => create(stack, "pvc-idle", twice),
+  "CreateVolume from a volume": ({ stack, idle }) => cloneOf(stack, "pvc-new", { volumeId: idle }),
+  "CreateVolume from a snapshot": ({ stack, snapshotId }) => cloneOf(stack, "pvc-new", { snapshotId }),
+  "CreateVolume from no volume": ({ stack }) => cloneOf(stack, "pvc-new", { volumeId: never }),
+  "CreateVolume from no snapshot": ({ stack }) => cloneOf(stack, "pvc-new", { snapshotId: neverSnapshot }),
+  "DeleteVolume, idle": (s) => controller(s).call("DeleteVolume", { volumeId: s.idle }),
+  "DeleteVolume, held": (s) => controller(s).call("DeleteVolume", { volumeId: s.held }),
+  "DeleteVolume, never made": (s) => controller(s).call("DeleteVolume", { volumeId: never }),
+  "Publish, idle": (s) => controller(s).call("ControllerPublishVolume", publishRequest(s.idle)),
+  "Publish, held": (s) => controller(s).call("ControllerPublishVolume", publishRequest(s.held)),
+  "Publish, held by another": (s) =>
+    controller(s).call("ControllerPublishVolume", publishRequest(s.held, "node-2")),
+  "Publish, never made": (s) => controller(s).call("ControllerPublishVolume", publishRequest(never)),
+  "Unpublish, idle": (s) =>
+    controller(s).call("ControllerUnpublishVolume", { volumeId: s.idle, nodeId: "node-1" }),
+  "Unpublish, held": (s) =>
+    controller(s).call("ControllerUnpublishVolume", { volumeId: s.held, nodeId: "node-1" }),
+  "Unpublish, from all": (s) =>
+    controller(s).call("ControllerUnpublishVolume", { volumeId: s.held, nodeId: "" }),
+  "Unpublish, never made": (s) =>
+    controller(s).call("ControllerUnpublishVolume", { volumeId: never, nodeId: "node-1" }),
+  "Expand, idle": (s) => controller(s).call("ControllerExpandVolume", { volumeId: s.idle, ...twice }),
+  "Expand, never made": (s) => controller(s).call("ControllerExpandVolume", { volumeId: never, ...twice }),
+  "Validate, idle": (s) =>
+    controller(s).call("ValidateVolumeCapabilities", { volumeId: s.idle, volumeCapabilities: [mount] }),
+  "Validate, never made": (s) =>
+    controller(s).call("ValidateVolumeCapabilities", { volumeId: never, volumeCapabilities: [mount] }),
+  "GetVolume, idle": (s) => controller(s).call("ControllerGetVolume", { volumeId: s.idle }),
+  "GetVolume, never made": (s) => controller(s).call("ControllerGetVolume", { volumeId: never }),
+  "GetVolumeHealth, held": (s) => controller(s).call("ControllerGetVolumeHealth", { volumeId: s.held }),
+  "GetVolumeHealth, never made": (s) => controller(s).call("ControllerGetVolumeHealth", { volumeId: never }),
+  ListVolumes: (s) => controller(s).call("ListVolumes", {}),
+  ListVolumeHealth: (s) => controller(s).call("ControllerListVolumeHealth", {}),
+  GetCapacity: (s) => controller(s).call("GetCapacity", {}),
+  "CreateSnapshot, new": ({ stack, idle }) => snapshot(stack, "snap-new", idle),
+  "CreateSnapshot, again": ({ stack, idle }) => snapshot(stack, "snap", idle),
+  "CreateSnapshot of no volume": ({ stack }) => snapshot(stack, "snap-new", never),
+  "DeleteSnapshot, there": (s) => controller(s).call("DeleteSnapshot", { snapshotId: s.snapshotId }),
+  "DeleteSnapshot, never made": (s) => controller(s).call("DeleteSnapshot", { snapshotId: neverSnapshot }),
+  ListSnapshots: (s) => controller(s).call("ListSnapshots", {}),
+  "ListSnapshots of a volume": (s) => controller(s).call("ListSnapshots", { sourceVolumeId: s.idle }),
+  "ListSnapshots of one": (s) => controller(s).call("ListSnapshots", { snapshotId: s.snapshotId }),
+  "GetSnapshot, there": (s) => controller(s).call("GetSnapshot", { snapshotId: s.snapshotId }),
+  "GetSnapshot, never made": (s) => controller(s).call("GetSnapshot", { snapshotId: neverSnapshot }),
+};
+
+/** What else than UNAVAILABLE a call comes to; "changes" is an OK after which the router is another. */
+type Outcome = "OK" | "changes" | "ALREADY_EXISTS" | "FAILED_PRECONDITION";
+
+interface Condition {
+  readonly name: string;
+  readonly make: (scene: Scene) => Promise<unknown>;
+  /** The words of every UNAVAILABLE. */
+  readonly words: RegExp;
+  readonly outcomes: Readonly<Record<string, Outcome>>;
+}
+
+/** While disks are shown that are there, what is asked of them can be done, and told. */
+const shown: Readonly<Record<string, Outcome>> = {
+  "CreateVolume, again": "OK",
+  "CreateVolume, otherwise": "ALREADY_EXISTS",
+  "DeleteVolume, held": "FAILED_PRECONDITION",
+  "Unpublish, idle": "OK",
+  "Unpublish, held": "changes",
+  "Unpublish, from all": "changes",
+  "Validate, idle": "OK",
+  "GetVolume, idle": "OK",
+};
+
+const conditions: readonly Condition[] = [
+  {
+    name: "disks are late after a boot",
+    make: (scene) => reboot(scene, 600_000),
+    words: /booted only \d+ s ago/,
+    outcomes: { "CreateSnapshot, again": "OK" },
+  },
+  {
+    name: "the router has just booted, and shows the disks",
+    make: (scene) => reboot(scene, 0),
+    words: /booted only \d+ s ago/,
+    outcomes: {
+      ...shown,
+      "DeleteVolume, idle": "changes",
+      "Publish, idle": "changes",
+      "Publish, held": "OK",
+      "Publish, held by another": "FAILED_PRECONDITION",
+      "Expand, idle": "changes",
+      "CreateSnapshot, new": "changes",
+      "CreateSnapshot, again": "OK",
+    },
+  },
+  {
+    name: "the pool is not mounted, and its disks are not shown",
+    make: (scene) => pool(scene, { mounted: false, vanish: true }),
+    words: /pool.* not mounted|no label/,
+    outcomes: {},
+  },
+  {
+    name: "the pool is not mounted, and its disks are shown",
+    make: (scene) => pool(scene, { mounted: false }),
+    words: /pool.* not mounted|no label/,
+    outcomes: { ...shown, "GetVolumeHealth, held": "OK", ListVolumeHealth: "OK" },
+  },
+];
+
+/** Volumes as the router keeps them by itself: in subvolumes, and as files of which copies can be made. */
+const layouts: readonly (readonly [string, StackOptions])[] = [
+  ["subvolumes", {}],
+  ["plain files", { simulator: { profile: "xfs-pool" }, told: { copyReturns: "when-done" } }],
+];
+
+async function withScene(options: StackOptions, test: (scene: Scene) => Promise<void>): Promise<void> {
+  await using stack = await startStack(options);
+  const idle = await create(stack, "pvc-idle");
+  const held = await create(stack, "pvc-held");
+  await stack.clients.controller.call("ControllerPublishVolume", publishRequest(held));
+  const { snapshotId } = await snapshot(stack, "snap", idle);
+  await test({ stack, idle, held, snapshotId });
+}
+
+function pool({ stack }: Scene, body: Readonly<Record<string, unknown>>): Promise<void> {
+  return post(stack, "/disks/storage-pool", body);
+}
+
+/** Reboots, and waits until it is up, with the disks that are back by then. */
+async function reboot({ stack }: Scene, disksLateMs: number): Promise<void> {
+  await post(stack, "/reboot", { downMs: 1, disksLateMs });
+  const { disks } = stack.simulator.model;
+  const isThere = () => disks.list().some((disk) => disk.type === "file") === (disksLateMs === 0);
+  while (stack.simulator.model.system.uptimeMs < 5 || !isThere()) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** Makes a call, and checks that what comes of it is what is declared, and true. */
+async function judge(scene: Scene, call: Call, outcome: Outcome | undefined, words: RegExp): Promise<void> {
+  if (outcome === "changes") {
+    const before = await contents(scene.stack);
+    await call(scene);
+    assert.notDeepEqual(await contents(scene.stack), before);
+    return;
+  }
+  await changesNothing(scene.stack, async () => {
+    if (outcome === "OK") await call(scene);
+    else if (outcome === undefined) await rejectsWith(status.UNAVAILABLE, call(scene), words);
+    else await rejectsWith(status[outcome], call(scene));
+  });
+}
+
+for (const [layout, options] of layouts) {
+  for (const { name, make, words, outcomes } of conditions) {
+    Deno.test(`while ${name}, no call calls anything gone, or done that is not: ${layout}`, async (t) => {
+      const changing = Object.keys(outcomes).filter((call) => outcomes[call] === "changes");
+      await withScene(options, async (scene) => {
+        await make(scene);
+        for (const [what, call] of Object.entries(calls)) {
+          if (changing.includes(what)) continue;
+          await t.step(what, () => judge(scene, call, outcomes[what], words));
+        }
+      });
+      for (const what of changing) {
+        await t.step(what, () =>
+          withScene(options, async (scene) => {
+            await make(scene);
+            await judge(scene, calls[what]!, outcomes[what], words);
+          }));
+      }
+    });
+  }
+}
+
+Deno.test("what was refused while the pool was away is done when it is back", async () => {
+  await withScene({}, async (scene) => {
+    const { stack, idle, held, snapshotId } = scene;
+    const { controller } = stack.clients;
+    await pool(scene, { mounted: false, vanish: true });
+    await rejectsWith(status.UNAVAILABLE, controller.call("DeleteVolume", { volumeId: idle }));
+    await pool(scene, { mounted: true, vanish: false });
+    await controller.call("DeleteSnapshot", { snapshotId });
+    await controller.call("DeleteVolume", { volumeId: idle });
+    await controller.call("ControllerUnpublishVolume", { volumeId: held, nodeId: "node-1" });
+    await controller.call("DeleteVolume", { volumeId: held });
+    assert.deepEqual((await controller.call("ListVolumes", {})).entries, []);
+    assert.deepEqual((await controller.call("ListSnapshots", {})).entries, []);
+  });
+});
+
+const lingering = { knobs: { unexport: 60_000 } };
+
+Deno.test("while an export lingers nobody else gets the volume, nor does it go, asked of whichever controller", async () => {
+  const options = { simulator: lingering, flags: ["--unexport-grace", "60s"] };
+  await withScene(options, async ({ stack, held }) => {
+    const { controller } = stack.clients;
+    const restarted = await stack.another();
+    await controller.call("ControllerUnpublishVolume", { volumeId: held, nodeId: "node-1" });
+    assert.equal(stack.simulator.model.exports.list().length, 1, "it lingers");
+    await changesNothing(stack, async () => {
+      for (const { clients } of [stack, restarted]) {
+        const publish = (nodeId: string) =>
+          clients.controller.call("ControllerPublishVolume", publishRequest(held, nodeId), 3000);
+        const remove = clients.controller.call("DeleteVolume", { volumeId: held }, 3000);
+        await rejectsWith(status.UNAVAILABLE, remove, /only a moment ago.*try again in \d+ s/);
+        for (const nodeId of ["node-1", "node-2"]) {
+          await rejectsWith(status.UNAVAILABLE, publish(nodeId), /only a moment ago.*try again in \d+ s/);
+        }
+        const { status: known } = await clients.controller.call("ControllerGetVolume", { volumeId: held });
+        assert.deepEqual(known?.publishedNodeIds, []);
+        await clients.controller.call("ControllerUnpublishVolume", { volumeId: held, nodeId: "node-1" });
+      }
+    });
+  });
+});
+
+Deno.test("while an export lingers nothing is copied of its volume: no snapshot is ready, and no clone there", async () => {
+  const copying = { profile: "xfs-pool", ...lingering };
+  const options = {
+    simulator: copying,
+    told: { copyReturns: "when-done" },
+    flags: ["--unexport-grace", "60s"],
+  } as const;
+  await withScene(options, async ({ stack, held }) => {
+    const { controller } = stack.clients;
+    await controller.call("ControllerUnpublishVolume", { volumeId: held, nodeId: "node-1" });
+    stack.simulator.journal.clear();
+    await changesNothing(stack, async () => {
+      const made = await snapshot(stack, "snap-new", held, 2500);
+      assert.deepEqual([made.readyToUse, made.sizeBytes], [false, "0"]);
+      const request = createRequest("pvc-new", { volumeContentSource: { volume: { volumeId: held } } });
+      const clone = controller.call("CreateVolume", request, 2500);
+      await rejectsWith(status.UNAVAILABLE, clone, /still being copied/);
+    });
+    assert.ok(
+      !stack.simulator.journal.list().slice(-12).some(({ command }) => command.includes("/file copy")),
+    );
+  });
+});
+
+Deno.test("a publish and a delete that have the time wait until the export is gone", async () => {
+  const options = { simulator: { knobs: { unexport: 800 } }, flags: ["--unexport-grace", "1500ms"] };
+  await withScene(options, async ({ stack, held }) => {
+    const { controller } = stack.clients;
+    const served = () => stack.simulator.model.exports.list().map(String);
+    const [first] = served();
+    await controller.call("ControllerUnpublishVolume", { volumeId: held, nodeId: "node-1" });
+    assert.deepEqual(served(), [first]);
+    const { publishContext } = await controller.call(
+      "ControllerPublishVolume",
+      publishRequest(held, "node-2"),
+    );
+    assert.deepEqual(served(), [publishContext["nqn"]]);
+    await controller.call("ControllerUnpublishVolume", { volumeId: held, nodeId: "node-2" });
+    await controller.call("DeleteVolume", { volumeId: held });
+    assert.deepEqual(served(), []);
+  });
+});

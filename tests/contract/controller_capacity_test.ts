@@ -1,0 +1,97 @@
+// Two controllers that fill one pool at once, with volumes, snapshots and clones: it is never promised beyond its size.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import type { RouterAnswers } from "../../src/router_profile/answers.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import {
+  cloneOf,
+  create,
+  gibibyte,
+  post,
+  rejectsWith,
+  snapshot,
+  state,
+} from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+const sizeBytes = 24n * gibibyte;
+const fullCodes: readonly status[] = [status.RESOURCE_EXHAUSTED, status.ABORTED, status.UNAVAILABLE];
+
+/** What was promised on the pool: every disk of a file, and every image of a snapshot. */
+async function promised(stack: Stack): Promise<bigint> {
+  const { disks, files } = await state(stack);
+  const sizes = [
+    ...disks.filter((disk) => disk.type === "file").map((disk) => disk["size"]),
+    ...files.filter(({ name }) => /\/snap-.*img/.test(name)).map((file) => file.size),
+  ];
+  return sizes.reduce<bigint>((sum, size) => sum + BigInt(String(size)), 0n);
+}
+
+/** Calls of both at once, until the pool is full for good; gives how many came to something. */
+async function fill(stack: Stack, seed: number): Promise<number> {
+  const second = await stack.another();
+  const random = new SeededRandom(seed);
+  const sources: string[] = [];
+  for (const index of [1, 2, 3]) sources.push(await create(stack, `pvc-source-${index}`));
+  const pick = <Item>(items: readonly Item[]) => items[Math.floor(random.fraction() * items.length)]!;
+  const calls = Array.from({ length: 60 }, (_, index) => {
+    const by = pick([stack, second]);
+    const [name, volumeId] = [`${seed}-${index}`, pick(sources)];
+    return pick([
+      () => create(by, `pvc-${name}`),
+      () => snapshot(by, `snap-${name}`, volumeId),
+      () => snapshot(by, `snap-${name}`, volumeId),
+      () => cloneOf(by, `pvc-${name}`, { volumeId }),
+    ]);
+  });
+  const results = await Promise.allSettled(calls.map((call) => call()));
+  for (const result of results) {
+    if (result.status === "fulfilled") continue;
+    assert.ok(fullCodes.includes(result.reason.code), result.reason.details);
+  }
+  return results.filter((result) => result.status === "fulfilled").length;
+}
+
+const routers: readonly (readonly [string, Partial<RouterAnswers>])[] = [
+  ["a router that runs a command at a time", {}],
+  ["a router on which sessions take turns", { interleave: true }],
+];
+
+for (const [name, knobs] of routers) {
+  Deno.test(`two controllers never overcommit a pool, on ${name}`, async (t) => {
+    for (let seed = 1; seed <= 6; seed++) {
+      await t.step(`seed ${seed}`, async () => {
+        await using stack = await startStack({
+          simulator: { pools: [{ name: "storage-pool", sizeBytes }], knobs },
+        });
+        const made = await fill(stack, seed);
+        const bytes = await promised(stack);
+        assert.ok(bytes <= sizeBytes, `promised=${bytes} size=${sizeBytes}`);
+        assert.ok(made > 0, "something was made");
+      });
+    }
+  });
+}
+
+const size = (gibibytes: bigint) => ({ capacityRange: { requiredBytes: String(gibibytes * gibibyte) } });
+
+const late: readonly (readonly [string, (stack: Stack, source: string) => Promise<unknown>])[] = [
+  ["a volume", (stack) => create(stack, "pvc-late", size(2n))],
+  ["a clone", (stack, volumeId) => cloneOf(stack, "pvc-late", { volumeId }, size(2n))],
+];
+
+for (const [what, make] of late) {
+  Deno.test(`${what} that the router makes late, after another controller's snapshot, is taken back for want of room`, async () => {
+    await using stack = await startStack({
+      simulator: { pools: [{ name: "storage-pool", sizeBytes: 3n * gibibyte }] },
+    });
+    const second = await stack.another();
+    const source = await create(stack, "pvc-source");
+    await post(stack, "/faults", { match: "/disk add", nth: 1, times: 1, action: "delay", value: 500 });
+    const failure = rejectsWith(status.RESOURCE_EXHAUSTED, make(stack, source));
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await snapshot(second, "snap", source);
+    await failure;
+    assert.equal(await promised(stack), 2n * gibibyte);
+  });
+}

@@ -1,0 +1,216 @@
+// What the controller tells of the health of volumes: each problem, made on the simulated router, is told as what it is,
+// of the volume that has it and of no other, and nothing is changed by looking.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import {
+  changesNothing,
+  cost,
+  create,
+  gibibyte,
+  post,
+  publishRequest,
+  rejectsWith,
+  state,
+} from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+type Illness = (stack: Stack, id: string) => Promise<unknown>;
+
+async function edit(stack: Stack, slot: string, body: Readonly<Record<string, unknown>>): Promise<void> {
+  await post(stack, `/disks/${slot}`, body);
+}
+
+async function remove({ simulator }: Stack, path: string): Promise<void> {
+  const response = await fetch(`${simulator.controlUrl}${path}`, { method: "DELETE" });
+  assert.ok(response.ok, await response.text());
+}
+
+async function diskOf(stack: Stack, slot: string) {
+  return (await state(stack)).disks.find((disk) => disk.slot === slot)!;
+}
+
+function publish({ clients }: Stack, id: string) {
+  return clients.controller.call("ControllerPublishVolume", publishRequest(id));
+}
+
+async function sickIds({ clients }: Stack): Promise<string[]> {
+  const { entries } = await clients.controller.call("ControllerListVolumeHealth", {});
+  return entries.map(({ volumeId }) => volumeId);
+}
+
+const illnesses: readonly (readonly [reason: string, status: string, make: Illness, heal?: Illness])[] = [
+  [
+    "RecordDamaged",
+    "INACCESSIBLE",
+    async (stack, id) => {
+      const { comment } = await diskOf(stack, id);
+      await edit(stack, id, { comment: String(comment).replace("c=", "c=0") });
+    },
+  ],
+  ["RecordDamaged", "INACCESSIBLE", (stack, id) => edit(stack, id, { comment: "" })],
+  ["RecordDamaged", "INACCESSIBLE", (stack, id) => edit(stack, id, { comment: "{rds1 c=4d24" })],
+  [
+    "ForeignImage",
+    "INACCESSIBLE",
+    (stack, id) => edit(stack, id, { "file-path": "/storage-pool/metal-csi/other.img" }),
+  ],
+  [
+    "ImageMissing",
+    "DATA_LOSS",
+    async (stack, id) => remove(stack, `/files?name=${(await diskOf(stack, id))["file-path"]}`),
+  ],
+  [
+    "ImageTooSmall",
+    "DATA_LOSS",
+    (stack, id) => edit(stack, id, { size: String(2n * gibibyte) }),
+    (stack, id) => edit(stack, id, { size: String(gibibyte) }),
+  ],
+  [
+    "SizeMismatch",
+    "DEGRADED",
+    (stack, id) => edit(stack, id, { size: String(gibibyte / 2n) }),
+    (stack, id) => edit(stack, id, { size: String(gibibyte) }),
+  ],
+  [
+    "ExportedWithoutHolder",
+    "DEGRADED",
+    (stack, id) => edit(stack, id, { "nvme-tcp-export": true }),
+    ({ clients }, volumeId) =>
+      clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" }),
+  ],
+  [
+    "NotExported",
+    "INACCESSIBLE",
+    async (stack, id) => {
+      await publish(stack, id);
+      await edit(stack, id, { "nvme-tcp-export": false });
+    },
+    publish,
+  ],
+  [
+    "ExportedDifferently",
+    "INACCESSIBLE",
+    async (stack, id) => {
+      await publish(stack, id);
+      await edit(stack, id, { "nvme-tcp-server-nqn": "nqn.2000-02.com.mikrotik:theirs" });
+    },
+    publish,
+  ],
+  [
+    "ImageShared",
+    "DEGRADED",
+    async (stack, id) => {
+      const disk = await diskOf(stack, id);
+      const other = { slot: "theirs", "file-path": disk["file-path"], size: String(gibibyte) };
+      await post(stack, "/disks?file=no", other);
+    },
+    (stack) => remove(stack, "/disks/theirs"),
+  ],
+  ["DiskMissing", "INACCESSIBLE", (stack, id) => remove(stack, `/disks/${id}`)],
+];
+
+for (const [index, [reason, kind, make, heal]] of illnesses.entries()) {
+  Deno.test(`health ${index + 1}: a volume with ${reason} is ${kind}, and no other is`, async () => {
+    await using stack = await startStack();
+    const { controller } = stack.clients;
+    await create(stack, "pvc-well-1");
+    const id = await create(stack, "pvc-sick");
+    const well = await create(stack, "pvc-well-2");
+    const get = async (volumeId: string) =>
+      (await controller.call("ControllerGetVolumeHealth", { volumeId })).volumeHealth!;
+    assert.deepEqual(await get(id), { volumeId: id, healthStatuses: [] });
+    await make(stack, id);
+    await changesNothing(stack, async () => {
+      const health = await get(id);
+      assert.equal(health.volumeId, id);
+      assert.deepEqual(health.healthStatuses.map((one) => [one.reason, one.status]), [[reason, kind]]);
+      assert.match(health.healthStatuses[0]!.message, /^[a-z].*[^.]$/);
+      const { entries } = await controller.call("ControllerListVolumeHealth", {});
+      assert.deepEqual(entries, [health]);
+      assert.deepEqual((await get(well)).healthStatuses, []);
+    });
+    if (heal === undefined) return;
+    await heal(stack, id);
+    assert.deepEqual([(await get(id)).healthStatuses, await sickIds(stack)], [[], []]);
+  });
+}
+
+const poolIllnesses: readonly (readonly [reason: string, status: string, body: Record<string, unknown>])[] = [
+  ["PoolDegraded", "DEGRADED", { state: "degraded" }],
+  ["PoolDegraded", "DEGRADED", { state: "clean, rebuilding 3%" }],
+  ["PoolNotMounted", "INACCESSIBLE", { mounted: false }],
+];
+
+for (const [reason, kind, body] of poolIllnesses) {
+  Deno.test(`on a pool with ${JSON.stringify(body)} every volume is ${kind} for ${reason}`, async () => {
+    await using stack = await startStack();
+    const ids = [await create(stack, "pvc-1"), await create(stack, "pvc-2")].toSorted();
+    await edit(stack, "storage-pool", body);
+    await changesNothing(stack, async () => {
+      const { entries } = await stack.clients.controller.call("ControllerListVolumeHealth", {});
+      assert.deepEqual(
+        entries.map((one) => [one.volumeId, ...one.healthStatuses.map((one) => [one.reason, one.status])]),
+        ids.map((id) => [id, [reason, kind]]),
+      );
+    });
+    await edit(stack, "storage-pool", { state: "clean", mounted: true });
+    assert.deepEqual(await sickIds(stack), []);
+  });
+}
+
+for (const state of ["active", "active-idle", "clean", "read-auto", "write-pending", ""]) {
+  Deno.test(`a pool that is ${JSON.stringify(state)} is sound`, async () => {
+    await using stack = await startStack();
+    await create(stack, "pvc-1");
+    await edit(stack, "storage-pool", { state });
+    assert.deepEqual(await sickIds(stack), []);
+  });
+}
+
+Deno.test("a volume can have several problems at once, and all of them are told", async () => {
+  await using stack = await startStack();
+  const volumeId = await create(stack, "pvc-sick");
+  await edit(stack, volumeId, { "nvme-tcp-export": true, size: String(2n * gibibyte) });
+  await edit(stack, "storage-pool", { state: "degraded" });
+  const { volumeHealth } = await stack.clients.controller.call("ControllerGetVolumeHealth", { volumeId });
+  assert.deepEqual(volumeHealth!.healthStatuses.map(({ reason }) => reason), [
+    "PoolDegraded",
+    "ImageTooSmall",
+    "ExportedWithoutHolder",
+  ]);
+});
+
+Deno.test("health costs one command for a volume, two for all, and twice that while any is sick", async () => {
+  await using stack = await startStack();
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-1");
+  const get = () => controller.call("ControllerGetVolumeHealth", { volumeId });
+  assert.equal(await cost(stack, get), 1);
+  assert.equal(await cost(stack, () => sickIds(stack)), 2);
+  await edit(stack, volumeId, { "nvme-tcp-export": true });
+  assert.equal(await cost(stack, () => sickIds(stack)), 4);
+});
+
+Deno.test("health is told in pages, also of disks that no call could name", async () => {
+  await using stack = await startStack();
+  const { controller } = stack.clients;
+  const ids: string[] = [];
+  for (let index = 0; index < 6; index++) ids.push(await create(stack, `pvc-${index}`));
+  for (const id of ids) await edit(stack, id, { "nvme-tcp-export": true });
+  const copied = await diskOf(stack, ids[0]!);
+  const body = { comment: copied["comment"], size: String(gibibyte) };
+  for (const slot of ["A copy", "~", "x".repeat(50)]) {
+    await post(stack, "/disks", { ...body, slot, "file-path": `/storage-pool/metal-csi/${slot.length}.img` });
+  }
+  const seen: string[] = [];
+  let startingToken = "";
+  do {
+    const page = await controller.call("ControllerListVolumeHealth", { maxEntries: 1, startingToken });
+    assert.equal(page.entries.length, 1);
+    seen.push(page.entries[0]!.volumeId);
+    startingToken = page.nextToken;
+  } while (startingToken !== "" && seen.length < 20);
+  assert.deepEqual(seen, ids.toSorted());
+  const list = (startingToken: string) => controller.call("ControllerListVolumeHealth", { startingToken });
+  await rejectsWith(status.ABORTED, list("x"), /token/);
+});

@@ -1,0 +1,248 @@
+// What `rds-csi doctor --probe` makes of routers of every kind, of hosts that can and cannot reach them, of places that
+// are no good, and of things that are not its own. Over real SSH.
+import assert from "node:assert/strict";
+import { nvmeHostSide } from "../../src/commands/doctor/host_side.ts";
+import { readControllerConfig } from "../../src/config.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import type { RouterAnswers } from "../../src/router_profile/answers.ts";
+import { formatProfile, parseProfile } from "../../src/router_profile/profile.ts";
+import { knobsOf, profiles } from "../../src/simulator/profile.ts";
+import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import { folder, type ProbeBench, withProbeBench } from "./_probe_bench.ts";
+
+/** Few sessions: opening many takes most of the time. */
+const few = { maxSessions: 4 };
+const races = 4;
+
+function probeTest(
+  name: string,
+  test: (bench: ProbeBench<Simulator>) => Promise<void>,
+  options: Partial<SimulatorOptions> = {},
+  scale?: number,
+): void {
+  Deno.test(name, () => withProbeBench({ knobs: few, ...options }, test, scale));
+}
+
+async function rejectsWith(probing: Promise<unknown>, words: RegExp): Promise<void> {
+  await assert.rejects(probing, (error) => VolumeError.is(error) && words.test(error.message));
+}
+
+for (const played of profiles) {
+  probeTest(`the probe prints the profile ${played.name} as it is, or why not`, async (bench) => {
+    const before = bench.state();
+    const { profile, unanswered } = await bench.probe({ races });
+    assert.deepEqual(bench.state(), before);
+    assert.deepEqual(bench.router.violations.list(), []);
+    assert.deepEqual([profile.version, profile.legend, profile.poolFilesystem], [
+      played.version,
+      played.legend,
+      played.poolFilesystem,
+    ]);
+    const hasRose = played.vocabulary.rose;
+    // Without the package there are no words to try.
+    if (hasRose) assert.deepEqual(profile.vocabulary, played.vocabulary);
+    else assert.equal(profile.vocabulary.rose, false);
+    const truth = { ...knobsOf(played), ...few };
+    for (const [name, value] of Object.entries(truth) as [keyof RouterAnswers, unknown][]) {
+      const answer = profile.answers[name];
+      if (answer === undefined) assert.ok(unanswered[name], name);
+      else assert.equal(answer, value, name);
+    }
+    if (hasRose) assert.ok(Object.keys(profile.answers).length >= 27, JSON.stringify(unanswered));
+  }, { profile: played.name });
+}
+
+probeTest(
+  "what the probe prints can be played by the simulator, and is taken by --router-profile",
+  async ({ probe }) => {
+    const { profile } = await probe({ races });
+    const text = formatProfile(profile);
+    const reach = [
+      "--rds-address",
+      "10.0.0.1",
+      "--rds-key",
+      "/key",
+      "--rds-host-key",
+      "x",
+      "--cluster-id",
+      "c",
+    ];
+    const config = readControllerConfig(
+      [...reach, "--router-profile", "/p.json"],
+      () => undefined,
+      () => text,
+    );
+    assert.deepEqual(config.profile, profile);
+    await withProbeBench({ profile: parseProfile(text) }, async (bench) => {
+      assert.deepEqual((await bench.probe({ races })).profile, profile);
+    });
+  },
+  { knobs: { ...few, grow: "never", duplicateSlot: "renamed", maxComment: 300 } },
+);
+
+const seenByHosts: readonly Partial<RouterAnswers>[] = [
+  { grow: "live", allowHost: "list", unexport: 0 },
+  { grow: "after-toggle", allowHost: "single", unexport: 10_000 },
+  { grow: "never", allowHost: "ignored", unexport: 0 },
+];
+
+for (const knobs of seenByHosts) {
+  probeTest(
+    `the probe sees through real NVMe/TCP connections ${JSON.stringify(knobs)}`,
+    async ({ router, probe }) => {
+      const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
+      const { profile, unanswered } = await probe({ host, races });
+      const { grow, allowHost, unexport } = profile.answers;
+      assert.deepEqual(
+        { grow, allowHost },
+        { grow: knobs.grow, allowHost: knobs.allowHost },
+        JSON.stringify(unanswered),
+      );
+      assert.ok(unexport !== undefined && unexport >= knobs.unexport!, `${unexport}`);
+      assert.ok(unexport <= knobs.unexport! + 5000, `${unexport}`);
+    },
+    { knobs: { ...few, ...knobs }, exporter: "tcp" },
+    20,
+  );
+}
+
+probeTest(
+  "the probe says why there is no answer where exports cannot be reached",
+  async ({ probe, state }) => {
+    const before = state();
+    // Nothing listens on the port for discarding.
+    const { profile, unanswered } = await probe({ host: nvmeHostSide("127.0.0.1", 9), races });
+    for (const name of ["grow", "unexport", "allowHost"] as const) {
+      assert.equal(profile.answers[name], undefined);
+      assert.match(unanswered[name]!, /cannot be reached from here.*nothing listens/);
+    }
+    assert.deepEqual(state(), before);
+  },
+);
+
+const noGood: readonly (readonly [what: string, basePath: string, words: RegExp])[] = [
+  ["does not exist", `${folder}/nowhere`, /does not exist/],
+  ["is a file", `${folder}/note.txt`, /is no folder/],
+  ["is on no pool", "/usb1/csi", /on no mounted pool/],
+];
+
+for (const [what, basePath, words] of noGood) {
+  probeTest(
+    `the probe refuses a folder that ${what}, and makes nothing`,
+    async ({ router, probe, state }) => {
+      router.model.files.create(`${folder.slice(1)}/note.txt`, 4n, "note");
+      const before = state();
+      await rejectsWith(probe({ basePath }), words);
+      assert.deepEqual(state(), before);
+      const changes = router.journal.list().filter(({ command }) =>
+        /\b(add|set|remove|copy)\b/.test(command)
+      );
+      assert.deepEqual(changes, []);
+    },
+  );
+}
+
+probeTest("the probe refuses a folder on a pool that is not mounted", async ({ router, probe }) => {
+  const url = `${router.controlUrl}/disks/storage-pool`;
+  await (await fetch(url, { method: "PATCH", body: JSON.stringify({ mounted: false }) })).body?.cancel();
+  await rejectsWith(probe(), /on no mounted pool/);
+});
+
+probeTest("the probe leaves alone what only looks like its own", async ({ router, probe, state }) => {
+  const { files } = router.model;
+  const disk = async (slot: string, path: string) => {
+    const body = JSON.stringify({ slot, "file-path": path, "file-size": "1048576" });
+    const response = await fetch(`${router.controlUrl}/disks`, { method: "POST", body });
+    assert.ok(response.ok, await response.text());
+  };
+  await disk("rds-csi-probe-01234567-0", "/storage-pool/elsewhere/rds-csi-probe-01234567-value.img");
+  await disk("rds-csi-probe-abcdefgh-0", `${folder}/rds-csi-probe-abcdefgh-value.img`);
+  await disk("rds-csi-probe-0123456789", `${folder}/rds-csi-probe-0123456789.img`);
+  await disk("pvc-1", `${folder}/sub/rds-csi-probe-01234567-value.img`);
+  files.makeDirectories("storage-pool/rds-csi-probe-01234567-folder");
+  router.model.subvolumes.add("storage-pool/elsewhere/rds-csi-probe-01234567-top", false, undefined);
+  const before = state();
+  // What really was left goes.
+  await disk("rds-csi-probe-01234567-1", `${folder}/rds-csi-probe-01234567-grow.img`);
+  const { progress } = await probe({ races });
+  assert.deepEqual(state(), before);
+  const shown = progress.filter((line) => line.includes("left by an earlier probe"));
+  assert.deepEqual(shown.map((line) => line.replace(/.*now: /, "")), [
+    `disk rds-csi-probe-01234567-1 on ${folder}/rds-csi-probe-01234567-grow.img`,
+    `file ${folder}/rds-csi-probe-01234567-grow.img`,
+  ]);
+});
+
+probeTest("the probe tells what it cannot remove, and the commands that do", async ({ router, probe }) => {
+  router.faults.arm({
+    match: "/file remove .*-grow.img",
+    nth: 1,
+    times: Infinity,
+    action: "error",
+    value: "failure: busy",
+  });
+  await assert.rejects(probe({ races }), (error) => {
+    assert.ok(VolumeError.is(error, "precondition"));
+    assert.match(error.message, /\n\/file remove \[find where name="storage-pool.*-grow\.img"\]$/);
+    return true;
+  });
+});
+
+probeTest("the probe goes on behind a command that is never answered", async ({ router, probe, state }) => {
+  const before = state();
+  router.faults.arm({ match: "/file add .*-adopt.img", nth: 1, times: 1, action: "hang", value: "after" });
+  const limits = { commandMs: 100_000, connectMs: 1_000_000, lastCommandMs: 1_000_000 };
+  const { profile, unanswered } = await probe({ races, limits });
+  assert.match(unanswered["adopt"]!, /the answer was lost/);
+  assert.equal(profile.answers.attachedFile, "removed");
+  assert.deepEqual(state(), before);
+});
+
+probeTest("the probe leaves a pool with little room alone", async ({ probe, state }) => {
+  const before = state();
+  const { unanswered } = await probe({ races });
+  for (const name of ["allocation", "copy", "copyReturns"]) {
+    assert.match(unanswered[name]!, /too little room/);
+  }
+  assert.deepEqual(state(), before);
+}, { pools: [{ name: "storage-pool", sizeBytes: 8n << 30n, freeBytes: 1n << 30n }] });
+
+probeTest("the probe answers nothing wrongly for a user who may not write", async ({ probe, state }) => {
+  const before = state();
+  const { profile } = await probe({ races });
+  assert.deepEqual(profile.answers, {
+    lineEnd: "crlf",
+    noise: false,
+    exitOnError: 0,
+    errorStream: "stdout",
+    errorPlace: false,
+    errorText: "known",
+    maxCommand: Infinity,
+    maxPut: Infinity,
+    unknownProperty: "error",
+  });
+  assert.deepEqual(state(), before);
+}, { users: [{ name: "admin", password: "admin", mayWrite: false }] });
+
+probeTest("the probe does not take what others write for a copy", async ({ router, probe }) => {
+  const { disks } = router.model;
+  const writer = new AbortController();
+  const write = async () => {
+    while (!writer.signal.aborted) {
+      const { pool, ...disk } = router.model.pools()[0]!;
+      disks.replace({ ...disk, pool: { ...pool, otherBytes: pool.otherBytes + (1n << 20n) } });
+      await systemClock.sleep(5);
+    }
+  };
+  const writing = write();
+  try {
+    const { profile, unanswered } = await probe({ races });
+    assert.equal(profile.answers.copy, undefined);
+    assert.match(unanswered["copy"]!, /others use the pool/);
+    assert.equal(profile.answers.allocation, "sparse");
+  } finally {
+    writer.abort();
+    await writing;
+  }
+});

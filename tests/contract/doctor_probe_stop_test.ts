@@ -1,0 +1,179 @@
+// That a probe leaves nothing behind however it ends: stopped at each of its commands, cut off at each of them, or cut
+// off for good, after which the next one cleans up. Every command of a run is tried; some of them over real SSH too.
+import assert from "node:assert/strict";
+import type { Command } from "../../src/routeros/command.ts";
+import type { ExecEnd, SshConnection, SshTransport } from "../../src/routeros/transport.ts";
+import { ConnectError } from "../../src/routeros/transport.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import { type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
+
+/** A way to the router on which something happens at one of the commands. */
+class WatchedTransport implements SshTransport {
+  readonly target: string;
+  /** Commands sent so far. */
+  sent = 0;
+  /** Nobody gets in any more. */
+  gone = false;
+  readonly #inner: SshTransport;
+  readonly #at: number;
+  readonly #happens: (transport: WatchedTransport) => void;
+  readonly #connections = new Set<SshConnection>();
+
+  constructor(inner: SshTransport, at = Infinity, happens: (transport: WatchedTransport) => void = () => {}) {
+    this.target = inner.target;
+    this.#inner = inner;
+    this.#at = at;
+    this.#happens = happens;
+  }
+
+  async connect(signal: AbortSignal): Promise<SshConnection> {
+    if (this.gone) throw new ConnectError("it is gone", { lasting: true });
+    const connection = await this.#inner.connect(signal);
+    this.#connections.add(connection);
+    return {
+      closed: connection.closed,
+      close: () => connection.close(),
+      exec: (command, signal) => this.#exec(connection, command, signal),
+    };
+  }
+
+  /** Breaks every connection. */
+  drop(): void {
+    for (const connection of this.#connections) connection.close();
+    this.#connections.clear();
+  }
+
+  #exec(connection: SshConnection, command: Command, signal: AbortSignal): Promise<ExecEnd> {
+    const isIt = ++this.sent === this.#at;
+    const end = connection.exec(command, signal);
+    if (isIt) this.#happens(this);
+    return end;
+  }
+}
+
+const races = 2;
+/** Opening many connections is no command, and takes most of the time. */
+const knobs = { maxSessions: 4 };
+/** As fast as can be: no time is measured here. */
+const scale = 2000;
+const parallel = 6;
+/** Over real SSH one of so many commands is tried. */
+const every = 12;
+
+/** Gives whether it came to what the test is about. */
+type Test = (bench: ProbeBench, at: number) => Promise<boolean>;
+
+/** Tries a test at each command of a probe. */
+async function atEachCommand(test: Test): Promise<void> {
+  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withDirectBench(knobs, work, scale);
+  await atCommands(1, withBench, test);
+}
+
+/** Tries a test at some commands of a probe, over real SSH. */
+async function atSomeCommands(test: Test): Promise<void> {
+  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withProbeBench({ knobs }, work, scale);
+  await atCommands(every, withBench, test);
+}
+
+async function atCommands(
+  step: number,
+  withBench: (work: (bench: ProbeBench) => Promise<void>) => Promise<void>,
+  test: Test,
+): Promise<void> {
+  let count = 0;
+  await withBench(async ({ probe, transport }) => {
+    const watched = new WatchedTransport(transport);
+    await probe({ transport: watched, races });
+    count = watched.sent;
+  });
+  assert.ok(count > 150, `${count} commands`);
+  let next = 1;
+  let counted = 0;
+  const work = async () => {
+    while (next <= count) {
+      const at = next;
+      next += step;
+      await withBench(async (bench) => {
+        if (await test(bench, at)) counted++;
+      });
+    }
+  };
+  const results = await Promise.allSettled(Array.from({ length: parallel }, work));
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+  assert.ok(counted > count / step / 5, `${counted} of ${count / step} came to it`);
+}
+
+/** The error of a probe; undefined when it went through. */
+async function failureOf(probing: Promise<unknown>): Promise<VolumeError | undefined> {
+  try {
+    await probing;
+    return undefined;
+  } catch (error) {
+    if (VolumeError.is(error)) return error;
+    throw error;
+  }
+}
+
+async function stopAt({ router, transport, probe, state }: ProbeBench, at: number): Promise<boolean> {
+  const before = state();
+  const stop = new AbortController();
+  const onSent = () => stop.abort(new VolumeError("cancelled", "Stopped by SIGINT"));
+  const watched = new WatchedTransport(transport, at, onSent);
+  const failure = await failureOf(probe({ transport: watched, signal: stop.signal, races }));
+  assert.deepEqual(state(), before, `stopped at command ${at}`);
+  assert.deepEqual(router.violations.list(), []);
+  // While it already cleans up there is nothing left to stop.
+  if (failure === undefined) return false;
+  assert.equal(failure.kind, "cancelled", failure.message);
+  assert.match(failure.message, /Stopped by SIGINT/);
+  return true;
+}
+
+async function breakAt({ router, transport, probe, state }: ProbeBench, at: number): Promise<boolean> {
+  const before = state();
+  const watched = new WatchedTransport(transport, at, (watched) => watched.drop());
+  const failure = await failureOf(probe({ transport: watched, races }));
+  assert.deepEqual(state(), before, `cut at command ${at}: ${failure?.message}`);
+  assert.deepEqual(router.violations.list(), []);
+  return failure === undefined;
+}
+
+async function loseAt({ transport, probe, state }: ProbeBench, at: number): Promise<boolean> {
+  const before = state();
+  const watched = new WatchedTransport(transport, at, (watched) => {
+    watched.gone = true;
+    watched.drop();
+  });
+  const failure = await failureOf(probe({ transport: watched, races }));
+  // Not every run has as many commands: some wait for something to show.
+  if (watched.sent < at) return false;
+  assert.ok(failure !== undefined, `lost at command ${at}`);
+  const dirty = JSON.stringify(state(), printable) !== JSON.stringify(before, printable);
+  const stop = new AbortController();
+  const shown: string[] = [];
+  // As soon as the next one has looked around it may stop.
+  const onProgress = (line: string) => {
+    if (line.includes("left by an earlier probe")) shown.push(line);
+    if (line.includes("everything made is called")) stop.abort(new VolumeError("cancelled", "enough"));
+  };
+  await failureOf(probe({ signal: stop.signal, onProgress, races }));
+  assert.deepEqual(state(), before, `lost at command ${at}`);
+  assert.equal(shown.length > 0, dirty, `lost at command ${at}: what was left is shown`);
+  return dirty;
+}
+
+function printable(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? String(value) : value;
+}
+
+const ends: readonly (readonly [name: string, test: Test])[] = [
+  ["a probe that is stopped says so, and leaves nothing", stopAt],
+  ["a probe whose connection breaks goes on, and leaves nothing", breakAt],
+  ["a probe that loses the router for good says so, and the next one cleans up first", loseAt],
+];
+
+for (const [name, test] of ends) {
+  Deno.test(`${name}, at any of its commands`, () => atEachCommand(test));
+  Deno.test(`${name}, over real SSH`, () => atSomeCommands(test));
+}

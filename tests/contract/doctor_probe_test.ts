@@ -1,0 +1,105 @@
+// That `rds-csi doctor --probe` finds out what a router does: every knob of the simulated one is set to every value, one
+// by one, and the profile printed says exactly that. Over real SSH.
+import assert from "node:assert/strict";
+import { defaultAnswers, type RouterAnswers } from "../../src/router_profile/answers.ts";
+import { withProbeBench } from "./_probe_bench.ts";
+
+type Knob = keyof RouterAnswers;
+
+/** Every knob with the values that it is set to. */
+const values: { readonly [Name in Knob]: readonly RouterAnswers[Name][] } = {
+  maxSlot: [24, 31, 32, 33, 34, 40, 63, Infinity],
+  maxComment: [64, 200, 255, 256, 1000, 4000, Infinity],
+  maxNqn: [100, 223, 224, 256, Infinity],
+  maxPut: [1024, 4096, 16_384, Infinity],
+  maxSessions: [2, 3, 20, 31, Infinity],
+  maxCommand: [1024, 2048, 4096, 8192, 16_384, Infinity],
+  interleave: [true, false],
+  emptyFind: ["silent", "item-id-error", "no-such-item"],
+  duplicateSlot: ["refused", "renamed"],
+  textMatch: ["exact", "ignore-case"],
+  unknownProperty: ["error", "nothing"],
+  exitOnError: [0, 1],
+  errorStream: ["stdout", "stderr"],
+  errorPlace: [true, false],
+  errorText: ["known", "random"],
+  lineEnd: ["crlf", "lf"],
+  noise: [true, false],
+  grow: ["live", "after-toggle", "never"],
+  unexport: [0, 5000, 30_000],
+  allowHost: ["list", "single", "ignored"],
+  disksLate: [0, 60_000],
+  parentDirectory: ["must-exist", "made"],
+  allocation: ["sparse", "full"],
+  adopt: ["kept", "refused"],
+  otherSize: ["refused", "kept", "resized"],
+  oddSize: ["kept", "rounded", "refused"],
+  attachedFile: ["removed", "refused"],
+  copy: ["reflink", "full"],
+  copyReturns: ["when-done", "at-once"],
+  subvolumeNames: ["nested", "flat"],
+  subvolumeParent: ["free", "held"],
+  numbers: ["number", "text"],
+  booleans: ["boolean", "yes-no"],
+  fileSize: ["bytes", "human", "absent"],
+};
+
+/** As on the newest router; and few sessions, as opening many takes most of the time. */
+const usual: Partial<RouterAnswers> = { maxSlot: 32, maxSessions: 4 };
+
+/** What cannot be found out: that something never happens, and what only a reboot shows. */
+const beyondReach: Readonly<Partial<Record<Knob, readonly unknown[]>>> = {
+  interleave: [false],
+  disksLate: values.disksLate,
+};
+
+/** Where one knob shows in the answer to another question too, as it would on a router. */
+const sideEffects: Readonly<Record<string, Partial<RouterAnswers>>> = {
+  // What takes its full size at once does so as a copy.
+  "allocation=full": { copy: "full" },
+  // A file that is never taken over is not taken over with another size.
+  "adopt=refused": { otherSize: "refused" },
+};
+
+/** A measurement: never less than the truth, and hardly more; it is taken on a slower clock. */
+const tolerances: Readonly<Partial<Record<Knob, number>>> = { unexport: 3000 };
+const slowScale = 20;
+
+for (const [name, all] of Object.entries(values) as [Knob, readonly RouterAnswers[Knob][]][]) {
+  Deno.test(`the probe finds ${name} to be ${all.join(", ")}, and leaves nothing`, async () => {
+    const results = await Promise.allSettled(all.map((value) => assertFound(name, value)));
+    const failed = results.find((result) => result.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
+  });
+}
+
+async function assertFound(name: Knob, value: RouterAnswers[Knob]): Promise<void> {
+  const scale = tolerances[name] === undefined ? undefined : slowScale;
+  await withProbeBench({ knobs: { ...usual, [name]: value } }, async ({ router, probe, state }) => {
+    const words = `${name}=${value}`;
+    // A copy that takes no time is whole with the answer, whatever the router answers when.
+    router.model.delays.copyMs = 2000;
+    const before = state();
+    const { profile, unanswered } = await probe();
+    if (name === "unexport") await router.model.clock.sleep(Number(value));
+    assert.deepEqual(state(), before, `${words}: nothing is left`);
+    assert.deepEqual(router.violations.list(), [], words);
+    if (beyondReach[name]?.includes(value)) {
+      assert.equal(profile.answers[name], undefined, words);
+      assert.ok((unanswered[name] ?? "").length > 20, `${words}: there is a reason`);
+    } else assertAnswer(name, profile.answers[name], value, words);
+    const expected: RouterAnswers = { ...defaultAnswers, ...usual, [name]: value, ...sideEffects[words] };
+    for (const other of Object.keys(values) as Knob[]) {
+      const answer = profile.answers[other];
+      assert.notEqual(answer === undefined, unanswered[other] === undefined, `${words}: ${other} is either`);
+      if (answer !== undefined) assertAnswer(other, answer, expected[other], words);
+    }
+  }, scale);
+}
+
+function assertAnswer(name: Knob, answer: unknown, expected: unknown, words: string): void {
+  const tolerance = tolerances[name];
+  if (tolerance === undefined || expected === 0) return assert.equal(answer, expected, `${words}: ${name}`);
+  const late = Number(answer) - Number(expected);
+  assert.ok(late >= 0 && late < tolerance, `${words}: ${name} is ${answer}`);
+}

@@ -1,0 +1,277 @@
+// What `rds-csi doctor` finds on routers with one thing wrong each, over real SSH, and that it changes nothing on any.
+import assert from "node:assert/strict";
+import { createServer } from "node:net";
+import { examine } from "../../src/commands/doctor.ts";
+import { type DoctorOptions, readDoctorOptions } from "../../src/commands/doctor/options.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { systemNetwork } from "../../src/host/network.ts";
+import { systemRandom } from "../../src/host/random.ts";
+import type { Finding } from "../../src/routeros/checks/finding.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { aDisk, aRecord } from "../fakes/records.ts";
+import { makeSshKeys } from "../fakes/ssh_keys.ts";
+
+const password = "a test's password";
+
+/** A router, and a doctor who was told everything about it. */
+interface Practice {
+  readonly router: Simulator;
+  /** Asks the doctor; a flag's value of undefined leaves it out. */
+  examine(flags?: Readonly<Record<string, string | undefined>>): Promise<Examined>;
+  control(method: string, path: string, body: unknown): Promise<void>;
+}
+
+interface Examined {
+  readonly code: number;
+  readonly findings: readonly Finding[];
+}
+
+async function withPractice(
+  options: Partial<SimulatorOptions>,
+  test: (practice: Practice) => Promise<void>,
+): Promise<void> {
+  await using router = await startSimulator({
+    timingScale: 0,
+    users: [{ name: "rds-csi", password }, { name: "reader", password, mayWrite: false }],
+    ...options,
+  });
+  await test({
+    router,
+    examine: async (flags = {}) => {
+      const before = await stateOf(router);
+      const { code, out } = await run(router, { json: "true", ...flags });
+      assert.deepEqual(await stateOf(router), before, "nothing changes");
+      assert.deepEqual(router.violations.list(), []);
+      return { code, findings: JSON.parse(out) };
+    },
+    async control(method, path, body) {
+      const response = await fetch(router.controlUrl + path, { method, body: JSON.stringify(body) });
+      assert.ok(response.ok, await response.text());
+    },
+  });
+}
+
+async function stateOf(router: Simulator): Promise<unknown> {
+  const { disks, files, subvolumes, exports } = await (await fetch(`${router.controlUrl}/state`)).json();
+  return { disks, files, subvolumes, exports };
+}
+
+function optionsFor(router: Simulator, flags: Readonly<Record<string, string | undefined>>): DoctorOptions {
+  const all = {
+    "rds-address": "127.0.0.1",
+    "rds-port": String(router.sshPort),
+    "rds-password-file": "/test/password",
+    "rds-host-key": router.hostKeyPublic,
+    "cluster-id": "test",
+    // A port on which nobody listens: 4420 may be in use here.
+    "nvme-port": "9",
+    ...flags,
+  };
+  const args = Object.entries(all).flatMap(([name, value]) =>
+    value === undefined ? [] : [`--${name}=${value}`]
+  );
+  return readDoctorOptions(args.map((arg) => arg === "--json=true" ? "--json" : arg), () => undefined);
+}
+
+async function run(router: Simulator, flags: Readonly<Record<string, string | undefined>>) {
+  const printed: string[] = [];
+  const io = {
+    out: (line: string) => void printed.push(line),
+    err: assert.fail,
+    env: () => undefined,
+    signal: new AbortController().signal,
+  };
+  const seams = {
+    clock: systemClock,
+    random: systemRandom,
+    network: systemNetwork(systemClock),
+    readText: (path: string) => {
+      assert.equal(path, "/test/password");
+      return Promise.resolve(`${password}\n`);
+    },
+  };
+  return { code: await examine(optionsFor(router, flags), seams, io), out: printed.join("\n") };
+}
+
+function practiceTest(
+  name: string,
+  test: (practice: Practice) => Promise<void>,
+  options: Partial<SimulatorOptions> = {},
+): void {
+  Deno.test(name, () => withPractice(options, test));
+}
+
+/** The only finding of a check that is not all right. */
+function complaintOf({ findings }: Examined, check: string): Finding {
+  const complaints = findings.filter((finding) => finding.check === check && finding.state !== "ok");
+  assert.equal(complaints.length, 1, JSON.stringify(findings, null, 1));
+  return complaints[0]!;
+}
+
+practiceTest(
+  "doctor finds nothing wrong with a router as it should be, and ends with 0",
+  async ({ examine }) => {
+    const { code, findings } = await examine();
+    assert.equal(code, 0);
+    assert.deepEqual(findings.map(({ check, state }) => `${check} ${state}`), [
+      ...["reach ok", "host-key ok", "login ok", "version ok", "package ok", "policy ok", "ssh-sessions ok"],
+      ...["clock ok", "pool ok", "base-path ok", "disks ok", "nvme-port ok"],
+    ]);
+  },
+);
+
+practiceTest("doctor prints lines for people, with the fix below", async ({ router }) => {
+  const { code, out } = await run(router, { "rds-host-key": undefined });
+  assert.equal(code, 1);
+  assert.match(out, /^ok {7}reach {6}127\.0\.0\.1 port \d+ answers in \d+ ms$/m);
+  assert.match(out, /^problem {2}host-key {3}--rds-host-key is not given; presented=SHA256:/m);
+  assert.ok(out.includes(`--rds-host-key '${router.hostKeyPublic}'`), out);
+  assert.match(out, /^doctor: 1 ok, 3 warnings, 1 problems$/m);
+});
+
+practiceTest(
+  "doctor tells which ways to log in there are, and sends no password to a stranger",
+  async (practice) => {
+    const stranger = makeSshKeys().public;
+    const examined = await practice.examine({ "rds-host-key": stranger });
+    assert.equal(examined.code, 1);
+    const finding = complaintOf(examined, "host-key");
+    assert.match(finding.found, /presented=SHA256:.* pinned=SHA256:/);
+    assert.match(complaintOf(examined, "login").found, /not tried.*publickey, password/);
+    assert.match(complaintOf(examined, "router").found, /version, package, .*disks/);
+    assert.deepEqual(practice.router.journal.list(), []);
+  },
+);
+
+const wrong: readonly (readonly [
+  what: string,
+  flags: Readonly<Record<string, string | undefined>>,
+  check: string,
+  state: string,
+  words: RegExp,
+  options?: Partial<SimulatorOptions>,
+])[] = [
+  ["a name that does not exist", { "rds-address": "no.invalid" }, "reach", "problem", /cannot be resolved/],
+  ["a port on which nobody listens", { "rds-port": "9" }, "reach", "problem", /refuses the connection/],
+  [
+    "a host key that nobody checks",
+    { "rds-insecure-skip-verify": "true" },
+    "host-key",
+    "warning",
+    /not checked/,
+  ],
+  ["no host key", { "rds-host-key": undefined }, "host-key", "problem", /is not given/],
+  ["a host key that is none", { "rds-host-key": "ssh-rsa !" }, "host-key", "problem", /Cannot read/],
+  ["no credentials", { "rds-password-file": undefined }, "login", "problem", /publickey, password/],
+  ["a user who is not known", { "rds-user": "nobody" }, "login", "problem", /refused the login/],
+  ["a RouterOS without NQNs", {}, "version", "problem", /publishing is refused/, { profile: "ros-7.20" }],
+  ["a RouterOS without /file copy", {}, "version", "warning", /no \/file copy/, { profile: "ros-7.21" }],
+  ["no rose-storage", {}, "package", "problem", /not installed/, { profile: "no-rose" }],
+  ["a user who may only read", { "rds-user": "reader" }, "policy", "problem", /not write/],
+  ["few SSH sessions", {}, "ssh-sessions", "warning", /^3 at a time/, { knobs: { maxSessions: 3 } }],
+  ["a clock that is wrong", {}, "clock", "warning", /3(?:599|600) s ahead/, { clock: ahead(3_600_000) }],
+  ["no --cluster-id", { "cluster-id": undefined }, "disks", "warning", /is not known/],
+  ["a base path on no pool", { "base-path": "/usb1/csi" }, "base-path", "problem", /no mounted pool/],
+  [
+    "a base path too deep",
+    { "base-path": "/storage-pool/a/b" },
+    "base-path",
+    "problem",
+    /only its last folder/,
+  ],
+];
+
+for (const [what, flags, check, state, words, options] of wrong) {
+  practiceTest(`doctor finds ${what}`, async ({ examine }) => {
+    const examined = await examine(flags);
+    const finding = complaintOf(examined, check);
+    assert.equal(finding.state, state);
+    assert.match(finding.found, words);
+    assert.ok(finding.fix !== undefined, "it says what puts it right");
+    const hasProblem = examined.findings.some((finding) => finding.state === "problem");
+    assert.equal(examined.code, hasProblem ? 1 : 0);
+  }, options);
+}
+
+practiceTest("doctor finds a degraded pool, and one that is not mounted", async (practice) => {
+  await practice.control("PATCH", "/disks/storage-pool", { state: "degraded" });
+  assert.match(complaintOf(await practice.examine(), "pool").found, /degraded/);
+  await practice.control("PATCH", "/disks/storage-pool", { state: "clean", mounted: false });
+  const { findings } = await practice.examine();
+  const words = findings.filter(({ state }) => state !== "ok").map(({ check, found }) =>
+    `${check}: ${found}`
+  );
+  assert.match(words.join("\n"), /pool: storage-pool .* is not mounted\npool: no pool is mounted/);
+  assert.match(words.join("\n"), /base-path: .* on no mounted pool; mounted is none/);
+});
+
+practiceTest("doctor tells own disks from damaged and foreign ones", async (practice) => {
+  const disks = [
+    aDisk(aRecord(), { id: "pvc-own" }),
+    aDisk(aRecord({ cluster: "ffffffff" }), { id: "pvc-other" }),
+    { ...aDisk(aRecord(), { id: "pvc-damaged" }), comment: "{rds1 c=1}" },
+    { ...aDisk(aRecord(), { id: "backup" }), comment: "" },
+  ];
+  for (const { id, comment } of disks) {
+    const path = `/storage-pool/metal-csi/${id}.img`;
+    await practice.control("POST", "/disks", {
+      slot: id,
+      "file-path": path,
+      "file-size": "1048576",
+      comment,
+    });
+  }
+  const examined = await practice.examine();
+  assert.match(complaintOf(examined, "disks").found, /^1 with a damaged record.*: pvc-damaged$/);
+  const counted = examined.findings.find(({ check, state }) => check === "disks" && state === "ok");
+  assert.match(counted!.found, /^1 of this cluster, 1 of other clusters, 0 .* Go driver, 1 of nobody/);
+});
+
+practiceTest(
+  "doctor misses an exported disk behind a port that refuses, and finds one that answers",
+  async (practice) => {
+    const server = createServer((socket) => socket.destroy());
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const address = server.address();
+    assert.ok(address !== null && typeof address === "object");
+    const port = String(address.port);
+    const disk = { slot: "pvc-x", "file-path": "/storage-pool/x.img", size: 5, "nvme-tcp-export": true };
+    try {
+      await practice.control("POST", "/disks", { ...disk, "nvme-tcp-server-port": port });
+      const { findings } = await practice.examine({ "nvme-port": port });
+      assert.match(findings.at(-1)!.found, /answers; exported there: 1/);
+    } finally {
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    }
+    const finding = complaintOf(await practice.examine({ "nvme-port": port }), "nvme-port");
+    assert.equal(finding.state, "problem");
+  },
+);
+
+practiceTest("doctor goes on behind a question that the router refuses", async (practice) => {
+  const refuse = (match: string) =>
+    practice.router.faults.arm({ match, nth: 1, times: 1, action: "error", value: "failure: no" });
+  refuse("/system package");
+  refuse("/system clock");
+  const examined = await practice.examine();
+  assert.equal(complaintOf(examined, "package").state, "problem");
+  assert.equal(complaintOf(examined, "clock").state, "warning");
+  assert.equal(examined.findings.length, 12);
+});
+
+practiceTest(
+  "doctor says the same under answers in other forms, and with words that nobody knows",
+  async (practice) => {
+    const { findings } = await practice.examine();
+    assert.deepEqual(findings.filter(({ state }) => state !== "ok"), []);
+  },
+  {
+    profile: "hostile",
+    knobs: { booleans: "yes-no", fileSize: "human", exitOnError: 1, errorStream: "stderr", maxPut: 4096 },
+  },
+);
+
+/** This machine's clock, and that of a router which is off. */
+function ahead(ms: number): SimulatorOptions["clock"] {
+  return { ...systemClock, now: () => systemClock.now() + ms };
+}

@@ -1,0 +1,216 @@
+// Copies of images, and the names that they get when they are whole.
+import assert from "node:assert/strict";
+import { systemClock } from "../../../src/host/clock.ts";
+import { addOne, type Bench, gib, held, imageOf, placeOf, record, slot, truth } from "../_routeros_bench.ts";
+import {
+  copy,
+  filesHolding,
+  newCopiedVolume,
+  restored,
+  snapshotPart,
+  unfinished,
+} from "../_routeros_images.ts";
+import type { Otherwise, Scenario } from "./scenario.ts";
+import { assertQuiet, on, useless } from "./store.ts";
+
+const source = { id: slot, comment: record };
+
+/** Whether a file is there, and whole. */
+function stateOf({ router }: Bench, path: string): "none" | "partial" | "whole" {
+  const file = router.model.files.find(path.slice(1));
+  if (file === undefined) return "none";
+  return router.model.files.isPartial(file) ? "partial" : "whole";
+}
+
+/** Routers that cannot copy a file. */
+export const noCopies: Otherwise = {
+  when: ({ fileCopy }) => !fileCopy,
+  because: "a router that cannot copy says so, and no copy is done",
+  run: on(async (bench) => {
+    await addOne(bench);
+    const { done, refusal } = await bench.store.copyFile(imageOf(slot), unfinished, bench.call());
+    assert.equal(done, false);
+    assert.notEqual(refusal, undefined);
+    assert.equal(stateOf(bench, unfinished), "none");
+  }),
+};
+
+/** A snapshot of a plain file: its copy, under its own name. A second copy does not take that name. */
+async function keep(bench: Bench): Promise<void> {
+  const { store, call, router } = bench;
+  await addOne(bench);
+  assert.deepEqual(await store.copyFile(imageOf(slot), unfinished, call()), { done: true });
+  assert.equal(stateOf(bench, unfinished), "whole");
+  const taken = await store.copyFile(imageOf(slot), unfinished, call());
+  assert.equal(taken.done, false, "a path that is taken is left alone");
+  const { after, refusal } = await store.renameFile(unfinished, copy.path, source, snapshotPart, call());
+  assertQuiet(bench, refusal);
+  assert.deepEqual(after.files, [{ path: copy.path, sizeBytes: gib, directory: false }]);
+  assert.deepEqual(after.files, filesHolding(router, snapshotPart));
+  const gone = await store.removeImage(copy, snapshotPart, call());
+  assert.deepEqual([gone.after.files, stateOf(bench, imageOf(slot))], [[], "whole"]);
+}
+
+/** A copy gets its name and its disk in one command; gives whether it got the disk. */
+async function becomeVolume(bench: Bench): Promise<boolean> {
+  const { store, call, router } = bench;
+  await addOne(bench);
+  const volume = newCopiedVolume();
+  await store.copyFile(imageOf(slot), volume.copied!.path, call());
+  const { after, refusal } = await store.add(volume, call());
+  const added = after.volumes.find(({ id }) => id === restored);
+  assert.deepEqual(added, truth(router, restored));
+  if (added === undefined) assert.notEqual(refusal, undefined);
+  else assert.deepEqual([added.imagePath, added.sizeBytes, added.comment], [imageOf(restored), gib, record]);
+  assert.deepEqual([stateOf(bench, imageOf(restored)), stateOf(bench, volume.copied!.path)], [
+    "whole",
+    "none",
+  ]);
+  return added !== undefined;
+}
+
+/** The copy of a volume that was used in the meantime becomes no snapshot, and keeps its first name. */
+async function distrust(bench: Bench): Promise<void> {
+  const { store, call } = bench;
+  await addOne(bench);
+  const volume = newCopiedVolume();
+  await store.copyFile(imageOf(slot), volume.copied!.path, call());
+  await store.change(slot, record, { comment: held }, call());
+  const { path } = volume.copied!;
+  const { after } = await store.renameFile(path, copy.path, source, ".part", call());
+  assert.deepEqual([after.files.map((file) => file.path), stateOf(bench, copy.path)], [[path], "none"]);
+}
+
+/** A copy that takes a while; gives what it is like when the router has said that it is done. */
+async function waitFor(bench: Bench): Promise<string> {
+  await addOne(bench);
+  bench.router.model.delays.copyMs = 120;
+  assert.deepEqual(await bench.store.copyFile(imageOf(slot), unfinished, bench.call()), { done: true });
+  return stateOf(bench, unfinished);
+}
+
+/** A reboot in the middle of a copy, which is called done or not. */
+async function interrupt(bench: Bench, answersAtOnce: boolean): Promise<void> {
+  const { store, call, router } = bench;
+  await addOne(bench);
+  router.model.delays.copyMs = 60_000;
+  const copying = store.copyFile(imageOf(slot), unfinished, call());
+  if (answersAtOnce) await copying;
+  while (stateOf(bench, unfinished) === "none") await systemClock.sleep(5);
+  const body = JSON.stringify({ downMs: 20, disksLateMs: 0 });
+  await (await fetch(`${router.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+  assert.equal((await copying).done, answersAtOnce);
+  assert.equal(stateOf(bench, unfinished), "partial");
+  const { files } = await store.files(snapshotPart, call());
+  assert.deepEqual(files.map(({ path }) => path), [unfinished], "what is left of it is seen");
+}
+
+/** A file gets another name where nothing has it and, if a disk has to be as it was, that is so. */
+async function rename(bench: Bench, sparesOtherCase: boolean): Promise<void> {
+  const { store, call, router } = bench;
+  await addOne(bench);
+  const { files } = router.model;
+  const left = () => filesHolding(router, snapshotPart).map(({ path }) => path);
+  files.create(unfinished.slice(1), 7n);
+  files.create(copy.path.slice(1), 5n);
+  const taken = await store.renameFile(unfinished, copy.path, undefined, snapshotPart, call());
+  assertQuiet(bench, taken.refusal);
+  assert.deepEqual([left(), files.find(copy.path.slice(1))?.sizeBytes], [[copy.path, unfinished], 5n]);
+  files.remove(copy.path.slice(1));
+  for (const guard of [{ id: slot, comment: "other" }, { id: "pvc-9", comment: record }]) {
+    const { after } = await store.renameFile(unfinished, copy.path, guard, snapshotPart, call());
+    assert.deepEqual(after.files.map(({ path }) => path), [unfinished]);
+  }
+  const shouted = { id: slot, comment: record.toUpperCase() };
+  await store.renameFile(unfinished, copy.path, shouted, snapshotPart, call());
+  assert.deepEqual(left(), [sparesOtherCase ? unfinished : copy.path]);
+  if (sparesOtherCase) await store.renameFile(unfinished, copy.path, source, snapshotPart, call());
+  assert.deepEqual(left(), [copy.path]);
+  await store.renameFile(copy.path, unfinished, undefined, snapshotPart, call());
+  assert.deepEqual(left(), [unfinished]);
+}
+
+/** Neither a slot nor an image ever gets a second disk, whatever the router makes of a slot that is taken. */
+async function stayOne(bench: Bench): Promise<void> {
+  const { store, call, router } = bench;
+  await addOne(bench);
+  router.model.files.create(imageOf("pvc-2").slice(1), gib);
+  const before = router.model.disks.list();
+  const adopted = { comment: record, sizeBytes: undefined };
+  const tries = [
+    { ...adopted, id: slot, place: placeOf("pvc-2") },
+    { ...adopted, id: "pvc-2", place: placeOf(slot) },
+    { ...adopted, id: slot, place: placeOf(slot) },
+    { ...adopted, id: slot, place: placeOf("pvc-3"), sizeBytes: gib },
+    { ...adopted, id: "pvc-3", place: placeOf(slot), sizeBytes: gib },
+  ];
+  for (const volume of tries) {
+    const { after, refusal } = await store.add(volume, call());
+    assertQuiet(bench, refusal);
+    assert.deepEqual(after.volumes, [truth(router, slot)]);
+    assert.deepEqual(router.model.disks.list(), before);
+  }
+  assert.equal(stateOf(bench, imageOf("pvc-3")), "none");
+}
+
+export const copyScenarios: readonly Scenario[] = [
+  {
+    name: "copy",
+    run: on(keep),
+    otherwise: [...useless, noCopies],
+  },
+  {
+    name: "volume of a copy",
+    run: on(async (bench) => assert.equal(await becomeVolume(bench), true)),
+    otherwise: [
+      ...useless,
+      noCopies,
+      {
+        when: ({ adopt }) => adopt === "refused",
+        because: "a router that takes over no file makes no disk of a copy, which lies there in its name",
+        run: on(async (bench) => assert.equal(await becomeVolume(bench), false)),
+      },
+    ],
+  },
+  { name: "copy of what changed", run: on(distrust), otherwise: [...useless, noCopies] },
+  {
+    name: "slow copy",
+    run: on(async (bench) => assert.equal(await waitFor(bench), "whole")),
+    otherwise: [
+      ...useless,
+      noCopies,
+      {
+        when: ({ copyReturns }) => copyReturns === "at-once",
+        because:
+          "a router that answers at once says that a copy is done which is not: the driver must not ask it",
+        run: on(async (bench) => assert.equal(await waitFor(bench), "partial")),
+      },
+    ],
+  },
+  {
+    name: "copy cut off",
+    run: on((bench) => interrupt(bench, false)),
+    otherwise: [
+      ...useless,
+      noCopies,
+      {
+        when: ({ copyReturns }) => copyReturns === "at-once",
+        because: "a router that answers at once has said that it is done: the driver must not ask it",
+        run: on((bench) => interrupt(bench, true)),
+      },
+    ],
+  },
+  {
+    name: "rename",
+    run: on((bench) => rename(bench, true)),
+    otherwise: [
+      ...useless,
+      {
+        when: ({ textMatch }) => textMatch === "ignore-case",
+        because: "a comment in other case is the same to the router",
+        run: on((bench) => rename(bench, false)),
+      },
+    ],
+  },
+  { name: "no second disk", run: on(stayOne), otherwise: useless },
+];

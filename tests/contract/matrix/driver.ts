@@ -1,0 +1,335 @@
+// The whole driver on routers of every kind, through gRPC: told by --router-profile what its router answers, and not.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import type { RouterAnswers } from "../../../src/router_profile/answers.ts";
+import { leastCommand, leastPut, leastSlot, narrowLimits } from "../../../src/router_profile/limits.ts";
+import { getProfile, knobsOf } from "../../../src/simulator/profile.ts";
+import { volumeIdFor } from "../../../src/volume/ids.ts";
+import { hostKey } from "../_routeros_bench.ts";
+import {
+  changesNothing,
+  cloneOf,
+  create,
+  gibibyte,
+  publishRequest,
+  rejectsWith,
+  snapshot,
+  state,
+} from "../../support/controller_calls.ts";
+import { type Stack, startStack } from "../../support/stack.ts";
+import type { Otherwise, RouterKind, Scenario } from "./scenario.ts";
+import type { Setting } from "./settings.ts";
+import { noExport } from "./store.ts";
+
+type Test = (stack: Stack) => Promise<void>;
+
+/** NQNs of this driver have up to so many bytes with the usual prefix. */
+const nqnBytes = 76;
+const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
+
+function answersOf({ profile, knobs }: Setting): RouterAnswers {
+  return knobsOf(getProfile(profile), knobs);
+}
+
+/** A driver on a router of a setting. */
+function served(isTold: boolean, test: Test): Scenario["run"] {
+  return async (setting) => {
+    const { profile, knobs } = setting;
+    const told = isTold ? { told: answersOf(setting) } : {};
+    await using stack = await startStack({
+      simulator: { profile, knobs, hostKey: hostKey.privatePem },
+      ...told,
+    });
+    await test(stack);
+  };
+}
+
+/** Checks that nothing is left of anything but the folder. */
+async function assertNothingLeft(stack: Stack): Promise<void> {
+  const { disks, files, subvolumes } = await state(stack);
+  assert.deepEqual(disks.filter((disk) => disk.type === "file"), []);
+  assert.deepEqual(files.filter((file) => !["directory", "disk"].includes(file.type)), []);
+  assert.deepEqual(subvolumes.filter(({ fullname }) => fullname !== "metal-csi"), []);
+}
+
+function remove({ clients }: Stack, volumeId: string) {
+  return clients.controller.call("DeleteVolume", { volumeId });
+}
+
+/** A volume is made, found, listed, grown as far as the router does, and deleted. */
+async function live(stack: Stack, grows: boolean): Promise<void> {
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-1");
+  assert.equal(await create(stack, "pvc-1"), volumeId);
+  const size = async () => (await controller.call("ControllerGetVolume", { volumeId })).volume!.capacityBytes;
+  assert.equal(await size(), String(gibibyte));
+  const { entries } = await controller.call("ListVolumes", {});
+  assert.deepEqual(entries.map((entry) => entry.volume!.volumeId), [volumeId]);
+  assert.deepEqual((await controller.call("ControllerListVolumeHealth", {})).entries, []);
+  const expand = controller.call("ControllerExpandVolume", { volumeId, ...twice });
+  if (grows) await expand;
+  else await rejectsWith(status.FAILED_PRECONDITION, expand, /grow/);
+  assert.equal(await size(), String(grows ? 2n * gibibyte : gibibyte));
+  await remove(stack, volumeId);
+  await remove(stack, volumeId);
+  await assertNothingLeft(stack);
+}
+
+/** A volume goes from one node to another, and to no two at once. */
+async function travel(stack: Stack): Promise<void> {
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-1");
+  const nqns: string[] = [];
+  for (const nodeId of ["node-1", "node-2"]) {
+    const publish = () => controller.call("ControllerPublishVolume", publishRequest(volumeId, nodeId));
+    const { publishContext } = await publish();
+    assert.deepEqual((await publish()).publishContext, publishContext);
+    nqns.push(publishContext["nqn"]!);
+    assert.ok(stack.simulator.model.exports.list().map(String).includes(nqns.at(-1)!));
+    const other = controller.call("ControllerPublishVolume", publishRequest(volumeId, "node-3"));
+    await rejectsWith(status.FAILED_PRECONDITION, other, new RegExp(nodeId));
+    await rejectsWith(status.FAILED_PRECONDITION, remove(stack, volumeId), new RegExp(nodeId));
+    const { status: shown } = await controller.call("ControllerGetVolume", { volumeId });
+    assert.deepEqual(shown?.publishedNodeIds, [nodeId]);
+    await controller.call("ControllerUnpublishVolume", { volumeId, nodeId });
+    assert.equal(stack.simulator.model.disks.findBySlot(volumeId)?.exported, false);
+  }
+  assert.equal(new Set(nqns).size, 2);
+  await remove(stack, volumeId);
+  await assertNothingLeft(stack);
+}
+
+/** A snapshot is made once, listed, and deleted. */
+async function freeze(stack: Stack): Promise<void> {
+  const { controller } = stack.clients;
+  const source = await create(stack, "pvc-source");
+  const made = await snapshot(stack, "snap", source);
+  assert.deepEqual([made.readyToUse, made.sizeBytes], [true, String(gibibyte)]);
+  assert.deepEqual(await snapshot(stack, "snap", source), made);
+  const { entries } = await controller.call("ListSnapshots", {});
+  assert.deepEqual(entries.map((entry) => entry.snapshot), [made]);
+  for (let round = 0; round < 2; round++) {
+    await controller.call("DeleteSnapshot", { snapshotId: made.snapshotId });
+  }
+  await remove(stack, source);
+  await assertNothingLeft(stack);
+}
+
+/** Volumes are made of a volume and of a snapshot, and everything goes, the copies first. */
+async function multiply(stack: Stack): Promise<void> {
+  const source = await create(stack, "pvc-source");
+  const { snapshotId } = await snapshot(stack, "snap", source);
+  const clones = [
+    await cloneOf(stack, "pvc-clone", { volumeId: source }),
+    await cloneOf(stack, "pvc-restored", { snapshotId }),
+  ];
+  const { entries } = await stack.clients.controller.call("ListVolumes", {});
+  assert.deepEqual(entries.map((entry) => entry.volume!.volumeId), [source, ...clones].toSorted());
+  for (const id of clones) await remove(stack, id);
+  await stack.clients.controller.call("DeleteSnapshot", { snapshotId });
+  await remove(stack, source);
+  await assertNothingLeft(stack);
+}
+
+/** Everything that is tried with the first volume is refused in this way, and nothing is left. */
+function refused(code: status, words: RegExp): Test {
+  return async (stack) => {
+    await rejectsWith(
+      code,
+      stack.clients.controller.call("CreateVolume", {
+        name: "pvc-1",
+        capacityRange: { requiredBytes: String(gibibyte) },
+        volumeCapabilities: [{ mount: { fsType: "ext4" }, accessMode: { mode: "SINGLE_NODE_WRITER" } }],
+      }, 2500),
+      words,
+    );
+    const { disks, files } = await state(stack);
+    assert.deepEqual(disks.filter((disk) => disk.type === "file"), []);
+    assert.deepEqual(files.filter((file) => !["directory", "disk"].includes(file.type)), []);
+  };
+}
+
+/** A volume is made; then this is refused, and nothing comes of it. */
+function refusedLater(
+  code: status,
+  words: RegExp,
+  ask: (stack: Stack, source: string) => Promise<unknown>,
+): Test {
+  return async (stack) => {
+    const source = await create(stack, "pvc-source");
+    await changesNothing(stack, () => rejectsWith(code, ask(stack, source), words));
+    await remove(stack, source);
+    await assertNothingLeft(stack);
+  };
+}
+
+const bothWays = [true, false] as const;
+
+/** Whether images are in subvolumes, if that can be. */
+function inSubvolumes({ btrfs, subvolumes, subvolumeNames }: RouterKind): boolean {
+  return btrfs && subvolumes && subvolumeNames === "nested";
+}
+
+/** On which routers no volume can be made at all. */
+function useless(isTold: boolean): Otherwise[] {
+  const untold = (words: RegExp, code = status.UNAVAILABLE) => served(false, refused(code, words));
+  const notStarted = (answers: RouterKind) => isTold && narrowLimits(answers, nqnBytes).length > 0;
+  return [
+    {
+      when: notStarted,
+      because: "told of limits that leave no room, the controller does not start, and names them",
+      run: (setting) => assert.rejects(served(true, () => Promise.resolve())(setting), /--router-profile/),
+    },
+    {
+      when: ({ rose }) => !rose,
+      because: "without rose-storage no volume is made",
+      run: served(isTold, refused(status.UNAVAILABLE, /refused/)),
+    },
+    {
+      when: ({ maxPut }) => maxPut < leastPut,
+      because: "where a router cannot even print one disk nothing is told of it, and nothing done with it",
+      run: served(false, async (stack) => {
+        const { controller } = stack.clients;
+        const volumeId = await create(stack, "pvc-1");
+        await changesNothing(stack, async () => {
+          const asks = [
+            controller.call("ControllerGetVolume", { volumeId }),
+            controller.call("ControllerPublishVolume", publishRequest(volumeId)),
+            controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" }),
+            remove(stack, volumeId),
+          ];
+          for (const refused of await Promise.allSettled(asks)) {
+            assert.equal(refused.status, "rejected");
+            const codes: readonly status[] = [status.UNAVAILABLE, status.ABORTED];
+            assert.ok(codes.includes(refused.reason.code), refused.reason.details);
+          }
+        });
+      }),
+    },
+    {
+      when: ({ maxSlot }) => maxSlot < leastSlot,
+      because: "a slot that is too long for the router is refused, and nothing is left of it",
+      run: untold(/the router answered/),
+    },
+    {
+      when: ({ maxCommand }) => maxCommand < leastCommand,
+      because: "a router that takes no command as long as they are is not read, and no volume is made",
+      run: untold(/lost/),
+    },
+    {
+      when: ({ maxComment }) => maxComment < 90,
+      because: "a record that the router cuts is taken back, and the limit is told",
+      run: untold(/keeps only/, status.FAILED_PRECONDITION),
+    },
+    ...isTold ? [] : [{
+      when: (kind: RouterKind) => kind.btrfs && kind.subvolumes && kind.subvolumeNames === "flat",
+      because: "where nobody says that subvolumes are at the top only the router's refusal is told",
+      run: untold(/the router answered/),
+    }],
+  ];
+}
+
+function lives(isTold: boolean): Otherwise[] {
+  return [
+    ...useless(isTold),
+    {
+      when: ({ grow }) => grow === "never",
+      because: "a router that grows nothing: the volume stays as it is, and that is told",
+      run: served(isTold, (stack) => live(stack, false)),
+    },
+  ];
+}
+
+function travels(isTold: boolean): Otherwise[] {
+  const publish = ({ clients }: Stack, id: string) =>
+    clients.controller.call("ControllerPublishVolume", publishRequest(id));
+  return [
+    ...useless(isTold),
+    {
+      ...noExport,
+      because: "where nobody can be fenced nothing is published unless an operator takes the risk",
+      run: served(isTold, refusedLater(status.FAILED_PRECONDITION, /--allow-unfenced/, publish)),
+    },
+    {
+      when: ({ maxNqn }) => maxNqn < nqnBytes,
+      because: "an NQN that the router cuts is never answered, and the volume can be taken away",
+      run: served(isTold, async (stack) => {
+        const volumeId = await create(stack, "pvc-1");
+        await rejectsWith(status.UNAVAILABLE, publish(stack, volumeId));
+        await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
+        await remove(stack, volumeId);
+        await assertNothingLeft(stack);
+      }),
+    },
+  ];
+}
+
+/** Where images are files only copies can be made of them, and only where those can be trusted. */
+function untrusted(
+  isTold: boolean,
+  ask: (stack: Stack, source: string) => Promise<unknown>,
+): Otherwise[] {
+  const refuse = (code: status, words: RegExp) => served(isTold, refusedLater(code, words, ask));
+  const byCopy = (kind: RouterKind) => !inSubvolumes(kind);
+  return [
+    {
+      when: (kind) => !isTold && byCopy(kind),
+      because:
+        "where nobody says what its answer to a copy means no copy is made, and the way to know is told",
+      run: refuse(status.FAILED_PRECONDITION, /--router-profile/),
+    },
+    {
+      when: (kind) => byCopy(kind) && kind.copyReturns === "at-once",
+      because: "a router that answers before the copy is whole makes none",
+      run: refuse(status.FAILED_PRECONDITION, /before the copy is whole/),
+    },
+    {
+      when: (kind) => byCopy(kind) && !kind.fileCopy,
+      because: "a router that cannot copy makes no copy, and its words are told",
+      run: refuse(status.UNAVAILABLE, /not copied to the end/),
+    },
+  ];
+}
+
+function multiplies(isTold: boolean): Otherwise[] {
+  return [
+    ...useless(isTold),
+    ...untrusted(isTold, (stack, volumeId) => cloneOf(stack, "pvc-clone", { volumeId })),
+    {
+      when: ({ adopt }) => adopt === "refused",
+      because: "a router that takes over no file makes no clone; a delete removes what is left",
+      run: served(isTold, async (stack) => {
+        const source = await create(stack, "pvc-source");
+        const clone = cloneOf(stack, "pvc-clone", { volumeId: source });
+        if (isTold) await rejectsWith(status.FAILED_PRECONDITION, clone, /makes no disk of a file/);
+        else await rejectsWith(status.UNAVAILABLE, clone, /the router answered/);
+        await remove(stack, volumeIdFor("pvc-clone"));
+        await remove(stack, source);
+        await assertNothingLeft(stack);
+      }),
+    },
+  ];
+}
+
+function scenarioPair(
+  name: string,
+  test: Test,
+  otherwise: (isTold: boolean) => Otherwise[],
+): Scenario[] {
+  return bothWays.map((isTold) => ({
+    name: `driver ${isTold ? "told" : "untold"}: ${name}`,
+    run: served(isTold, test),
+    otherwise: otherwise(isTold),
+  }));
+}
+
+export const driverScenarios: readonly Scenario[] = [
+  ...scenarioPair("life", (stack) => live(stack, true), lives),
+  ...scenarioPair("publishing", travel, travels),
+  ...scenarioPair(
+    "snapshot",
+    freeze,
+    (isTold) => [...useless(isTold), ...untrusted(isTold, (stack, id) => snapshot(stack, "snap", id))],
+  ),
+  ...scenarioPair("clones", multiply, multiplies),
+];

@@ -1,0 +1,125 @@
+// Where a volume's image lies: in a subvolume of its own where the pool can have one there, else as a plain file.
+import assert from "node:assert/strict";
+import { placeFor, withinPool } from "../../../src/volume/layout.ts";
+import type { ImagePlace, NewVolume } from "../../../src/volume/ports.ts";
+import { missingFolder } from "../../../src/volume/provisioning.ts";
+import { type Bench, gib, record, slot, stem, stemOf, truth } from "../_routeros_bench.ts";
+import { filesHolding, hasSubvolume, restored } from "../_routeros_images.ts";
+import type { RouterKind, Scenario } from "./scenario.ts";
+import { assertQuiet, on, useless } from "./store.ts";
+
+/** What a volume's place and its folder turn out to be. */
+interface Layout {
+  readonly image: "subvolume" | "file";
+  readonly folder: "subvolume" | "directory" | "pool";
+}
+
+/** Plans a volume in a folder as the driver does when it knows this router. */
+async function plan({ store, call, router }: Bench, id: string, base: string): Promise<NewVolume> {
+  const names = router.model.knobs.subvolumeNames;
+  const view = await store.createView({ id, stem: stemOf(id), folder: base }, call());
+  const pool = view.pools[0]!;
+  const place = placeFor(base, stemOf(id), pool, names);
+  const { subvolume } = place;
+  return {
+    id,
+    place,
+    sizeBytes: gib,
+    comment: record,
+    ...missingFolder(view, base, pool, names),
+    ...subvolume === undefined ? {} : { subvolume: { ...subvolume, readOnly: false } },
+  };
+}
+
+async function addPlanned(bench: Bench, id: string, base: string): Promise<ImagePlace> {
+  const volume = await plan(bench, id, base);
+  const { after, refusal } = await bench.store.add(volume, bench.call());
+  assertQuiet(bench, refusal);
+  assert.deepEqual(after.volumes.find((one) => one.id === id), truth(bench.router, id));
+  const { imagePath, sizeBytes, comment } = truth(bench.router, id)!;
+  assert.deepEqual([imagePath, sizeBytes, comment], [volume.place.path, gib, record]);
+  return volume.place;
+}
+
+/** Two volumes come to lie in one folder; the first goes again, and takes nothing with it. */
+async function lodge(bench: Bench, base: string, { image, folder }: Layout): Promise<void> {
+  const { store, call, router } = bench;
+  const place = await addPlanned(bench, slot, base);
+  const other = await addPlanned(bench, restored, base);
+  const inSubvolume = image === "subvolume";
+  assert.equal(place.path, inSubvolume ? `${base}/${stem}/disk.img` : `${base}/${stem}.img`);
+  assert.equal(hasSubvolume(router, withinPool(`${base}/${stem}`)), inSubvolume);
+  assert.equal(hasSubvolume(router, withinPool(base)), folder === "subvolume");
+  assert.ok(router.model.files.isDirectory(base.slice(1)));
+
+  const view = await store.view(slot, stem, call());
+  assert.deepEqual(view.files, filesHolding(router, stem));
+  assert.equal(view.files.length, inSubvolume ? 2 : 1);
+  const { after, refusal } = await store.remove({ id: slot, comment: record }, place, stem, call());
+  assertQuiet(bench, refusal);
+  assert.deepEqual([after.volume, after.files, filesHolding(router, stem)], [undefined, [], []]);
+  assert.equal(hasSubvolume(router, withinPool(`${base}/${stem}`)), false);
+  assert.deepEqual((await store.inventory(call())).volumes, [truth(router, restored)]);
+  assert.ok(router.model.files.find(other.path.slice(1)) !== undefined);
+}
+
+const noSubvolumes = {
+  when: ({ btrfs, subvolumes }: RouterKind) => !btrfs || !subvolumes,
+  because: "without Btrfs, or without the menu of subvolumes, images are plain files in plain folders",
+};
+const atTopOnly = ({ subvolumeNames }: RouterKind) => subvolumeNames === "flat";
+
+export const layoutScenarios: readonly Scenario[] = [
+  {
+    name: "layout",
+    run: on((bench) => lodge(bench, "/storage-pool/metal-csi", { image: "subvolume", folder: "subvolume" })),
+    otherwise: [
+      ...useless,
+      {
+        ...noSubvolumes,
+        run: on((bench) => lodge(bench, "/storage-pool/metal-csi", { image: "file", folder: "directory" })),
+      },
+      {
+        when: atTopOnly,
+        because: "a subvolume at the top holds plain files, as none can be in it",
+        run: on((bench) => lodge(bench, "/storage-pool/metal-csi", { image: "file", folder: "subvolume" })),
+      },
+    ],
+  },
+  {
+    name: "layout at the top",
+    run: on((bench) => lodge(bench, "/storage-pool", { image: "subvolume", folder: "pool" }), top()),
+    otherwise: [
+      ...useless,
+      {
+        ...noSubvolumes,
+        run: on((bench) => lodge(bench, "/storage-pool", { image: "file", folder: "pool" }), top()),
+      },
+    ],
+  },
+  {
+    name: "layout deep down",
+    run: deep({ image: "subvolume", folder: "subvolume" }),
+    otherwise: [
+      ...useless,
+      { ...noSubvolumes, run: deep({ image: "file", folder: "directory" }) },
+      {
+        when: atTopOnly,
+        because: "a folder within a folder cannot be a subvolume, nor can what is in it",
+        run: deep({ image: "file", folder: "directory" }),
+      },
+    ],
+  },
+];
+
+function top() {
+  return { basePaths: ["/storage-pool"] };
+}
+
+/** The folder above is a plain one, and somebody else's. */
+function deep(layout: Layout): Scenario["run"] {
+  return on(async (bench) => {
+    bench.router.model.files.makeDirectories("storage-pool/theirs");
+    await lodge(bench, "/storage-pool/theirs/csi", layout);
+  }, { basePaths: ["/storage-pool/theirs/csi"] });
+}

@@ -1,0 +1,97 @@
+// Every kind of router that the contract is tried on: each profile, each value of each knob alone, and mixtures.
+import { defaultAnswers, type RouterAnswers } from "../../../src/router_profile/answers.ts";
+import { knobsOf, profiles } from "../../../src/simulator/profile.ts";
+import type { Random } from "../../../src/volume/ports.ts";
+
+/** One kind of router. */
+export interface Setting {
+  /** As the matrix shows it. */
+  readonly name: string;
+  readonly profile: string;
+  readonly knobs: Partial<RouterAnswers>;
+}
+
+/** The values of each knob that are worth a row. Of limits: those around which the driver does something else. */
+export const knobValues: { readonly [Name in keyof RouterAnswers]: readonly RouterAnswers[Name][] } = {
+  maxSlot: [31, 32, 40, Infinity],
+  maxComment: [64, 128, 255, 1024],
+  maxNqn: [64, 100, 223],
+  maxPut: [600, 4096, 65_536, Infinity],
+  maxSessions: [1, 20],
+  maxCommand: [512, 1024, 4096, Infinity],
+  interleave: [false, true],
+  emptyFind: ["silent", "item-id-error", "no-such-item"],
+  duplicateSlot: ["refused", "renamed"],
+  textMatch: ["exact", "ignore-case"],
+  unknownProperty: ["error", "nothing"],
+  exitOnError: [0, 1],
+  errorStream: ["stdout", "stderr"],
+  errorPlace: [false, true],
+  errorText: ["known", "random"],
+  lineEnd: ["crlf", "lf"],
+  noise: [false, true],
+  grow: ["live", "after-toggle", "never"],
+  unexport: [0, 300],
+  allowHost: ["list", "single", "ignored"],
+  disksLate: [0, 300],
+  parentDirectory: ["must-exist", "made"],
+  allocation: ["sparse", "full"],
+  adopt: ["kept", "refused"],
+  otherSize: ["refused", "kept", "resized"],
+  oddSize: ["kept", "rounded", "refused"],
+  attachedFile: ["removed", "refused"],
+  copy: ["reflink", "full"],
+  copyReturns: ["when-done", "at-once"],
+  subvolumeNames: ["nested", "flat"],
+  subvolumeParent: ["free", "held"],
+  numbers: ["number", "text"],
+  booleans: ["boolean", "yes-no"],
+  fileSize: ["bytes", "human", "absent"],
+};
+
+/** Limits below which a router cannot be worked with; in a mixture they would hide everything else. */
+const hopeless: { readonly [Name in keyof RouterAnswers]?: number } = {
+  maxSlot: 32,
+  maxComment: 255,
+  maxNqn: 100,
+  maxPut: 4096,
+  maxCommand: 1024,
+};
+
+/** Each profile, and each value of each knob that is not the default, on the first profile. */
+export function singleSettings(): Setting[] {
+  const usual = profiles[0]!;
+  const usualKnobs = knobsOf(usual);
+  const turned = knobNames().flatMap((name) =>
+    knobValues[name].filter((value) => value !== usualKnobs[name]).map((value) => ({
+      name: `${name}=${value}`,
+      profile: usual.name,
+      knobs: { [name]: value },
+    }))
+  );
+  return [...profiles.map(({ name }) => ({ name, profile: name, knobs: {} })), ...turned];
+}
+
+/** A router with every knob turned at random. */
+export function randomSetting(name: string, random: Random): Setting {
+  const pick = <Item>(items: readonly Item[]) => items[Math.floor(random.fraction() * items.length)]!;
+  const fit = profiles.filter(({ vocabulary }) => vocabulary.rose);
+  const knobs = knobNames().map((name) => {
+    const least = hopeless[name] ?? -Infinity;
+    const values: readonly RouterAnswers[keyof RouterAnswers][] = knobValues[name];
+    return [name, pick(values.filter((value) => typeof value !== "number" || value >= least))];
+  });
+  return { name, profile: pick(fit).name, knobs: Object.fromEntries(knobs) };
+}
+
+/** What is turned, for a failure to be played again by hand. */
+export function describeSetting({ profile, knobs }: Setting): string {
+  const turned = Object.entries(knobs).filter(([name, value]) =>
+    value !== defaultAnswers[name as keyof RouterAnswers]
+  );
+  return [`--profile ${profile}`, ...turned.map(([name, value]) => `--knob ${name}=${value}`)].join(" ");
+}
+
+function knobNames(): (keyof RouterAnswers)[] {
+  return Object.keys(knobValues) as (keyof RouterAnswers)[];
+}

@@ -1,0 +1,110 @@
+// Shared by the scenarios of the RouterOS adapter: running one, and the routers on which little can be done at all.
+import assert from "node:assert/strict";
+import { leastCommand } from "../../../src/router_profile/limits.ts";
+import { VolumeError } from "../../../src/volume/errors.ts";
+import {
+  type Bench,
+  type BenchOptions,
+  gib,
+  held,
+  makeFolder,
+  newVolume,
+  nqn,
+  record,
+  rejectsWith,
+  slot,
+  stem,
+  truth,
+  wanted,
+  withRouter,
+} from "../_routeros_bench.ts";
+import type { Otherwise, Scenario } from "./scenario.ts";
+import type { Setting } from "./settings.ts";
+
+/** Many routers share a machine here: one that is slow for once is not to be taken for one that is silent. */
+const patientMs = 3000;
+
+/** Something that is done to a router of a setting, over SSH. */
+export function on(test: (bench: Bench) => Promise<void>, options: BenchOptions = {}): Scenario["run"] {
+  return ({ profile, knobs }: Setting) =>
+    withRouter(
+      { commandTimeoutMs: patientMs, ...options, profile, knobs: { ...options.knobs, ...knobs } },
+      test,
+    );
+}
+
+/** Checks that no disk with a file is there, and no file. */
+export function assertUntouched({ router }: Bench): void {
+  assert.deepEqual(router.model.disks.list().filter((disk) => disk.type === "file"), []);
+  assert.deepEqual(router.model.files.list().filter((file) => file.kind === "file"), []);
+}
+
+/** Checks that the router said nothing but what it was asked for; one that prints noise says something always. */
+export function assertQuiet({ router }: Bench, refusal: string | undefined): void {
+  if (!router.model.knobs.noise) assert.equal(refusal, undefined);
+}
+
+export const noRose: Otherwise = {
+  when: ({ rose }) => !rose,
+  because: "without rose-storage every call is refused, nothing is touched, and probe() names the package",
+  run: on(async (bench) => {
+    const { store, call } = bench;
+    await rejectsWith(store.probe(call()), "precondition", /rose-storage/);
+    await rejectsWith(store.createView(wanted(slot), call()), "unavailable");
+    await rejectsWith(store.inventory(call()), "unavailable");
+    await assert.rejects(store.add({ ...newVolume(), makeFolder }, call(200)), VolumeError);
+    assertUntouched(bench);
+  }),
+};
+
+const shortSlots: Otherwise = {
+  when: ({ maxSlot }) => maxSlot < slot.length,
+  because: "a slot that is too long for the router is refused, and nothing is left of it",
+  run: on(async (bench) => {
+    const { store, call } = bench;
+    const { after, refusal } = await store.add({ ...newVolume(), makeFolder }, call());
+    assert.notEqual(refusal, undefined);
+    assert.deepEqual(after.volumes, []);
+    assertUntouched(bench);
+  }),
+};
+
+const fewWords: Otherwise = {
+  when: ({ maxPut }) => maxPut < 1024,
+  because: "where a router cannot even print one disk, what is there is unavailable, never absent",
+  run: on(async (bench) => {
+    const { store, call, router } = bench;
+    const { after } = await store.add({ ...newVolume(), makeFolder }, call());
+    assert.deepEqual(after.volumes, [truth(router, slot)]);
+    const comment = { comment: record.repeat(4) };
+    await rejectsWith(store.change(slot, record, comment, call(300)), "deadline");
+    await rejectsWith(store.view(slot, stem, call()), "unavailable", /cut/);
+    await rejectsWith(store.createView(wanted(slot), call()), "unavailable", /cut/);
+    assert.equal(truth(router, slot)?.sizeBytes, gib);
+  }),
+};
+
+const shortCommands: Otherwise = {
+  when: ({ maxCommand }) => maxCommand < leastCommand,
+  because:
+    "a router that takes no command as long as they are is not read, and nothing comes of what it is told",
+  run: on(async (bench) => {
+    const { store, call } = bench;
+    await rejectsWith(store.view(slot, stem, call()), "unavailable", /lost/);
+    await rejectsWith(store.createView(wanted(slot), call()), "unavailable", /lost/);
+    const { after } = await store.add({ ...newVolume(), makeFolder }, call());
+    assert.deepEqual(after.volumes, []);
+    const changed = await store.change(slot, record, { comment: held, export: { nqn, port: 4420 } }, call());
+    assert.equal(changed.after.volume, undefined);
+    assertUntouched(bench);
+  }),
+};
+
+/** Without an NQN of its own for each export nothing is exported. */
+export const noExport: Pick<Otherwise, "when"> = { when: ({ nqn }) => !nqn };
+
+/** Where a comment has no room for a holder. */
+export const shortHeld: Pick<Otherwise, "when"> = { when: ({ maxComment }) => maxComment < held.length };
+
+/** Routers that are of no use; whatever is tried, this comes of it. */
+export const useless: readonly Otherwise[] = [noRose, shortSlots, fewWords, shortCommands];

@@ -1,0 +1,293 @@
+// Subvolumes: snapshots of volumes, volumes made of them, and what of them goes when.
+import assert from "node:assert/strict";
+import { anySnapshot } from "../../../src/volume/snapshots.ts";
+import {
+  addOne,
+  type Bench,
+  gib,
+  placeOf,
+  record,
+  rejectsWith,
+  slot,
+  stem,
+  stemOf,
+  truth,
+  wanted,
+} from "../_routeros_bench.ts";
+import {
+  addInner,
+  addSnapshot,
+  filesHolding,
+  hasSubvolume,
+  innerPlace,
+  newInnerVolume,
+  newRestoredVolume,
+  newSnapshot,
+  restored,
+  snapshot,
+  snapshotPart,
+} from "../_routeros_images.ts";
+import type { Otherwise, RouterKind, Scenario } from "./scenario.ts";
+import { assertQuiet, assertUntouched, on, useless } from "./store.ts";
+
+const source = { id: slot, comment: record };
+const clone = innerPlace(restored);
+const newClone = { ...clone.subvolume, parent: snapshot.subvolume!, readOnly: false };
+
+/** What comes of subvolumes where the volumes lie elsewhere: no disk, no subvolume, and no doubt. */
+async function refuseAll(bench: Bench): Promise<void> {
+  const { store, call } = bench;
+  await store.createView(wanted(slot), call());
+  const { after } = await store.add(newInnerVolume(), call());
+  assert.deepEqual(after.volumes, []);
+  const outcome = await store.addSubvolume(newSnapshot, snapshotPart, call());
+  assert.deepEqual(outcome.after.files, []);
+  assert.equal(await store.subvolume(snapshot.subvolume!, call()), undefined);
+  const { after: left } = await store.removeImage(snapshot, snapshotPart, call());
+  assert.deepEqual(left.files, []);
+  assertUntouched(bench);
+}
+
+/** Where there is no menu of subvolumes a command that names it would not even be read: none is sent. */
+async function refuseUnsent(bench: Bench): Promise<void> {
+  const { store, call, router } = bench;
+  await addOne(bench);
+  const before = truth(router, slot);
+  router.journal.clear();
+  await rejectsWith(store.add(newInnerVolume(restored), call()), "unsupported", /7\.17/);
+  await rejectsWith(store.addSubvolume(newSnapshot, snapshotPart, call()), "unsupported", /7\.17/);
+  await rejectsWith(store.subvolume(snapshot.subvolume!, call()), "unsupported", /7\.17/);
+  await rejectsWith(store.removeImage(snapshot, snapshotPart, call()), "unsupported", /7\.17/);
+  await rejectsWith(store.remove(source, innerPlace(slot), stem, call()), "unsupported", /7\.17/);
+  assert.deepEqual([router.journal.list(), truth(router, slot)], [[], before]);
+  await store.remove(source, placeOf(slot), stem, call());
+  assertUntouched(bench);
+}
+
+/** Routers that are of no use, or have no subvolumes where the volumes lie. */
+export const withoutSubvolumes: readonly Otherwise[] = [
+  ...useless,
+  {
+    when: ({ subvolumes }) => !subvolumes,
+    because: "RouterOS before 7.18 has no subvolumes: that is said before anything is sent",
+    run: on(refuseUnsent),
+  },
+  {
+    when: ({ btrfs }) => !btrfs,
+    because: "there is no Btrfs to have subvolumes",
+    run: on(refuseAll),
+  },
+  {
+    when: ({ subvolumeNames }) => subvolumeNames === "flat",
+    because: "subvolumes can be at the top only, where these are not: each is refused",
+    run: on(refuseAll),
+  },
+];
+
+/** A snapshot is made once, shows itself however it is asked for, and goes without its source. */
+async function freeze(bench: Bench): Promise<void> {
+  const { store, call, router } = bench;
+  await addInner(bench);
+  const lasting = filesHolding(router, `/${stem}`);
+  const made = await store.addSubvolume(newSnapshot, snapshotPart, call());
+  assertQuiet(bench, made.refusal);
+  const shown = filesHolding(router, snapshotPart);
+  assert.deepEqual(made.after.files, shown);
+  assert.deepEqual(shown.map(({ path, sizeBytes }) => [path, sizeBytes]), [
+    [snapshot.path.slice(0, -"/disk.img".length), 0n],
+    [snapshot.path, gib],
+  ]);
+  assert.deepEqual(await store.subvolume(snapshot.subvolume!, call()), { readOnly: true, parentName: stem });
+  const rooted = snapshot.path.slice(0, snapshot.path.indexOf(snapshotPart)) + snapshotPart;
+  for (const part of [anySnapshot, snapshotPart, rooted, `.${slot}.`]) {
+    assert.deepEqual((await store.files(part, call())).files, shown, part);
+  }
+  const later = { ...newSnapshot, path: newSnapshot.path.replace("tabcde", "tabcdf") };
+  for (const part of [snapshotPart, rooted]) {
+    const again = await store.addSubvolume(later, part, call());
+    assertQuiet(bench, again.refusal);
+    assert.deepEqual([again.after.files, hasSubvolume(router, later.path)], [shown, false], part);
+  }
+  const gone = await store.removeImage(snapshot, snapshotPart, call());
+  assertQuiet(bench, gone.refusal);
+  assert.deepEqual([gone.after.files, filesHolding(router, `/${stem}`)], [[], lasting]);
+}
+
+/** A volume is made of a snapshot, and another one of that volume; each goes by itself. */
+async function restore(bench: Bench): Promise<void> {
+  const { store, call, router } = bench;
+  await addInner(bench);
+  await addSnapshot(bench);
+  const { makeFolder: _folder, ...volume } = newRestoredVolume();
+  const { after, refusal } = await store.add(volume, call());
+  assertQuiet(bench, refusal);
+  assert.deepEqual(after.volumes, [truth(router, slot), truth(router, restored)]);
+  assert.deepEqual([truth(router, restored)?.imagePath, truth(router, restored)?.sizeBytes], [
+    clone.path,
+    gib,
+  ]);
+  const parentName = snapshot.subvolume!.path.split("/").at(-1);
+  assert.deepEqual(await store.subvolume(clone.subvolume, call()), { readOnly: false, parentName });
+
+  const third = innerPlace("pvc-3");
+  const subvolume = { ...third.subvolume, parent: clone.subvolume, readOnly: false };
+  await store.add({ ...volume, id: "pvc-3", place: third, subvolume }, call());
+  assert.deepEqual([truth(router, "pvc-3")?.imagePath, truth(router, "pvc-3")?.sizeBytes], [third.path, gib]);
+  await store.remove({ id: "pvc-3", comment: record }, third, stemOf("pvc-3"), call());
+  await store.remove({ id: restored, comment: record }, clone, stemOf(restored), call());
+  assert.deepEqual((await store.inventory(call())).volumes, [truth(router, slot)]);
+  assert.equal((await store.files(snapshotPart, call())).files.length, 2);
+  assert.deepEqual([...filesHolding(router, restored), ...filesHolding(router, "pvc-3")], []);
+}
+
+/** Where the router takes over no file the subvolume is left, is known for what it is, and can be removed. */
+async function restoreNothing(bench: Bench): Promise<void> {
+  const { store, call, router } = bench;
+  await addInner(bench);
+  await addSnapshot(bench);
+  const { makeFolder: _folder, ...volume } = newRestoredVolume();
+  const { subvolume: _made, ...again } = volume;
+  for (const tried of [volume, again]) {
+    const { after, refusal } = await store.add(tried, call());
+    assert.notEqual(refusal, undefined);
+    assert.deepEqual([after.volumes, truth(router, restored)], [[truth(router, slot)], undefined]);
+    const parentName = snapshot.subvolume!.path.split("/").at(-1);
+    assert.deepEqual(await store.subvolume(clone.subvolume, call()), { readOnly: false, parentName });
+  }
+  const { after } = await store.removeImage(clone, stemOf(restored), call());
+  assert.deepEqual([after.files, hasSubvolume(router, clone.subvolume.path)], [[], false]);
+}
+
+/** A source, its snapshot and what was made of that go in this order; gives which of them went at once. */
+async function leaveInOrder(bench: Bench): Promise<readonly boolean[]> {
+  const { store, call, router } = bench;
+  await addInner(bench);
+  await addSnapshot(bench);
+  await store.addSubvolume(newClone, stemOf(restored), call());
+  const { after, refusal } = await store.remove(source, innerPlace(slot), stem, call());
+  assert.deepEqual([after.volume, after.files], [undefined, filesHolding(router, stem)]);
+  const went = [!hasSubvolume(router, innerPlace(slot).subvolume.path)];
+  if (!went[0]) assert.notEqual(refusal, undefined);
+  for (const [place, part] of [[snapshot, snapshotPart], [clone, stemOf(restored)]] as const) {
+    const { after, refusal } = await store.removeImage(place, part, call());
+    assert.deepEqual(after.files, filesHolding(router, part));
+    went.push(after.files.length === 0);
+    if (after.files.length > 0) assert.notEqual(refusal, undefined);
+  }
+  await store.removeImage(snapshot, snapshotPart, call());
+  await store.removeImage(innerPlace(slot), stem, call());
+  assert.deepEqual(router.model.subvolumes.list().map(({ path }) => path).toSorted(), [
+    "storage-pool",
+    "storage-pool/metal-csi",
+  ]);
+  assertUntouched(bench);
+  return went;
+}
+
+/** Whatever a router does with a file in use: a subvolume whose image a disk uses is not even asked to go. */
+async function keepUsed(bench: Bench): Promise<void> {
+  const { store, call, router } = bench;
+  await addInner(bench);
+  const shown = filesHolding(router, stem);
+  const kept = await store.removeImage(innerPlace(slot), stem, call());
+  assertQuiet(bench, kept.refusal);
+  assert.deepEqual([kept.after.files, filesHolding(router, stem)], [shown, shown]);
+  router.model.disks.add({ ...router.model.disks.findBySlot(slot)!, slot: "theirs", comment: "" });
+  await store.view(slot, stem, call());
+  const { after } = await store.remove(source, innerPlace(slot), stem, call());
+  assert.deepEqual([after.volume, after.sharers.map(({ id }) => id)], [undefined, ["theirs"]]);
+  assert.deepEqual([after.files, filesHolding(router, stem)], [shown, shown]);
+}
+
+/** One that is gone and still listed is gone, and its name is free. */
+async function outliveEntry(bench: Bench): Promise<void> {
+  const { store, call, router } = bench;
+  router.model.delays.deadMs = 60_000;
+  await addInner(bench);
+  await addSnapshot(bench);
+  await store.removeImage(snapshot, snapshotPart, call());
+  assert.equal(await store.subvolume(snapshot.subvolume!, call()), undefined);
+  await addSnapshot(bench);
+  assert.equal((await store.subvolume(snapshot.subvolume!, call()))?.readOnly, true);
+}
+
+/** Two make a snapshot of one name at once; gives how many are there, and that each sees its own. */
+async function freezeTwice(bench: Bench): Promise<number> {
+  const { store, call, router, another } = bench;
+  await addInner(bench);
+  const other = another();
+  await other.createView(wanted(slot), call());
+  const later = { ...newSnapshot, path: newSnapshot.path.replace("tabcde", "tabcdf") };
+  const outcomes = await Promise.all([
+    store.addSubvolume(newSnapshot, snapshotPart, call()),
+    other.addSubvolume(later, snapshotPart, call()),
+  ]);
+  const there = [newSnapshot, later].filter(({ path }) => hasSubvolume(router, path));
+  for (const { path } of there) {
+    const seers = outcomes.filter(({ after }) => after.files.some((file) => file.path.endsWith(path)));
+    assert.ok(seers.length > 0, "somebody knows of it");
+  }
+  return there.length;
+}
+
+/** Whether a router makes a disk of no file that is there. */
+export const refusesAdoption = ({ adopt }: RouterKind) => adopt === "refused";
+
+export const subvolumeScenarios: readonly Scenario[] = [
+  { name: "snapshot", run: on(freeze), otherwise: withoutSubvolumes },
+  {
+    name: "clone",
+    run: on(restore),
+    otherwise: [
+      ...withoutSubvolumes,
+      {
+        when: refusesAdoption,
+        because:
+          "a router that takes over no file makes no disk of a copy; what is left of it can be removed",
+        run: on(restoreNothing),
+      },
+    ],
+  },
+  {
+    name: "sources first",
+    run: on(async (bench) => assert.deepEqual(await leaveInOrder(bench), [true, true, true])),
+    otherwise: [
+      ...withoutSubvolumes,
+      {
+        when: ({ subvolumeParent }) => subvolumeParent === "held",
+        because: "what has snapshots stays until they are gone, and the router says so",
+        run: on(async (bench) => assert.deepEqual(await leaveInOrder(bench), [false, false, true])),
+      },
+    ],
+  },
+  { name: "used subvolume", run: on(keepUsed), otherwise: withoutSubvolumes },
+  { name: "dead subvolume", run: on(outliveEntry), otherwise: withoutSubvolumes },
+  {
+    name: "two snapshots",
+    run: on(async (bench) => assert.equal(await freezeTwice(bench), 1)),
+    otherwise: [
+      ...withoutSubvolumes,
+      {
+        when: ({ maxSessions }) => maxSessions === 1,
+        because: "a second driver finds no session left: it is told so, and changes nothing",
+        run: on(async (bench) => {
+          await addInner(bench);
+          await rejectsWith(
+            bench.another().addSubvolume(newSnapshot, snapshotPart, bench.call()),
+            "unavailable",
+            /3 times/,
+          );
+          assert.equal(hasSubvolume(bench.router, newSnapshot.path), false);
+          assert.ok(bench.router.violations.list().every(({ rule }) => rule === "session-limit"));
+          bench.router.violations.clear();
+        }),
+      },
+      {
+        when: ({ interleave }) => interleave,
+        because:
+          "where sessions take turns both may find none and make one: whoever sees two takes its own back",
+        run: on(async (bench) => assert.ok(await freezeTwice(bench) >= 1)),
+      },
+    ],
+  },
+];

@@ -1,0 +1,50 @@
+// What an operator reads in the driver's log about the router, without asking for it.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { getProfile } from "../../src/simulator/profile.ts";
+import { rejectsWith } from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+interface Line {
+  readonly level: string;
+  readonly [field: string]: unknown;
+}
+
+function lines(stack: Stack): Line[] {
+  return stack.log.map((line) => JSON.parse(line) as Line).filter((line) =>
+    line.level.toLowerCase() !== "debug"
+  );
+}
+
+function probe(stack: Stack): Promise<unknown> {
+  return stack.clients.identity.call("Probe", {});
+}
+
+const unfit = [
+  ["no-rose", /rose-storage.*install it/],
+  ["ros-7.16", /RouterOS is too old.*version=7\.16.*upgrade it/],
+] as const;
+
+for (const [profile, reason] of unfit) {
+  Deno.test(`a router that cannot be used (${profile}) is told of once a connection, with what to do`, async () => {
+    const played = profile === "ros-7.16" ? { ...getProfile("ros-7.17"), version: "7.16 (stable)" } : profile;
+    await using stack = await startStack({ simulator: { profile: played } });
+    for (let time = 0; time < 3; time++) await rejectsWith(status.FAILED_PRECONDITION, probe(stack), reason);
+    const told = lines(stack).filter((line) => line.level.toLowerCase() === "error");
+    assert.equal(told.length, 1, JSON.stringify(told));
+    assert.match(JSON.stringify(told[0]), reason);
+  });
+}
+
+Deno.test("the log says once which RouterOS it is, and warns of one that cannot fence", async () => {
+  for (
+    const [profile, level, version] of [["ros-7.24", "info", "7.24"], ["ros-7.20", "warn", "7.20"]] as const
+  ) {
+    await using stack = await startStack({ simulator: { profile } });
+    for (let time = 0; time < 2; time++) await probe(stack);
+    const told = lines(stack).filter((line) => "supportsNqn" in line);
+    assert.equal(told.length, 1, JSON.stringify(told));
+    assert.ok(told[0]!.level.toLowerCase().startsWith(level));
+    assert.ok(String(told[0]!.version).startsWith(version));
+  }
+});

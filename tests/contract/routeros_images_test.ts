@@ -1,0 +1,296 @@
+// What the RouterOS adapter does with subvolumes, snapshots and copies, on the simulator's real SSH server, and that it
+// does so in few commands.
+import assert from "node:assert/strict";
+import { systemClock } from "../../src/host/clock.ts";
+import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { plainPlace } from "../../src/volume/layout.ts";
+import {
+  addOne,
+  contractTest,
+  folder,
+  gib,
+  hasImage,
+  held,
+  imageOf,
+  makeFolder,
+  newVolume,
+  nqn,
+  placeOf,
+  record,
+  rejectsWith,
+  slot,
+  stem,
+  stemOf,
+  truth,
+  wanted,
+} from "./_routeros_bench.ts";
+import {
+  addInner,
+  addSnapshot,
+  copy,
+  copySteps,
+  filesHolding,
+  hasSubvolume,
+  innerPlace,
+  label,
+  newCopiedVolume,
+  newInnerVolume,
+  newRestoredVolume,
+  newSnapshot,
+  restored,
+  snapshot,
+  snapshotPart,
+  subvolumeSteps,
+  unfinished,
+} from "./_routeros_images.ts";
+
+const one = { id: slot, comment: record };
+
+contractTest("a volume in a subvolume takes two commands to make, and two to be rid of", async (bench) => {
+  const { router, store, call, cost } = bench;
+  const empty = await store.createView(wanted(slot), call());
+  assert.deepEqual([empty.files, empty.pools[0]?.subvolumeLabel], [[], label]);
+  const { after } = await store.add(newInnerVolume(), call());
+  assert.deepEqual(cost(), { execs: 2, statements: 7 });
+  assert.deepEqual(after.volumes, [truth(router, slot)]);
+  assert.equal(truth(router, slot)?.imagePath, innerPlace(slot).path);
+  assert.ok(hasSubvolume(router, `metal-csi/${stem}`) && hasSubvolume(router, "metal-csi"));
+  const again = await store.createView(wanted("pvc-1"), call());
+  assert.ok(again.files.some((file) => file.path === folder && file.directory));
+  cost();
+
+  const view = await store.view(slot, stem, call());
+  assert.deepEqual(view.files, filesHolding(router, stem));
+  const removed = await store.remove(view.volume!, innerPlace(slot), stem, call());
+  assert.deepEqual(cost(), { execs: 2, statements: 7 });
+  assert.deepEqual([removed.after.volume, removed.after.files, removed.refusal], [undefined, [], undefined]);
+  assert.equal(hasSubvolume(router, `metal-csi/${stem}`), false);
+});
+
+contractTest(
+  "a snapshot keeps what it was made of, and a volume made of it goes its own way",
+  async (bench) => {
+    const { router, store, call, cost } = bench;
+    await addInner(bench);
+    cost();
+    await addSnapshot(bench);
+    assert.deepEqual(cost(), { execs: 1, statements: 4 });
+    assert.deepEqual(await store.subvolume(innerPlace(slot).subvolume, call()), {
+      readOnly: false,
+      parentName: "",
+    });
+    assert.deepEqual(await store.subvolume(snapshot.subvolume!, call()), {
+      readOnly: true,
+      parentName: stem,
+    });
+    assert.equal(await store.subvolume({ label, path: "metal-csi/none" }, call()), undefined);
+
+    await store.change(slot, record, { comment: record, sizeBytes: 2n * gib }, call());
+    const { files } = await store.files(snapshotPart, call());
+    assert.deepEqual(files, filesHolding(router, snapshotPart));
+    assert.equal(files.find((file) => file.path === snapshot.path)?.sizeBytes, gib);
+
+    await store.createView(wanted(restored), call());
+    cost();
+    const { makeFolder: _folder, ...volume } = newRestoredVolume();
+    const { after } = await store.add(volume, call());
+    assert.deepEqual(cost(), { execs: 2, statements: 5 }, "its conditions leave no room to read back");
+    assert.equal(after.volumes.find(({ id }) => id === restored)?.sizeBytes, gib);
+    const made = await store.subvolume(innerPlace(restored).subvolume, call());
+    assert.equal(made?.readOnly, false);
+    assert.equal(made?.parentName, snapshot.subvolume!.path.split("/").at(-1));
+  },
+);
+
+contractTest(
+  "a source goes before its snapshots do, and they before what was made of them",
+  async (bench) => {
+    const { router, store, call } = bench;
+    await addInner(bench);
+    await addSnapshot(bench);
+    await addInner(bench, newRestoredVolume());
+    await store.remove(one, innerPlace(slot), stem, call());
+    await store.removeImage(snapshot, snapshotPart, call());
+    assert.deepEqual([hasSubvolume(router, snapshot.subvolume!.path), truth(router, slot)], [
+      false,
+      undefined,
+    ]);
+    assert.ok(hasSubvolume(router, innerPlace(restored).subvolume.path));
+  },
+);
+
+contractTest(
+  "files() finds by a whole path what the router spells without its first slash",
+  async (bench) => {
+    const { store, call } = bench;
+    await addOne(bench);
+    const path = imageOf(slot);
+    assert.deepEqual((await store.files(path, call())).files.map((file) => file.path), [path]);
+    assert.deepEqual((await store.files(path.replace("storage-pool", "orage-pool"), call())).files, []);
+  },
+);
+
+contractTest("a subvolume whose snapshots hold it stays, and the router's words are told", async (bench) => {
+  const { router, store, call } = bench;
+  await addInner(bench);
+  await addSnapshot(bench);
+  await store.view(slot, stem, call());
+  const { after, refusal } = await store.remove(one, innerPlace(slot), stem, call());
+  assert.deepEqual([after.volume, after.files], [undefined, filesHolding(router, stem)]);
+  assert.ok(after.files.length > 0 && refusal !== undefined);
+}, { knobs: { subvolumeParent: "held" } });
+
+contractTest("addSubvolume() makes no second one where a path holds the text", async (bench) => {
+  const { router, store, call } = bench;
+  await addInner(bench);
+  await addSnapshot(bench);
+  const later = { ...newSnapshot, path: newSnapshot.path.replace("tabcde", "tabcdf") };
+  const { after, refusal } = await store.addSubvolume(later, snapshotPart, call());
+  assert.deepEqual([after.files, refusal], [filesHolding(router, snapshotPart), undefined]);
+  assert.equal(hasSubvolume(router, later.path), false);
+});
+
+contractTest("removeImage() leaves a subvolume in which a disk's image is", async (bench) => {
+  const { router, store, call } = bench;
+  await addInner(bench);
+  const { after } = await store.removeImage(innerPlace(slot), stem, call());
+  assert.deepEqual(after.files, filesHolding(router, stem));
+  assert.ok(hasSubvolume(router, innerPlace(slot).subvolume.path));
+});
+
+contractTest("add() of a clone whose subvolume was made before adopts its image", async (bench) => {
+  const { router, store, call } = bench;
+  await addInner(bench);
+  const { subvolume, makeFolder: _folder, ...volume } = newRestoredVolume();
+  const made = { ...subvolume!, parent: innerPlace(slot).subvolume };
+  await store.addSubvolume(made, stemOf(restored), call());
+  const { after } = await store.add(volume, call());
+  assert.deepEqual(after.volumes.find(({ id }) => id === restored), truth(router, restored));
+  assert.equal(truth(router, restored)?.sizeBytes, gib);
+});
+
+contractTest("add() adopts nothing that lies where a new image is to be", async (bench) => {
+  const { router, store, call } = bench;
+  await addOne(bench, "pvc-1");
+  router.model.files.create(imageOf(slot).slice(1), gib, "");
+  const { after } = await store.add(newVolume(), call());
+  assert.equal(after.volumes.some(({ id }) => id === slot), false);
+  assert.equal(truth(router, slot), undefined);
+});
+
+contractTest("add() makes no disk where the image that it is to adopt is missing", async (bench) => {
+  const { router, store, call } = bench;
+  await addOne(bench, "pvc-1");
+  const { after, refusal } = await store.add({ ...newVolume(), sizeBytes: undefined }, call());
+  assert.deepEqual([after.volumes.length, refusal], [1, undefined]);
+  assert.deepEqual([truth(router, slot), hasImage(router, slot)], [undefined, false]);
+});
+
+contractTest("add() never takes another slot in silence, nor a second disk on one image", async (bench) => {
+  const { router, store, call } = bench;
+  await addOne(bench);
+  const disks = () => router.model.disks.list().length;
+  const before = disks();
+  await store.add({ ...newVolume(), place: placeOf("pvc-1") }, call());
+  await store.add({ ...newVolume("pvc-1"), place: placeOf(slot), sizeBytes: undefined }, call());
+  assert.equal(disks(), before);
+}, { knobs: { duplicateSlot: "renamed" } });
+
+contractTest("a copy gets its name and becomes a volume", async (bench) => {
+  const { router, store, call } = bench;
+  await addOne(bench);
+  await store.createView(wanted(restored), call());
+  const volume = newCopiedVolume();
+  const { path } = volume.copied!;
+  assert.deepEqual(await store.copyFile(imageOf(slot), path, call()), { done: true });
+  const { after } = await store.add(volume, call());
+  assert.deepEqual(after.volumes.find(({ id }) => id === restored), truth(router, restored));
+  assert.equal(truth(router, restored)?.sizeBytes, gib);
+  assert.deepEqual(filesHolding(router, ".part"), []);
+});
+
+contractTest("a copy whose place is taken keeps its name, and nothing becomes of it", async (bench) => {
+  const { router, store, call } = bench;
+  await addOne(bench);
+  const volume = newCopiedVolume();
+  const { path } = volume.copied!;
+  await store.copyFile(imageOf(slot), path, call());
+  await store.change(slot, record, { comment: held }, call());
+  router.model.files.create(imageOf(restored).slice(1), gib, "");
+  await store.add(volume, call());
+  assert.equal(truth(router, restored), undefined);
+  assert.ok(router.model.files.find(path.slice(1)) !== undefined);
+  const renamed = await store.renameFile(path, copy.path, one, ".part", call());
+  assert.deepEqual(renamed.after.files.map((file) => file.path), [path]);
+});
+
+contractTest("copyFile() to a path that is taken is not done, and changes nothing", async (bench) => {
+  const { router, store, call } = bench;
+  await addOne(bench);
+  router.model.files.create(unfinished.slice(1), 5n, "");
+  assert.deepEqual(await store.copyFile(imageOf(slot), unfinished, call()), { done: false });
+  assert.equal(router.model.files.find(unfinished.slice(1))?.sizeBytes, 5n);
+});
+
+contractTest("copyFile() takes its time while everything else goes on, on one connection", async (bench) => {
+  const { another, call, router } = bench;
+  await addOne(bench);
+  const store = another({ copyTimeoutMs: 60_000 });
+  await store.probe(call());
+  router.faults.arm({ match: "/file copy", nth: 1, times: 2, action: "delay", value: 1500 });
+  const ends: string[] = [];
+  const copies = [1, 2].map(async (index) => {
+    await store.copyFile(imageOf(slot), `${unfinished}${index}`, call());
+    ends.push("copy");
+  });
+  await systemClock.sleep(50);
+  const { after } = await store.change(slot, record, { comment: held, export: { nqn, port: 4420 } }, call());
+  assert.equal(after.volume?.comment, held);
+  await Promise.all(Array.from({ length: 40 }, () => store.view(slot, stem, call())));
+  ends.push("views");
+  await Promise.all(copies);
+  assert.deepEqual(ends, ["views", "copy", "copy"]);
+  assert.equal(new Set(router.journal.list().slice(-40).map((entry) => entry.session)).size, 1);
+});
+
+contractTest(
+  "nothing names the menu of subvolumes where there is none, and images are plain files",
+  async (bench) => {
+    const { router, store, call } = bench;
+    const view = await store.createView(wanted(slot), call());
+    assert.equal(view.pools[0]?.subvolumeLabel, undefined);
+    await store.add({ ...newVolume(), makeFolder }, call());
+    await store.inventory(call());
+    await store.files(snapshotPart, call());
+    await store.removeImage(plainPlace(unfinished), snapshotPart, call());
+    await store.remove(one, placeOf(slot), stem, call());
+    await rejectsWith(store.subvolume(innerPlace(slot).subvolume, call()), "unsupported", /7\.17/);
+    await rejectsWith(store.addSubvolume(newSnapshot, snapshotPart, call()), "unsupported", /7\.17/);
+    assert.ok(router.journal.list().every(({ command }) => !command.includes("btrfs")));
+  },
+  { profile: "ros-7.17" },
+);
+
+const knobSets: readonly (readonly [string, SimulatorOptions])[] = [
+  ["the hostile profile", { profile: "hostile" }],
+  ["numbers and booleans as words", { knobs: { numbers: "text", booleans: "yes-no", fileSize: "human" } }],
+  ["errors on stderr with a status", { knobs: { errorStream: "stderr", exitOnError: 1, errorPlace: true } }],
+  ["an empty find that is an error", { knobs: { emptyFind: "no-such-item", noise: true } }],
+  ["an empty find that lacks an item id", { knobs: { emptyFind: "item-id-error", errorText: "random" } }],
+  ["sessions that take turns", { knobs: { interleave: true, allocation: "full" } }],
+  ["text that matches whatever its case", { knobs: { textMatch: "ignore-case" } }],
+  ["sizes that have to fit", { knobs: { otherSize: "refused" } }],
+];
+
+for (const [name, options] of knobSets) {
+  for (const [what, plan] of Object.entries({ ...subvolumeSteps, ...copySteps })) {
+    contractTest(`${what}: works, and again, with ${name}`, async (bench) => {
+      await plan.prepare(bench);
+      for (let round = 0; round < 2; round++) {
+        const { shown } = await plan.run(bench, bench.call());
+        assert.deepEqual(shown, plan.truth(bench.router));
+        assert.ok(plan.isDone(bench.router));
+      }
+    }, options);
+  }
+}

@@ -1,0 +1,58 @@
+import type { HostLink, HostName, HostSide } from "../../src/routeros/probe/host_side.ts";
+import type { Router } from "../../src/simulator/model/router.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+
+/** A host that sees in a simulator's model what a real one would see on the wire. */
+export class FakeHostSide implements HostSide {
+  readonly port = 4420;
+  readonly #router: Router;
+  readonly #refusals = new WeakSet<VolumeError>();
+
+  constructor(router: Router) {
+    this.#router = router;
+  }
+
+  connect(nqn: string, host: HostName): Promise<HostLink> {
+    if (!this.#isServed(nqn) || !this.#lets(nqn, host)) {
+      const error = new VolumeError("unavailable", `Cannot connect as the target refuses: nqn=${nqn}`);
+      this.#refusals.add(error);
+      return Promise.reject(error);
+    }
+    // deno-lint-ignore no-explicit-any -- an async function, so that errors are rejections
+    const live = async <Result>(read: () => Result): Promise<any> => {
+      await Promise.resolve();
+      if (this.#isServed(nqn)) return read();
+      throw new VolumeError("unavailable", `Cannot ask the target as the connection has ended: nqn=${nqn}`);
+    };
+    return Promise.resolve({
+      ended: new Promise(() => {}),
+      namespaceBytes: () => live(() => this.#diskOf(nqn)?.attachedBytes ?? 0n),
+      read: (_lba, blocks) => live(() => new Uint8Array(512 * blocks)),
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    });
+  }
+
+  isRefusal(error: unknown): boolean {
+    return VolumeError.is(error) && this.#refusals.has(error);
+  }
+
+  #isServed(nqn: string): boolean {
+    return this.#router.exports.list().includes(nqn);
+  }
+
+  #diskOf(nqn: string) {
+    return this.#router.disks.list().find((disk) => disk.nqn === nqn);
+  }
+
+  #lets(nqn: string, host: HostName): boolean {
+    const names = this.#diskOf(nqn)?.allowHostName ?? "";
+    switch (this.#router.knobs.allowHost) {
+      case "ignored":
+        return true;
+      case "single":
+        return names === "" || names === host.nqn;
+      case "list":
+        return names === "" || names.split(",").includes(host.nqn);
+    }
+  }
+}

@@ -1,0 +1,23 @@
+import ssh2 from "ssh2";
+
+/** A pair of ed25519 keys as OpenSSH writes them. */
+export interface SshKeyPair {
+  readonly private: string;
+  readonly public: string;
+}
+
+/**
+ * Makes a pair of ed25519 keys. The library writes one in about two hundred so that it cannot be read again: that one is
+ * thrown away.
+ *
+ * @param passphrase protects the private key
+ */
+export function makeSshKeys(passphrase?: string): SshKeyPair {
+  for (;;) {
+    const pair = passphrase === undefined
+      ? ssh2.utils.generateKeyPairSync("ed25519")
+      : ssh2.utils.generateKeyPairSync("ed25519", { passphrase, cipher: "aes256-ctr", rounds: 4 });
+    const parsed = [ssh2.utils.parseKey(pair.private, passphrase), ssh2.utils.parseKey(pair.public)];
+    if (!parsed.some((key) => key instanceof Error)) return pair;
+  }
+}

@@ -1,0 +1,151 @@
+import { parentFolder, poolOf } from "../../src/volume/ids.ts";
+import { withinPool } from "../../src/volume/layout.ts";
+import type { ImagePlace, NewSubvolume, Pool, StoredFile, SubvolumeRef } from "../../src/volume/ports.ts";
+
+/** A Btrfs subvolume. Its files are among all others, below its folder. */
+export interface FakeSubvolume {
+  readonly label: string;
+  readonly path: string;
+  readonly readOnly: boolean;
+  /** What it is a snapshot of; undefined when of nothing. */
+  readonly parent: string | undefined;
+}
+
+/** The files and subvolumes of a router in memory. */
+export class FakeFiles {
+  readonly files = new Map<string, StoredFile>();
+  /** By label, a colon and path. */
+  readonly subvolumes = new Map<string, FakeSubvolume>();
+  /** Whose data is in a file, as the test that writes it calls it; nothing where nobody wrote. */
+  readonly contents = new Map<string, string>();
+  pools: Pool[] = [{
+    mountPoint: "pool",
+    filesystem: "btrfs",
+    sizeBytes: 100n << 30n,
+    freeBytes: 100n << 30n,
+    state: "clean",
+    subvolumeLabel: "pool-fs",
+  }];
+  /** Whether a subvolume cannot be removed while there are snapshots of it. */
+  holdsParents = false;
+
+  /** What is shown: nothing of a pool that is not mounted. */
+  shown(): StoredFile[] {
+    return [...this.files.values()].filter((file) => this.isMounted(file.path));
+  }
+
+  /** What is shown and has the text in its path. */
+  holding(part: string): StoredFile[] {
+    return this.shown().filter((file) => file.path.includes(part));
+  }
+
+  isMounted(path: string): boolean {
+    return this.pools.some((pool) => pool.mountPoint === poolOf(path));
+  }
+
+  /** Whether something can be made at the path. */
+  hasFolderFor(path: string): boolean {
+    const folder = parentFolder(path);
+    return this.isMounted(path) &&
+      (folder === `/${poolOf(path)}` || this.files.get(folder)?.directory === true);
+  }
+
+  putFile(path: string, sizeBytes = 0n, directory = false): void {
+    this.files.set(path, { path, sizeBytes, directory });
+  }
+
+  putSubvolume(subvolume: FakeSubvolume): void {
+    this.subvolumes.set(keyOf(subvolume), subvolume);
+    this.putFile(this.folderOf(subvolume), 0n, true);
+  }
+
+  find(subvolume: SubvolumeRef): FakeSubvolume | undefined {
+    return this.subvolumes.get(keyOf(subvolume));
+  }
+
+  /** The folder of a subvolume; one of a file system that is not mounted is nowhere. */
+  folderOf({ label, path }: SubvolumeRef): string {
+    const pool = this.pools.find((pool) => pool.subvolumeLabel === label);
+    return `/${pool?.mountPoint ?? `${label} is not mounted`}/${path}`;
+  }
+
+  /** The subvolume that the file lies in, the innermost one. */
+  subvolumeOf(path: string): FakeSubvolume | undefined {
+    return [...this.subvolumes.values()].filter((subvolume) =>
+      path.startsWith(`${this.folderOf(subvolume)}/`)
+    )
+      .toSorted((a, b) => b.path.length - a.path.length)[0];
+  }
+
+  /** Makes a subvolume, or says why not. */
+  addSubvolume(subvolume: NewSubvolume): string | undefined {
+    const { label, path, parent, readOnly } = subvolume;
+    const folder = this.folderOf(subvolume);
+    if (!this.pools.some((pool) => pool.subvolumeLabel === label)) return "failure: no such file system";
+    if (this.files.has(folder)) return "failure: already have such subvolume";
+    if (!this.hasFolderFor(folder)) return "failure: no such directory";
+    const source = parent === undefined ? undefined : this.find(parent);
+    if (parent !== undefined && source === undefined) return "failure: no such parent";
+    this.putSubvolume({ label, path, readOnly, parent: parent?.path });
+    if (source !== undefined) this.#copyWithin(source, folder);
+    return undefined;
+  }
+
+  #copyWithin(source: FakeSubvolume, folder: string): void {
+    const from = this.folderOf(source);
+    for (const file of [...this.files.values()]) {
+      if (!file.path.startsWith(`${from}/`) || this.subvolumeOf(file.path) !== source) continue;
+      this.copy(file.path, folder + file.path.slice(from.length));
+    }
+  }
+
+  copy(from: string, to: string): void {
+    const file = this.files.get(from)!;
+    this.putFile(to, file.sizeBytes, file.directory);
+    const content = this.contents.get(from);
+    if (content !== undefined) this.contents.set(to, content);
+  }
+
+  /** Renames a file to a path that is free; false when it cannot. */
+  rename(from: string, to: string): boolean {
+    if (!this.files.has(from) || this.files.has(to) || !this.isMounted(from)) return false;
+    this.copy(from, to);
+    this.#forget(from);
+    return true;
+  }
+
+  /** Removes an image, or the subvolume with it, or says why not. */
+  remove(place: ImagePlace): string | undefined {
+    if (!this.isMounted(place.path)) return undefined;
+    if (place.subvolume === undefined) {
+      if (this.files.get(place.path)?.directory === false) this.#forget(place.path);
+      return undefined;
+    }
+    const subvolume = this.find(place.subvolume);
+    if (subvolume === undefined) return undefined;
+    const snapshots = [...this.subvolumes.values()].some((other) => other.parent === subvolume.path);
+    if (this.holdsParents && snapshots) return "failure: it has snapshots";
+    const folder = this.folderOf(subvolume);
+    this.subvolumes.delete(keyOf(subvolume));
+    for (const path of [...this.files.keys()]) {
+      if (path === folder || path.startsWith(`${folder}/`)) this.#forget(path);
+    }
+    return undefined;
+  }
+
+  /** Makes a folder, on a Btrfs pool as a subvolume; one that is there is left. */
+  ensureFolder({ path, label }: { readonly path: string; readonly label: string | undefined }): void {
+    if (this.files.has(path)) return;
+    if (label === undefined) this.putFile(path, 0n, true);
+    else this.putSubvolume({ label, path: withinPool(path), readOnly: false, parent: undefined });
+  }
+
+  #forget(path: string): void {
+    this.files.delete(path);
+    this.contents.delete(path);
+  }
+}
+
+function keyOf({ label, path }: SubvolumeRef): string {
+  return `${label}:${path}`;
+}

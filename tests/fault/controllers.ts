@@ -1,0 +1,98 @@
+// Controllers as processes of their own, some of them always started before they are needed.
+import { type CsiClients, dial } from "../../src/csi/client.ts";
+import { loadCsi } from "../../src/csi/proto.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { formatProfile } from "../../src/router_profile/profile.ts";
+import { defaultKnobs } from "../../src/simulator/knobs.ts";
+import { profiles } from "../../src/simulator/profile.ts";
+import { hostKey } from "../contract/_routeros_bench.ts";
+import { freePort, type Part, startPart } from "../support/parts.ts";
+import { reach, routerPassword } from "../support/stack.ts";
+
+/** A controller that serves. */
+export interface Controller {
+  readonly clients: CsiClients;
+  /** SIGKILL. */
+  kill(): Promise<void>;
+}
+
+/** Controllers of one router, which need not be there yet. */
+export class Controllers implements AsyncDisposable {
+  /** The port that the router is to listen on. */
+  readonly sshPort = freePort();
+  readonly #folder: string;
+  readonly #csi = loadCsi();
+  readonly #ready: Promise<Controller>[] = [];
+  readonly #used: Controller[] = [];
+  readonly #all: Controller[] = [];
+  #count = 0;
+
+  private constructor(folder: string, ahead: number) {
+    this.#folder = folder;
+    for (let count = 0; count < ahead; count++) this.#ready.push(this.#start());
+  }
+
+  /** Starts `ahead` controllers, and one more whenever one is taken. */
+  static async open(ahead: number): Promise<Controllers> {
+    const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+    await Deno.writeTextFile(`${folder}/password`, `${routerPassword}\n`);
+    await Deno.writeTextFile(
+      `${folder}/profile.json`,
+      formatProfile({ ...profiles[0]!, answers: defaultKnobs }),
+    );
+    return new Controllers(folder, ahead);
+  }
+
+  /** A controller that has done nothing yet. */
+  async takeNew(): Promise<Controller> {
+    this.#ready.push(this.#start());
+    return await this.#ready.shift()!;
+  }
+
+  /** Any controller. */
+  async take(): Promise<Controller> {
+    return this.#used.pop() ?? await this.takeNew();
+  }
+
+  /** Hands one back that is alive. */
+  giveBack(controller: Controller): void {
+    this.#used.push(controller);
+  }
+
+  async #start(): Promise<Controller> {
+    const endpoint = `unix://${this.#folder}/${++this.#count}.sock`;
+    const router = { sshPort: this.sshPort, hostKeyPublic: hostKey.publicLine };
+    const flags = [
+      ...reach(router, `${this.#folder}/password`),
+      ...["--router-profile", `${this.#folder}/profile.json`],
+      ...["--log-level", "error", "--endpoint", endpoint],
+    ];
+    const part = startPart("sources", "serve", this.#folder, flags);
+    const clients = dial(this.#csi, endpoint, systemClock);
+    await part.ready(() => answers(clients));
+    const controller = { clients, kill: () => kill(part, clients) };
+    this.#all.push(controller);
+    return controller;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#ready);
+    await Promise.all(this.#all.map((controller) => controller.kill()));
+    await Deno.remove(this.#folder, { recursive: true });
+  }
+}
+
+async function kill(part: Part, clients: CsiClients): Promise<void> {
+  await part.kill();
+  clients.close();
+}
+
+/** Asks for something that needs no router. */
+async function answers(clients: CsiClients): Promise<boolean> {
+  try {
+    await clients.identity.call("GetPluginInfo", {}, 1000);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,153 @@
+// What can go wrong on the way between the driver and the router, bound to the n-th command of a call.
+import type { status } from "@grpc/grpc-js";
+import { systemClock } from "../../src/host/clock.ts";
+import type { FaultAction } from "../../src/simulator/faults.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { randomWords } from "../../src/simulator/refusal.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import type { StackOptions } from "../support/stack.ts";
+import type { Attempt } from "./rpcs.ts";
+import type { Scene } from "./scene.ts";
+
+/**
+ * Puts right what a person would, after the driver has said twice that it cannot, and at the latest before everything is
+ * compared. Changes nothing where nothing is wrong.
+ */
+export type Healing = (() => void | Promise<void>) | undefined;
+
+/** What may be left of something that was not made to the end, and that only a deletion removes. */
+export interface Strand {
+  readonly because: string;
+  /** What the driver then answers. */
+  readonly says: RegExp;
+}
+
+/** An image of which nobody can tell whether there is data in it. */
+export const strayImage = /its image is there without a disk.*DeleteVolume removes it/;
+
+/** Something that goes wrong at one command of a call. */
+export interface Fault {
+  readonly name: string;
+  /** The router that it happens to, and flags of the driver that such a router needs. */
+  readonly options?: StackOptions;
+  /** Arranges it for the n-th command from now on, counted from 1; gives how a person puts it right. */
+  readonly strike: (scene: Scene, nth: number, attempt: Attempt) => Healing | Promise<Healing>;
+  /** Whether every command is as good as any other. */
+  readonly once?: boolean;
+  /** Whether it takes a router of its own for each trial. */
+  readonly alone?: boolean;
+  readonly strands?: Strand;
+  /** Codes that the call may be answered with beside those of a router that cannot be asked. */
+  readonly codes?: readonly (keyof typeof status)[];
+  /** How long it takes until all that was sent has come, in milliseconds. */
+  readonly restMs?: number;
+  /** How long the first try may take, in milliseconds, where nothing would come. */
+  readonly firstMs?: number;
+}
+
+/** Calls `act` right before the n-th command from now on runs. */
+export function beforeCommand({ faults }: Simulator, nth: number, act: () => void): void {
+  const strike = faults.strike.bind(faults);
+  let seen = 0;
+  faults.strike = (command) => {
+    if (++seen === nth) act();
+    return strike(command);
+  };
+}
+
+/** A fault of one command on the wire, or of several in a row. */
+function wire(
+  name: string,
+  action: FaultAction,
+  value?: string | number,
+  { times = 1, match = "", ...more }: Partial<Fault> & { readonly times?: number; readonly match?: string } =
+    {},
+): Fault {
+  return {
+    name,
+    strike: ({ simulator: { faults } }, nth) => {
+      faults.arm({ match, nth, times, action, value });
+      return async () => {
+        faults.clear();
+        await systemClock.sleep(more.restMs ?? 0);
+      };
+    },
+    ...more,
+  };
+}
+
+/** A router that gives a disk another slot when its own is taken, and takes over the file that is there. */
+const renaming: StackOptions = {
+  simulator: { knobs: { duplicateSlot: "renamed", adopt: "kept", maxSlot: Infinity } },
+};
+
+/** A router whose own refusals say nothing either. */
+export const wordless: StackOptions = { simulator: { knobs: { errorText: "random" } } };
+const random = new SeededRandom();
+const randomTexts = Array.from({ length: 6 }, () => randomWords(() => random.fraction()));
+
+/** A command that is never answered, though its connection lives; in the end that is cut. */
+function unanswered(value: "after" | undefined): Fault {
+  return {
+    name: "",
+    firstMs: 400,
+    strike: ({ simulator: { faults } }, nth) => {
+      faults.arm({ match: "", nth, times: 1, action: "hang", value });
+      let cut = false;
+      return () => {
+        faults.clear();
+        // The next command takes the connection with it.
+        if (!cut) faults.arm({ match: "", nth: 1, times: 1, action: "drop-before", value: undefined });
+        cut = true;
+      };
+    },
+  };
+}
+
+const writing = "not enough permissions (9)";
+
+/** Faults of the wire. Those of one row are alike: each meets some of the commands, and all together meet all. */
+export const wireFaults: readonly (readonly [row: string, faults: readonly Fault[]])[] = [
+  ["connection drops before", [
+    wire("once", "drop-before"),
+    wire("3 times", "drop-before", undefined, { times: 3 }),
+  ]],
+  ["connection drops after", [
+    wire("once", "drop-after"),
+    wire("3 times", "drop-after", undefined, { times: 3 }),
+  ]],
+  ["no exit status", [wire("", "close-no-status")]],
+  ["cut", [
+    ...[0, 1, 14, 40, 300].map((bytes) => wire(`after ${bytes} bytes`, "truncate", bytes)),
+    wire("before the last mark", "truncate", "sentinel"),
+  ]],
+  ["byte by byte", [wire("", "drip", 1)]],
+  ["noise", [
+    wire("a line", "noise"),
+    wire("like a failure", "noise", "failure: not really"),
+    wire("like an answer", "noise", "[]"),
+  ]],
+  ["late", [wire("by 100 ms", "delay", 100)]],
+  ["late, given up", [wire("", "delay", 300, { firstMs: 150, restMs: 350 })]],
+  ["late, given up, slots renamed", [
+    wire("", "delay", 300, { firstMs: 150, restMs: 350, options: renaming }),
+  ]],
+  ["never answered", [unanswered(undefined)]],
+  ["run, never answered", [unanswered("after")]],
+  ["channel refused", [
+    wire("for the command", "refuse-channel", undefined, { match: "." }),
+    wire("before the command", "refuse-channel", undefined, { match: "^" }),
+  ]],
+  ["refused", [
+    ...["failure: no", "OK", "[]", "true", "0"].map((text) => wire(text, "error", text)),
+    wire("3 times", "error", writing, { times: 3 }),
+  ]],
+  ["refused in random words", randomTexts.map((text) => wire(text, "error", text, { options: wordless }))],
+  ["refused for a while", [wire("", "error", writing, { times: 1000 })]],
+  ["run twice", [wire("the other first", "duplicate"), wire("the other later", "duplicate", "after")]],
+  ["run twice, slots renamed", [
+    wire("the other first", "duplicate", undefined, { options: renaming }),
+    wire("the other later", "duplicate", "after", { options: renaming }),
+  ]],
+  ["a resize is ignored", [wire("", "ignore-resize", undefined, { codes: ["FAILED_PRECONDITION"] })]],
+];

@@ -1,0 +1,70 @@
+// kill -9 of the controller at every boundary between two router commands of every call: a fresh process, asked again,
+// gets there, and nothing is left over.
+import assert from "node:assert/strict";
+import { systemClock } from "../../src/host/clock.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import type { Controllers } from "./controllers.ts";
+import { beforeCommand } from "./faults.ts";
+import type { Rpc } from "./rpcs.ts";
+import { converge, type Lane } from "./trial.ts";
+
+/** Where a command is when the controller that sent it is killed. */
+export interface Moment {
+  readonly name: string;
+  /** What the router does with the command. */
+  readonly hold: (simulator: Simulator, nth: number) => void;
+  /** How long until it has done that, in milliseconds. */
+  readonly releaseMs: number;
+}
+
+const lateMs = 60;
+
+/** The moments around each command. Before the next one is after the one before has been answered. */
+export const moments: readonly Moment[] = [
+  {
+    name: "killed before the command ran",
+    hold: ({ faults }, nth) => faults.arm({ match: "", nth, times: 1, action: "hang", value: undefined }),
+    releaseMs: 0,
+  },
+  {
+    name: "killed before it ran, it ran later",
+    hold: ({ faults }, nth) => faults.arm({ match: "", nth, times: 1, action: "delay", value: lateMs }),
+    releaseMs: 2 * lateMs,
+  },
+  {
+    name: "killed after it ran, before its reply",
+    hold: ({ faults }, nth) => faults.arm({ match: "", nth, times: 1, action: "hang", value: "after" }),
+    releaseMs: 0,
+  },
+];
+
+/** Kills the controller at the n-th command of a call, and lets a fresh one make the call again. */
+export async function killAt(
+  lane: Lane,
+  controllers: Controllers,
+  rpc: Rpc,
+  moment: Moment,
+  nth: number,
+): Promise<string | void> {
+  return await lane.run(async (scene) => {
+    const attempt = await rpc.prepare(scene);
+    const victim = await controllers.take();
+    const reached = Promise.withResolvers<void>();
+    beforeCommand(scene.simulator, nth, reached.resolve);
+    moment.hold(scene.simulator, nth);
+    const call = attempt.call(victim.clients, 20_000).then(() => "answered", () => "failed");
+    await Promise.race([reached.promise, call]);
+    // The command runs in the turns that follow.
+    await systemClock.sleep(1);
+    await victim.kill();
+    assert.equal(await call, "failed", `the call was answered before its command ${nth}`);
+    await systemClock.sleep(moment.releaseMs);
+    scene.simulator.faults.clear();
+    const fresh = await controllers.takeNew();
+    const because = await scene.through(fresh.clients, () => converge(scene, rpc, attempt));
+    await scene.assertAsTold();
+    // Whoever got there is the next to be killed.
+    controllers.giveBack(fresh);
+    return because;
+  }, rpc.alone === true);
+}

@@ -1,0 +1,134 @@
+// The calls that make and delete snapshots, and volumes from them: on Btrfs, and by copying where there is none.
+import assert from "node:assert/strict";
+import type { VolumeContentSource } from "../../src/csi/generated/csi/v1/VolumeContentSource.ts";
+import { gibibyte } from "../support/controller_calls.ts";
+import type { StackOptions } from "../support/stack.ts";
+import { strayImage } from "./faults.ts";
+import { type Attempt, made, notYet, type Rpc } from "./rpcs.ts";
+import type { Scene } from "./scene.ts";
+import { again, create, creating, deleting, publish } from "./volume_rpcs.ts";
+
+/** Making a snapshot, until it is ready; the id is known once it was answered. */
+function snapshotting(scene: Scene, name: string, source: string): Attempt & { readonly id: () => string } {
+  let id = "";
+  return {
+    id: () => id,
+    call: async (clients, timeoutMs) => {
+      const request = { name, sourceVolumeId: source };
+      const { snapshot } = await clients.controller.call("CreateSnapshot", request, timeoutMs);
+      assert.equal(snapshot!.sourceVolumeId, source);
+      if (!snapshot!.readyToUse) throw notYet("the snapshot is not ready");
+      id = snapshot!.snapshotId;
+      const createdAtSeconds = Number(snapshot!.creationTime!.seconds);
+      const told = scene.snapshots.get(id) ??
+        { source, createdAtSeconds, sizeBytes: BigInt(snapshot!.sizeBytes) };
+      assert.equal(createdAtSeconds, told.createdAtSeconds, "the time of a snapshot never changes");
+      scene.snapshots.set(id, told);
+      scene.assertSnapshot(id);
+    },
+  };
+}
+
+/** A snapshot that is there, and that Kubernetes knows of. */
+async function snapshot(scene: Scene, source: string): Promise<string> {
+  const attempt = snapshotting(scene, scene.newName(), source);
+  for (;;) {
+    try {
+      await made(scene, attempt);
+      return attempt.id();
+    } catch (error) {
+      if ((error as Error).message !== notYet("the snapshot is not ready").message) throw error;
+    }
+  }
+}
+
+function deletingSnapshot(scene: Scene, id: string): Attempt {
+  return {
+    call: async (clients, timeoutMs) => {
+      await clients.controller.call("DeleteSnapshot", { snapshotId: id }, timeoutMs);
+      scene.snapshots.delete(id);
+      assert.deepEqual(scene.pathsOf(id), [], "the files of a deleted snapshot");
+    },
+  };
+}
+
+/** Making a volume out of something. */
+function restoring(scene: Scene, volumeContentSource: VolumeContentSource, sizeBytes = gibibyte): Attempt {
+  const capacityRange = { requiredBytes: String(sizeBytes) };
+  return creating(scene, scene.newName(), { volumeContentSource, capacityRange });
+}
+
+const fromSnapshot = (snapshotId: string): VolumeContentSource => ({ snapshot: { snapshotId } });
+const fromVolume = (volumeId: string): VolumeContentSource => ({ volume: { volumeId } });
+
+const newSnapshot: Rpc["prepare"] = async (scene) =>
+  snapshotting(scene, scene.newName(), await create(scene));
+const newClone: Rpc["prepare"] = async (scene) => restoring(scene, fromVolume(await create(scene)));
+const newRestore: Rpc["prepare"] = async (scene) =>
+  restoring(scene, fromSnapshot(await snapshot(scene, await create(scene))));
+const snapshotToDelete: Rpc["prepare"] = async (scene) =>
+  deletingSnapshot(scene, await snapshot(scene, await create(scene)));
+
+const onBtrfs: readonly Rpc[] = [
+  { name: "CreateSnapshot", prepare: newSnapshot },
+  {
+    name: "CreateSnapshot, volume held",
+    prepare: async (scene) => {
+      const id = await create(scene);
+      await publish(scene, id, "node-1");
+      return snapshotting(scene, scene.newName(), id);
+    },
+  },
+  { name: "CreateSnapshot, made before", prepare: again(newSnapshot) },
+  { name: "DeleteSnapshot", prepare: snapshotToDelete },
+  {
+    name: "DeleteSnapshot, volume gone",
+    prepare: async (scene) => {
+      const volume = await create(scene);
+      const id = await snapshot(scene, volume);
+      await made(scene, deleting(scene, volume));
+      return deletingSnapshot(scene, id);
+    },
+  },
+  { name: "DeleteSnapshot, gone before", prepare: again(snapshotToDelete) },
+  {
+    name: "DeleteVolume, snapshot there",
+    prepare: async (scene) => {
+      const volume = await create(scene);
+      await snapshot(scene, volume);
+      return deleting(scene, volume);
+    },
+  },
+  { name: "CreateVolume from snapshot", prepare: newRestore },
+  {
+    name: "CreateVolume from snapshot, larger",
+    prepare: async (scene) =>
+      restoring(scene, fromSnapshot(await snapshot(scene, await create(scene))), 2n * gibibyte),
+  },
+  { name: "CreateVolume from snapshot, made before", prepare: again(newRestore) },
+  { name: "CreateVolume from volume", prepare: newClone },
+];
+
+/** A router without subvolumes, of which it is known that it copies files. */
+const copying: StackOptions = { simulator: { profile: "xfs-pool" }, probed: true };
+
+const byCopying: readonly Rpc[] = [
+  { name: "CreateSnapshot, copied", prepare: newSnapshot },
+  { name: "DeleteSnapshot, copied", prepare: snapshotToDelete },
+  { name: "CreateVolume from snapshot, copied", prepare: newRestore },
+  {
+    name: "CreateVolume from volume, copied",
+    prepare: newClone,
+    strands: {
+      because:
+        "renaming a copy and adding its disk are two commands: in between, its image looks like any other",
+      says: strayImage,
+    },
+  },
+];
+
+/** Calls about snapshots and what is made of them, in every situation. */
+export const snapshotRpcs: readonly Rpc[] = [
+  ...onBtrfs,
+  ...byCopying.map((rpc) => ({ ...rpc, options: copying })),
+];

@@ -1,0 +1,147 @@
+// One call with one thing that goes wrong: however it ends at first, trying again gets there, and nothing is said that is
+// not so.
+import assert from "node:assert/strict";
+import { codeOf } from "../../src/csi/client.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { hostKey } from "../contract/_routeros_bench.ts";
+import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
+import type { Fault, Healing } from "./faults.ts";
+import { type Attempt, made, type Rpc } from "./rpcs.ts";
+import { Scene } from "./scene.ts";
+
+const tries = 12;
+const usualMs = 5000;
+
+/** What a router that cannot be asked, or that has changed meanwhile, is answered with. */
+const honest: readonly string[] = ["UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED"];
+
+/** Trials on one router before another one takes its place: what is there slows down whatever lists it. */
+const mostTrials = 12;
+
+/** A router and a driver for one trial after the other, each with what the ones before have left. */
+export class Lane {
+  readonly #options: readonly StackOptions[];
+  #stack: Stack | undefined;
+  #scene: Scene | undefined;
+  #trials = 0;
+
+  /** @param options of the stack; later ones win */
+  constructor(...options: readonly (StackOptions | undefined)[]) {
+    this.#options = options.filter((option) => option !== undefined);
+  }
+
+  /** Runs a trial; after one that failed, or that asks for it, the router is replaced. */
+  async run(work: (scene: Scene) => Promise<string | void>, alone = false): Promise<string | void> {
+    if (alone || this.#trials >= mostTrials) await this.close();
+    this.#stack ??= await startStack({
+      ...Object.assign({}, ...this.#options),
+      flags: this.#options.flatMap(({ flags = [] }) => flags),
+      simulator: Object.assign(
+        { hostKey: hostKey.privatePem },
+        ...this.#options.map(({ simulator }) => simulator),
+      ),
+    });
+    this.#scene ??= await Scene.open(this.#stack);
+    this.#trials++;
+    try {
+      const because = await work(this.#scene);
+      if (alone) await this.close();
+      return because;
+    } catch (error) {
+      await this.#abandon(error);
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    const stack = this.#stack;
+    this.#stack = this.#scene = undefined;
+    this.#trials = 0;
+    await stack?.[Symbol.asyncDispose]();
+  }
+
+  /** Violations that come to light while it is put away belong to what failed. */
+  async #abandon(error: unknown): Promise<void> {
+    try {
+      await this.close();
+    } catch (other) {
+      throw new SuppressedError(other, error);
+    }
+  }
+}
+
+/** How many commands a call takes when nothing goes wrong. */
+export async function countCommands(rpc: Rpc): Promise<number> {
+  let count = 0;
+  const lane = new Lane(rpc.options);
+  await lane.run(async (scene) => {
+    const attempt = await rpc.prepare(scene);
+    const before = scene.simulator.journal.counts.execs;
+    await made(scene, attempt);
+    count = scene.simulator.journal.counts.execs - before;
+    await scene.assertAsTold();
+  });
+  await lane.close();
+  return count;
+}
+
+/** Lets a fault strike the n-th command of a call, and tries again until it is answered OK. */
+export async function tryUnder(lane: Lane, fault: Fault, rpc: Rpc, nth: number): Promise<string | void> {
+  return await lane.run(async (scene) => {
+    const attempt = await rpc.prepare(scene);
+    const heal = await fault.strike(scene, nth, attempt);
+    const because = await converge(scene, rpc, attempt, fault, heal);
+    await heal?.();
+    await scene.assertAsTold();
+    return because;
+  }, fault.alone === true || rpc.alone === true);
+}
+
+/**
+ * Makes a call until it is answered OK, as the sidecars do: again and again, with longer and longer pauses. What a person
+ * has to do in between, as the driver says, is done and told.
+ */
+export async function converge(
+  scene: Scene,
+  rpc: Rpc,
+  attempt: Attempt,
+  { codes = [], firstMs = usualMs, strands }: Partial<Fault> = {},
+  heal: Healing = undefined,
+): Promise<string | undefined> {
+  const said: string[] = [];
+  let because: string | undefined;
+  for (let count = 1; count <= tries; count++) {
+    try {
+      await attempt.call(scene.clients, count === 1 ? firstMs : usualMs);
+      return because;
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === undefined) throw error;
+      const { message } = error as Error;
+      said.push(`${code}: ${message.slice(0, 400)}`);
+      const strand = [strands, rpc.strands].find((one) => one?.says.test(message));
+      if (strand !== undefined && count > 2) {
+        because = strand.because;
+        await removeStray(scene, message);
+        continue;
+      }
+      if (strand !== undefined) codes = [...codes, "FAILED_PRECONDITION"];
+      const known: readonly string[] = [...honest, ...codes];
+      assert.ok(known.includes(code), `answered ${said.at(-1)}`);
+    }
+    if (count === 2) await heal?.();
+    await systemClock.sleep(Math.min(1000, 15 * 2 ** count));
+  }
+  assert.fail(`no OK in ${tries} tries:\n${[...new Set(said)].join("\n")}`);
+}
+
+/** Deletes what was never made to the end, of which Kubernetes knows nothing. */
+async function removeStray(scene: Scene, message: string): Promise<void> {
+  const id = /(?:snapshot|volume)=(\S+?)(?:[\s;:]|$)/.exec(message)?.[1] ?? assert.fail(message);
+  assert.ok(!scene.volumes.has(id) && !scene.snapshots.has(id) && scene.disk(id) === undefined, message);
+  assert.ok(scene.pathsOf(id).length > 0, message);
+  const { controller } = scene.clients;
+  if (id.startsWith("snap-")) await controller.call("DeleteSnapshot", { snapshotId: id });
+  else await controller.call("DeleteVolume", { volumeId: id });
+  assert.deepEqual(scene.pathsOf(id), []);
+}

@@ -1,0 +1,302 @@
+// What happens at the router itself while a call is under way: pools, people, reboots, other drivers.
+import { systemClock } from "../../src/host/clock.ts";
+import { type Disk, plainDisk, type PoolState } from "../../src/simulator/model/disk.ts";
+import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
+import type { Knobs } from "../../src/simulator/knobs.ts";
+import { hostKey } from "../contract/_routeros_bench.ts";
+import { codeOf } from "../../src/csi/client.ts";
+import { beforeCommand, type Fault, type Healing, type Strand, strayImage, wordless } from "./faults.ts";
+import type { Scene } from "./scene.ts";
+
+const everything = 7_681_574_174_720n;
+
+/** A router with more disks than most, and a pool that has room for one more. */
+const crowded = {
+  seedDisks: 10_000,
+  pools: [{ name: "storage-pool", sizeBytes: 2n ** 50n, freeBytes: 2n ** 49n }],
+};
+
+/** What a person has to put right is answered by its own code. */
+const refused = { codes: ["FAILED_PRECONDITION"] } as const;
+
+type More = Pick<Fault, "codes" | "options" | "strands">;
+
+/** Something that happens right before a command; it gives what a person does about it. */
+function world(name: string, act: (scene: Scene) => Healing, more: More = {}): Fault {
+  return {
+    name,
+    strike: (scene, nth) => {
+      let heal: Healing;
+      beforeCommand(scene.simulator, nth, () => heal = act(scene));
+      return () => heal?.();
+    },
+    ...more,
+  };
+}
+
+/** Changes a disk; what is undone is that change, if it is still there. */
+function editDisk({ simulator: { model } }: Scene, disk: Disk, change: Partial<Disk>): Healing {
+  model.disks.replace({ ...disk, ...change });
+  return () => {
+    const now = model.disks.findBySlot(disk.slot);
+    if (now === undefined) return;
+    const still = Object.entries(change).filter(([key, value]) => now[key as keyof Disk] === value)
+      .map(([key]) => [key, disk[key as keyof Disk]]);
+    model.disks.replace({ ...now, ...Object.fromEntries(still) });
+  };
+}
+
+function editPool(scene: Scene, change: Partial<PoolState>): Healing {
+  const disk = scene.simulator.model.disks.findBySlot("storage-pool")!;
+  return editDisk(scene, disk, { pool: { ...disk.pool!, ...change } });
+}
+
+function editVolumes(scene: Scene, change: (disk: Disk) => Partial<Disk>): Healing {
+  const heals = disksOf(scene).map((disk) => editDisk(scene, disk, change(disk)));
+  return () => heals.forEach((heal) => heal?.());
+}
+
+function turn({ simulator: { model } }: Scene, knobs: Partial<Knobs>): Healing {
+  const before = model.knobs;
+  model.configure(undefined, knobs);
+  return () => model.configure(undefined, before);
+}
+
+/** The disks of the volumes that Kubernetes knows, as far as they are there. */
+function disksOf({ simulator: { model }, volumes }: Scene): readonly Disk[] {
+  return [...volumes.keys()].flatMap((id) => model.disks.findBySlot(id) ?? []);
+}
+
+/** A person takes the entries of all disks away, and puts back those of volumes that are still missed. */
+function removeEntries(scene: Scene): Healing {
+  const { disks } = scene.simulator.model;
+  const removed = disksOf(scene);
+  for (const { id } of removed) disks.remove(id);
+  return () => {
+    const missed = removed.filter(({ slot }) => scene.volumes.has(slot) && !disks.isTaken(slot));
+    for (const disk of missed) disks.add(disk);
+  };
+}
+
+/** A person takes the images away, and puts back those of volumes that are still there. */
+function removeImages(scene: Scene): Healing {
+  const { disks, files } = scene.simulator.model;
+  const removed = disksOf(scene);
+  for (const { filePath } of removed) files.remove(filePath.slice(1));
+  return () => {
+    const missed = removed.flatMap(({ slot }) => disks.findBySlot(slot) ?? []);
+    for (const { filePath, sizeBytes } of missed) {
+      if (files.find(filePath.slice(1)) === undefined) files.create(filePath.slice(1), sizeBytes);
+    }
+  };
+}
+
+/** A person switches every export over, and later switches it to what Kubernetes was told. */
+function switchExports(scene: Scene): Healing {
+  const { disks } = scene.simulator.model;
+  for (const disk of disksOf(scene)) disks.replace({ ...disk, exported: !disk.exported });
+  return () => {
+    for (const disk of disksOf(scene)) {
+      disks.replace({ ...disk, exported: scene.volumes.get(disk.slot)!.nodes.length > 0 });
+    }
+  };
+}
+
+/** Somebody takes the slot of the volume that is about to be made, where one is. */
+function takeSlot(scene: Scene): Healing {
+  const { disks } = scene.simulator.model;
+  const slot = scene.lastId;
+  if (disks.isTaken(slot)) return undefined;
+  disks.add({ ...plainDisk, slot, comment: "theirs" });
+  return () => {
+    const theirs = disks.findBySlot(slot);
+    if (theirs?.comment === "theirs") disks.remove(theirs.id);
+  };
+}
+
+/** Others take every session that the router gives. */
+function takeSessions(scene: Scene): Healing {
+  const { faults, model, violations } = scene.simulator;
+  const before = model.knobs;
+  model.configure(undefined, { maxSessions: 0 });
+  faults.arm({ match: "", nth: 1, times: 1, action: "drop-before", value: undefined });
+  return () => {
+    model.configure(undefined, before);
+    // One that the driver was refused is none that it took.
+    if (violations.list().every(({ rule }) => rule === "session-limit")) violations.clear();
+  };
+}
+
+/** The router reboots at a command: before it runs, or after it ran and before a byte of its answer. */
+function rebooting(
+  name: string,
+  action: "drop-before" | "drop-after",
+  options: RebootOptions,
+  more: More = {},
+): Fault {
+  return {
+    name,
+    options: { flags: ["--settle-time", "1s"] },
+    alone: true,
+    strike: async (scene, nth) => {
+      // What was there before the call has long been saved.
+      await systemClock.sleep(60);
+      scene.simulator.faults.arm({ match: "", nth, times: 1, action, value: undefined });
+      beforeCommand(
+        scene.simulator,
+        nth,
+        () => void request(scene, "POST", "/reboot", { downMs: 30, ...options }),
+      );
+      return async () => {
+        // Nothing is believed of a router that has just booted, nor shown before all is back.
+        while (scene.simulator.model.system.uptimeMs < 1000) await systemClock.sleep(50);
+        await systemClock.sleep((options.disksLateMs ?? 0) + 100);
+      };
+    },
+    ...more,
+  };
+}
+
+interface RebootOptions {
+  readonly disksLateMs?: number;
+  readonly loseLastMs?: number;
+}
+
+/** Does something to the router at its control port. */
+async function request({ simulator }: Scene, method: string, path: string, body: object): Promise<void> {
+  const response = await fetch(`${simulator.controlUrl}${path}`, { method, body: JSON.stringify(body) });
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path}: ${text}`);
+}
+
+function addNote(scene: Scene): Healing {
+  editVolumes(scene, ({ comment }) => ({ comment: `${comment} mine, Ann` }));
+  return undefined;
+}
+
+function damageRecords(scene: Scene): Healing {
+  return editVolumes(scene, ({ comment }) => ({ comment: comment.replace(" p=", " p~") }));
+}
+
+function linger(scene: Scene): Healing {
+  const heal = turn(scene, { unexport: 200 });
+  return async () => {
+    await heal?.();
+    await systemClock.sleep(250);
+  };
+}
+
+function fullPool(name: string, knobs: Partial<Knobs>): Fault {
+  const full = (scene: Scene) => editPool(scene, { otherBytes: everything });
+  return world(name, full, { options: { simulator: { knobs } }, codes: ["RESOURCE_EXHAUSTED"] });
+}
+
+function withoutRose(state: "disabled" | "missing"): Fault {
+  return world(state, ({ simulator: { model } }) => {
+    model.setRose(state);
+    return () => model.setRose("installed");
+  }, refused);
+}
+
+function refusingLogins(name: string, times: number): Fault {
+  return lockedOut(name, ({ simulator: { faults } }) => {
+    faults.arm({ match: "", nth: 1, times, action: "refuse-login", value: undefined });
+    return Promise.resolve(() => faults.clear());
+  });
+}
+
+async function showAnotherKey(scene: Scene): Promise<Healing> {
+  await request(scene, "POST", "/host-key", {});
+  return () => request(scene, "POST", "/host-key", { privateKey: hostKey.privatePem });
+}
+
+/** The connection drops at a command, and the router does not let the driver in again. */
+function lockedOut(name: string, lock: (scene: Scene) => Promise<Healing>): Fault {
+  return {
+    name,
+    strike: async (scene, nth) => {
+      const unlock = await lock(scene);
+      scene.simulator.faults.arm({ match: "", nth, times: 1, action: "drop-before", value: undefined });
+      return unlock;
+    },
+  };
+}
+
+/** The user's group loses a policy before the call, and gets it back. */
+function withoutPolicy(policy: "ssh" | "read" | "write"): Fault {
+  return {
+    name: `no policy ${policy}`,
+    once: true,
+    strike: async (scene) => {
+      await request(scene, "PATCH", "/users/rds-csi", { [policy]: false });
+      return () => request(scene, "PATCH", "/users/rds-csi", { [policy]: true });
+    },
+  };
+}
+
+/** Another driver of the same cluster makes the same call, at the same time. */
+function twice(name: string, delayMs: number): Fault {
+  return {
+    name,
+    strike: async (scene, nth, attempt) => {
+      const { clients } = await scene.another();
+      scene.simulator.faults.arm({ match: "", nth, times: 1, action: "delay", value: delayMs });
+      const other = attempt.call(clients, 5000).then(() => undefined, (error: unknown) => error);
+      return async () => {
+        const error = await other;
+        if (
+          error !== undefined &&
+          !["ABORTED", "UNAVAILABLE", "FAILED_PRECONDITION"].includes(codeOf(error) ?? "")
+        ) throw error;
+      };
+    },
+  };
+}
+
+/** A fault that nothing brings about: the router is like that from the start. */
+function from(name: string, simulator: SimulatorOptions): Fault {
+  return { name, options: { simulator }, strike: () => undefined, once: true };
+}
+
+const lost: Strand = {
+  because:
+    "a disk that a power cut took back leaves its image, and nothing tells it from one with data in it",
+  says: strayImage,
+};
+const empty: Strand = {
+  because: "a snapshot or a clone of a subvolume without its image is a subvolume without one, and stays",
+  says: /the router did not do it|already have such subvolume/,
+};
+
+/** Faults of the router itself, in rows as those of the wire. */
+export const worldFaults: readonly (readonly [row: string, faults: readonly Fault[]])[] = [
+  ["pool unmounted", [world("", (scene) => editPool(scene, { mounted: false }))]],
+  ["pool degraded", [world("", (scene) => editPool(scene, { state: "degraded" }))]],
+  ["pool full", [fullPool("", {})]],
+  ["pool full, said in random words", [fullPool("", { allocation: "full", errorText: "random" })]],
+  ["package gone", [withoutRose("disabled"), withoutRose("missing")]],
+  ["a policy taken away", [withoutPolicy("ssh")]],
+  ["a policy for reading taken away", [withoutPolicy("read")]],
+  ["a policy for writing taken away", [withoutPolicy("write")]],
+  ["the same, said in random words", [{ ...withoutPolicy("write"), options: wordless }]],
+  ["logins refused", [refusingLogins("once", 1), refusingLogins("for a while", 1000)]],
+  ["another host key", [lockedOut("", showAnotherKey)]],
+  ["a resize without effect", [world("", (scene) => turn(scene, { grow: "never" }), refused)]],
+  ["a person adds a note", [world("", addNote)]],
+  ["a person damages the record", [world("", damageRecords, refused)]],
+  ["a person switches exports over", [world("", switchExports, refused)]],
+  ["a person removes the disk", [world("", removeEntries, refused)]],
+  ["a person removes the image", [world("", removeImages, { strands: empty })]],
+  ["somebody takes the slot", [world("", takeSlot, refused)]],
+  ["others take every session", [world("", takeSessions)]],
+  ["another driver", [twice("a little faster", 30), twice("at the same time", 0)]],
+  ["exports linger", [world("", linger, { options: { flags: ["--unexport-grace", "250ms"] } })]],
+  ["reboot", [rebooting("before", "drop-before", {}), rebooting("after", "drop-after", {})]],
+  ["reboot, disks late", [
+    rebooting("before", "drop-before", { disksLateMs: 300 }),
+    rebooting("after", "drop-after", { disksLateMs: 300 }),
+  ]],
+  ["reboot, change lost", [rebooting("after", "drop-after", { loseLastMs: 50 }, { strands: lost })]],
+  ["1,000 other disks", [from("", { seedDisks: 1000 })]],
+  ["10,000 other disks", [from("", crowded)]],
+];

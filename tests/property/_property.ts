@@ -1,0 +1,31 @@
+// Shared by the property tests: how often each is tried, and how a failure is played again.
+import fc from "fast-check";
+
+/** Seed of every property; PROPERTY_SEED plays a failure again, else it is drawn anew in each run. */
+const seed = whole("PROPERTY_SEED") ?? Math.floor(Math.random() * 2 ** 31);
+/** How many times more often than usual each property is tried. */
+const times = whole("PROPERTY_TIMES") ?? 1;
+
+/** Registers a test that tries a property on `runs` random examples. */
+export function propertyTest<Example extends [unknown, ...unknown[]]>(
+  name: string,
+  runs: number,
+  property: fc.IProperty<Example> | fc.IAsyncProperty<Example>,
+): void {
+  Deno.test(name, async () => {
+    const details = await fc.check(property as fc.IAsyncProperty<Example>, { seed, numRuns: runs * times });
+    if (!details.failed) return;
+    const again = `PROPERTY_SEED=${seed} PROPERTY_TIMES=${times} make test/some T=tests/property`;
+    throw new Error(`${fc.defaultReportMessage(details)}\nAgain: ${again}`, { cause: details.errorInstance });
+  });
+}
+
+/** Somewhere in a text or a list: a number from 0 to below 1, every one as likely. */
+export const place: fc.Arbitrary<number> = fc.noBias(fc.nat(2 ** 20 - 1)).map((number) => number / 2 ** 20);
+
+function whole(name: string): number | undefined {
+  const text = Deno.env.get(name);
+  if (text === undefined || text === "") return undefined;
+  if (/^-?\d{1,10}$/.test(text)) return Number(text);
+  throw new RangeError(`${name} must be a whole number, not ${JSON.stringify(text)}.`);
+}

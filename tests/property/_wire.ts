@@ -1,0 +1,196 @@
+// A router's answers on their way to the driver, and what can become of them there.
+import fc from "fast-check";
+import { Session } from "../../src/routeros/session.ts";
+import { RouterVolumeStore } from "../../src/routeros/volume_store.ts";
+import { plainDisk } from "../../src/simulator/model/disk.ts";
+import type { Router } from "../../src/simulator/model/router.ts";
+import { makeRouter, typeTo } from "../../src/simulator/simulator_test_support.ts";
+import type { Knobs } from "../../src/simulator/knobs.ts";
+import type { Clock } from "../../src/volume/ports.ts";
+import { SeededRandom } from "../fakes/random.ts";
+import { ended, FakeSshTransport, torn } from "../fakes/ssh_transport.ts";
+import { place } from "./_property.ts";
+
+/** The folder of every volume here. */
+export const folder = "/storage-pool/metal-csi";
+
+/** What becomes of one answer; `places` are between 0 and 1. */
+export interface Mishap {
+  readonly kind: keyof typeof mishaps;
+  readonly places: readonly number[];
+  readonly text: string;
+}
+
+type Spoil = (output: string, mishap: Mishap, another: string) => string;
+
+function at(text: string, place = 0): number {
+  return Math.floor(place * text.length);
+}
+
+/** Changes one value of one row of one frame; an answer without any stays as it is. */
+function spoilRow(
+  output: string,
+  { places }: Mishap,
+  change: (row: Row, key: string) => void,
+) {
+  const lines = output.split("\r\n");
+  const framed = lines.flatMap((line, index) => /^[0-9a-f]{12}\d /.test(line) ? [index] : []);
+  const index = framed[Math.floor(places[0]! * framed.length)];
+  if (index === undefined) return output;
+  const [, opening, payload, closing] = /^(\S+ )(.*)( \S+)$/.exec(lines[index]!)!;
+  const value = JSON.parse(payload!) as Row | Row[];
+  const rows = Array.isArray(value) ? value : [value];
+  const row = rows[Math.floor(places[1]! * rows.length)];
+  const keys = Object.keys(row ?? {});
+  const key = keys[Math.floor(places[2]! * keys.length)];
+  if (row === undefined || key === undefined) return output;
+  change(row, key);
+  lines[index] = `${opening}${JSON.stringify(value)}${closing}`;
+  return lines.join("\r\n");
+}
+
+type Row = Record<string, unknown>;
+
+/**
+ * Where a character can change and be noticed: in the marks of frames, in JSON's own signs, and in keys. One that changes
+ * within a value makes another value; that is left to the check digits of SSH itself.
+ */
+function changeable(output: string): number[] {
+  const tokens = output.matchAll(
+    /"((?:[^"\\\r\n]|\\.)*)"(:?)|[[\]{}:,]|\b(?:true|false)\b|\b[0-9a-f]{12}(?=\d |\r\n)/g,
+  );
+  return [...tokens].flatMap(({ index, 0: token, 1: text, 2: colon }) => {
+    const every = Array.from(token, (_, offset) => index + offset);
+    return text === undefined || colon === ":" ? every : [index, index + token.length - 1];
+  });
+}
+
+const values: readonly unknown[] = [null, [], {}, "maybe", -1, 1.5, [{}], ["yes"], 1e300, [true], "1.5"];
+
+/** Everything that can happen to an answer, by name. */
+export const mishaps = {
+  "is cut off": (output, { places }) => output.slice(0, at(output, places[0])),
+  "lacks its beginning": (output, { places }) => output.slice(at(output, places[0])),
+  "comes twice": (output) => output + output,
+  "comes with another one before it": (output, _mishap, another) => another + output,
+  "comes with another one behind it": (output, _mishap, another) => output + another,
+  "comes with another one in its middle": (output, { places }, another) => {
+    const index = at(output, places[0]);
+    return output.slice(0, index) + another + output.slice(index);
+  },
+  "is another one": (_output, _mishap, another) => another,
+  "has another nonce": (output) =>
+    output.replace(/[0-9a-f]{12}(?=\d )| [0-9a-f]{12}(?=\r\n)/g, "0123456789ab"),
+  "has its lines in disorder": (output) => output.split("\r\n").toReversed().join("\r\n"),
+  "has a line between": (output, { places, text }) => {
+    const index = at(output, places[0]);
+    return `${output.slice(0, index)}\r\n${text}\r\n${output.slice(index)}`;
+  },
+  "has a line before it": (output, { text }) => `${text}\r\n${output}`,
+  "lacks a key": (output, mishap) => spoilRow(output, mishap, (row, key) => delete row[key]),
+  "has a value of another type": (output, mishap) =>
+    spoilRow(output, mishap, (row, key) => {
+      const others = values.filter((value) => typeof value !== typeof row[key]);
+      row[key] = others[Math.floor(mishap.places[3]! * others.length)];
+    }),
+  "has a changed character": (output, { places, text }) => {
+    const open = changeable(output);
+    const index = open[Math.floor(places[0]! * open.length)];
+    return index === undefined ? output : output.slice(0, index) + text.charAt(0) + output.slice(index + 1);
+  },
+} satisfies Readonly<Record<string, Spoil>>;
+
+const words = fc.oneof(
+  fc.constantFrom(
+    "(25 messages not shown)",
+    "failure: not really",
+    "[]",
+    '[{"slot":"pvc-0"}]',
+    "\x00",
+    "x",
+    "0",
+    '"',
+  ),
+  fc.string({ unit: "binary", minLength: 1, maxLength: 30 }),
+);
+
+/** One mishap of any kind. */
+export const anyMishap: fc.Arbitrary<Mishap> = fc.record({
+  kind: fc.constantFrom(...Object.keys(mishaps) as Mishap["kind"][]),
+  places: fc.tuple(place, place, place, place),
+  text: words,
+}, { noNullPrototype: true });
+
+/** What a comment may hold: texts that look like pieces of an answer too. */
+const comment = fc.oneof(
+  fc.constant(""),
+  fc.constantFrom(
+    "[]",
+    "}]",
+    '"slot":"pvc-0"',
+    "0123456789ab0 [] 0123456789ab",
+    "{rds1 c=1a2b3c4d x=01234567}",
+  ),
+  fc.string({ unit: fc.constantFrom(...'\\"$;[]{}:, abc019'), maxLength: 60, size: "max" }),
+);
+
+/** A volume as the router holds it. */
+export const volume = fc.record({
+  comment,
+  sizeMib: fc.integer({ min: 1, max: 2 ** 30 }),
+  exported: fc.boolean(),
+}, { noNullPrototype: true });
+
+/** How this router spells what it prints. */
+export const spelling: fc.Arbitrary<Partial<Knobs>> = fc.record({
+  numbers: fc.constantFrom("number", "text"),
+  booleans: fc.constantFrom("boolean", "yes-no"),
+  fileSize: fc.constantFrom("bytes", "human", "absent"),
+  noise: fc.boolean(),
+}, { noNullPrototype: true });
+
+/** Time stands still, and nobody waits: what would be tried again after a pause is tried again at once. */
+const impatient: Clock = {
+  now: () => Date.UTC(2026, 0, 1),
+  monotonicMs: () => 0,
+  sleep: () => Promise.resolve(),
+  timer: () => () => {},
+};
+
+/** A router that holds these volumes, in slots pvc-0, pvc-1…, with their images. */
+export function routerOf(
+  volumes: readonly { readonly comment: string; readonly sizeMib: number; readonly exported: boolean }[],
+  knobs: Partial<Knobs>,
+): Router {
+  const router = makeRouter({ knobs });
+  router.files.makeDirectories(folder.slice(1));
+  volumes.forEach(({ comment, sizeMib, exported }, index) => {
+    const slot = `pvc-${index}`;
+    const filePath = `${folder}/${slot}.img`;
+    const sizeBytes = BigInt(sizeMib) << 20n;
+    router.files.create(filePath.slice(1), sizeBytes);
+    const served = exported ? { port: 4420, nqn: `nqn.2000-02.com.mikrotik:${slot}:1-ab12cd34` } : {};
+    const sizes = { sizeBytes, attachedBytes: sizeBytes, fileSizeBytes: sizeBytes };
+    router.disks.add({ ...plainDisk, ...sizes, ...served, slot, type: "file", filePath, comment, exported });
+  });
+  return router;
+}
+
+/** A driver behind a wire that spoils the answers to the commands that `strikes` picks, counted from 0. */
+export function spoiledStore(router: Router, mishap: Mishap, strikes: (index: number) => boolean) {
+  const [type, typeElsewhere] = [typeTo(router), typeTo(routerOf([], router.knobs))];
+  let count = 0;
+  const transport = new FakeSshTransport(async (command) => {
+    const output = await type(command);
+    if (!strikes(count++)) return ended(output);
+    // What another question like this one was answered, when nothing was there yet.
+    const another = await typeElsewhere(
+      command.replace(/"[0-9a-f]{12}(?=\d )|(?<=" )[0-9a-f]{12}"/g, '"ba9876543210'),
+    );
+    const spoiled = mishaps[mishap.kind](output, mishap, another);
+    // The channel of an answer that was cut ends in order, or without a word.
+    return mishap.places[3]! < 0.5 ? ended(spoiled) : torn(spoiled);
+  });
+  const shared = { clock: impatient, random: new SeededRandom() };
+  return new RouterVolumeStore({ session: new Session({ transport, ...shared }), ...shared });
+}

@@ -1,0 +1,204 @@
+// Names of files on the router: a snapshot's name tells all of it and nothing of another; and what is to be removed for one
+// volume or snapshot is never anything else's, whatever lies beside it.
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { isVolumeId } from "../../src/volume/ids.ts";
+import { leftoversOf, stemOf } from "../../src/volume/layout.ts";
+import type { Pool, StoredFile } from "../../src/volume/ports.ts";
+import {
+  anySnapshot,
+  formatSnapshotName,
+  isSnapshotId,
+  ownSnapshots,
+  parseSnapshots,
+  snapshotIdFor,
+  type SnapshotName,
+  snapshotPart,
+  snapshotPlaces,
+} from "../../src/volume/snapshots.ts";
+import { propertyTest } from "./_property.ts";
+
+const bases = ["/pool/csi", "/pool", "/fast/csi"];
+const pools: readonly Pool[] = ["pool", "fast"].map((mountPoint) => ({
+  mountPoint,
+  filesystem: "btrfs",
+  sizeBytes: 1n,
+  freeBytes: 1n,
+  state: "",
+  subvolumeLabel: `${mountPoint}-fs`,
+}));
+
+function hex(digits: number): fc.Arbitrary<string> {
+  const digit = fc.constantFrom(..."01af");
+  return fc.string({ unit: digit, minLength: digits, maxLength: digits, size: "max" });
+}
+
+/** Ids that begin and end alike, and such as a person makes. */
+const volumeId = fc.oneof(
+  hex(28).map((digits) => `pvc-${digits}`),
+  fc.constantFrom(
+    "a",
+    "b",
+    "n",
+    "pvc",
+    "pvc-1",
+    "pvc-11",
+    "x-pvc-1",
+    "snap",
+    "snap-0",
+    "0",
+    "img",
+    "disk-img",
+  ),
+  fc.string({ unit: fc.constantFrom(..."ab01-"), minLength: 1, maxLength: 40 }).filter(isVolumeId),
+);
+const cluster = fc.oneof(fc.constantFrom("1a2b3c4d", "00000000"), hex(8));
+const nonce = hex(8);
+const name: fc.Arbitrary<SnapshotName> = fc.record({
+  id: hex(28).map((digits) => `snap-${digits}`),
+  source: volumeId,
+  createdAtSeconds: fc.oneof(fc.nat(2 ** 31), fc.constantFrom(0, 1, 36 ** 8 - 1)),
+  blank: fc.boolean(),
+  cluster,
+}, { noNullPrototype: true });
+const base = fc.constantFrom(...bases);
+
+function file(path: string): StoredFile {
+  return { path, sizeBytes: 7n, directory: false };
+}
+
+function folder(path: string): StoredFile {
+  return { path, sizeBytes: 0n, directory: true };
+}
+
+/** How the image of a snapshot can lie there. */
+const layouts: Readonly<Record<string, (at: string, nonce: string) => readonly StoredFile[]>> = {
+  "in a subvolume": (at) => [folder(at), file(`${at}/disk.img`)],
+  "as a file": (at) => [file(`${at}.img`)],
+  "as a copy that goes on": (at, nonce) => [file(`${at}.img.${nonce}.part`)],
+};
+
+for (const [how, lie] of Object.entries(layouts)) {
+  propertyTest(
+    `a snapshot ${how} is read from its path as it was written`,
+    5000,
+    fc.property(name, base, nonce, (name, base, nonce) => {
+      const files = lie(`${base}/${formatSnapshotName(name)}`, nonce);
+      const ready = !how.includes("goes on");
+      const stored = { ...name, imagePath: files.at(-1)!.path, sizeBytes: 7n, ready };
+      assert.deepEqual(parseSnapshots(files), [stored]);
+      assert.deepEqual(ownSnapshots([stored], name.cluster, bases), [stored]);
+      assert.deepEqual(
+        ownSnapshots([stored], "ffffffff", bases),
+        name.cluster === "ffffffff" ? [stored] : [],
+      );
+      assert.ok(files.every(({ path }) => path.includes(anySnapshot)));
+      assert.ok(files.every(({ path }) => path.includes(snapshotPart(name.id))));
+      assert.ok(files.every(({ path }) => path.includes(`.${name.source}.`)));
+    }),
+  );
+}
+
+propertyTest(
+  "a snapshot id is no volume id, and two names never meet in one",
+  10_000,
+  fc.property(
+    fc.string({ minLength: 1, maxLength: 40 }),
+    fc.string({ minLength: 1, maxLength: 40 }),
+    cluster,
+    (one, other, cluster) => {
+      const printable = (text: string) => text.replace(/[\p{C}]/gu, "-").trim() || "x";
+      const [first, second] = [one, other].map((text) => snapshotIdFor(printable(text), cluster));
+      assert.ok(isSnapshotId(first!) && !isVolumeId(first!));
+      assert.equal(first === second, printable(one) === printable(other));
+    },
+  ),
+);
+
+/** Files of many volumes and snapshots, of names as alike as can be, and what people leave there. */
+const litter = fc.array(
+  fc.oneof(
+    fc.tuple(
+      base,
+      volumeId,
+      cluster,
+      fc.constantFrom("", ".img", "/disk.img", ".img.0000af11.part", ".img.bak", "/x"),
+    )
+      .map(([base, id, cluster, end]) => `${base}/${stemOf(id, cluster)}${end}`),
+    fc.tuple(base, name, fc.constantFrom("", ".img", "/disk.img", ".img.0000af11.part", ".bak"))
+      .map(([base, name, end]) => `${base}/${formatSnapshotName(name)}${end}`),
+    fc.tuple(base, volumeId, cluster).map(([base, id, cluster]) => `${base}/old/${stemOf(id, cluster)}.img`),
+    fc.tuple(volumeId, cluster).map(([id, cluster]) => `/other/${stemOf(id, cluster)}.img`),
+  ),
+  { maxLength: 12 },
+).map((paths) =>
+  [...new Set(paths)].map((path) => /\.(img|part|bak)$|\/x$/.test(path) ? file(path) : folder(path))
+);
+
+/** What a removal of that place takes away. */
+function taken(path: string, files: readonly StoredFile[]): string[] {
+  const within = path.endsWith("/disk.img") ? path.slice(0, -"/disk.img".length) : path;
+  return files.map((one) => one.path).filter((one) => one === within || one.startsWith(`${within}/`));
+}
+
+propertyTest(
+  "what is removed for a volume is its image, its subvolume and its unfinished copies, and nothing else",
+  20_000,
+  fc.property(
+    volumeId,
+    cluster,
+    litter,
+    fc.subarray(bases, { minLength: 1 }),
+    (id, cluster, files, bases) => {
+      const stem = stemOf(id, cluster);
+      const own = files.filter(({ path, directory }) =>
+        bases.some((base) =>
+          directory
+            ? path === `${base}/${stem}`
+            : [`${base}/${stem}.img`, `${base}/${stem}/disk.img`, `${base}/${stem}.img.0000af11.part`]
+              .includes(path)
+        )
+      ).map(({ path }) => path);
+      // What lies in the volume's own folder goes with it.
+      const within = files.map(({ path }) => path).filter((path) =>
+        own.some((one) => path === one || path.startsWith(`${one}/`))
+      );
+      const asked = files.filter(({ path }) => path.includes(stem));
+      const removed = leftoversOf(asked, stem, bases, pools).flatMap(({ path }) => taken(path, files));
+      assert.deepEqual([...new Set(removed)].toSorted(), [...new Set(within)].toSorted());
+    },
+  ),
+);
+
+propertyTest(
+  "what is removed for a snapshot has its id and its cluster, in the allowed folders, and nothing else goes",
+  20_000,
+  fc.property(
+    name,
+    litter,
+    fc.subarray(bases, { minLength: 1 }),
+    base,
+    fc.constantFrom(...Object.values(layouts)),
+    (
+      name,
+      litter,
+      allowed,
+      base,
+      lie,
+    ) => {
+      const at = `${base}/${formatSnapshotName(name)}`;
+      const own = lie(at, "0a1f0a1f");
+      const files = [...litter.filter(({ path }) => !path.startsWith(at)), ...own];
+      const asked = files.filter(({ path }) => path.includes(snapshotPart(name.id)));
+      const places = snapshotPlaces(asked, name.id, name.cluster, allowed, pools);
+      const removed = places.flatMap(({ path }) => taken(path, files));
+      for (const path of removed) {
+        const inBase = allowed.find((base) => path.startsWith(`${base}/${name.id}.`));
+        assert.ok(inBase !== undefined, path);
+        assert.ok(path.slice(inBase.length + 1).split("/")[0]!.includes(`.${name.cluster}`), path);
+      }
+      const ownPaths = own.map(({ path }) => path);
+      if (allowed.includes(base)) assert.ok(ownPaths.every((path) => removed.includes(path)));
+    },
+  ),
+);

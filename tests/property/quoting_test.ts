@@ -1,0 +1,229 @@
+// What the driver writes and what the router reads: the builder of commands against the simulator's own parser, which
+// share no code. Every value comes back as it was, and no value changes anything else in its command.
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { type Fragment, isSendable, quote, ros } from "../../src/routeros/command.ts";
+import {
+  addStatements,
+  changeStatements,
+  copyStatement,
+  removeImageStatement,
+  removeStatements,
+  renameStatement,
+  subvolumeStatement,
+} from "../../src/routeros/mutations.ts";
+import {
+  allDisksQuery,
+  createFilesQuery,
+  disksQuery,
+  filesQuery,
+  namedFilesQuery,
+  someDisksQuery,
+  someFilesQuery,
+  subvolumeQuery,
+} from "../../src/routeros/queries.ts";
+import { framed } from "../../src/routeros/reply.ts";
+import { Parser } from "../../src/simulator/grammar/parser.ts";
+import type { Statement } from "../../src/simulator/grammar/syntax.ts";
+import { makeMenus } from "../../src/simulator/menu/menus.ts";
+import { makeRouter } from "../../src/simulator/simulator_test_support.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import { plainPlace, subvolumePlace } from "../../src/volume/layout.ts";
+import { propertyTest } from "./_property.ts";
+
+const menus = makeMenus(makeRouter());
+
+/** What a command says: its grammar with the texts taken out, and the texts in their order. */
+interface Reading {
+  readonly grammar: string;
+  readonly texts: readonly Text[];
+}
+
+/** A text in quotes; a pattern is one behind `~`. */
+type Text = readonly [kind: "text" | "pattern", text: string];
+
+function read(text: string): Reading {
+  const parser = new Parser(text, menus);
+  const lines: (readonly Statement[])[] = [];
+  while (!parser.finished) lines.push(parser.line());
+  const texts: Text[] = [];
+  const grammar = JSON.stringify(lines, (key, value) => {
+    if (key === "offset" || key === "end") return undefined;
+    if (key === "menu") return value.path;
+    if (value?.operator === "~") return { ...value, right: { ...value.right, kind: "pattern" } };
+    if (value?.kind !== "quoted" && value?.kind !== "pattern") return value;
+    const [part, ...others] = value.parts;
+    assert.equal(typeof part, "string");
+    assert.deepEqual(others, [], "a text in which something runs");
+    texts.push([value.kind === "pattern" ? "pattern" : "text", part]);
+    return { kind: "quoted" };
+  });
+  return { grammar, texts };
+}
+
+/** What the driver sends, each made of up to four values. */
+const writers: Readonly<Record<string, (values: readonly string[]) => readonly Fragment[]>> = {
+  add: ([id, folder, image, comment]) =>
+    addStatements({
+      id: id!,
+      place: plainPlace(`/p/${folder}/i${image}`),
+      sizeBytes: 1n << 40n,
+      comment: comment!,
+      makeFolder: { path: `/p/${folder}`, label: undefined },
+    }),
+  "add in a subvolume": ([id, folder, label, comment]) => {
+    const place = subvolumePlace(`/p/f${folder}`, label!);
+    return addStatements({
+      id: id!,
+      place,
+      subvolume: { ...place.subvolume!, readOnly: false },
+      sizeBytes: 1n,
+      comment: comment!,
+      makeFolder: { path: `/p/${folder}`, label },
+    });
+  },
+  clone: ([id, folder, parent, comment]) => {
+    const place = subvolumePlace(`/p/f${folder}`, "l");
+    const source = { label: "l", path: `p${parent}` };
+    return addStatements({
+      id: id!,
+      place,
+      subvolume: { ...place.subvolume!, parent: source, readOnly: false },
+      sizeBytes: undefined,
+      comment: comment!,
+    });
+  },
+  "add a copy": ([id, image, part, comment]) =>
+    addStatements({
+      id: id!,
+      place: plainPlace(`/p/i${image}`),
+      sizeBytes: undefined,
+      comment: comment!,
+      copied: { path: `/p/c${part}` },
+    }),
+  change: ([id, expected, comment, nqn]) =>
+    changeStatements(id!, expected!, { comment: comment!, sizeBytes: 1n, export: { nqn: nqn!, port: 1 } }),
+  withdraw: ([id, expected, comment]) =>
+    changeStatements(id!, expected!, { comment: comment!, export: false }),
+  remove: ([id, expected, image]) =>
+    removeStatements({ id: id!, comment: expected! }, plainPlace(`/p/i${image}`)),
+  "remove with a subvolume": ([id, expected, folder, label]) =>
+    removeStatements({ id: id!, comment: expected! }, subvolumePlace(`/p/f${folder}`, label!)),
+  "remove a file": ([image]) => [removeImageStatement(plainPlace(`/p/i${image}`))],
+  "remove a subvolume": ([folder, label]) => [removeImageStatement(subvolumePlace(`/p/f${folder}`, label!))],
+  snapshot: ([folder, label, parent, part]) => {
+    const subvolume = { label: label!, path: `f${folder}`, parent: { label: label!, path: `p${parent}` } };
+    return [subvolumeStatement({ ...subvolume, readOnly: true }, part!)];
+  },
+  copy: ([from, to]) => [copyStatement(`/p/${from}`, `/p/${to}`)],
+  rename: ([from, to, id, comment]) => [
+    renameStatement(`/p/${from}`, `/p/${to}`, { id: id!, comment: comment! }),
+  ],
+  look: ([id, stem, nonce]) => [framed(nonce!, 0, disksQuery(id!, stem))],
+  "look at a subvolume": ([label, path, nonce]) => [
+    framed(nonce!, 0, subvolumeQuery({ label: label!, path: path! })),
+  ],
+  "look at files": ([part, nonce]) => [framed(nonce!, 1, filesQuery(part!))],
+  "look at some files": ([pattern, nonce]) => [framed(nonce!, 1, someFilesQuery(pattern!))],
+  "list files": ([image, other, more, nonce]) => [
+    framed(nonce!, 1, namedFilesQuery([`/p/${image}`, `/p/${other}`, `/p/${more}`])),
+  ],
+  "look for a create": ([stem, folder, nonce]) => [
+    framed(nonce!, 1, createFilesQuery({ id: "", stem: stem!, folder: `/p/${folder}` })),
+  ],
+  "list disks": ([id, nonce]) => [framed(nonce!, 2, allDisksQuery(true, id!))],
+  "list some disks": ([pattern, nonce]) => [framed(nonce!, 3, someDisksQuery(false, pattern!))],
+};
+
+/** Whoever calls these writes the pattern. */
+const ownPatterns: readonly string[] = ["look at some files", "list some disks"];
+
+// Marks that are the same in a pattern.
+const marks = [0, 1, 2, 3].map((index) => `-_${index}_-`);
+
+/** A pattern finds every text with the values in it, and is as narrow as their letters and digits make it. */
+function assertFinds(pattern: string, marked: string, values: readonly string[]): void {
+  const fill = (text: string, spell: (value: string) => string) =>
+    text.replace(/-_(\d)_-/g, (_mark, which) => spell(values[Number(which)]!));
+  const plain = marked.replaceAll("[.]", ".");
+  assert.match(`before ${fill(plain, (value) => value)} behind`, new RegExp(pattern));
+  const other = fill(plain, (value) => value.replace(/[A-Za-z0-9]/g, (one) => one === "q" ? "r" : "q"));
+  if (values.some((value) => /[A-Za-z0-9]/.test(value)) && other !== fill(plain, (value) => value)) {
+    assert.doesNotMatch(other, new RegExp(`^${pattern}$`));
+  }
+}
+
+function send(write: (values: readonly string[]) => readonly Fragment[], values: readonly string[]): Reading {
+  return read(write(values).map((statement) => statement.text).join("; "));
+}
+
+const printable = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index));
+const special = [..."\\\"$;[]{}#'"];
+/** What means something to the console, whole. */
+const traps = [
+  "$HOME",
+  "$[/quit]",
+  "$(1+1)",
+  '"; /disk remove [find]; :put "',
+  "\\n",
+  "\\41",
+  "\\",
+  '\\"',
+  "} ",
+  "?",
+];
+
+const character = fc.oneof(
+  { arbitrary: fc.constantFrom(...special), weight: 4 },
+  { arbitrary: fc.constantFrom(...printable), weight: 4 },
+  { arbitrary: fc.constantFrom(...traps), weight: 1 },
+);
+const value = fc.string({ unit: character, maxLength: 60, size: "max" });
+/** One name of a path. */
+const segment = value.map((text) => text.replaceAll("/", "|"));
+
+propertyTest(
+  "every text of printable characters comes back from the router's grammar unchanged",
+  100_000,
+  fc.property(value, (text) => {
+    assert.deepEqual(read(ros`:put ${text}`.text), {
+      grammar: '[[{"kind":"put","value":{"kind":"quoted"}}]]',
+      texts: [["text", text]],
+    });
+  }),
+);
+
+for (const [name, write] of Object.entries(writers)) {
+  const marked = send(write, marks);
+  propertyTest(
+    `to ${name}: every value arrives where it belongs, and changes nothing else`,
+    10_000,
+    fc.property(fc.tuple(segment, segment, segment, segment), (values) => {
+      const sent = send(write, values);
+      assert.equal(sent.grammar, marked.grammar);
+      assert.equal(sent.texts.length, marked.texts.length);
+      marked.texts.forEach(([kind, text], index) => {
+        const filled = text.replace(/-_(\d)_-/g, (_mark, which) => values[Number(which)]!);
+        const [sentKind, sentText] = sent.texts[index]!;
+        assert.equal(sentKind, kind);
+        if (kind === "text" || ownPatterns.includes(name)) assert.equal(sentText, filled);
+        else assertFinds(sentText, text, values);
+      });
+    }),
+  );
+}
+
+propertyTest(
+  "a text with any other character is refused before it is sent",
+  20_000,
+  fc.property(
+    value,
+    fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
+    value,
+    (before, odd, after) => {
+      const text = before + odd + after;
+      if (printable.includes(odd)) return assert.ok(isSendable(text));
+      assert.throws(() => quote(text), (error) => VolumeError.is(error, "invalid"));
+    },
+  ),
+);

@@ -1,0 +1,176 @@
+// The record in a disk's comment: what is written is read back, whatever people wrote around it; and what a slip of a
+// person, or a router that keeps less than it was given, makes of it is never taken for another record.
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { type AccessMode, formatCapabilities, modeLetters } from "../../src/volume/capabilities.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import {
+  formatComment,
+  type Holder,
+  maxCommentBytes,
+  parseComment,
+  type RecordComment,
+  type VolumeRecord,
+} from "../../src/volume/record.ts";
+import { place, propertyTest } from "./_property.ts";
+
+function hex(digits: number): fc.Arbitrary<string> {
+  const digit = fc.constantFrom(..."0123456789abcdef");
+  return fc.string({ unit: digit, minLength: digits, maxLength: digits, size: "max" });
+}
+
+const modes = Object.keys(modeLetters) as AccessMode[];
+const nodeCharacter = fc.constantFrom(..."ABCXYZabcxyz0189.-");
+const plain = { noNullPrototype: true } as const;
+const epoch = fc.record({ counter: fc.nat(999_999_999), nonce: hex(8) }, plain);
+const seconds = fc.nat(2 ** 33);
+
+const holder: fc.Arbitrary<Holder> = fc.record({
+  nodeId: fc.string({ unit: nodeCharacter, minLength: 1, maxLength: 64, size: "max" }),
+  sinceSeconds: seconds,
+  readOnly: fc.boolean(),
+  mode: fc.constantFrom(...modes),
+}, plain);
+
+const capabilities = fc.record({
+  kind: fc.constantFrom(
+    { access: "block" } as const,
+    { access: "mount", filesystem: "ext4" } as const,
+    { access: "mount", filesystem: "xfs" } as const,
+  ),
+  modes: fc.uniqueArray(fc.constantFrom(...modes), { minLength: 1 }),
+}, plain).map(formatCapabilities);
+
+const record: fc.Arbitrary<VolumeRecord> = fc.tuple(
+  fc.record({
+    cluster: hex(8),
+    name: hex(12),
+    capabilities,
+    parameters: hex(8),
+    blankEpoch: fc.nat(999_999_999),
+    withdrawnAtSeconds: fc.option(seconds, { nil: undefined }),
+    source: fc.option(fc.constantFrom("v:pvc-1", "s:snap-0123456789abcdef0123456789ab"), { nil: undefined }),
+  }),
+  fc.option(epoch, { nil: undefined }),
+  fc.option(fc.integer({ min: 1, max: 36 ** 4 - 1 }), { nil: undefined }),
+  fc.uniqueArray(holder, { selector: ({ nodeId }) => nodeId, maxLength: 4 }),
+).map(([base, epoch, growths, holders]) => ({
+  ...base,
+  epoch,
+  ...(growths === undefined ? {} : { growths }),
+  // Nobody holds a volume that never had an epoch.
+  holders: epoch === undefined ? [] : holders,
+}));
+
+/** What people write beside a record: anything but another record. */
+const note = fc.oneof(
+  fc.constant(""),
+  fc.string({ unit: "binary", maxLength: 40 }),
+  fc.constantFrom(
+    "ask Ann ",
+    "{",
+    "}",
+    " x=01234567}",
+    "{rds ",
+    "{rds1",
+    "rds1 c=1a2b3c4d",
+    "$x \"\\'",
+    "🦊",
+  ),
+).filter((text) => !/\{rds[0-9]/.test(text));
+
+const comment: fc.Arbitrary<RecordComment> = fc.record({ record, before: note, after: note }, plain)
+  // Two notes that meet a record may make a second opening out of its braces.
+  .filter(({ before }) => !/\{(?:r(?:ds?)?)?$/.test(before));
+
+const aMebibyte = 2 ** 20;
+
+propertyTest(
+  "every legal record comes back from its comment, and so do the notes around it",
+  15_000,
+  fc.property(comment, (written) => {
+    assert.deepEqual(parseComment(formatComment(written, aMebibyte)), { state: "record", comment: written });
+  }),
+);
+
+propertyTest(
+  "a comment is at most as long as the router keeps, or refused",
+  15_000,
+  fc.property(comment, fc.integer({ min: 0, max: 600 }), (written, most) => {
+    const whole = new TextEncoder().encode(formatComment(written, aMebibyte)).length;
+    if (whole <= most) assert.equal(formatComment(written, most), formatComment(written, aMebibyte));
+    else assert.throws(() => formatComment(written, most), (error) => VolumeError.is(error, "exhausted"));
+  }),
+);
+
+propertyTest(
+  "a volume with one holder of any legal id fits into what every router keeps",
+  15_000,
+  fc.property(record, holder, epoch, (record, holder, epoch) => {
+    const source = record.source === undefined ? undefined : "s:snap-0123456789abcdef0123456789ab";
+    const held = {
+      ...record,
+      source,
+      epoch,
+      holders: [{ ...holder, sinceSeconds: holder.sinceSeconds % 2 ** 31 }],
+    };
+    formatComment({ record: held, before: "", after: "" }, maxCommentBytes);
+  }),
+);
+
+const anyCharacter = fc.oneof(
+  fc.constantFrom(..."{}=,@/- 0123456789abcdefrdsxnkpbewgh"),
+  fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
+);
+
+/** What a slip makes of a text, between two places of it. */
+type Slip = (text: string, from: number, to: number, character: string) => string;
+
+const slips: Readonly<Record<string, Slip>> = {
+  "a changed character": (text, from, _to, character) =>
+    text.slice(0, from) + character + text.slice(from + 1),
+  "a character too many": (text, from, _to, character) => text.slice(0, from) + character + text.slice(from),
+  "a character that is missing": (text, from) => text.slice(0, from) + text.slice(from + 1),
+  "a character in the wrong place": (text, from, to) =>
+    text.slice(0, from) + text.slice(from + 1, to) + text.charAt(from) + text.slice(to),
+  "a stretch that is missing": (text, from, to) => text.slice(0, from) + text.slice(to),
+  "a stretch that is there twice": (text, from, to) => text.slice(0, to) + text.slice(from),
+  "a cut end": (text, from) => text.slice(0, from),
+  "a cut beginning": (text, from) => text.slice(from),
+};
+
+for (const [name, slip] of Object.entries(slips)) {
+  propertyTest(
+    `${name} makes of a record no other one`,
+    15_000,
+    fc.property(comment, place, place, anyCharacter, (written, one, other, character) => {
+      const text = formatComment(written, aMebibyte);
+      const [from, to] = [one, other].map((place) => Math.floor(place * text.length)).toSorted((a, b) =>
+        a - b
+      );
+      const parsed = parseComment(slip(text, from!, to!, character));
+      if (parsed.state === "record") assert.deepEqual(parsed.comment.record, written.record);
+    }),
+  );
+}
+
+propertyTest(
+  "two records in one comment are none",
+  10_000,
+  fc.property(comment, comment, (one, other) => {
+    const text = formatComment(one, aMebibyte) + formatComment(other, aMebibyte);
+    assert.equal(parseComment(text).state, "damaged");
+  }),
+);
+
+propertyTest(
+  "no text at all is taken for a record by chance, and none makes the reader throw",
+  15_000,
+  fc.property(
+    fc.string({ unit: fc.oneof(anyCharacter, fc.constantFrom("{rds1 ", " x=")), size: "max", maxLength: 80 }),
+    (text) => {
+      const { state } = parseComment(text);
+      assert.equal(state, /\{rds[0-9]/.test(text) ? "damaged" : "none");
+    },
+  ),
+);

@@ -1,0 +1,255 @@
+// What the driver makes of answers that come mutilated: it says that it could not read them, or tells exactly what is
+// there. Never another volume, and never "absent" for what it could not read.
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import type { Router } from "../../src/simulator/model/router.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import { plainPlace } from "../../src/volume/layout.ts";
+import type { FileView, Pool, StoredFile, StoredVolume, VolumeStore } from "../../src/volume/ports.ts";
+import { fakeCall } from "../fakes/contexts.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { propertyTest } from "./_property.ts";
+import { anyMishap, folder, type Mishap, routerOf, spelling, spoiledStore, volume } from "./_wire.ts";
+
+const id = "pvc-0";
+const stem = `${id}.`;
+const image = `${folder}/${id}.img`;
+const call = () => fakeCall(systemClock);
+
+/** What can be compared of any look. */
+interface Seen {
+  readonly volumes: readonly StoredVolume[];
+  readonly files: readonly StoredFile[];
+  readonly pools: readonly Pool[];
+  readonly upMs: number;
+}
+
+function truth(router: Router): Seen {
+  const volumes = router.disks.list().filter((disk) => disk.type === "file").map((disk) => ({
+    id: disk.slot,
+    imagePath: disk.filePath,
+    sizeBytes: disk.sizeBytes,
+    exported: disk.exported,
+    exportNqn: disk.nqn ?? "",
+    exportPort: disk.port ?? 0,
+    comment: disk.comment,
+  }));
+  const file = router.files.find(image.slice(1));
+  const pool = router.poolOf(folder.slice(1))!;
+  return {
+    volumes: volumes.toSorted((a, b) => a.id < b.id ? -1 : 1),
+    files: file === undefined ? [] : [{ path: image, sizeBytes: file.sizeBytes, directory: false }],
+    pools: [{
+      mountPoint: "storage-pool",
+      filesystem: "btrfs",
+      sizeBytes: pool.sizeBytes,
+      freeBytes: router.freeBytes(pool),
+      state: "clean",
+      subvolumeLabel: "storage-pool-fs",
+    }],
+    upMs: Math.floor(router.system.uptimeMs / 1000) * 1000,
+  };
+}
+
+/** Ways of looking, and what of the truth each shows. */
+const looks: Readonly<
+  Record<string, (store: VolumeStore) => Promise<{ seen: Seen; part: (whole: Seen) => Seen }>>
+> = {
+  "view()": async (store) => {
+    const { volume, sharers, foreign, ...rest } = await store.view(id, stem, call());
+    assert.deepEqual([sharers, foreign], [[], undefined]);
+    const part = (whole: Seen) => ({ ...whole, volumes: whole.volumes.filter((one) => one.id === id) });
+    return { seen: { ...rest, volumes: volume === undefined ? [] : [volume] }, part };
+  },
+  "createView()": async (store) => {
+    const { foreign, ...seen } = await store.createView({ id, stem, folder: "" }, call());
+    assert.equal(foreign, undefined);
+    return { seen, part: (whole) => whole };
+  },
+  "files()": async (store) => {
+    const seen = { ...await store.files(stem, call()), volumes: [] };
+    return { seen, part: (whole) => ({ ...whole, volumes: [] }) };
+  },
+  "inventory()": async (store) => {
+    const seen = { ...await store.inventory(call()), files: [] };
+    return { seen, part: (whole) => ({ ...whole, files: [] }) };
+  },
+};
+
+/** What a disk may be seen without where a key was lost: disks that have none of it are shown so too. */
+const unset = { comment: "", exportNqn: "", exportPort: 0 };
+
+/** What a pool may be seen without: then nothing new goes into a subvolume, and none can be removed. */
+const unsaid = { filesystem: "", state: "", subvolumeLabel: undefined };
+
+function assertSeen(seen: Seen, whole: Seen, mishap: Mishap): void {
+  const loses = ["lacks a key", "has a value of another type", "has a changed character"].includes(
+    mishap.kind,
+  );
+  if (!loses) return assert.deepEqual(seen, whole);
+  const volumes = whole.volumes.map((volume, index) => {
+    const lost = Object.entries(unset).filter(([key, nothing]) =>
+      seen.volumes[index]?.[key as keyof typeof unset] === nothing
+    );
+    return { ...volume, ...Object.fromEntries(lost) };
+  });
+  // A mounted disk that does not say where is no pool: whatever lies on it is unavailable.
+  const pools = whole.pools.slice(0, seen.pools.length).map((pool, index) => {
+    const lost = Object.entries(unsaid).filter(([key, nothing]) =>
+      seen.pools[index]![key as keyof typeof unsaid] === nothing
+    );
+    return { ...pool, ...Object.fromEntries(lost) };
+  });
+  assert.deepEqual(seen, { ...whole, volumes, pools });
+}
+
+for (const [name, look] of Object.entries(looks)) {
+  propertyTest(
+    `${name} gives exactly what is there, or says that it cannot be read, whatever becomes of the answers`,
+    3000,
+    fc.asyncProperty(
+      fc.array(volume, { maxLength: 3 }),
+      spelling,
+      anyMishap,
+      async (volumes, knobs, mishap) => {
+        const router = routerOf(volumes, knobs);
+        const store = spoiledStore(router, mishap, () => true);
+        try {
+          const { seen, part } = await look(store);
+          assertSeen(seen, part(truth(router)), mishap);
+        } catch (error) {
+          if (!VolumeError.is(error, "unavailable")) throw error;
+        } finally {
+          store.close();
+        }
+      },
+    ),
+  );
+
+  propertyTest(
+    `${name} is asked again, and then tells what is there, when only one answer was spoiled on its way`,
+    1500,
+    fc.asyncProperty(
+      fc.array(volume, { maxLength: 3 }),
+      spelling,
+      anyMishap,
+      async (volumes, knobs, mishap) => {
+        const router = routerOf(volumes, knobs);
+        const store = spoiledStore(router, mishap, (index) => index === 0);
+        try {
+          const { seen, part } = await look(store);
+          assertSeen(seen, part(truth(router)), mishap);
+        } catch (error) {
+          // Whole, but not to be read: that is no loss on the way, and asking again is left to the caller.
+          if (!VolumeError.is(error, "unavailable")) throw error;
+          const { seen, part } = await look(store);
+          assertSeen(seen, part(truth(router)), mishap);
+        } finally {
+          store.close();
+        }
+      },
+    ),
+  );
+}
+
+const nqn = `nqn.2000-02.com.mikrotik:${id}:2-01234567`;
+
+/** Changes of a volume whose comment is known, and what each shows afterwards. */
+const changes: Readonly<
+  Record<string, (store: VolumeStore, comment: string) => Promise<StoredVolume | undefined>>
+> = {
+  "add()": async (store) => {
+    const added = { id, place: plainPlace(image), sizeBytes: 1n << 30n, comment: "new" };
+    return (await store.add(added, call())).after.volumes.find((one) => one.id === id);
+  },
+  "change()": async (store, comment) => {
+    const change = { comment: "changed", export: { nqn, port: 4420 } };
+    return (await store.change(id, comment, change, call())).after.volume;
+  },
+  "remove()": async (store, comment) =>
+    (await store.remove({ id, comment }, plainPlace(image), stem, call())).after.volume,
+};
+
+for (const [name, change] of Object.entries(changes)) {
+  propertyTest(
+    `${name} shows afterwards what is there, whatever becomes of its own answer`,
+    3000,
+    fc.asyncProperty(
+      volume,
+      fc.array(volume, { maxLength: 2 }),
+      spelling,
+      anyMishap,
+      async (first, more, knobs, mishap) => {
+        const router = routerOf([first, ...more], knobs);
+        if (name === "add()") {
+          router.disks.remove(router.disks.findBySlot(id)!.id);
+          router.files.remove(image.slice(1));
+        }
+        const store = spoiledStore(router, mishap, (index) => index === 1);
+        try {
+          await store.view(id, stem, call());
+          const shown = await change(store, first.comment);
+          const whole = truth(router).volumes.filter((one) => one.id === id);
+          const nothing = { files: [], pools: [], upMs: 0 };
+          assertSeen({ ...nothing, volumes: shown === undefined ? [] : [shown] }, {
+            ...nothing,
+            volumes: whole,
+          }, mishap);
+        } finally {
+          store.close();
+        }
+      },
+    ),
+  );
+}
+
+const subvolume = { label: "storage-pool-fs", path: "metal-csi/snap-1.x", readOnly: true };
+
+/** Changes of files, what their paths hold, and what each shows afterwards. */
+const fileChanges: Readonly<
+  Record<string, readonly [part: string, change: (store: VolumeStore) => Promise<FileView>]>
+> = {
+  "removeImage()": [stem, async (store) => (await store.removeImage(plainPlace(image), stem, call())).after],
+  "renameFile()": [
+    "/pvc-",
+    async (store) => (await store.renameFile(image, `${folder}/pvc-9.img`, undefined, "/pvc-", call())).after,
+  ],
+  "addSubvolume()": [
+    "/snap-1.",
+    async (store) => (await store.addSubvolume(subvolume, "/snap-1.", call())).after,
+  ],
+};
+
+for (const [name, [part, change]] of Object.entries(fileChanges)) {
+  propertyTest(
+    `${name} shows afterwards which files are there, whatever becomes of its own answer`,
+    2000,
+    fc.asyncProperty(
+      fc.array(volume, { minLength: 1, maxLength: 2 }),
+      spelling,
+      anyMishap,
+      async (volumes, knobs, mishap) => {
+        const router = routerOf(volumes, knobs);
+        // Nothing that a disk uses is removed, or gets another name.
+        if (name !== "addSubvolume()") router.disks.remove(router.disks.findBySlot(id)!.id);
+        const store = spoiledStore(router, mishap, (index) => index === 1);
+        try {
+          await store.view(id, stem, call());
+          const { files } = await change(store);
+          const there = router.files.list().map(({ path, kind, sizeBytes }) => ({
+            path: `/${path}`,
+            directory: kind !== "file",
+            sizeBytes: kind === "file" ? sizeBytes : 0n,
+          })).filter(({ path }) => path.includes(part));
+          assert.deepEqual(files.toSorted(byPath), there.toSorted(byPath));
+        } finally {
+          store.close();
+        }
+      },
+    ),
+  );
+}
+
+function byPath(a: StoredFile, b: StoredFile): number {
+  return a.path < b.path ? -1 : 1;
+}
