@@ -2,7 +2,15 @@ import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes, type ToolResult } from "../host/processes.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock, Connector, FoundDevice, Paths, Target } from "../volume/ports.ts";
+import type {
+  CallContext,
+  Clock,
+  Connection,
+  Connector,
+  FoundDevice,
+  Paths,
+  Target,
+} from "../volume/ports.ts";
 import { type Attachment, formatAttachment, parseAttachment } from "./attachment.ts";
 
 /** Options of {@linkcode LoopConnector}. */
@@ -82,6 +90,22 @@ export class LoopConnector implements Connector {
     const attachment = await this.#attachment(nqn);
     if (attachment !== undefined) await this.#detach(nqn, attachment, context);
     await this.#options.paths.removeFile(this.#statePath(nqn));
+  }
+
+  /** The kernel lets go of a loop device when its last user does: there is no cutting off, only asking. */
+  async cutOff(nqn: string, context: CallContext): Promise<void> {
+    await this.disconnect(nqn, context);
+  }
+
+  async connections(nqn: string): Promise<readonly Connection[]> {
+    const attachment = await this.#attachment(nqn);
+    if (attachment === undefined) return [];
+    const nobody = { address: "", port: 0, hostNqn: "", hostId: "" };
+    return [{ nqn, name: attachment.device, state: "live", stateName: "live", ...nobody }];
+  }
+
+  async offered(): Promise<readonly string[]> {
+    return await this.#options.paths.list(`${this.#options.backingPath}/exports`);
   }
 
   async connected(): Promise<readonly string[]> {

@@ -6,7 +6,8 @@ import type { FilesystemType, Target } from "../volume/ports.ts";
 export interface PublishContext {
   readonly nqn: string;
   readonly epoch: string;
-  readonly address: string;
+  /** Addresses of the router that the volume is reached at; never empty. */
+  readonly addresses: readonly string[];
   readonly port: number;
   readonly sizeBytes: bigint;
   readonly readOnly: boolean;
@@ -21,6 +22,9 @@ export interface NodeParameters {
   /** Words of mkfs's command line. */
   readonly mkfsOptions: readonly string[];
 }
+
+const addressForm = "[A-Za-z0-9](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9])?";
+const addressList = new RegExp(`^${addressForm}(?:,${addressForm}){0,7}$`);
 
 type Values = Readonly<Record<string, string>>;
 
@@ -52,7 +56,7 @@ export function parsePublishContext(values: Values, volumeId: string): PublishCo
   return {
     nqn,
     epoch,
-    address: take("nvmeAddress", /^[A-Za-z0-9](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9])?$/),
+    addresses: take("nvmeAddress", addressList).split(","),
     port: parsePort(take("nvmePort", /^[1-9][0-9]{0,4}$/)),
     sizeBytes: BigInt(take("size", /^[1-9][0-9]{0,18}$/)),
     readOnly: parseFlag(values, "readonly"),

@@ -17,7 +17,7 @@ Deno.test("parsePublishContext() reads every key and passes over others", () => 
   assert.deepEqual(parsePublishContext(context, "pvc-1"), {
     nqn: context.nqn,
     epoch: context.epoch,
-    address: "10.0.0.1",
+    addresses: ["10.0.0.1"],
     port: 4420,
     sizeBytes: 1073741824n,
     readOnly: false,

@@ -68,7 +68,7 @@ function newStash(request: StageRequest, publish: PublishContext): Stash {
     volumeId: request.volumeId,
     nqn: publish.nqn,
     epoch: publish.epoch,
-    address: publish.address,
+    addresses: publish.addresses,
     port: publish.port,
     kind: kindName(request.capability),
     readOnly: readOnly || publish.readOnly || isReadOnlyMode(request.capability.mode),
@@ -115,7 +115,7 @@ async function dropOlder(
   }
   if (stash === undefined || !isCurrent) return undefined;
   const difference = stagingDifference(stash, wanted);
-  if (difference === undefined) return { ...stash, address: publish.address, port: publish.port };
+  if (difference === undefined) return { ...stash, addresses: publish.addresses, port: publish.port };
   throw new VolumeError(
     "exists-incompatible",
     `Cannot stage the volume as it is staged in another way: volume=${wanted.volumeId} ${difference}`,
@@ -158,7 +158,7 @@ async function connect(
   if (!wasConnected) undo.add("disconnect", (undoing) => connector.disconnect(publish.nqn, undoing));
   await connector.connect({
     nqn: publish.nqn,
-    address: publish.address,
+    addresses: publish.addresses,
     port: publish.port,
     sizeBytes: publish.sizeBytes,
     ...parameters.connection,

@@ -9,7 +9,8 @@ import type { CallContext } from "./ports.ts";
 export interface Target {
   /** Subsystem NQN of the epoch. */
   readonly nqn: string;
-  readonly address: string;
+  /** All are connected; any one is enough. Never empty. */
+  readonly addresses: readonly string[];
   readonly port: number;
   readonly sizeBytes: bigint;
   /** Seconds; undefined leaves the connector's default. */
@@ -17,6 +18,28 @@ export interface Target {
   readonly reconnectDelay?: number;
   readonly keepAliveTmo?: number;
   readonly nrIoQueues?: number;
+  readonly fastIoFailTmo?: number;
+}
+
+/** One path to a subsystem: a controller of the kernel's. */
+export interface Connection {
+  readonly nqn: string;
+  /** As the kernel calls it. It says nothing about the names of devices. */
+  readonly name: string;
+  readonly state: "live" | "connecting" | "deleting" | "other";
+  /** The state in the kernel's word. */
+  readonly stateName: string;
+  readonly address: string;
+  readonly port: number;
+  /** Who the target takes this node for; "" where the connector has no such names. */
+  readonly hostNqn: string;
+  readonly hostId: string;
+}
+
+/** Where a target's list of subsystems is asked for. */
+export interface TargetAddress {
+  readonly address: string;
+  readonly port: number;
 }
 
 /** A block device as found from a subsystem NQN. Finding is not proving: see {@linkcode ProvenDevice}. */
@@ -59,6 +82,18 @@ export interface Connector {
   rescan(nqn: string, context: CallContext): Promise<void>;
   /** Flushes and disconnects; returns only when the connection is gone from the kernel. OK when it was not there. */
   disconnect(nqn: string, context: CallContext): Promise<void>;
+  /**
+   * Cuts off a subsystem that is fenced, whoever has its device open or mounted: what waits for it fails at once, and
+   * what was not written is lost, as the fence meant it to be. Nothing is flushed. OK when it was not there.
+   */
+  cutOff(nqn: string, context: CallContext): Promise<void>;
+  /** The paths to a subsystem, in any state; empty when it is not connected. */
+  connections(nqn: string, context: CallContext): Promise<readonly Connection[]>;
+  /**
+   * NQNs of the subsystems that the target offers to this node right now, asked as the host that connections are made
+   * as. Throws `unavailable` unless it answered, and answered whole.
+   */
+  offered(at: TargetAddress, context: CallContext): Promise<readonly string[]>;
   /** NQNs of this driver's prefix that are connected now, in any state. */
   connected(context: CallContext): Promise<readonly string[]>;
 }

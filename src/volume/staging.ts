@@ -24,7 +24,8 @@ export interface Stash {
   readonly volumeId: string;
   readonly nqn: string;
   readonly epoch: string;
-  readonly address: string;
+  /** Where it is reached. */
+  readonly addresses: readonly string[];
   readonly port: number;
   readonly kind: "block" | FilesystemType;
   readonly readOnly: boolean;
@@ -120,7 +121,7 @@ const checks: Readonly<Record<keyof Stash, Check>> = {
   volumeId: isText,
   nqn: isText,
   epoch: isText,
-  address: isText,
+  addresses: isList(isText),
   port: (value) => Number.isInteger(value) && Number(value) > 0 && Number(value) < 65536,
   kind: isOneOf("block", "ext4", "xfs"),
   readOnly: isFlag,

@@ -13,7 +13,7 @@ const stash: Stash = {
   volumeId: "pvc-1",
   nqn: "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d",
   epoch: "1-0a0b0c0d",
-  address: "10.0.0.1",
+  addresses: ["10.0.0.1"],
   port: 4420,
   kind: "ext4",
   readOnly: false,

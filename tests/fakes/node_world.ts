@@ -7,6 +7,7 @@ import { VolumeError } from "../../src/volume/errors.ts";
 import type {
   BlockDevices,
   CallContext,
+  Connection,
   Connector,
   DeviceHolder,
   DeviceProbe,
@@ -61,6 +62,20 @@ export class FakeNode {
   holder: DeviceHolder | undefined;
   claimed = false;
   sparesOpenDevices = false;
+  /** What differs from {@linkcode FakeNode.connection} in the connection to that NQN. */
+  readonly connections = new Map<string, Partial<Connection>>();
+  readonly connection: Omit<Connection, "nqn"> = {
+    name: "nvme3",
+    state: "live",
+    stateName: "live",
+    address: "10.0.0.1",
+    port: 4420,
+    hostNqn: "nqn.2014-08.org.nvmexpress:uuid:node-1",
+    hostId: "node-1",
+  };
+  /** What the target says it offers; it may throw. */
+  offered: () => readonly string[] = () =>
+    [...this.devices].filter(([, device]) => device.exported).map(([nqn]) => nqn);
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
@@ -214,6 +229,16 @@ export class FakeNode {
           const device = get(nqn);
           if (device !== undefined) device.connected = false;
         }),
+      cutOff: (nqn, context) =>
+        this.#do("cutOff", context, () => {
+          const device = get(nqn);
+          if (device !== undefined) device.connected = false;
+        }),
+      connections: (nqn) =>
+        Promise.resolve(
+          get(nqn)?.connected === true ? [{ nqn, ...this.connection, ...this.connections.get(nqn) }] : [],
+        ),
+      offered: () => Promise.resolve(this.offered()),
       connected: () =>
         Promise.resolve([...this.devices].filter(([, device]) => device.connected).map(([nqn]) => nqn)),
     };
