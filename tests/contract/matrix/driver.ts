@@ -292,21 +292,26 @@ function untrusted(
 }
 
 function multiplies(isTold: boolean): Otherwise[] {
+  const refusesClones = (code: status, words: RegExp) =>
+    served(isTold, async (stack) => {
+      const source = await create(stack, "pvc-source");
+      await rejectsWith(code, cloneOf(stack, "pvc-clone", { volumeId: source }), words);
+      await remove(stack, volumeIdFor("pvc-clone"));
+      await remove(stack, source);
+      await assertNothingLeft(stack);
+    });
   return [
     ...useless(isTold),
+    {
+      when: ({ adopt }) => isTold && adopt === "refused",
+      because: "told of a router that takes over no file, nothing is begun of a clone",
+      run: refusesClones(status.FAILED_PRECONDITION, /makes no disk of a file/),
+    },
     ...untrusted(isTold, (stack, volumeId) => cloneOf(stack, "pvc-clone", { volumeId })),
     {
       when: ({ adopt }) => adopt === "refused",
       because: "a router that takes over no file makes no clone; a delete removes what is left",
-      run: served(isTold, async (stack) => {
-        const source = await create(stack, "pvc-source");
-        const clone = cloneOf(stack, "pvc-clone", { volumeId: source });
-        if (isTold) await rejectsWith(status.FAILED_PRECONDITION, clone, /makes no disk of a file/);
-        else await rejectsWith(status.UNAVAILABLE, clone, /the router answered/);
-        await remove(stack, volumeIdFor("pvc-clone"));
-        await remove(stack, source);
-        await assertNothingLeft(stack);
-      }),
+      run: refusesClones(status.UNAVAILABLE, /the router answered/),
     },
   ];
 }
