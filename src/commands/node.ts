@@ -7,12 +7,16 @@ import { SystemFilesystems } from "../filesystem/filesystems.ts";
 import { SystemMounts } from "../filesystem/mounts.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { Libc } from "../host/libc.ts";
+import { systemNetwork } from "../host/network.ts";
 import { SystemPaths } from "../host/paths.ts";
 import { type Processes, SystemProcesses } from "../host/processes.ts";
+import { libcSysfsWriter } from "../host/sysfs_writer.ts";
 import { LoopConnector } from "../loop/loop_connector.ts";
 import { NodeService } from "../node/node_service.ts";
-import { VolumeError } from "../volume/errors.ts";
-import type { Clock, Connector, Paths } from "../volume/ports.ts";
+import { KernelConnector, type Notes } from "../nvme/kernel/kernel_connector.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { hostIdentityOf } from "../volume/host_identity.ts";
+import type { BlockDevices, Clock, Connector, Mounts, Paths } from "../volume/ports.ts";
 
 /** What of the machine the node service stands on. */
 interface NodeParts {
@@ -20,29 +24,32 @@ interface NodeParts {
   readonly files: KernelFiles;
   readonly paths: Paths;
   readonly clock: Clock;
+  readonly mounts: Mounts;
+  readonly devices: BlockDevices;
+  readonly notes: Notes;
 }
 
-/**
- * The node service of a configuration, on this machine's kernel and tools.
- *
- * @throws {VolumeError} unsupported when this version has no such connector
- */
+/** The node service of a configuration, on this machine's kernel and tools. */
 export async function openNode(
   config: NodeConfig,
-  { clock }: { readonly clock: Clock },
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
 ): Promise<MethodsOf<NodeHandlers>> {
   const processes = new SystemProcesses({ clock });
   const paths = new SystemPaths(processes);
-  const parts = { processes, files: new Libc(), paths, clock };
+  const files = new Libc();
+  const mounts = new SystemMounts(processes, files, paths);
+  const devices = new SystemBlockDevices(processes, files, clock);
+  const notes: Notes = { warn: (message, fields) => log.warn(message, fields) };
+  const parts: NodeParts = { processes, files, paths, clock, mounts, devices, notes };
   const connector = openConnector(config, parts);
   await paths.makeFolder(config.stateDirectory, 0o700);
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath } = config;
   return nodeMethods(
     new NodeService({
       connector,
-      mounts: new SystemMounts(processes, parts.files, paths),
+      mounts,
       filesystems: new SystemFilesystems(processes),
-      devices: new SystemBlockDevices(processes, parts.files, clock),
+      devices,
       paths,
       clock,
       settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath },
@@ -59,9 +66,12 @@ function openConnector(config: NodeConfig, parts: NodeParts): Connector {
       statePath: `${config.stateDirectory}/loop`,
     });
   }
-  throw new VolumeError(
-    "unsupported",
-    `Cannot serve the node as this version has no such connector: connector=${config.connector}; it has loop, for the ` +
-      "simulator",
-  );
+  return new KernelConnector({
+    ...parts,
+    nvmeProcesses: new SystemProcesses({ clock: parts.clock }),
+    attributes: libcSysfsWriter,
+    resolve: systemNetwork(parts.clock).resolve,
+    host: hostIdentityOf(config.nodeId),
+    nqnPrefix: config.nqnPrefix,
+  });
 }

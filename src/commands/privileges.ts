@@ -10,10 +10,11 @@ export async function dropControllerPrivileges(): Promise<void> {
 }
 
 /**
- * Gives up what a node without a controller does not need once it listens: it dials nobody. The runtime that serves a
- * unix socket through loopback connections goes on needing the network.
+ * Gives up what a node without a controller does not need once it listens, if it reaches volumes by other means than the
+ * network: it dials nobody then. (One of NVMe/TCP reads the router's discovery log.) The runtime that serves a unix
+ * socket through loopback connections goes on needing the network.
  */
-export async function dropNodePrivileges(): Promise<void> {
+export async function dropNetworkPrivilege(): Promise<void> {
   if (needsLegacyListener(Deno.version.deno)) return;
   await Deno.permissions.revoke({ name: "net" });
 }

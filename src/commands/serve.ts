@@ -13,7 +13,7 @@ import { version } from "../version.ts";
 import type { Clock, Random } from "../volume/ports.ts";
 import type { Controller } from "./controller.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
-import { dropControllerPrivileges, dropNodePrivileges } from "./privileges.ts";
+import { dropControllerPrivileges, dropNetworkPrivilege } from "./privileges.ts";
 
 /** How long running calls get to finish after SIGTERM, in milliseconds: within the 30 s that Kubernetes gives a pod. */
 const stopGraceMs = 25_000;
@@ -46,7 +46,7 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   const seams = { clock: systemClock, random: systemRandom, sink: stderrSink(), readText: Deno.readTextFile };
   const driver = await startDriver(config, seams);
   if (config.node === undefined) await dropControllerPrivileges();
-  if (config.controller === undefined) await dropNodePrivileges();
+  if (config.controller === undefined && config.node?.connector === "loop") await dropNetworkPrivilege();
   await aborted(io.signal);
   await driver.stop(stopGraceMs);
   return exitCodes.ok;
@@ -83,7 +83,7 @@ async function openRoles(config: ServeConfig, seams: DriverSeams, log: Logger): 
     : await (await import("./controller.ts")).openController(config.controller, { ...seams, log });
   const node = config.node === undefined
     ? undefined
-    : await (await import("./node.ts")).openNode(config.node, seams);
+    : await (await import("./node.ts")).openNode(config.node, { ...seams, log });
   return { controller, node };
 }
 

@@ -32,7 +32,11 @@ const AT_STATX_DONT_SYNC = 0x4000;
 const STATX_TYPE = 1;
 const ENOENT = 2;
 const ESRCH = 3;
+const ENODEV = 19;
 const ENOTDIR = 20;
+
+/** ENODEV: the device whose attribute it is went while it was read; ESRCH: the process did. */
+const goneErrors: ReadonlySet<number> = new Set([ENOENT, ESRCH, ENODEV, ENOTDIR]);
 
 const chunkBytes = 64 * 1024;
 /** More than any file of the kernel's that this driver reads. */
@@ -52,7 +56,8 @@ export class Libc implements KernelFiles {
     const descriptor = this.#c.open(cString(path), O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return this.#absent(path);
     try {
-      return new TextDecoder().decode(this.#readAll(descriptor, path)).replace(/\n$/, "");
+      const bytes = this.#readAll(descriptor, path);
+      return bytes === undefined ? undefined : new TextDecoder().decode(bytes).replace(/\n$/, "");
     } finally {
       this.#c.close(descriptor);
     }
@@ -120,12 +125,12 @@ export class Libc implements KernelFiles {
     return this.#library.symbols;
   }
 
-  #readAll(descriptor: number, path: string): Uint8Array {
+  #readAll(descriptor: number, path: string): Uint8Array | undefined {
     const chunks: Uint8Array[] = [];
     const buffer = new Uint8Array(chunkBytes);
     for (let total = 0; total <= maxFileBytes;) {
       const length = Number(this.#c.read(descriptor, buffer, BigInt(buffer.length)));
-      if (length < 0) throw this.#failure(path);
+      if (length < 0) return this.#absent(path);
       if (length === 0) return concatenate(chunks, total);
       chunks.push(buffer.slice(0, length));
       total += length;
@@ -147,7 +152,7 @@ export class Libc implements KernelFiles {
   /** Undefined when the last call failed because nothing is there. */
   #absent(path: string): undefined {
     const errno = this.#errno();
-    if (errno === ENOENT || errno === ESRCH || errno === ENOTDIR) return undefined;
+    if (goneErrors.has(errno)) return undefined;
     throw this.#failure(path, errno);
   }
 

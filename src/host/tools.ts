@@ -19,6 +19,7 @@ const tools = {
   "resize2fs": { package: "e2fsprogs", paths: inSbin("resize2fs") },
   "mkfs.xfs": { package: "xfsprogs", paths: inSbin("mkfs.xfs") },
   "xfs_growfs": { package: "xfsprogs", paths: inSbin("xfs_growfs") },
+  "nvme": { package: "nvme-cli", paths: inSbin("nvme") },
   "stat": { package: "coreutils", paths: inBin("stat") },
   "dd": { package: "coreutils", paths: inBin("dd") },
 } as const satisfies Readonly<Record<string, Tool>>;

@@ -1,0 +1,71 @@
+import { isIP } from "node:net";
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext, Clock, Target } from "../../volume/ports.ts";
+import { duringCall } from "../call.ts";
+import type { PathAddress } from "./nvme_tool.ts";
+
+/** Looks a host name up: its addresses, the best first. */
+export type Resolve = (name: string) => Promise<readonly string[]>;
+
+/** One address of a target, as it was given, and what it stands for. Any one of the paths is as good as another. */
+export interface TargetPath {
+  readonly given: string;
+  /** Never empty. */
+  readonly addresses: readonly PathAddress[];
+}
+
+/**
+ * The paths to a target. Names are looked up here, as the nvme tool does not; one that cannot be is left out while another
+ * path is known.
+ *
+ * @throws {VolumeError} unavailable when none can be looked up; deadline or cancelled when the call ends first
+ */
+export async function targetPaths(
+  target: Target,
+  resolve: Resolve,
+  context: CallContext,
+  clock: Clock,
+): Promise<readonly TargetPath[]> {
+  const unknown: string[] = [];
+  const paths = await Promise.all([...new Set(target.addresses)].map(async (given) => {
+    const addresses = isIP(given) > 0 ? [given] : await lookUp(given, resolve, context, clock, unknown);
+    return { given, addresses: addresses.map((address) => ({ address, port: target.port })) };
+  }));
+  const known = paths.filter(({ addresses }) => addresses.length > 0);
+  if (known.length > 0) return known;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot connect as the target's name has no address: nqn=${target.nqn} ${unknown.join(" ")}; ` +
+      "see this node's name service, or give an IP address",
+  );
+}
+
+async function lookUp(
+  name: string,
+  resolve: Resolve,
+  context: CallContext,
+  clock: Clock,
+  unknown: string[],
+): Promise<readonly string[]> {
+  try {
+    return (await duringCall(resolve(name), context, clock)).filter((address) => isIP(address) > 0);
+  } catch (error) {
+    if (VolumeError.is(error)) throw error;
+    unknown.push(`name=${name}: ${error instanceof Error ? error.message : String(error)}`);
+    return [];
+  }
+}
+
+/** Whether the path leads there. */
+export function leadsTo(path: TargetPath, there: PathAddress): boolean {
+  return path.addresses.some(({ address, port }) =>
+    port === there.port && canonical(address) === canonical(there.address)
+  );
+}
+
+/** IPv6 addresses can be written in many ways. */
+function canonical(address: string): string {
+  return isIP(address) === 6 && !address.includes("%")
+    ? new URL(`http://[${address}]/`).hostname
+    : address.toLowerCase();
+}

@@ -1,0 +1,197 @@
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { SysfsWriter } from "../../host/sysfs_writer.ts";
+import type { HostIdentity } from "../../volume/host_identity.ts";
+import type { CallContext, Clock, Target } from "../../volume/ports.ts";
+import { leadsTo, type Resolve, type TargetPath, targetPaths } from "./addresses.ts";
+import { deviceUse, type UseSeams } from "./device_use.ts";
+import type { NvmeTool, PathAddress } from "./nvme_tool.ts";
+import { connectFailure, isAlreadyConnected } from "./refused_connect.ts";
+import { joinsPaths, type KernelController, readControllers, readDevices } from "./sysfs.ts";
+import { waitsUntil } from "./waiting.ts";
+
+/** What an attempt works with. */
+export interface AttemptSeams extends UseSeams {
+  readonly files: KernelFiles;
+  readonly tool: NvmeTool;
+  readonly attributes: SysfsWriter;
+  readonly resolve: Resolve;
+  readonly clock: Clock;
+  readonly notes: { warn(message: string, fields: Readonly<Record<string, unknown>>): void };
+  readonly host: HostIdentity;
+  /** Disconnects the subsystem, which nobody uses. */
+  readonly removeUnused: () => Promise<void>;
+}
+
+const pollMs = 100;
+
+/**
+ * One attempt to reach a target: looks at what connections there are, adds what is missing, waits for what is on its way,
+ * and looks again. Nothing that a tool says about a connection is believed.
+ */
+export class ConnectAttempt {
+  readonly #seams: AttemptSeams;
+  readonly #target: Target;
+  readonly #context: CallContext;
+  /** By the address as it was given. */
+  readonly #failures = new Map<string, VolumeError>();
+  #rounds = 0;
+  readonly #startedMs: number;
+  readonly #untilMs: number;
+
+  constructor(seams: AttemptSeams, target: Target, context: CallContext) {
+    this.#seams = seams;
+    this.#target = target;
+    this.#context = context;
+    this.#startedMs = seams.clock.now();
+    this.#untilMs = waitsUntil(context, seams.clock);
+  }
+
+  /**
+   * Returns when at least one path is live.
+   *
+   * @throws {VolumeError} unavailable when no path comes to life; precondition when the kernel has no initiator, or a
+   * connection that is not ours is in use
+   */
+  async run(): Promise<void> {
+    const { clock, resolve } = this.#seams;
+    const paths = await targetPaths(this.#target, resolve, this.#context, clock);
+    for (;;) {
+      const controllers = readControllers(this.#seams.files, this.#target.nqn);
+      const stranger = controllers.find((controller) => this.#isStranger(controller, paths));
+      const missing = stranger === undefined ? this.#missing(controllers, paths) : [];
+      if (stranger !== undefined) await this.#replace(stranger);
+      else if (missing.length > 0) await this.#add(missing);
+      else if (controllers.some(({ state }) => state === "live")) return this.#settle(controllers);
+      else if (controllers.length > 0) await this.#wait(controllers);
+      else throw this.#refused();
+    }
+  }
+
+  /** Not to that address, or not as this host. What is going away belongs to nobody any more. */
+  #isStranger(controller: KernelController, paths: readonly TargetPath[]): boolean {
+    const { hostNqn, hostId } = this.#seams.host;
+    if (controller.state === "deleting") return false;
+    return controller.transport !== "tcp" || !paths.some((path) => leadsTo(path, controller)) ||
+      controller.hostNqn !== hostNqn ||
+      (controller.hostId !== "" && controller.hostId.toLowerCase() !== hostId);
+  }
+
+  /** Paths without a connection that were not tried. Where the kernel does not join them, each would be a device. */
+  #missing(controllers: readonly KernelController[], paths: readonly TargetPath[]): readonly TargetPath[] {
+    const joined = joinsPaths(this.#seams.files);
+    if (!joined && controllers.length > 0) return [];
+    const missing = paths.filter((path) =>
+      !this.#failures.has(path.given) && !controllers.some((controller) => leadsTo(path, controller))
+    );
+    return joined ? missing : missing.slice(0, 1);
+  }
+
+  async #replace(stranger: KernelController): Promise<void> {
+    const { files, notes, removeUnused } = this.#seams;
+    const { nqn, name, stateName, address, port, hostNqn } = stranger;
+    const facts = { nqn, controller: name, state: stateName, address, port, hostnqn: hostNqn };
+    for (const device of readDevices(files, nqn)) {
+      const use = await deviceUse(this.#seams, device, this.#context);
+      if (use === undefined) continue;
+      const words = Object.entries(facts).map(([key, value]) => `${key}=${value}`).join(" ");
+      throw new VolumeError(
+        "precondition",
+        "Cannot connect as the subsystem is connected to another address or as another host, and in use: " +
+          `${words} wanted=${
+            this.#target.addresses.join(",")
+          }:${this.#target.port} hostnqn=${this.#seams.host.hostNqn} ` +
+          `device=${device.path} ${use}; end what uses it, and it is replaced`,
+      );
+    }
+    if (this.#rounds++ > 0) await this.#pause();
+    notes.warn("replaces a connection to another address or as another host, which nothing uses", facts);
+    await removeUnused();
+  }
+
+  async #add(paths: readonly TargetPath[]): Promise<void> {
+    // Again: somebody was quicker, or what was there went away.
+    if (this.#rounds++ > 0) await this.#pause();
+    await Promise.all(paths.map((path) => this.#addPath(path)));
+  }
+
+  async #addPath(path: TargetPath): Promise<void> {
+    let failure: VolumeError | undefined;
+    for (const address of path.addresses) {
+      failure = await this.#addAddress(address);
+      if (failure === undefined) return;
+    }
+    this.#failures.set(path.given, failure!);
+  }
+
+  /** Undefined when it was added, or is there already: which, and what became of it, is looked at next. */
+  async #addAddress(address: PathAddress): Promise<VolumeError | undefined> {
+    const { tool, files } = this.#seams;
+    try {
+      const result = await tool.connect(this.#target, address, this.#context);
+      if (result.code === 0 || isAlreadyConnected(result)) return undefined;
+      return connectFailure(files, this.#target.nqn, address, result);
+    } catch (error) {
+      this.#context.signal.throwIfAborted();
+      if (VolumeError.is(error)) return error;
+      throw error;
+    }
+  }
+
+  /** At least one path is live: the volume can be used, and the other paths are tried again with the next call. */
+  #settle(controllers: readonly KernelController[]): void {
+    const { nqn } = this.#target;
+    for (const [address, failure] of this.#failures) {
+      this.#seams.notes.warn("one path of several is missing", { nqn, address, reason: failure.message });
+    }
+    for (const { name, state } of controllers) if (state === "live") this.#setFastFail(name);
+  }
+
+  /** The nvme tool has no option for it. */
+  #setFastFail(controller: string): void {
+    const { files, attributes, notes } = this.#seams;
+    const { fastIoFailTmo: wanted, nqn } = this.#target;
+    const path = `/sys/class/nvme/${controller}/fast_io_fail_tmo`;
+    if (wanted === undefined || files.readText(path) === String(wanted)) return;
+    try {
+      attributes.write(path, wanted);
+    } catch (error) {
+      if (!VolumeError.is(error)) throw error;
+      notes.warn("cannot set fast_io_fail_tmo", { nqn, controller, reason: error.message });
+    }
+  }
+
+  async #wait(controllers: readonly KernelController[]): Promise<void> {
+    const states = controllers.map(({ name, stateName, address, port }) =>
+      `controller=${name} state=${stateName} address=${address} port=${port}`
+    );
+    await this.#pause(states.join(" "));
+  }
+
+  async #pause(states = "state=being connected by somebody else"): Promise<void> {
+    const { clock } = this.#seams;
+    if (clock.now() + pollMs > this.#untilMs) {
+      const seconds = Math.round((clock.now() - this.#startedMs) / 1000);
+      throw new VolumeError(
+        "unavailable",
+        `Cannot connect as the connection does not come to life: nqn=${this.#target.nqn} ${states}, watched for ` +
+          `${seconds} s${this.#describeFailures()}; the router is away, or does not export the volume any more`,
+      );
+    }
+    await clock.sleep(pollMs, this.#context.signal);
+  }
+
+  #refused(): VolumeError {
+    const [first, ...more] = [...this.#failures.values()];
+    if (first !== undefined && more.length === 0) return first;
+    const kind = first?.kind ?? "unavailable";
+    return new VolumeError(
+      kind,
+      `Cannot connect at any address: nqn=${this.#target.nqn}${this.#describeFailures()}`,
+    );
+  }
+
+  #describeFailures(): string {
+    return [...this.#failures.values()].map(({ message }) => `; ${message}`).join("");
+  }
+}

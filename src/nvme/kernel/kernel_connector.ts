@@ -1,0 +1,180 @@
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { complaint, type Processes } from "../../host/processes.ts";
+import type { SysfsWriter } from "../../host/sysfs_writer.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { HostIdentity } from "../../volume/host_identity.ts";
+import type {
+  BlockDevices,
+  CallContext,
+  Clock,
+  Connection,
+  Connector,
+  FoundDevice,
+  Mounts,
+  Target,
+  TargetAddress,
+} from "../../volume/ports.ts";
+import { discover } from "../discover.ts";
+import type { Resolve } from "./addresses.ts";
+import { ConnectAttempt } from "./connect_attempt.ts";
+import { NvmeTool } from "./nvme_tool.ts";
+import { isGone, readControllers, readDevice, readDevices, readNqns } from "./sysfs.ts";
+import { poll } from "./waiting.ts";
+
+/** Whom warnings go to. */
+export interface Notes {
+  warn(message: string, fields: Readonly<Record<string, unknown>>): void;
+}
+
+/** What {@linkcode KernelConnector} works with. */
+export interface KernelConnectorOptions {
+  readonly files: KernelFiles;
+  /** For the nvme tool alone: tools that hang on dead devices must not keep one from being disconnected. */
+  readonly nvmeProcesses: Processes;
+  readonly processes: Processes;
+  readonly attributes: SysfsWriter;
+  /** Asked before a connection of somebody else's is replaced. */
+  readonly devices: BlockDevices;
+  readonly mounts: Mounts;
+  readonly resolve: Resolve;
+  readonly clock: Clock;
+  readonly notes: Notes;
+  /** Whom every target takes this node for. */
+  readonly host: HostIdentity;
+  /** What the NQNs of this driver's subsystems begin with, without the colon after it: no other is touched. */
+  readonly nqnPrefix: string;
+  /** @default {discover} */
+  readonly discover?: typeof discover;
+}
+
+/** A flush that takes longer waits for a target that is away. */
+const flushMs = 10_000;
+
+/** Reaches volumes through the kernel's NVMe/TCP initiator, which nvme(1) is told what to do. */
+export class KernelConnector implements Connector {
+  readonly name = "nvme-tcp";
+  /** The kernel takes a device away from whoever has it open. */
+  readonly sparesOpenDevices = false;
+  readonly #options: KernelConnectorOptions;
+  readonly #tool: NvmeTool;
+
+  constructor(options: KernelConnectorOptions) {
+    this.#options = options;
+    this.#tool = new NvmeTool(options.nvmeProcesses, options.clock, options.host);
+  }
+
+  async connect(target: Target, context: CallContext): Promise<void> {
+    this.#assertOwn("connect", target.nqn);
+    const removeUnused = () => this.#remove(target.nqn, context);
+    await new ConnectAttempt({ ...this.#options, tool: this.#tool, removeUnused }, target, context).run();
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async find(nqn: string): Promise<FoundDevice | undefined> {
+    return readDevice(this.#options.files, nqn);
+  }
+
+  async rescan(nqn: string, context: CallContext): Promise<void> {
+    const live = readControllers(this.#options.files, nqn).filter(({ state }) => state === "live");
+    if (live.length === 0) throw this.#notLive("rescan", nqn);
+    const results = await Promise.all(live.map(({ name }) => this.#tool.rescan(name, context)));
+    const failed = results.find(({ code }) => code !== 0);
+    if (failed === undefined || results.some(({ code }) => code === 0)) return;
+    throw new VolumeError("unavailable", `Cannot rescan the subsystem: nqn=${nqn}: ${complaint(failed)}`);
+  }
+
+  async disconnect(nqn: string, context: CallContext): Promise<void> {
+    this.#assertOwn("disconnect", nqn);
+    if (isGone(this.#options.files, nqn)) return;
+    await this.#flush(nqn, context);
+    await this.#remove(nqn, context);
+  }
+
+  async cutOff(nqn: string, context: CallContext): Promise<void> {
+    this.#assertOwn("cut off", nqn);
+    await this.#remove(nqn, context);
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async connections(nqn: string): Promise<readonly Connection[]> {
+    return readControllers(this.#options.files, nqn);
+  }
+
+  async offered(at: TargetAddress, context: CallContext): Promise<readonly string[]> {
+    const { host, clock, discover: read = discover } = this.#options;
+    const subsystems = await read({ ...at, ...host }, context, { clock });
+    return [...new Set(subsystems.filter(({ transport }) => transport === "tcp").map(({ nqn }) => nqn))];
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /sys is not
+  async connected(): Promise<readonly string[]> {
+    return readNqns(this.#options.files).filter((nqn) => this.#isOwn(nqn));
+  }
+
+  /** Done means gone: what the tool says is for the message. */
+  async #remove(nqn: string, context: CallContext): Promise<void> {
+    const { files, clock } = this.#options;
+    if (isGone(files, nqn)) return;
+    const result = await this.#tool.disconnect(nqn, context);
+    if (await poll(context, clock, () => isGone(files, nqn))) return;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot disconnect as the kernel keeps it: nqn=${nqn} ${this.#states(nqn)}: ${complaint(result)}`,
+    );
+  }
+
+  /**
+   * Whatever becomes of it, the device goes: the caller has seen that nothing uses it, and what a target that is away did
+   * not take cannot be saved by waiting.
+   */
+  async #flush(nqn: string, context: CallContext): Promise<void> {
+    const { files, clock, notes, processes } = this.#options;
+    if (!readControllers(files, nqn).some(({ state }) => state === "live")) return;
+    const leftMs = (context.deadlineMs - clock.now()) / 2;
+    for (const { path } of readDevices(files, nqn)) {
+      const options = {
+        args: ["--flushbufs", path],
+        signal: context.signal,
+        subject: path,
+        timeoutMs: Math.max(1, Math.min(flushMs, leftMs)),
+      };
+      try {
+        const result = await processes.run("blockdev", options);
+        if (result.code !== 0) {
+          notes.warn("cannot flush before a disconnect", { nqn, path, said: complaint(result) });
+        }
+      } catch (error) {
+        context.signal.throwIfAborted();
+        if (!VolumeError.is(error)) throw error;
+        notes.warn("cannot flush before a disconnect", { nqn, path, said: error.message });
+      }
+    }
+  }
+
+  #notLive(verb: string, nqn: string): VolumeError {
+    return new VolumeError(
+      "unavailable",
+      `Cannot ${verb} the subsystem as no connection to it is live: nqn=${nqn} ${this.#states(nqn)}`,
+    );
+  }
+
+  #states(nqn: string): string {
+    const controllers = readControllers(this.#options.files, nqn);
+    return `controllers=${
+      controllers.map(({ name, stateName }) => `${name}:${stateName}`).join(",") || "none"
+    }`;
+  }
+
+  #isOwn(nqn: string): boolean {
+    return nqn.startsWith(`${this.#options.nqnPrefix}:`);
+  }
+
+  #assertOwn(verb: string, nqn: string): void {
+    if (this.#isOwn(nqn)) return;
+    throw new VolumeError(
+      "precondition",
+      `Cannot ${verb} the subsystem as it is not this driver's: nqn=${nqn} prefix=${this.#options.nqnPrefix}; ` +
+        "node and controller need the same --nqn-prefix",
+    );
+  }
+}

@@ -1,0 +1,69 @@
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { complaint, type ToolResult } from "../../host/processes.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { PathAddress } from "./nvme_tool.ts";
+
+/** Whether the tool found that path in the kernel already: whose it is, and in what state, it does not say. */
+export function isAlreadyConnected(result: ToolResult): boolean {
+  return /already connected|operation already in progress/i.test(result.stderr + result.stdout);
+}
+
+/**
+ * Says why a connect failed, and what a person can do about it: `precondition` where the kernel has no initiator, or else
+ * `unavailable`.
+ */
+export function connectFailure(
+  files: KernelFiles,
+  nqn: string,
+  path: PathAddress,
+  result: ToolResult,
+): VolumeError {
+  const facts = `nqn=${nqn} address=${path.address} port=${path.port}: ${complaint(result)}`;
+  const missing = missingTransport(files);
+  if (missing !== undefined) {
+    return new VolumeError(
+      "precondition",
+      `Cannot connect as this node's kernel cannot do NVMe/TCP: ${missing}: ${facts}; the host has to load the module: ` +
+        "`modprobe nvme-tcp` and a line `nvme-tcp` in /etc/modules-load.d/, or on Talos Linux `nvme_tcp` in " +
+        "machine.kernel.modules",
+    );
+  }
+  const said = result.stderr + result.stdout;
+  const [, reason, advice] = reasons.find(([form]) => form.test(said)) ?? [undefined, "nvme failed", ""];
+  return new VolumeError(
+    "unavailable",
+    `Cannot connect as ${reason}: ${facts}${advice === "" ? "" : `; ${advice}`}`,
+  );
+}
+
+/** What of the initiator is missing; undefined when all is there. */
+export function missingTransport(files: KernelFiles): string | undefined {
+  if (files.info("/dev/nvme-fabrics") === undefined) return "there is no /dev/nvme-fabrics";
+  if (files.list("/sys/module/nvme_tcp") === undefined) return "the module nvme_tcp is not loaded";
+  return undefined;
+}
+
+/** By the words of nvme-cli 2, which hands on the kernel's. */
+const reasons: readonly (readonly [form: RegExp, reason: string, advice: string])[] = [
+  [
+    /connection refused/i,
+    "nobody listens there",
+    "see that the router exports the volume at this port, and that no firewall refuses it",
+  ],
+  [
+    /timed out|no route to host|unreachable|host is down/i,
+    "the address cannot be reached",
+    "see that this node reaches the router's NVMe/TCP address",
+  ],
+  [
+    /input\/output error|invalid data parameter|connect command failed|access denied|not allowed/i,
+    "the target refuses",
+    "it does not export this NQN there, or its list of hosts lacks this node's: the node's kernel log says which",
+  ],
+  [
+    /invalid argument/i,
+    "the kernel refuses",
+    "its log says why: an option, or a second path to a subsystem that takes only one",
+  ],
+  [/connection reset|broken pipe|protocol/i, "the target broke off", "try again"],
+];

@@ -1,0 +1,158 @@
+// What the kernel's initiator shows of itself in /sys. Everything is looked for from the subsystem's NQN; numbers in names
+// are the kernel's own affair and say nothing about what belongs together, but for a namespace's path and its head.
+
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { Connection, FoundDevice } from "../../volume/ports.ts";
+
+const controllersPath = "/sys/class/nvme";
+const subsystemsPath = "/sys/class/nvme-subsystem";
+const sectorBytes = 512n;
+
+/** A controller of the kernel's: one path to a subsystem. */
+export interface KernelController extends Connection {
+  /** As `tcp`. */
+  readonly transport: string;
+}
+
+/** The NQNs of all controllers there are, in any state, each once. */
+export function readNqns(files: KernelFiles): readonly string[] {
+  return [...new Set(namesAndNqns(files).map(({ nqn }) => nqn))];
+}
+
+/** The controllers of a subsystem, in any state. */
+export function readControllers(files: KernelFiles, nqn: string): readonly KernelController[] {
+  return namesAndNqns(files)
+    .filter((controller) => controller.nqn === nqn)
+    .flatMap(({ name }) => readController(files, name, nqn) ?? []);
+}
+
+/**
+ * The device of a subsystem; undefined while there is none, or nothing in it.
+ *
+ * @throws {VolumeError} identity-mismatch when there are several, of which none can be told to be the right one
+ */
+export function readDevice(files: KernelFiles, nqn: string): FoundDevice | undefined {
+  const devices = readDevices(files, nqn);
+  if (devices.length <= 1) return devices[0];
+  const found = devices.map(({ path, nsid }) => `${path} (nsid ${nsid})`).join(", ");
+  throw new VolumeError(
+    "identity-mismatch",
+    `Cannot tell which device is the volume's as the subsystem has several: nqn=${nqn} found ${found}; ` +
+      "a subsystem of this driver has one namespace and, without native multipath, one connection: " +
+      `once nothing uses them, disconnect by hand: nvme disconnect -n ${nqn}`,
+  );
+}
+
+/** All devices of a subsystem. */
+export function readDevices(files: KernelFiles, nqn: string): readonly FoundDevice[] {
+  const folders = namesAndNqns(files)
+    .filter((controller) => controller.nqn === nqn)
+    .flatMap(({ name }) => namespaceFolders(files, name, nqn));
+  return [...new Set(folders)].flatMap((folder) => readNamespace(files, folder, nqn) ?? []);
+}
+
+/** Whether nothing of a subsystem is left: no controller, and no namespace that waits for one. */
+export function isGone(files: KernelFiles, nqn: string): boolean {
+  if (readNqns(files).includes(nqn)) return false;
+  const subsystems = files.list(subsystemsPath) ?? [];
+  return !subsystems.some((name) => {
+    const folder = `${subsystemsPath}/${name}`;
+    return files.readText(`${folder}/subsysnqn`) === nqn &&
+      (files.list(folder) ?? []).some((entry) => namespaceForm.test(entry));
+  });
+}
+
+/** Whether the kernel joins the paths to a namespace into one device. */
+export function joinsPaths(files: KernelFiles): boolean {
+  return files.readText("/sys/module/nvme_core/parameters/multipath") === "Y";
+}
+
+const controllerForm = /^nvme[0-9]+$/;
+/** Neither the hidden device of one path, `nvme0c1n2`, nor the character device `ng0n1`. */
+const namespaceForm = /^nvme[0-9]+n[0-9]+$/;
+/** A path: its subsystem, its controller, and the head that it leads to. */
+const pathForm = /^nvme([0-9]+)c[0-9]+n([0-9]+)$/;
+
+/** A controller whose first connect is under way has no NQN yet, and `(efault)` in its place. */
+function namesAndNqns(files: KernelFiles): readonly { readonly name: string; readonly nqn: string }[] {
+  const names = files.list(controllersPath) ?? [];
+  return names.filter((name) => controllerForm.test(name)).flatMap((name) => {
+    const nqn = files.readText(`${controllersPath}/${name}/subsysnqn`);
+    return nqn?.startsWith("nqn.") ? [{ name, nqn }] : [];
+  });
+}
+
+function readController(files: KernelFiles, name: string, nqn: string): KernelController | undefined {
+  const read = (attribute: string) => files.readText(`${controllersPath}/${name}/${attribute}`);
+  const stateName = read("state");
+  if (stateName === undefined) return undefined; // It has just gone.
+  return {
+    nqn,
+    name,
+    state: stateOf(stateName),
+    stateName,
+    transport: read("transport") ?? "",
+    ...parseAddressAttribute(read("address") ?? ""),
+    hostNqn: read("hostnqn") ?? "",
+    hostId: read("hostid") ?? "",
+  };
+}
+
+/** Reads `traddr=10.0.0.1,trsvcid=4420,src_addr=10.0.0.2`. */
+export function parseAddressAttribute(text: string): { readonly address: string; readonly port: number } {
+  const fields = new Map(
+    text.split(",").map((field) => {
+      const at = field.indexOf("=");
+      return [field.slice(0, at).trim(), field.slice(at + 1).trim()];
+    }),
+  );
+  const port = fields.get("trsvcid") ?? "";
+  return { address: fields.get("traddr") ?? "", port: /^[0-9]{1,5}$/.test(port) ? Number(port) : 0 };
+}
+
+function stateOf(name: string): Connection["state"] {
+  if (name === "live" || name === "connecting") return name;
+  return name.startsWith("deleting") ? "deleting" : "other";
+}
+
+/**
+ * Where the namespaces of a controller lie: in its own folder, or, where paths are joined, in that of the subsystem. The
+ * latter are reached through the path that the controller has to each: a namespace that lost its last path, and stays
+ * only for those who have it open, is not found.
+ */
+function namespaceFolders(files: KernelFiles, controller: string, nqn: string): readonly string[] {
+  const folder = `${controllersPath}/${controller}`;
+  return (files.list(folder) ?? []).flatMap((entry) => {
+    if (namespaceForm.test(entry)) return [`${folder}/${entry}`];
+    const [, subsystem, head] = pathForm.exec(entry) ?? [];
+    if (subsystem === undefined) return [];
+    const above = `${subsystemsPath}/nvme-subsys${subsystem}`;
+    return files.readText(`${above}/subsysnqn`) === nqn ? [`${above}/nvme${subsystem}n${head}`] : [];
+  });
+}
+
+/** Undefined while it is coming or going, and when it has no size: then there is nothing in it. */
+function readNamespace(files: KernelFiles, folder: string, nqn: string): FoundDevice | undefined {
+  const read = (attribute: string) => files.readText(`${folder}/${attribute}`);
+  const [deviceNumber, sectors, nsid] = [read("dev"), read("size"), read("nsid")];
+  if (!/^[0-9]+:[0-9]+$/.test(deviceNumber ?? "") || !isCount(sectors) || !isCount(nsid)) return undefined;
+  return {
+    path: `/dev/${folder.slice(folder.lastIndexOf("/") + 1)}`,
+    deviceNumber: deviceNumber!,
+    sizeBytes: BigInt(sectors) * sectorBytes,
+    nqn,
+    nsid: Number(nsid),
+    uniqueId: idOf(read("nguid")) || idOf(read("uuid")),
+  };
+}
+
+function isCount(text: string | undefined): text is string {
+  return /^[1-9][0-9]*$/.test(text ?? "");
+}
+
+/** The NGUID comes first where a target gives both: it is the older one, and what a target keeps when it learns UUIDs. */
+function idOf(text: string | undefined): string {
+  const hex = (text ?? "").replaceAll(/[^0-9A-Fa-f]/g, "").toLowerCase();
+  return /^0*$/.test(hex) ? "" : hex;
+}
