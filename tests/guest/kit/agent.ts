@@ -1,0 +1,112 @@
+import { lines } from "../../../tools/lines.ts";
+
+/** What a command in the guest came to. */
+export interface CommandResult {
+  /** Its exit status; 128 and more are signals, as a shell counts them. */
+  readonly status: number;
+  /** Without the last line feed, as a shell's substitution takes it; stderr, too. */
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** How a command runs in the guest. */
+export interface CommandOptions {
+  /** Variables that it finds set. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Folder that it starts in. @default {"/root"} */
+  readonly cwd?: string;
+  /** What it reads; without it, nothing. */
+  readonly input?: string | Uint8Array;
+  /** Sees every line of its outputs as it comes. */
+  readonly onLine?: (line: string, output: "stdout" | "stderr") => void;
+}
+
+/** A command that runs in the guest. */
+export class GuestCommand {
+  /** Its process in the guest, which leads a group of its own; known as soon as it has started. */
+  readonly pid: Promise<number>;
+  /** What it came to; fails when the guest ends first. */
+  readonly end: Promise<CommandResult>;
+  readonly #connection: Deno.TcpConn;
+
+  /** Takes over a connection to the guest's agent. */
+  constructor(connection: Deno.TcpConn, script: string, options: CommandOptions) {
+    this.#connection = connection;
+    const started = Promise.withResolvers<number>();
+    this.pid = started.promise;
+    this.end = this.#run(scriptWith(script, options), options, started);
+    // Whoever looks at one of them hears of a failure; the other must not end the process.
+    this.pid.catch(() => {});
+    this.end.catch(() => {});
+  }
+
+  /** Takes no more of its output, and leaves it running. */
+  abandon(): void {
+    closeQuietly(this.#connection);
+  }
+
+  async #run(
+    script: string,
+    options: CommandOptions,
+    started: PromiseWithResolvers<number>,
+  ): Promise<CommandResult> {
+    try {
+      await this.#send(script, options.input);
+      return await this.#receive(options, started);
+    } catch (error) {
+      started.reject(error);
+      throw error;
+    } finally {
+      closeQuietly(this.#connection);
+    }
+  }
+
+  async #send(script: string, input: CommandOptions["input"] = ""): Promise<void> {
+    const writer = this.#connection.writable.getWriter();
+    const encoder = new TextEncoder();
+    await writer.write(encoder.encode(`${inOneLine(script)}\n`));
+    await writer.write(typeof input === "string" ? encoder.encode(input) : input);
+    writer.releaseLock();
+    await this.#connection.closeWrite();
+  }
+
+  async #receive(options: CommandOptions, started: PromiseWithResolvers<number>): Promise<CommandResult> {
+    const printed: Record<"stdout" | "stderr", string[]> = { stdout: [], stderr: [] };
+    for await (const line of lines(this.#connection.readable)) {
+      const [kind, rest] = [line.slice(0, 2), line.slice(2)];
+      if (kind === "3 ") started.resolve(Number(rest));
+      else if (kind === "1 " || kind === "2 ") {
+        const output = kind === "1 " ? "stdout" : "stderr";
+        printed[output].push(rest);
+        options.onLine?.(rest, output);
+      } else if (kind === "0 ") {
+        return { status: Number(rest), stdout: printed.stdout.join("\n"), stderr: printed.stderr.join("\n") };
+      }
+    }
+    throw new Error("The guest ended while a command ran in it");
+  }
+}
+
+/** The script as the agent runs it. */
+function scriptWith(script: string, { env = {}, cwd }: CommandOptions): string {
+  const variables = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}\n`).join("");
+  return `${variables}${cwd === undefined ? "" : `cd ${quote(cwd)} || exit 1\n`}${script}\n`;
+}
+
+/** A word for a shell, whatever it holds. */
+export function quote(word: string): string {
+  return `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** Text as the shell's `printf %b` understands it, in one line. */
+function inOneLine(text: string): string {
+  return text.replace(/[\\\n\r\0\t]/g, (one) => `\\0${one.charCodeAt(0).toString(8).padStart(3, "0")}`);
+}
+
+function closeQuietly(connection: Deno.Conn): void {
+  try {
+    connection.close();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.BadResource)) throw error;
+  }
+}

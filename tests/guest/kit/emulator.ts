@@ -1,0 +1,181 @@
+import { join } from "node:path";
+import type { GuestImage } from "./image.ts";
+import { Qmp } from "./qmp.ts";
+
+/** A folder of the host that the guest sees. */
+export interface Share {
+  readonly hostPath: string;
+  readonly guestPath: string;
+  readonly writable: boolean;
+  /** Whether the guest may keep what it has read: faster, and it then does not see what the host changes. */
+  readonly cached: boolean;
+}
+
+/** A guest's place in a network of guests. */
+export interface LanPlace {
+  readonly address: string;
+  /** The emulator's arguments for the guest's card, and for what else of the network it carries. */
+  readonly args: readonly string[];
+  /** Names and addresses of all guests in it. */
+  readonly hosts: readonly (readonly [address: string, name: string])[];
+}
+
+/** What a machine is made of. */
+export interface Machine {
+  readonly name: string;
+  readonly image: GuestImage;
+  readonly memoryMiB: number;
+  readonly cpus: number;
+  readonly kernelArguments: readonly string[];
+  readonly modules: readonly string[];
+  /** Raw files, in the order in which the guest names them: /dev/vda, /dev/vdb, … */
+  readonly disks: readonly { readonly path: string; readonly readOnly: boolean }[];
+  /** Which of the disks holds the tools. */
+  readonly toolsDisk: number | undefined;
+  readonly shares: readonly Share[];
+  readonly lan: LanPlace | undefined;
+  /** Ports of the guest that the host reaches, by the port of the host. */
+  readonly forwards: ReadonlyMap<number, number>;
+}
+
+/** Longest until the emulator's control socket is there, in milliseconds. */
+const startMs = 30_000;
+
+/** One running emulator: a machine from power on to power off. */
+export class Emulator {
+  readonly qmp: Qmp;
+  readonly #child: Deno.ChildProcess;
+  /** Ends with what was wrong, or undefined when it was ended on purpose. */
+  readonly ended: Promise<Deno.CommandStatus>;
+  #status: Deno.CommandStatus | undefined;
+
+  private constructor(child: Deno.ChildProcess, ended: Promise<Deno.CommandStatus>, qmp: Qmp) {
+    this.#child = child;
+    this.qmp = qmp;
+    this.ended = ended;
+    ended.then((status) => this.#status = status);
+  }
+
+  /** Starts one; its console is written to `folder`/console.log, where a reboot goes on writing. */
+  static async start(machine: Machine, folder: string): Promise<Emulator> {
+    const socket = join(folder, "qmp.sock");
+    await Deno.remove(socket).catch(ignoreMissing);
+    const child = new Deno.Command("setpriv", {
+      // The kernel ends it together with this process, however that ends.
+      args: ["--pdeathsig", "KILL", "qemu-system-x86_64", ...emulatorArguments(machine, folder, socket)],
+      stdin: "null",
+      stdout: "null",
+      stderr: "piped",
+    }).spawn();
+    const complaints = new Response(child.stderr).text();
+    const ended = child.status;
+    let status: Deno.CommandStatus | undefined;
+    ended.then((end) => status = end);
+    const until = performance.now() + startMs;
+    for (;;) {
+      try {
+        return new Emulator(child, ended, await Qmp.connect(socket));
+      } catch (error) {
+        if (status !== undefined) throw new Error(`Cannot start a guest: ${(await complaints).trim()}`);
+        if (performance.now() > until) {
+          child.kill("SIGKILL");
+          throw error;
+        }
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  get isRunning(): boolean {
+    return this.#status === undefined;
+  }
+
+  /** Ends it as a power cut ends a machine. */
+  async kill(): Promise<void> {
+    if (this.isRunning) this.#child.kill("SIGKILL");
+    await this.ended;
+    this.qmp.close();
+  }
+
+  /** Sends a signal to the emulator, such as SIGSTOP: the whole machine stands still and its clock with it. */
+  signal(signal: Deno.Signal): void {
+    if (this.isRunning) this.#child.kill(signal);
+  }
+}
+
+/** The kernel's arguments that make software emulation quick and a panic an end. */
+const kernelArguments =
+  "console=ttyS0 quiet panic=-1 mitigations=off audit=0 rcupdate.rcu_expedited=1 tsc=reliable " +
+  "no_timer_check random.trust_cpu=on";
+
+function emulatorArguments(machine: Machine, folder: string, socket: string): string[] {
+  const { image, lan } = machine;
+  const forwards = [...machine.forwards].map(([host, guest]) =>
+    `,hostfwd=tcp:127.0.0.1:${host}-10.0.2.15:${guest}`
+  );
+  return [
+    ...["-name", machine.name, "-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"],
+    ...["-smp", `${machine.cpus}`, "-m", `${machine.memoryMiB}`],
+    ...["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"],
+    ...["-kernel", image.vmlinuxPath, "-initrd", image.initramfsPath, "-append", commandLine(machine)],
+    ...[
+      "-chardev",
+      `file,id=console,path=${join(folder, "console.log")},append=on`,
+      "-serial",
+      "chardev:console",
+    ],
+    ...["-qmp", `unix:${socket},server=on,wait=off`],
+    // Restricted: the guest reaches neither the host nor what lies beyond it.
+    ...[
+      "-netdev",
+      `user,id=kit,restrict=on${forwards.join("")}`,
+      "-device",
+      "virtio-net-pci,netdev=kit,romfile=",
+    ],
+    ...lan?.args ?? [],
+    ...machine.disks.flatMap(({ path, readOnly }, index) => [
+      "-drive",
+      `file=${path},format=raw,if=virtio,index=${index},readonly=${readOnly ? "on,file.locking=off" : "off"}`,
+    ]),
+    ...machine.shares.flatMap(({ hostPath, writable }, index) => [
+      "-fsdev",
+      `local,id=share${index},path=${hostPath},security_model=none,multidevs=remap${
+        writable ? "" : ",readonly=on"
+      }`,
+      ...["-device", `virtio-9p-pci,fsdev=share${index},mount_tag=share${index}`],
+    ]),
+  ];
+}
+
+/** What the guest's first process reads, after what the kernel does. */
+function commandLine(machine: Machine): string {
+  const { name, lan, shares, modules, toolsDisk } = machine;
+  const mounts = shares.map(({ guestPath, writable, cached }, index) =>
+    `share${index}:${guestPath}:${writable ? "rw" : "ro"}:${cached ? "loose" : "none"}`
+  );
+  return [
+    kernelArguments,
+    ...machine.kernelArguments,
+    `guest.name=${name}`,
+    ...modules.length === 0 ? [] : [`guest.modules=${modules.join(",")}`],
+    ...mounts.length === 0 ? [] : [`guest.shares=${mounts.join(",")}`],
+    ...toolsDisk === undefined ? [] : [`guest.tools=${diskName(toolsDisk)}`],
+    ...lan === undefined ? [] : [
+      `guest.lan=${lan.address}`,
+      `guest.hosts=${lan.hosts.map(([address, host]) => `${address}:${host}`).join(",")}`,
+    ],
+  ].join(" ");
+}
+
+/** What the guest calls its disk of this number. */
+export function diskName(index: number): string {
+  return `vd${String.fromCharCode("a".charCodeAt(0) + index)}`;
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+}

@@ -1,0 +1,290 @@
+import { join } from "node:path";
+import { type CommandOptions, type CommandResult, GuestCommand } from "./agent.ts";
+import { diskName, Emulator, type LanPlace, type Machine, type Share } from "./emulator.ts";
+import { guestImage } from "./image.ts";
+import type { KernelName } from "./kernel_package.ts";
+import { freePort } from "./ports.ts";
+
+/** A disk of a guest: a sparse file that outlives the guest's power. */
+export interface DiskOptions {
+  readonly name: string;
+  readonly sizeBytes: number;
+}
+
+/** How a guest is made. */
+export interface GuestOptions {
+  /** Its host name. @default {"guest"} */
+  readonly name?: string;
+  /** @default {"stable"} */
+  readonly kernel?: KernelName;
+  /** @default {1536} */
+  readonly memoryMiB?: number;
+  /** @default {2} */
+  readonly cpus?: number;
+  /** Whether the kernel has native NVMe multipath, as it usually has. @default {true} */
+  readonly multipath?: boolean;
+  /** More arguments of the kernel. */
+  readonly kernelArguments?: readonly string[];
+  /** Modules to load at the start; others are loaded by modprobe and by the kernel itself. */
+  readonly modules?: readonly string[];
+  readonly disks?: readonly DiskOptions[];
+  /** An ext4 image with programs, to be seen at /opt/tools. */
+  readonly toolsPath?: string;
+  /** Folders of the host, beside the guest's own one, which is its /host. */
+  readonly shares?: readonly Share[];
+  readonly lan?: LanPlace;
+  /** Ports of the guest that the host reaches at `guest.forwarded(port)`. */
+  readonly ports?: readonly number[];
+  /** Longest life of the guest, in seconds; then it is ended, whatever it does. @default {600} */
+  readonly limitSeconds?: number;
+}
+
+/** Longest until a guest serves commands, in seconds: 6 where nothing else runs. */
+const bootSeconds = 120;
+/** Longest that one command takes unless said otherwise, in seconds. */
+const commandSeconds = 120;
+const agentPort = 1000;
+
+/** A guest: a machine in software emulation, its disks, and commands that run in it as root. */
+export class Guest {
+  readonly name: string;
+  /** A folder of the host that the guest has as /host, with its console's log, too. */
+  readonly folder: string;
+  /** Seconds from power on until it served commands, at the last boot. */
+  bootSeconds = 0;
+  readonly #machine: Machine;
+  readonly #disks: ReadonlyMap<string, string>;
+  readonly #limit: ReturnType<typeof setTimeout>;
+  #emulator: Emulator | undefined;
+  #overdue = false;
+  #boots = 0;
+
+  private constructor(
+    machine: Machine,
+    folder: string,
+    disks: ReadonlyMap<string, string>,
+    limitSeconds: number,
+  ) {
+    this.name = machine.name;
+    this.folder = folder;
+    this.#machine = machine;
+    this.#disks = disks;
+    this.#limit = setTimeout(() => {
+      this.#overdue = true;
+      this.#emulator?.signal("SIGKILL");
+    }, limitSeconds * 1000);
+  }
+
+  /** Makes a guest whose files lie in `folder`, and boots it; the folder is the caller's to remove. */
+  static async start(folder: string, options: GuestOptions = {}): Promise<Guest> {
+    const own = join(folder, "host");
+    await Deno.mkdir(own, { recursive: true });
+    const disks: { path: string; readOnly: boolean }[] = [];
+    const names = new Map<string, string>();
+    for (const { name, sizeBytes } of options.disks ?? []) {
+      const path = join(folder, `${name}.disk`);
+      await Deno.writeFile(path, new Uint8Array());
+      await Deno.truncate(path, sizeBytes);
+      names.set(name, `/dev/${diskName(disks.length)}`);
+      disks.push({ path, readOnly: false });
+    }
+    const toolsDisk = options.toolsPath === undefined ? undefined : disks.length;
+    if (options.toolsPath !== undefined) disks.push({ path: options.toolsPath, readOnly: true });
+    const machine = await machineOf(own, options, { disks, toolsDisk });
+    const guest = new Guest(machine, folder, names, options.limitSeconds ?? 600);
+    try {
+      await guest.boot();
+    } catch (error) {
+      await guest.end();
+      throw error;
+    }
+    return guest;
+  }
+
+  /** Turns the power on, after {@linkcode Guest.cutPower}: memory is lost, disks are as they were. */
+  async boot(): Promise<void> {
+    if (this.#emulator?.isRunning) throw new Error(`The guest ${this.name} runs already`);
+    const started = performance.now();
+    const before = (await this.console()).length;
+    this.#boots++;
+    this.#emulator = await Emulator.start(this.#machine, this.folder);
+    while (!/^guest: ready/m.test((await this.console()).slice(before))) {
+      await this.#assertRunning("boots");
+      if (performance.now() - started > bootSeconds * 1000) {
+        throw new Error(`The guest ${this.name} does not boot:\n${await this.consoleTail()}`);
+      }
+      await sleep(50);
+    }
+    this.bootSeconds = (performance.now() - started) / 1000;
+  }
+
+  /** Cuts its power: the emulator is killed at once. */
+  async cutPower(): Promise<void> {
+    await this.#emulator?.kill();
+  }
+
+  /** Ends it for good. */
+  async end(): Promise<void> {
+    clearTimeout(this.#limit);
+    await this.cutPower();
+  }
+
+  /** The emulator's process on the host. */
+  get pid(): number {
+    return this.#running().pid;
+  }
+
+  /** Freezes the whole machine, its clock too, as a hypervisor that pauses it. */
+  async freeze(): Promise<void> {
+    await this.#running().qmp.execute("stop");
+  }
+
+  async thaw(): Promise<void> {
+    await this.#running().qmp.execute("cont");
+  }
+
+  /** Sends the emulator's process a signal, such as SIGSTOP and SIGCONT. */
+  signal(signal: Deno.Signal): void {
+    this.#running().signal(signal);
+  }
+
+  /** Plugs or unplugs the guest's cable to the other guests; commands go another way and still arrive. */
+  async setLink(up: boolean): Promise<void> {
+    await this.#running().qmp.execute("set_link", { name: "lan-card", up });
+  }
+
+  /** Any command of the emulator's control protocol. */
+  qmp(command: string, args?: Record<string, unknown>): Promise<unknown> {
+    return this.#running().qmp.execute(command, args);
+  }
+
+  /** The device of one of its disks, as /dev/vda. */
+  disk(name: string): string {
+    const device = this.#disks.get(name);
+    if (device === undefined) throw new Error(`The guest ${this.name} has no disk ${name}`);
+    return device;
+  }
+
+  /** The port of 127.0.0.1 on the host that leads to a port of the guest, of those that were asked for. */
+  forwarded(port: number): number {
+    const found = [...this.#machine.forwards].find(([, guest]) => guest === port);
+    if (found === undefined) throw new Error(`The guest ${this.name} does not forward the port ${port}`);
+    return found[0];
+  }
+
+  /** Starts a shell script, and lets it run. */
+  async start(script: string, options: CommandOptions = {}): Promise<GuestCommand> {
+    await this.#assertRunning("is to run a command");
+    return new GuestCommand(await Deno.connect({ port: this.forwarded(agentPort) }), script, options);
+  }
+
+  /** Runs a shell script to its end, and answers what it came to, success or not. */
+  async run(
+    script: string,
+    options: CommandOptions & { readonly limitSeconds?: number } = {},
+  ): Promise<CommandResult> {
+    const command = await this.start(script, options);
+    const { limitSeconds = commandSeconds } = options;
+    let limit: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const problem = `A command in ${this.name} takes longer than ${limitSeconds} s: ${script}`;
+      limit = setTimeout(() => reject(new Error(problem)), limitSeconds * 1000);
+    });
+    try {
+      return await Promise.race([late, command.end]);
+    } catch (error) {
+      command.abandon();
+      await this.#assertRunning(`ran ${script}`);
+      throw error;
+    } finally {
+      clearTimeout(limit);
+    }
+  }
+
+  /** As {@linkcode Guest.run}, and answers what it printed; throws when it fails. */
+  async sh(
+    script: string,
+    options: CommandOptions & { readonly limitSeconds?: number } = {},
+  ): Promise<string> {
+    const { status, stdout, stderr } = await this.run(script, options);
+    if (status === 0) return stdout;
+    throw new Error(`A command in ${this.name} ended with ${status}: ${script}\n${stdout}${stderr}`);
+  }
+
+  /** Waits until a script ends with 0, asking again every `everyMs`. */
+  async until(
+    script: string,
+    options: { readonly limitSeconds?: number; readonly everyMs?: number } = {},
+  ): Promise<void> {
+    const { limitSeconds = commandSeconds, everyMs = 200 } = options;
+    const until = performance.now() + limitSeconds * 1000;
+    for (;;) {
+      const { status, stdout, stderr } = await this.run(script, { limitSeconds });
+      if (status === 0) return;
+      if (performance.now() > until) {
+        throw new Error(`Not so in ${this.name} within ${limitSeconds} s: ${script}\n${stdout}${stderr}`);
+      }
+      await sleep(everyMs);
+    }
+  }
+
+  /** Writes a file in the guest. */
+  async write(path: string, content: string | Uint8Array, mode = 0o644): Promise<void> {
+    await this.sh(`cat > "$path" && chmod ${mode.toString(8)} "$path"`, { env: { path }, input: content });
+  }
+
+  /** What its console has shown, from the first boot on. */
+  async console(): Promise<string> {
+    try {
+      return await Deno.readTextFile(join(this.folder, "console.log"));
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return "";
+      throw error;
+    }
+  }
+
+  async consoleTail(count = 40): Promise<string> {
+    return (await this.console()).trimEnd().split("\n").slice(-count).join("\n");
+  }
+
+  #running(): Emulator {
+    if (this.#emulator?.isRunning) return this.#emulator;
+    throw new Error(`The guest ${this.name} does not run`);
+  }
+
+  async #assertRunning(doing: string): Promise<void> {
+    if (this.#emulator?.isRunning) return;
+    const why = this.#overdue ? "its time was over" : "its emulator ended";
+    throw new Error(
+      `The guest ${this.name} does not run any more as ${why}; it ${doing}:\n${await this.consoleTail()}`,
+    );
+  }
+}
+
+async function machineOf(
+  own: string,
+  options: GuestOptions,
+  disks: Pick<Machine, "disks" | "toolsDisk">,
+): Promise<Machine> {
+  const share = { hostPath: own, guestPath: "/host", writable: true, cached: false };
+  const ports = [agentPort, ...options.ports ?? []];
+  return {
+    ...disks,
+    name: options.name ?? "guest",
+    image: await guestImage(options.kernel ?? "stable"),
+    memoryMiB: options.memoryMiB ?? 1536,
+    cpus: options.cpus ?? 2,
+    kernelArguments: [
+      `nvme_core.multipath=${options.multipath === false ? "N" : "Y"}`,
+      ...options.kernelArguments ?? [],
+    ],
+    modules: options.modules ?? [],
+    shares: [share, ...options.shares ?? []],
+    lan: options.lan,
+    forwards: new Map(ports.map((port) => [freePort(), port])),
+  };
+}
+
+function sleep(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

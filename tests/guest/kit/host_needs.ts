@@ -1,0 +1,64 @@
+import { findProgram } from "./host_command.ts";
+
+/** A program and the Debian package that brings it. */
+type Need = readonly [program: string, debianPackage: string];
+
+/** What the kit runs on the host. */
+const needs: readonly Need[] = [
+  ["qemu-system-x86_64", "qemu-system-x86"],
+  ["setpriv", "util-linux"],
+  ["apt-get", "apt"],
+  ["dpkg-deb", "dpkg"],
+  ["strip", "binutils"],
+  ["xz", "xz-utils"],
+  ["zstd", "zstd"],
+  ["depmod", "kmod"],
+  ["modprobe", "kmod"],
+  ["ldd", "libc-bin"],
+];
+
+/** What the guest takes from the host, besides what is nice to have. */
+export const guestPrograms: readonly Need[] = [
+  ["busybox", "busybox-static"],
+  ["dash", "dash"],
+  ["bash", "bash"],
+  ["sed", "sed"],
+  ["socat", "socat"],
+  ["kmod", "kmod"],
+  ["ip", "iproute2"],
+  ["ss", "iproute2"],
+  ["jq", "jq"],
+  ["nvme", "nvme-cli"],
+  ["dmsetup", "dmsetup"],
+  ...listed("e2fsprogs", "mkfs.ext4 mke2fs e2fsck fsck.ext4 resize2fs tune2fs dumpe2fs debugfs"),
+  ...listed("xfsprogs", "mkfs.xfs xfs_growfs xfs_repair xfs_io xfs_db"),
+  ...listed("btrfs-progs", "mkfs.btrfs btrfs"),
+  ...listed("mount", "mount umount losetup"),
+  ...listed(
+    "util-linux",
+    "blkid blockdev findmnt lsblk wipefs fstrim fsfreeze mountpoint nsenter unshare setsid flock",
+  ),
+  ...listed("util-linux", "setpriv prlimit dmesg"),
+  ...listed("coreutils", "stat dd cat head tail truncate timeout sync md5sum sha256sum mktemp od seq sleep"),
+  ...listed("coreutils", "base64 cp mv rm ls ln mkdir mkfifo rmdir stty touch tr wc"),
+  ["cmp", "diffutils"],
+];
+
+function listed(debianPackage: string, programs: string): Need[] {
+  return programs.split(" ").map((program) => [program, debianPackage]);
+}
+
+/** The Debian packages that this machine lacks for the kit; none when guests can be built and run. */
+export function missingPackages(): string[] {
+  const missing = [...needs, ...guestPrograms].filter(([program]) => findProgram(program) === undefined);
+  return [...new Set(missing.map(([, debianPackage]) => debianPackage))].sort();
+}
+
+/** Why no guest can run here, in words; undefined when one can. */
+export function hindrance(): string | undefined {
+  if (Deno.build.os !== "linux" || Deno.build.arch !== "x86_64") return "guests need Linux on x86-64";
+  const missing = missingPackages();
+  return missing.length === 0
+    ? undefined
+    : `guests need packages that are not installed: ${missing.join(" ")}`;
+}
