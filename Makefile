@@ -21,12 +21,15 @@ export COMPILE_TARGET ?=
 # Tests to run with `make test/some`, and a flag that makes a skipped test a failure.
 T ?= src
 STRICT ?=
+# Suites to run with `make test/guest`, all when empty, and how many at a time.
+S ?=
+JOBS ?= 1
 
 # As the executable's permissions, from the sources; the proto file is inside the executable.
 SOURCES = "$(DENO)" run --quiet $$("$(DENO)" run --allow-all tools/permissions_flags.ts $(1)) src/main.ts
 
 .DEFAULT_GOAL := help
-.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/nightly verify verify/% format generate build sanity \
+.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/nightly verify verify/% format generate build sanity \
 	sanity/sources sanity/binary bench bench/short ci clean
 .SILENT:
 
@@ -56,6 +59,9 @@ test/fault: ## Let everything go wrong at every command of every call of the con
 
 test/build: ## Test the compiled executable, above all what it refuses to do; after make build.
 	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) build tests/build
+
+test/guest: ## Try real NVMe/TCP in QEMU guests with kernels of their own: make test/guest [S=suite] [JOBS=2]; after make build.
+	"$(DENO)" run --allow-all tests/guest/run.ts $(STRICT) --jobs $(JOBS) $(S)
 
 verify: ## Check formatting, lint, types, the direction of imports, sizes, generated files, and csi.proto against the published one.
 	"$(DENO)" run --allow-all tools/verify.ts $(STRICT)

@@ -85,7 +85,8 @@ async function run(program: string, args: readonly string[]): Promise<void> {
   throw new Error(`${program} ${args[0]} failed:\n${decoder.decode(stdout)}${decoder.decode(stderr)}`);
 }
 
-async function bundle(entry: string, folder: string): Promise<string> {
+/** Bundles a program into `folder`/main.js, with what packages expect to find; answers its path. */
+export async function bundle(entry: string, folder: string): Promise<string> {
   await Deno.remove(folder, { recursive: true }).catch(ignoreMissing);
   const file = join(folder, "main.js");
   const externals = EXTERNALS.flatMap((name) => `--external=${name}`);

@@ -21,6 +21,10 @@ export interface CommandOptions {
   readonly onLine?: (line: string, output: "stdout" | "stderr") => void;
 }
 
+const guestEnded = "The guest ended while a command ran in it";
+/** What a connection says whose other end is gone. */
+const ended = /^(ConnectionReset|BrokenPipe|ConnectionAborted|UnexpectedEof)$/;
+
 /** A command that runs in the guest. */
 export class GuestCommand {
   /** Its process in the guest, which leads a group of its own; known as soon as it has started. */
@@ -54,8 +58,11 @@ export class GuestCommand {
       await this.#send(script, options.input);
       return await this.#receive(options, started);
     } catch (error) {
-      started.reject(error);
-      throw error;
+      const problem = error instanceof Error && ended.test(error.name)
+        ? new Error(guestEnded, { cause: error })
+        : error;
+      started.reject(problem);
+      throw problem;
     } finally {
       closeQuietly(this.#connection);
     }
@@ -83,7 +90,7 @@ export class GuestCommand {
         return { status: Number(rest), stdout: printed.stdout.join("\n"), stderr: printed.stderr.join("\n") };
       }
     }
-    throw new Error("The guest ended while a command ran in it");
+    throw new Error(guestEnded);
   }
 }
 

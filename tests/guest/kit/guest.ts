@@ -25,7 +25,11 @@ export interface GuestOptions {
   readonly multipath?: boolean;
   /** More arguments of the kernel. */
   readonly kernelArguments?: readonly string[];
-  /** Modules to load at the start; others are loaded by modprobe and by the kernel itself. */
+  /**
+   * Modules to load at the start; others are loaded by modprobe, and by the kernel when it needs them.
+   *
+   * @default {["loop", "nvme-tcp", "nvmet-tcp"]}
+   */
   readonly modules?: readonly string[];
   readonly disks?: readonly DiskOptions[];
   /** An ext4 image with programs, to be seen at /opt/tools. */
@@ -75,8 +79,16 @@ export class Guest {
     }, limitSeconds * 1000);
   }
 
-  /** Makes a guest whose files lie in `folder`, and boots it; the folder is the caller's to remove. */
-  static async start(folder: string, options: GuestOptions = {}): Promise<Guest> {
+  /**
+   * Makes a guest whose files lie in `folder`, and boots it; the folder is the caller's to remove.
+   *
+   * @param made hears of the guest before it boots
+   */
+  static async start(
+    folder: string,
+    options: GuestOptions = {},
+    made: (guest: Guest) => void = () => {},
+  ): Promise<Guest> {
     const own = join(folder, "host");
     await Deno.mkdir(own, { recursive: true });
     const disks: { path: string; readOnly: boolean }[] = [];
@@ -92,6 +104,7 @@ export class Guest {
     if (options.toolsPath !== undefined) disks.push({ path: options.toolsPath, readOnly: true });
     const machine = await machineOf(own, options, { disks, toolsDisk });
     const guest = new Guest(machine, folder, names, options.limitSeconds ?? 600);
+    made(guest);
     try {
       await guest.boot();
     } catch (error) {
@@ -278,7 +291,7 @@ async function machineOf(
       `nvme_core.multipath=${options.multipath === false ? "N" : "Y"}`,
       ...options.kernelArguments ?? [],
     ],
-    modules: options.modules ?? [],
+    modules: options.modules ?? ["loop", "nvme-tcp", "nvmet-tcp"],
     shares: [share, ...options.shares ?? []],
     lan: options.lan,
     forwards: new Map(ports.map((port) => [freePort(), port])),

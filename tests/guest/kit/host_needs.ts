@@ -42,6 +42,7 @@ export const guestPrograms: readonly Need[] = [
   ...listed("coreutils", "stat dd cat head tail truncate timeout sync md5sum sha256sum mktemp od seq sleep"),
   ...listed("coreutils", "base64 cp mv rm ls ln mkdir mkfifo rmdir stty touch tr wc"),
   ["cmp", "diffutils"],
+  ...listed("procps", "ps pgrep pkill"),
 ];
 
 function listed(debianPackage: string, programs: string): Need[] {

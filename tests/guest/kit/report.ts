@@ -1,0 +1,42 @@
+import type { Counts } from "../../../tools/counts.ts";
+import { complain, print } from "../../../tools/print.ts";
+
+/** What became of the tests of one suite, and one line about each as it ends. */
+export class Report {
+  readonly #suite: string;
+  readonly #counts = { passed: 0, failed: 0, skipped: 0 };
+
+  constructor(suite: string) {
+    this.#suite = suite;
+  }
+
+  get counts(): Counts {
+    return this.#counts;
+  }
+
+  passed(name: string, milliseconds: number, showed: string): void {
+    this.#counts.passed++;
+    print(`${this.#line("ok", milliseconds)} ${name}${showed === "" ? "" : `: ${showed}`}`);
+  }
+
+  failed(name: string, milliseconds: number, failure: unknown): void {
+    this.#counts.failed++;
+    complain(`${this.#line("FAILED", milliseconds)} ${name}`);
+    const text = failure instanceof Error ? failure.stack ?? failure.message : String(failure);
+    for (const line of text.split("\n")) complain(`    ${line}`);
+  }
+
+  skipped(name: string, reason: string): void {
+    this.#counts.skipped++;
+    print(`${this.#line("SKIPPED", 0)} ${name}, so NOT shown to work here: ${reason}`);
+  }
+
+  /** What is neither: a measurement, a word on the way. */
+  say(text: string): void {
+    print(`${this.#suite}: ${text}`);
+  }
+
+  #line(word: string, milliseconds: number): string {
+    return `${this.#suite.padEnd(10)} ${word.padEnd(7)} ${(milliseconds / 1000).toFixed(1).padStart(6)} s `;
+  }
+}

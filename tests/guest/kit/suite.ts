@@ -1,0 +1,195 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { bundle } from "../../../tools/build.ts";
+import { Guest, type GuestOptions } from "./guest.ts";
+import { eventMark, type InsideEvent } from "./inside.ts";
+import { Lan } from "./lan.ts";
+import { Report } from "./report.ts";
+
+/** What a file of suites/ exports. */
+export interface Suite {
+  /** One line: what it shows. */
+  readonly what: string;
+  /** Longest it may take, in minutes. */
+  readonly limitMinutes: number;
+  /** Whether it measures time, or needs more than one guest: no other suite runs beside it. */
+  readonly alone?: boolean;
+  /** Whether it needs dist/rds-csi. */
+  readonly needsBinary?: boolean;
+  run(bench: Bench): Promise<void>;
+}
+
+/** The project's proto file, which lies beside a bundle. */
+const protoPath = fileURLToPath(new URL("../../../proto/csi.proto", import.meta.url));
+/** Where the consoles of guests lie in which a test failed. */
+const keptFolder = fileURLToPath(new URL("../../../dist/guest", import.meta.url));
+
+/** Longest that all the tests of one file take in a guest unless said otherwise, in seconds. */
+const insideSeconds = 600;
+
+/** How a suite starts guests and reports tests; it ends all that it started. */
+export class Bench {
+  readonly report: Report;
+  /** A folder of the host for the suite's own files. */
+  readonly folder: string;
+  readonly #name: string;
+  readonly #toolsPath: string;
+  readonly #signal: AbortSignal;
+  readonly #guests: Guest[] = [];
+
+  constructor(name: string, folder: string, toolsPath: string, signal: AbortSignal) {
+    this.#name = name;
+    this.report = new Report(name);
+    this.folder = folder;
+    this.#toolsPath = toolsPath;
+    this.#signal = signal;
+    signal.addEventListener("abort", () => void this.#endGuests(), { once: true });
+  }
+
+  /** Boots a guest with the tools (deno, rds-csi, csi-sanity) in /opt/tools. */
+  async guest(options: GuestOptions = {}): Promise<Guest> {
+    this.#signal.throwIfAborted();
+    const folder = join(this.folder, `guest-${this.#guests.length}-${options.name ?? "guest"}`);
+    await Deno.mkdir(folder);
+    const limitSeconds = 3600;
+    const guest = await Guest.start(
+      folder,
+      { toolsPath: this.#toolsPath, limitSeconds, ...options },
+      (made) => {
+        this.#guests.push(made);
+      },
+    );
+    if (this.#signal.aborted) await this.#endGuests();
+    return guest;
+  }
+
+  /** Boots guests in a network of their own, all at once; the first one carries it. */
+  async guests<Name extends string>(
+    names: readonly Name[],
+    options: GuestOptions = {},
+  ): Promise<Record<Name, Guest>> {
+    const lan = await Lan.make(...names);
+    const started = names.map(async (name) =>
+      [name, await this.guest({ cpus: 1, ...options, name, lan: lan.place(name) })] as const
+    );
+    return Object.fromEntries(await Promise.all(started)) as Record<Name, Guest>;
+  }
+
+  /** Runs one test on the host and reports what it showed; a failure does not end the suite. */
+  async test(name: string, body: () => Promise<string>): Promise<boolean> {
+    const started = performance.now();
+    try {
+      this.#signal.throwIfAborted();
+      const showed = await body();
+      this.#signal.throwIfAborted();
+      this.report.passed(name, performance.now() - started, showed);
+      return true;
+    } catch (error) {
+      this.report.failed(
+        name,
+        performance.now() - started,
+        this.#signal.aborted ? this.#signal.reason : error,
+      );
+      return false;
+    }
+  }
+
+  /**
+   * Runs a file of tests in a guest, by the Deno there, and reports each of them. It is bundled here, so that the guest
+   * neither fetches nor compiles.
+   *
+   * @param file URL of the file, as `new URL("x_inside.ts", import.meta.url)`
+   * @param args what it finds in Deno.args
+   */
+  async inside(
+    guest: Guest,
+    file: URL,
+    args: readonly string[] = [],
+    limitSeconds = insideSeconds,
+  ): Promise<void> {
+    const name = file.pathname.replace(/.*\//, "").replace(/\.ts$/, "");
+    const folder = join(guest.folder, "host", name);
+    await bundle(fileURLToPath(file), folder);
+    await Deno.mkdir(join(folder, "proto"));
+    await Deno.copyFile(protoPath, join(folder, "proto/csi.proto"));
+    const run = new InsideRun(this.report);
+    const words = [
+      "/opt/tools/deno",
+      "run",
+      "--allow-all",
+      "--no-config",
+      "--no-lock",
+      `/host/${name}/main.js`,
+      ...args,
+    ];
+    const env = { DENO_DIR: "/tmp/deno", DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" };
+    try {
+      const script = `exec ${words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")}`;
+      const { status } = await guest.run(script, { env, limitSeconds, onLine: (line) => run.hear(line) });
+      run.end(name, status === 0 ? undefined : `the file ended with status ${status}`);
+    } catch (error) {
+      run.end(name, this.#signal.aborted ? this.#signal.reason : error);
+    }
+  }
+
+  /** Ends all guests; where a test failed, what their consoles showed is kept. */
+  async close(): Promise<void> {
+    await this.#endGuests();
+    if (this.report.counts.failed > 0) await this.#keepConsoles();
+  }
+
+  async #endGuests(): Promise<void> {
+    await Promise.all(this.#guests.map((guest) => guest.end()));
+  }
+
+  async #keepConsoles(): Promise<void> {
+    await Deno.mkdir(keptFolder, { recursive: true });
+    for (const [index, guest] of this.#guests.entries()) {
+      const path = join(keptFolder, `${this.#name}-${index}-${guest.name}.log`);
+      await Deno.writeTextFile(path, await guest.console());
+      this.report.say(`the console of ${guest.name} is kept in ${path}`);
+    }
+  }
+}
+
+/** What is heard of a file of tests in a guest. */
+class InsideRun {
+  readonly #report: Report;
+  #running: string | undefined;
+  #count = 0;
+  /** Lines since the last test ended, for when one fails. */
+  #lines: string[] = [];
+
+  constructor(report: Report) {
+    this.#report = report;
+  }
+
+  hear(line: string): void {
+    if (!line.startsWith(eventMark)) {
+      this.#lines.push(line);
+      return;
+    }
+    const event = JSON.parse(line.slice(eventMark.length)) as InsideEvent;
+    if (event.kind === "begin") {
+      this.#running = event.name;
+      return;
+    }
+    this.#running = undefined;
+    this.#count++;
+    if ("showed" in event) this.#report.passed(event.name, event.milliseconds, event.showed);
+    else this.#fail(event.name, event.milliseconds, event.failure);
+    this.#lines = [];
+  }
+
+  /** What did not come to its end, or did not even begin, has failed. */
+  end(file: string, problem: unknown): void {
+    if (this.#running !== undefined) this.#fail(this.#running, 0, problem ?? "it never ended");
+    else if (problem !== undefined) this.#fail(file, 0, problem);
+    else if (this.#count === 0) this.#fail(file, 0, "it has no tests");
+  }
+
+  #fail(name: string, milliseconds: number, failure: unknown): void {
+    this.#report.failed(name, milliseconds, failure);
+    for (const line of this.#lines.slice(-40)) this.#report.say(`  ${line}`);
+  }
+}
