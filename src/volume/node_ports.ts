@@ -36,6 +36,12 @@ export interface Connection {
   readonly hostId: string;
 }
 
+/** Who a host is to the targets that it connects to. */
+export interface HostNames {
+  readonly nqn: string;
+  readonly id: string;
+}
+
 /** Where a target's list of subsystems is asked for. */
 export interface TargetAddress {
   readonly address: string;
@@ -74,6 +80,8 @@ export interface Connector {
    * Where it does not, whoever cannot be looked into has to be taken for one who has.
    */
   readonly sparesOpenDevices: boolean;
+  /** Whom connections are made as and {@linkcode Connector.offered} is asked as; absent where there are no such names. */
+  readonly host?: HostNames;
   /** Connects, or verifies the connection that is there. Idempotent. Throws `unavailable` when the target refuses. */
   connect(target: Target, context: CallContext): Promise<void>;
   /** Finds the device of a subsystem by walking from its NQN, never from a path. Undefined while there is none. */

@@ -1,4 +1,5 @@
 import { VolumeError } from "./errors.ts";
+import { type FenceMemory, parseFenceMemory } from "./fence.ts";
 import type { MkfsState } from "./format.ts";
 import type { FilesystemType } from "./ports.ts";
 
@@ -45,6 +46,8 @@ export interface Stash {
   /** Whether staging went through to its end. */
   readonly staged: boolean;
   readonly published: readonly PublishedTarget[];
+  /** Since when its target lacks it; absent while it does not. */
+  readonly missed?: FenceMemory;
 }
 
 const stashVersion = 1;
@@ -80,10 +83,13 @@ type Fields = Readonly<Record<string, unknown>>;
 function readStash(fields: Fields): Stash | string {
   const wrong = Object.entries(checks).find(([name, check]) => !check(fields[name]));
   if (wrong !== undefined) return wrong[0];
-  const { version: _version, ...known } = fields;
+  const { version: _version, missed, ...known } = fields;
   const device = known.device as (Fields | undefined);
+  // What is damaged here costs only time: a look more, and nobody would mend it.
+  const memory = parseFenceMemory(missed);
   return {
     ...known,
+    ...(memory === undefined ? {} : { missed: memory }),
     mountedAs: known.mountedAs,
     sizeBytes: BigInt(known.sizeBytes as string),
     device: device === undefined ? undefined : { ...device, sizeBytes: BigInt(device.sizeBytes as string) },
@@ -117,7 +123,7 @@ const isDevice = isRecord({
   sizeBytes: isSize,
 });
 
-const checks: Readonly<Record<keyof Stash, Check>> = {
+const checks: Readonly<Record<Exclude<keyof Stash, "missed">, Check>> = {
   volumeId: isText,
   nqn: isText,
   epoch: isText,
@@ -178,4 +184,10 @@ export function withPublished(stash: Stash, target: PublishedTarget): Stash {
 /** The stash without that target. */
 export function withoutPublished(stash: Stash, targetPath: string): Stash {
   return { ...stash, published: stash.published.filter((other) => other.targetPath !== targetPath) };
+}
+
+/** The stash with that memory of its target's lacking it, or with none. */
+export function withMissed(stash: Stash, memory: FenceMemory | undefined): Stash {
+  const { missed: _missed, ...rest } = stash;
+  return memory === undefined ? rest : { ...rest, missed: memory };
 }

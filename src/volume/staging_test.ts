@@ -5,6 +5,7 @@ import {
   parseStash,
   stagingDifference,
   type Stash,
+  withMissed,
   withoutPublished,
   withPublished,
 } from "./staging.ts";
@@ -36,6 +37,21 @@ Deno.test("parseStash() reads what formatStash() wrote", () => {
 Deno.test("parseStash() reads a stash that knows no device yet", () => {
   const early = { ...stash, device: undefined, mountedAs: undefined, staged: false };
   assert.deepEqual(parseStash(formatStash(early), "pvc-1", "/f"), early);
+});
+
+Deno.test("parseStash() keeps when the target began to lack the volume, and drops a damaged note of that", () => {
+  const missing = { ...stash, missed: { lastMissedMs: 5, missedForMs: 6 } };
+  assert.deepEqual(parseStash(formatStash(missing), "pvc-1", "/f"), missing);
+  for (const missed of [null, "x", { lastMissedMs: "5" }]) {
+    const text = JSON.stringify({ ...JSON.parse(formatStash(stash)), missed });
+    assert.deepEqual(parseStash(text, "pvc-1", "/f"), stash);
+  }
+});
+
+Deno.test("withMissed() sets that note and takes it away", () => {
+  const memory = { lastMissedMs: 5, missedForMs: 6 };
+  assert.deepEqual(withMissed(stash, memory), { ...stash, missed: memory });
+  assert.deepEqual(withMissed({ ...stash, missed: memory }, undefined), stash);
 });
 
 const damage: readonly [string, (fields: Record<string, unknown>) => unknown][] = [
