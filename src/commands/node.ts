@@ -16,6 +16,7 @@ import { NodeService } from "../node/node_service.ts";
 import { KernelConnector, type Notes } from "../nvme/kernel/kernel_connector.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { hostIdentityOf } from "../volume/host_identity.ts";
+import { uncounted } from "../volume/node_events.ts";
 import type { BlockDevices, Clock, Connector, Mounts, Paths } from "../volume/ports.ts";
 
 /** What of the machine the node service stands on. */
@@ -52,6 +53,7 @@ export async function openNode(
       devices,
       paths,
       clock,
+      events: uncounted,
       settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath },
     }),
   );

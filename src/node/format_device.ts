@@ -1,6 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
 import { decideFormat } from "../volume/format.ts";
-import type { FilesystemType, ProvenDevice } from "../volume/ports.ts";
+import type { DeviceProbe, FilesystemType, ProvenDevice } from "../volume/ports.ts";
 import type { Stash } from "../volume/staging.ts";
 import { proveAgain } from "./device.ts";
 import type { Staging } from "./staging.ts";
@@ -19,7 +19,7 @@ export async function prepareFilesystem(
   sameDevice: boolean,
 ): Promise<Stash> {
   const { world, publish, parameters, context } = staging;
-  const probe = await world.filesystems.probe(device, context);
+  const probe = await probeDevice(staging, device);
   const mayBeUnfinished = stash.mkfs === "started" && probe.signature.state === "found" &&
     probe.signature.type === filesystem;
   const decision = decideFormat({
@@ -37,6 +37,7 @@ export async function prepareFilesystem(
   });
   switch (decision.action) {
     case "refuse":
+      world.events.formatRefused(decision.refusal);
       throw new VolumeError(decision.kind, decision.reason);
     case "format":
       return await format(staging, stash, device, filesystem, false);
@@ -48,6 +49,15 @@ export async function prepareFilesystem(
         context.signal.throwIfAborted();
       }
       return mayBeUnfinished ? await staging.stashes.write({ ...stash, mkfs: "done" }) : stash;
+  }
+}
+
+async function probeDevice({ world, context }: Staging, device: ProvenDevice): Promise<DeviceProbe> {
+  try {
+    return await world.filesystems.probe(device, context);
+  } catch (error) {
+    if (VolumeError.is(error, "unavailable")) world.events.formatRefused("unreadable");
+    throw error;
   }
 }
 
@@ -78,6 +88,7 @@ async function refuseWhileBusy({ world, context }: Staging, device: ProvenDevice
   const claimed = !await world.devices.isUnclaimed(device, context);
   context.signal.throwIfAborted();
   if (!claimed && holder?.certain !== true) return;
+  world.events.formatRefused("in-use");
   throw new VolumeError(
     "busy",
     `Cannot format the device as it is in use, perhaps by an earlier attempt: device=${device.path} ` +

@@ -1,8 +1,10 @@
 import { assertNodeId } from "../volume/ids.ts";
 import type { CallContext } from "../volume/ports.ts";
+import { countingMismatches } from "./counting.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";
 import { type PublishRequest, publishVolume } from "./publish.ts";
 import { type StageRequest, stageVolume } from "./stage.ts";
+import { Stashes } from "./stashes.ts";
 import { type VolumeStats, volumeStats } from "./stats.ts";
 import { type UnpublishRequest, unpublishVolume } from "./unpublish.ts";
 import { type UnstageRequest, unstageVolume } from "./unstage.ts";
@@ -30,24 +32,31 @@ export class NodeService {
     this.#world = world;
   }
 
+  /** Tells whoever counts what is staged here already, so that a restart is not taken for an empty node. */
+  async countStaged(): Promise<void> {
+    for (const { volumeId, staged } of await new Stashes(this.#world).all()) {
+      this.#world.events.stagedChanged(volumeId, staged);
+    }
+  }
+
   /** See {@linkcode stageVolume}. */
   async stage(request: StageRequest, context: CallContext): Promise<void> {
-    await stageVolume(this.#world, request, context);
+    await this.#counting(() => stageVolume(this.#world, request, context));
   }
 
   /** See {@linkcode unstageVolume}. */
   async unstage(request: UnstageRequest, context: CallContext): Promise<void> {
-    await unstageVolume(this.#world, request, context);
+    await this.#counting(() => unstageVolume(this.#world, request, context));
   }
 
   /** See {@linkcode publishVolume}. */
   async publish(request: PublishRequest, context: CallContext): Promise<void> {
-    await publishVolume(this.#world, request, context);
+    await this.#counting(() => publishVolume(this.#world, request, context));
   }
 
   /** See {@linkcode unpublishVolume}. */
   async unpublish(request: UnpublishRequest, context: CallContext): Promise<void> {
-    await unpublishVolume(this.#world, request, context);
+    await this.#counting(() => unpublishVolume(this.#world, request, context));
   }
 
   /** See {@linkcode volumeStats}. */
@@ -57,12 +66,16 @@ export class NodeService {
 
   /** See {@linkcode expandVolume}. */
   async expand(request: ExpandRequest, context: CallContext): Promise<bigint> {
-    return await expandVolume(this.#world, request, context);
+    return await this.#counting(() => expandVolume(this.#world, request, context));
   }
 
   /** Who this node is. Answers at once and never fails: a failure would unregister the driver. */
   info(): NodeInfo {
     const { nodeId, maxVolumesPerNode } = this.#world.settings;
     return { nodeId, maxVolumesPerNode };
+  }
+
+  async #counting<T>(action: () => Promise<T>): Promise<T> {
+    return await countingMismatches(this.#world.events, action);
   }
 }

@@ -126,6 +126,7 @@ async function assertMounted(world: NodeWorld, table: readonly MountEntry[], sta
   const entry = mountsAt(table, await world.paths.mountPoint(stash.stagingPath)).at(-1);
   const right = entry?.deviceNumber === stash.device?.deviceNumber && entry?.filesystem === stash.kind;
   if (right && isReadOnlyMount(entry) === stash.readOnly) return;
+  if (entry !== undefined && !right) world.events.staleMountMet("publish");
   const state = entry === undefined
     ? "is not mounted"
     : right

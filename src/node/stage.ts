@@ -1,6 +1,6 @@
 import { type Capability, isReadOnlyMode, kindName } from "../volume/capabilities.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, ProvenDevice } from "../volume/ports.ts";
+import type { CallContext, ProvenDevice, Target } from "../volume/ports.ts";
 import { stagingDifference, type Stash } from "../volume/staging.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
 import { bindsOf } from "./binds.ts";
@@ -156,13 +156,20 @@ async function connect(
   const { connector } = world;
   const wasConnected = (await connector.connected(context)).includes(publish.nqn);
   if (!wasConnected) undo.add("disconnect", (undoing) => connector.disconnect(publish.nqn, undoing));
-  await connector.connect({
+  const target: Target = {
     nqn: publish.nqn,
     addresses: publish.addresses,
     port: publish.port,
     sizeBytes: publish.sizeBytes,
     ...parameters.connection,
-  }, context);
+  };
+  try {
+    await connector.connect(target, context);
+    if (!wasConnected) world.events.connected("ok");
+  } catch (error) {
+    world.events.connected("failed");
+    throw error;
+  }
   const sizeBytes = stash.sizeBytes > publish.sizeBytes ? stash.sizeBytes : publish.sizeBytes;
   const found = await awaitDevice(world, publish.nqn, 0n, context);
   const uniqueId = stash.device?.uniqueId;

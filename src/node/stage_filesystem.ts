@@ -67,6 +67,7 @@ async function isMountedRight(
     }
     own.add(entry.deviceNumber);
   }
+  world.events.staleMountMet("stage");
   refuseWhileMounted(mountsOf(table, own).filter((entry) => entry.mountPoint !== target), stash);
   await world.mounts.unmount(target, context);
   return false;

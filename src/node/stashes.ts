@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { Paths } from "../volume/ports.ts";
+import type { NodeEvents, Paths } from "../volume/ports.ts";
 import { formatStash, parseStash, type Stash } from "../volume/staging.ts";
 import type { NodeWorld } from "./world.ts";
 
@@ -8,10 +8,12 @@ const ending = ".json";
 /** The state files of a node, one a volume. */
 export class Stashes {
   readonly #paths: Paths;
+  readonly #events: NodeEvents;
   readonly #folder: string;
 
   constructor(world: NodeWorld) {
     this.#paths = world.paths;
+    this.#events = world.events;
     this.#folder = `${world.settings.statePath}/volumes`;
   }
 
@@ -38,22 +40,33 @@ export class Stashes {
 
   /** What this node remembers of all other volumes. A damaged state file is left out: it must not stop anybody else. */
   async others(volumeId: string): Promise<readonly Stash[]> {
-    const names = await this.#paths.list(this.#folder);
-    const ids = names.filter((name) => name.endsWith(ending)).map((name) => name.slice(0, -ending.length));
-    const others = ids.filter((id) => id !== volumeId).map((id) => this.findUndamaged(id));
-    return (await Promise.all(others)).filter((stash) => stash !== undefined);
+    return await this.#read((id) => id !== volumeId);
+  }
+
+  /** What this node remembers of all volumes, damaged state files left out. */
+  async all(): Promise<readonly Stash[]> {
+    return await this.#read(() => true);
   }
 
   /** Writes and syncs; answers what it wrote. */
   async write(stash: Stash): Promise<Stash> {
     await this.#paths.makeFolder(this.#folder, 0o700);
     await this.#paths.writeFile(this.#path(stash.volumeId), formatStash(stash), 0o600);
+    this.#events.stagedChanged(stash.volumeId, stash.staged);
     return stash;
   }
 
   /** OK when there is none. */
   async remove(volumeId: string): Promise<void> {
     await this.#paths.removeFile(this.#path(volumeId));
+    this.#events.stagedChanged(volumeId, false);
+  }
+
+  async #read(wanted: (volumeId: string) => boolean): Promise<readonly Stash[]> {
+    const names = await this.#paths.list(this.#folder);
+    const ids = names.filter((name) => name.endsWith(ending)).map((name) => name.slice(0, -ending.length));
+    const stashes = ids.filter(wanted).map((id) => this.findUndamaged(id));
+    return (await Promise.all(stashes)).filter((stash) => stash !== undefined);
   }
 
   #path(volumeId: string): string {

@@ -3,6 +3,7 @@ import type { CallContext, FilesystemStats } from "../volume/ports.ts";
 import type { Stash } from "../volume/staging.ts";
 import { mountsAt } from "./mount_table.ts";
 import { Stashes } from "./stashes.ts";
+import { within } from "./within.ts";
 import type { NodeWorld } from "./world.ts";
 
 /** What NodeGetVolumeStats answers: of a block volume, only its size is known. */
@@ -10,10 +11,15 @@ export type VolumeStats =
   | { readonly kind: "filesystem"; readonly stats: FilesystemStats }
   | { readonly kind: "block"; readonly totalBytes: bigint };
 
+/** More than all looks together may take, so that nobody waits for what is dead. */
+const limitMs = 15_000;
+
 /**
- * Size and use of a volume at a path where it is staged or published.
+ * Size and use of a volume at a path where it is staged or published. A file system that was turned read-only answers
+ * like any other.
  *
- * @throws {VolumeError} not-found when it is not there, unavailable when its device or file system does not answer
+ * @throws {VolumeError} not-found when it is not there; unavailable when its device is gone or another one, or its file
+ * system does not answer; deadline when it takes too long
  */
 export async function volumeStats(
   world: NodeWorld,
@@ -21,14 +27,42 @@ export async function volumeStats(
   volumePath: string,
   context: CallContext,
 ): Promise<VolumeStats> {
-  const stash = await getPlaced(world, volumeId, volumePath, context);
-  if (stash.kind !== "block") {
+  const what = `ask the volume for its size and use: volume=${volumeId}`;
+  return await within(world.clock, context, limitMs, what, async (limited) => {
+    const stash = await getPlaced(world, volumeId, volumePath, limited);
+    const totalBytes = await liveSize(world, stash, limited);
+    if (stash.kind === "block") return { kind: "block", totalBytes };
     const point = await world.paths.mountPoint(volumePath);
-    return { kind: "filesystem", stats: await world.filesystems.stats(point, context) };
-  }
+    return { kind: "filesystem", stats: await filesystemStats(world, point, limited) };
+  });
+}
+
+/** The device's size. Of one that is gone the kernel still counts the file system, from memory. */
+async function liveSize(world: NodeWorld, stash: Stash, context: CallContext): Promise<bigint> {
   const found = await world.connector.find(stash.nqn, context);
-  if (found !== undefined) return { kind: "block", totalBytes: found.sizeBytes };
-  throw new VolumeError("unavailable", `Cannot tell the size as the device is gone: volume=${volumeId}`);
+  const isSame = found?.deviceNumber === stash.device?.deviceNumber;
+  if (found !== undefined && isSame && found.sizeBytes > 0n) return found.sizeBytes;
+  world.events.staleMountMet("stats");
+  const state = found === undefined ? "gone" : isSame ? "empty" : "another one since it was staged";
+  throw new VolumeError(
+    "unavailable",
+    `Cannot tell the size and use as the device is ${state}: volume=${stash.volumeId} nqn=${stash.nqn}`,
+  );
+}
+
+async function filesystemStats(
+  world: NodeWorld,
+  point: string,
+  context: CallContext,
+): Promise<FilesystemStats> {
+  try {
+    return await world.filesystems.stats(point, context);
+  } catch (error) {
+    if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline")) {
+      world.events.staleMountMet("stats");
+    }
+    throw error;
+  }
 }
 
 /**

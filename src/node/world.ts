@@ -1,4 +1,12 @@
-import type { BlockDevices, Clock, Connector, Filesystems, Mounts, Paths } from "../volume/ports.ts";
+import type {
+  BlockDevices,
+  Clock,
+  Connector,
+  Filesystems,
+  Mounts,
+  NodeEvents,
+  Paths,
+} from "../volume/ports.ts";
 
 /** What is fixed for the life of a node service. */
 export interface NodeSettings {
@@ -19,5 +27,7 @@ export interface NodeWorld {
   readonly devices: BlockDevices;
   readonly paths: Paths;
   readonly clock: Clock;
+  /** Hears of what is worth counting. */
+  readonly events: NodeEvents;
   readonly settings: NodeSettings;
 }

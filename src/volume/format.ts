@@ -30,6 +30,28 @@ export interface FormatQuestion {
   readonly complete: boolean;
 }
 
+/** Why a device was not formatted, for counting: a closed set of words. */
+export const formatRefusals = [
+  /** An end or the signatures could not be read. */
+  "unreadable",
+  "other-filesystem",
+  /** The file system that was made or mounted here is gone. */
+  "filesystem-lost",
+  "unknown-data",
+  "read-only",
+  /** The volume is not on record as never written. */
+  "not-blank-on-record",
+  "other-epoch",
+  "other-size",
+  /** Not the device that formatting was started on. */
+  "other-device",
+  /** Somebody has it open or claimed, perhaps an earlier mkfs. */
+  "in-use",
+] as const;
+
+/** One of {@linkcode formatRefusals}. */
+export type FormatRefusal = typeof formatRefusals[number];
+
 /** What to do with a device that is to hold a file system. */
 export type FormatDecision =
   /** Make a file system: every sign says that there never was one. */
@@ -37,7 +59,13 @@ export type FormatDecision =
   /** Zero the ends and make it again, without lazy initialisation: the one begun here was never finished. */
   | { readonly action: "reformat-interrupted" }
   | { readonly action: "mount-existing"; readonly filesystem: FilesystemType }
-  | { readonly action: "refuse"; readonly kind: VolumeErrorKind; readonly reason: string };
+  | {
+    readonly action: "refuse";
+    readonly kind: VolumeErrorKind;
+    /** For people. */
+    readonly reason: string;
+    readonly refusal: FormatRefusal;
+  };
 
 /**
  * Decides whether a device is formatted, mounted or left alone. Any doubt refuses.
@@ -47,53 +75,75 @@ export type FormatDecision =
 export function decideFormat(question: FormatQuestion): FormatDecision {
   const { probe, wanted } = question;
   if (probe.signature.state === "unknown") {
-    return refuse("unavailable", `its signatures cannot be read: ${probe.signature.reason}`, "");
+    return refuse(
+      "unavailable",
+      "unreadable",
+      `its signatures cannot be read: ${probe.signature.reason}`,
+      "",
+    );
   }
   if (probe.signature.state === "found") return decideFound(question, probe.signature.type);
   if (question.everMounted || question.mkfs === "done") {
     return refuse(
       "precondition",
+      "filesystem-lost",
       `the ${wanted} file system made here is not there any more: volume=${question.volumeId}`,
       "; find out what happened to the data before anything else",
     );
   }
   if (question.mkfs === "started") return decideInterrupted(question, "the beginnings of a file system");
-  if (!probe.blank) return refuseFormat(question, "it holds data of no known kind");
+  if (!probe.blank) return refuseFormat(question, "unknown-data", "it holds data of no known kind");
   const obstacle = obstacleToFormat(question);
-  return obstacle === undefined ? { action: "format" } : refuseFormat(question, obstacle);
+  return obstacle === undefined ? { action: "format" } : refuseFormat(question, ...obstacle);
 }
 
 function decideFound(question: FormatQuestion, type: string): FormatDecision {
   const { wanted } = question;
-  if (type !== wanted) return refuseFormat(question, `it holds ${type}, not ${wanted}`);
+  if (type !== wanted) return refuseFormat(question, "other-filesystem", `it holds ${type}, not ${wanted}`);
   const endOnRecord = question.mkfs !== "started" || question.everMounted;
   if (endOnRecord || question.complete) return { action: "mount-existing", filesystem: wanted };
   return decideInterrupted(question, `an incomplete ${type} file system`);
 }
 
 function decideInterrupted(question: FormatQuestion, found: string): FormatDecision {
-  const obstacle = obstacleToFormat(question) ??
-    (question.sameDevice ? undefined : "it is not the device that formatting was started on");
+  const obstacle = obstacleToFormat(question) ?? (question.sameDevice ? undefined : startedElsewhere);
   if (obstacle === undefined) return { action: "reformat-interrupted" };
-  return refuseFormat(question, `it holds ${found}, and ${obstacle}`);
+  const [refusal, reason] = obstacle;
+  return refuseFormat(question, refusal, `it holds ${found}, and ${reason}`);
 }
 
-function obstacleToFormat(question: FormatQuestion): string | undefined {
-  if (question.readOnly) return "it is to be used read-only";
-  if (!question.mayFormat) return "the volume is not on record as never written";
-  if (!question.sameEpoch) return "this node's state is of another epoch than the publish context";
-  if (!question.sizeMatches) return "its size is not the one it was published with";
+type Obstacle = readonly [FormatRefusal, string];
+
+const startedElsewhere: Obstacle = ["other-device", "it is not the device that formatting was started on"];
+
+function obstacleToFormat(question: FormatQuestion): Obstacle | undefined {
+  if (question.readOnly) return ["read-only", "it is to be used read-only"];
+  if (!question.mayFormat) return ["not-blank-on-record", "the volume is not on record as never written"];
+  if (!question.sameEpoch) {
+    return ["other-epoch", "this node's state is of another epoch than the publish context"];
+  }
+  if (!question.sizeMatches) return ["other-size", "its size is not the one it was published with"];
   return undefined;
 }
 
-function refuseFormat({ volumeId }: FormatQuestion, reason: string): FormatDecision {
+function refuseFormat(
+  { volumeId }: FormatQuestion,
+  refusal: FormatRefusal,
+  reason: string,
+): FormatDecision {
   return refuse(
     "precondition",
+    refusal,
     `${reason}: volume=${volumeId}`,
     `; if nothing on it is needed, unpublish it and run: rds-csi allow-format ${volumeId}`,
   );
 }
 
-function refuse(kind: VolumeErrorKind, reason: string, advice: string): FormatDecision {
-  return { action: "refuse", kind, reason: `Cannot use the device as ${reason}${advice}` };
+function refuse(
+  kind: VolumeErrorKind,
+  refusal: FormatRefusal,
+  reason: string,
+  advice: string,
+): FormatDecision {
+  return { action: "refuse", kind, reason: `Cannot use the device as ${reason}${advice}`, refusal };
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { decideFormat, type FormatDecision, type FormatQuestion } from "./format.ts";
+import { decideFormat, type FormatDecision, type FormatQuestion, type FormatRefusal } from "./format.ts";
 import type { DeviceProbe } from "./ports.ts";
 
 const blank: DeviceProbe = { blank: true, signature: { state: "none" } };
@@ -24,21 +24,22 @@ const fresh: FormatQuestion = {
 const interrupted: Partial<FormatQuestion> = { mkfs: "started", probe: garbage };
 const halfMade: Partial<FormatQuestion> = { mkfs: "started", probe: holding("ext4") };
 
-const cases: readonly [string, Partial<FormatQuestion>, FormatDecision["action"]][] = [
+/** Each with the action, or with why there is none. */
+const cases: readonly [string, Partial<FormatQuestion>, FormatDecision["action"] | FormatRefusal][] = [
   ["a blank device of a volume never written", {}, "format"],
-  ["a blank device that may not be formatted", { mayFormat: false }, "refuse"],
-  ["a blank device to be used read-only", { readOnly: true }, "refuse"],
-  ["a blank device of another size", { sizeMatches: false }, "refuse"],
-  ["a blank device with state of another epoch", { sameEpoch: false }, "refuse"],
-  ["a blank device where mkfs had ended", { mkfs: "done" }, "refuse"],
-  ["a blank device that was mounted before", { everMounted: true }, "refuse"],
-  ["a device that cannot be probed", { probe: unreadable }, "refuse"],
-  ["a device with data of no known kind", { probe: garbage }, "refuse"],
-  ["a device with another file system", { probe: holding("xfs") }, "refuse"],
-  ["a device with a partition table", { probe: holding("dos partition table") }, "refuse"],
+  ["a blank device that may not be formatted", { mayFormat: false }, "not-blank-on-record"],
+  ["a blank device to be used read-only", { readOnly: true }, "read-only"],
+  ["a blank device of another size", { sizeMatches: false }, "other-size"],
+  ["a blank device with state of another epoch", { sameEpoch: false }, "other-epoch"],
+  ["a blank device where mkfs had ended", { mkfs: "done" }, "filesystem-lost"],
+  ["a blank device that was mounted before", { everMounted: true }, "filesystem-lost"],
+  ["a device that cannot be probed", { probe: unreadable }, "unreadable"],
+  ["a device with data of no known kind", { probe: garbage }, "unknown-data"],
+  ["a device with another file system", { probe: holding("xfs") }, "other-filesystem"],
+  ["a device with a partition table", { probe: holding("dos partition table") }, "other-filesystem"],
   ["a device with a non-blank signature though blank ends", {
     probe: { blank: true, signature: { state: "found", type: "zfs_member" } },
-  }, "refuse"],
+  }, "other-filesystem"],
   ["the wanted file system in the first epoch", { probe: holding("ext4") }, "mount-existing"],
   ["the wanted file system later", { probe: holding("ext4"), mayFormat: false }, "mount-existing"],
   ["the wanted file system, read-only", { probe: holding("ext4"), readOnly: true }, "mount-existing"],
@@ -53,20 +54,25 @@ const cases: readonly [string, Partial<FormatQuestion>, FormatDecision["action"]
   ["mkfs begun, signature there, incomplete", halfMade, "reformat-interrupted"],
   ["mkfs begun, its end not on record, complete", { ...halfMade, complete: true }, "mount-existing"],
   ["mkfs begun, mounted since, incomplete now", { ...halfMade, everMounted: true }, "mount-existing"],
-  ["mkfs begun, mounted since, nothing there now", { ...interrupted, everMounted: true }, "refuse"],
-  ["mkfs begun, another file system there", { ...interrupted, probe: holding("xfs") }, "refuse"],
-  ["mkfs begun, may not be formatted any more", { ...interrupted, mayFormat: false }, "refuse"],
-  ["mkfs begun, half made, may not be formatted any more", { ...halfMade, mayFormat: false }, "refuse"],
-  ["mkfs begun in another epoch", { ...interrupted, sameEpoch: false }, "refuse"],
-  ["mkfs begun on another device", { ...interrupted, sameDevice: false }, "refuse"],
-  ["mkfs begun, size changed", { ...interrupted, sizeMatches: false }, "refuse"],
-  ["mkfs begun, read-only now", { ...interrupted, readOnly: true }, "refuse"],
-  ["mkfs begun, unreadable now", { ...interrupted, probe: unreadable }, "refuse"],
+  ["mkfs begun, mounted since, nothing there now", { ...interrupted, everMounted: true }, "filesystem-lost"],
+  ["mkfs begun, another file system there", { ...interrupted, probe: holding("xfs") }, "other-filesystem"],
+  ["mkfs begun, may not be formatted any more", { ...interrupted, mayFormat: false }, "not-blank-on-record"],
+  [
+    "mkfs begun, half made, may not be formatted any more",
+    { ...halfMade, mayFormat: false },
+    "not-blank-on-record",
+  ],
+  ["mkfs begun in another epoch", { ...interrupted, sameEpoch: false }, "other-epoch"],
+  ["mkfs begun on another device", { ...interrupted, sameDevice: false }, "other-device"],
+  ["mkfs begun, size changed", { ...interrupted, sizeMatches: false }, "other-size"],
+  ["mkfs begun, read-only now", { ...interrupted, readOnly: true }, "read-only"],
+  ["mkfs begun, unreadable now", { ...interrupted, probe: unreadable }, "unreadable"],
 ];
 
-for (const [name, change, action] of cases) {
-  Deno.test(`decideFormat() answers ${action} for ${name}`, () => {
-    assert.equal(decideFormat({ ...fresh, ...change }).action, action);
+for (const [name, change, expected] of cases) {
+  Deno.test(`decideFormat() answers ${expected} for ${name}`, () => {
+    const decision = decideFormat({ ...fresh, ...change });
+    assert.equal(decision.action === "refuse" ? decision.refusal : decision.action, expected);
   });
 }
 

@@ -7,6 +7,7 @@
  * @module
  */
 
+export type * from "./node_events.ts";
 export type * from "./node_ports.ts";
 
 /** Time, passed in so that a simulation can own it. */

@@ -20,6 +20,7 @@ import type {
 } from "../../src/volume/ports.ts";
 import { parseStash, type Stash } from "../../src/volume/staging.ts";
 import { FakeClock } from "./clock.ts";
+import { RecordedEvents } from "./node_events.ts";
 import { FakePaths } from "./paths.ts";
 
 /** A device as the fake node has it. */
@@ -54,6 +55,7 @@ export const block: Capability = { access: "block", mode: "single-node-writer" }
 export class FakeNode {
   readonly clock = new FakeClock();
   readonly paths = new FakePaths();
+  readonly events = new RecordedEvents();
   readonly operations: string[] = [];
   readonly devices = new Map<string, FakeDevice>();
   readonly world: NodeWorld;
@@ -94,6 +96,7 @@ export class FakeNode {
       devices: this.#blockDevices(),
       paths: this.paths,
       clock: this.clock,
+      events: this.events,
       settings: {
         nodeId: "node-1",
         maxVolumesPerNode: 0,

@@ -12,6 +12,7 @@ import type { StageRequest } from "../../src/node/stage.ts";
 import type { NodeWorld } from "../../src/node/world.ts";
 import type { Capability } from "../../src/volume/capabilities.ts";
 import type { CallContext } from "../../src/volume/ports.ts";
+import { RecordedEvents } from "../fakes/node_events.ts";
 
 /** NQN prefix of every volume of these tests. */
 export const nqnPrefix = "nqn.2000-02.com.mikrotik";
@@ -28,6 +29,7 @@ export class RealNode {
   readonly world: NodeWorld;
   readonly service: NodeService;
   readonly libc = new Libc();
+  readonly events = new RecordedEvents();
   readonly backing: string;
   readonly state: string;
   readonly kubelet: string;
@@ -53,6 +55,7 @@ export class RealNode {
       devices: new SystemBlockDevices(processes, this.libc, clock),
       paths,
       clock,
+      events: this.events,
       settings: { nodeId: name, maxVolumesPerNode: 0, statePath: this.state, nqnPrefix },
     };
     this.service = new NodeService(this.world);

@@ -287,3 +287,23 @@ nodeTest("statistics and expansion are for places where the volume is", async (n
   }
   await node.unstage(volume);
 });
+
+nodeTest(
+  "statistics are answered for a file system that turned read-only, and not for one whose device is gone",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    await node.stage(volume);
+    await node.publish(volume);
+    const stats = () => node.service.stats("pvc-1", node.target("pvc-1"), call());
+    await run("mount", "-o", "remount,ro", node.staging("pvc-1"));
+    const answer = await stats();
+    assert.ok(answer.kind === "filesystem" && answer.stats.totalBytes > 0n);
+    await run("mount", "-o", "remount,rw", node.staging("pvc-1"));
+    const state = `${node.state}/loop/${volume.nqn}`;
+    await Deno.rename(state, `${node.folder}/aside`); // To the connector the device is gone; its mount is still there.
+    await assert.rejects(stats(), is("unavailable", /device is gone/));
+    await Deno.rename(`${node.folder}/aside`, state);
+    await node.unpublish(volume);
+    await node.unstage(volume);
+  },
+);

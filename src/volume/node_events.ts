@@ -1,0 +1,38 @@
+import type { FormatRefusal } from "./format.ts";
+import type { Connection } from "./node_ports.ts";
+
+/** What a node met a stale mount in: one whose device is gone or another one, or whose file system does not answer. */
+export type StaleMountFinder = "stage" | "publish" | "stats";
+
+/**
+ * What happens on a node and is worth counting, told to whoever counts. No method throws, waits, or changes what is done.
+ */
+export interface NodeEvents {
+  /** An action was refused because what is there is not provably the volume. Once an action. */
+  identityMismatch(): void;
+  /** A device was not formatted though there is no file system to mount. */
+  formatRefused(reason: FormatRefusal): void;
+  /** A volume that was not connected was, or was not. */
+  connected(outcome: "ok" | "failed"): void;
+  /** The paths to a subsystem as they were seen just now; none when it is not connected. */
+  connectionsSeen(nqn: string, connections: readonly Connection[]): void;
+  staleMountMet(finder: StaleMountFinder): void;
+  /** A tool was killed and is still there, because the kernel does not let go of it. */
+  operationHung(tool: string): void;
+  /** A volume that another node holds by now was taken off this one. */
+  fencedTornDown(): void;
+  /** Whether that volume is staged here, as the node's state says now. */
+  stagedChanged(volumeId: string, staged: boolean): void;
+}
+
+/** Counts nothing. */
+export const uncounted: NodeEvents = {
+  identityMismatch() {},
+  formatRefused() {},
+  connected() {},
+  connectionsSeen() {},
+  staleMountMet() {},
+  operationHung() {},
+  fencedTornDown() {},
+  stagedChanged() {},
+};

@@ -1,0 +1,43 @@
+import type { Connection, NodeEvents, StaleMountFinder } from "../../src/volume/ports.ts";
+import type { FormatRefusal } from "../../src/volume/format.ts";
+
+/** Keeps what it is told, in order, as a word or two each. */
+export class RecordedEvents implements NodeEvents {
+  readonly told: string[] = [];
+  readonly staged = new Set<string>();
+  /** What was seen last, by NQN. */
+  readonly connections = new Map<string, readonly Connection[]>();
+
+  identityMismatch(): void {
+    this.told.push("identity mismatch");
+  }
+
+  formatRefused(reason: FormatRefusal): void {
+    this.told.push(`format refused: ${reason}`);
+  }
+
+  connected(outcome: "ok" | "failed"): void {
+    this.told.push(`connected: ${outcome}`);
+  }
+
+  connectionsSeen(nqn: string, connections: readonly Connection[]): void {
+    this.connections.set(nqn, connections);
+  }
+
+  staleMountMet(finder: StaleMountFinder): void {
+    this.told.push(`stale mount: ${finder}`);
+  }
+
+  operationHung(tool: string): void {
+    this.told.push(`hung: ${tool}`);
+  }
+
+  fencedTornDown(): void {
+    this.told.push("fenced torn down");
+  }
+
+  stagedChanged(volumeId: string, staged: boolean): void {
+    if (staged) this.staged.add(volumeId);
+    else this.staged.delete(volumeId);
+  }
+}
