@@ -1,6 +1,5 @@
 import { getVolumeHealth, listVolumeHealth } from "../controller/health.ts";
 import type { ControllerWorld } from "../controller/world.ts";
-import type { VolumeHealth } from "../volume/health.ts";
 import { cutPage } from "../volume/listing.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { method, type MethodsOf } from "./call.ts";
@@ -10,6 +9,7 @@ import type { ControllerGetVolumeHealthResponse } from "./generated/csi/v1/Contr
 import type { ControllerListVolumeHealthRequest__Output } from "./generated/csi/v1/ControllerListVolumeHealthRequest.ts";
 import type { ControllerListVolumeHealthResponse } from "./generated/csi/v1/ControllerListVolumeHealthResponse.ts";
 import { requiredVolumeId } from "./requests.ts";
+import { describeHealth } from "./volume_health.ts";
 
 /** The part of the Controller service that is about health. */
 export function healthMethods(
@@ -48,8 +48,4 @@ async function handleList(
   const volumes = await listVolumeHealth(world, context);
   const { items, nextToken } = cutPage(volumes, page, (one) => 64 + one.problems.length * 256);
   return { entries: items.map(describeHealth), nextToken };
-}
-
-function describeHealth({ id, problems }: VolumeHealth) {
-  return { volumeId: id, healthStatuses: [...problems] };
 }

@@ -19,6 +19,7 @@ import type { NodeUnpublishVolumeResponse } from "./generated/csi/v1/NodeUnpubli
 import type { NodeUnstageVolumeRequest__Output } from "./generated/csi/v1/NodeUnstageVolumeRequest.ts";
 import type { NodeUnstageVolumeResponse } from "./generated/csi/v1/NodeUnstageVolumeResponse.ts";
 import type { VolumeCapability__Output } from "./generated/csi/v1/VolumeCapability.ts";
+import { nodeHealthMethods } from "./node_health.ts";
 import { requiredPath } from "./node_paths.ts";
 import { requiredCapability, requiredField, requiredVolumeId, sizeRange } from "./requests.ts";
 
@@ -28,6 +29,8 @@ export const nodeCapabilities = [
   "GET_VOLUME_STATS",
   "EXPAND_VOLUME",
   "SINGLE_NODE_MULTI_WRITER",
+  "GET_VOLUME_HEALTH",
+  "GET_STORAGE_HEALTH",
 ] as const;
 
 /**
@@ -68,6 +71,7 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
       handler: (request: NodeGetVolumeStatsRequest__Output, context) =>
         handleStats(service, request, context),
     }),
+    ...nodeHealthMethods(service),
   };
 }
 

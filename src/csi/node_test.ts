@@ -34,6 +34,7 @@ const complete = {
   stagingTargetPath: stagingPath,
   targetPath,
   volumePath: targetPath,
+  volumePublishPath: targetPath,
   volumeCapability: capability("mount"),
   publishContext: publishContext(),
   volumeContext: {},
@@ -78,6 +79,8 @@ Deno.test("NodeGetCapabilities advertises what is there", async () => {
     "GET_VOLUME_STATS",
     "EXPAND_VOLUME",
     "SINGLE_NODE_MULTI_WRITER",
+    "GET_VOLUME_HEALTH",
+    "GET_STORAGE_HEALTH",
   ]);
 });
 
@@ -109,6 +112,31 @@ Deno.test("NodeGetVolumeStats and NodeExpandVolume give the size of a block volu
   assert.deepEqual(await invoke(node, "NodeExpandVolume", { capacityRange }), {
     capacityBytes: String(sizeBytes),
   });
+});
+
+Deno.test("NodeGetVolumeHealth names the volume and what is wrong with it", async () => {
+  const node = new FakeNode();
+  await invoke(node, "NodeStageVolume");
+  const ask = () => invoke(node, "NodeGetVolumeHealth", { volumePublishPath: "", stagingTargetPath: "" });
+  assert.deepEqual(await ask(), { volumeHealth: { volumeId, healthStatuses: [] } });
+  node.table = [];
+  const message = `the file system is not mounted where it is staged: path=${stagingPath}`;
+  assert.deepEqual(await ask(), {
+    volumeHealth: {
+      volumeId,
+      healthStatuses: [{ status: "INACCESSIBLE", reason: "NotMounted", message }],
+    },
+  });
+});
+
+Deno.test("NodeGetStorageHealth tells what stands in the way of all volumes", async () => {
+  const node = new FakeNode();
+  node.obstacle = "no transport";
+  const message = "this node cannot connect: no transport";
+  assert.deepEqual(await invoke(node, "NodeGetStorageHealth"), {
+    backendHealth: [{ status: "STORAGE_UNREACHABLE", reason: "TransportMissing", message }],
+  });
+  assert.deepEqual(await invoke(new FakeNode(), "NodeGetStorageHealth"), { backendHealth: [] });
 });
 
 Deno.test("NodeStageVolume passes mount flags on, and reads them", async () => {
@@ -157,7 +185,7 @@ const badIds = [
   "-a",
 ];
 
-for (const name of [...changing, "NodeGetVolumeStats"] as const) {
+for (const name of [...changing, "NodeGetVolumeStats", "NodeGetVolumeHealth"] as const) {
   for (const id of badIds) {
     Deno.test(`${name} throws invalid for the volume id ${JSON.stringify(id)}`, async () => {
       const node = new FakeNode();
@@ -173,6 +201,8 @@ const pathFields: readonly [MethodName, keyof typeof complete][] = [
   ["NodePublishVolume", "targetPath"],
   ["NodePublishVolume", "stagingTargetPath"],
   ["NodeUnpublishVolume", "targetPath"],
+  ["NodeGetVolumeHealth", "volumePublishPath"],
+  ["NodeGetVolumeHealth", "stagingTargetPath"],
 ];
 const badPaths = [
   "relative/path",
@@ -215,6 +245,8 @@ const missing: readonly [MethodName, Request, VolumeErrorKind][] = [
   ["NodeExpandVolume", {}, "not-found"],
   ["NodeGetVolumeStats", {}, "not-found"],
   ["NodePublishVolume", {}, "precondition"],
+  ["NodeGetVolumeHealth", {}, "not-found"],
+  ["NodeGetVolumeHealth", { volumePublishPath: "some/path" }, "invalid"],
 ];
 
 for (const [name, change, kind] of missing) {

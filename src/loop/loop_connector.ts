@@ -45,6 +45,12 @@ export class LoopConnector implements Connector {
     this.#options = options;
   }
 
+  // deno-lint-ignore require-await -- a throw of the look becomes a rejection
+  async obstacle(): Promise<string | undefined> {
+    if (this.#options.files.info("/dev/loop-control") !== undefined) return undefined;
+    return "there are no loop devices, as /dev/loop-control is missing";
+  }
+
   async connect(target: Target, context: CallContext): Promise<void> {
     const backing = await this.#exported(target.nqn);
     const attachment = await this.#attachment(target.nqn);

@@ -1,13 +1,17 @@
 import { assertNodeId } from "../volume/ids.ts";
+import type { VolumeHealth } from "../volume/health.ts";
 import type { CallContext } from "../volume/ports.ts";
+import type { StorageProblem } from "../volume/storage_health.ts";
 import { countingMismatches } from "./counting.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";
 import { type PublishRequest, publishVolume } from "./publish.ts";
 import { type StageRequest, stageVolume } from "./stage.ts";
 import { Stashes } from "./stashes.ts";
+import { StorageHealth } from "./storage_health.ts";
 import { type VolumeStats, volumeStats } from "./stats.ts";
 import { type UnpublishRequest, unpublishVolume } from "./unpublish.ts";
 import { type UnstageRequest, unstageVolume } from "./unstage.ts";
+import { nodeVolumeHealth } from "./volume_health.ts";
 import type { NodeWorld } from "./world.ts";
 
 /** What NodeGetInfo answers. */
@@ -18,18 +22,21 @@ export interface NodeInfo {
 }
 
 /**
- * A node's whole work on volumes. It holds no state: everything is read from the kernel and the state files.
+ * A node's whole work on volumes. It holds no state but an answer of a few seconds ago: everything is read from
+ * the kernel and the state files.
  *
  * Of the changing methods only one may run for a volume at a time; whoever calls them holds its lock until the promise
  * settles, also when the call was cancelled long ago.
  */
 export class NodeService {
   readonly #world: NodeWorld;
+  readonly #storage: StorageHealth;
 
   /** @throws {VolumeError} invalid when the node id has another form */
   constructor(world: NodeWorld) {
     assertNodeId(world.settings.nodeId);
     this.#world = world;
+    this.#storage = new StorageHealth(world);
   }
 
   /** Tells whoever counts what is staged here already, so that a restart is not taken for an empty node. */
@@ -62,6 +69,16 @@ export class NodeService {
   /** See {@linkcode volumeStats}. */
   async stats(volumeId: string, volumePath: string, context: CallContext): Promise<VolumeStats> {
     return await volumeStats(this.#world, volumeId, volumePath, context);
+  }
+
+  /** See {@linkcode nodeVolumeHealth}. */
+  async volumeHealth(volumeId: string, context: CallContext): Promise<VolumeHealth> {
+    return await nodeVolumeHealth(this.#world, volumeId, context);
+  }
+
+  /** See {@linkcode StorageHealth}. */
+  async storageHealth(context: CallContext): Promise<readonly StorageProblem[]> {
+    return await this.#storage.problems(context);
   }
 
   /** See {@linkcode expandVolume}. */

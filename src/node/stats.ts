@@ -33,7 +33,14 @@ export async function volumeStats(
     const totalBytes = await liveSize(world, stash, limited);
     if (stash.kind === "block") return { kind: "block", totalBytes };
     const point = await world.paths.mountPoint(volumePath);
-    return { kind: "filesystem", stats: await filesystemStats(world, point, limited) };
+    try {
+      return { kind: "filesystem", stats: await filesystemStats(world, point, limited) };
+    } catch (error) {
+      if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline")) {
+        world.events.staleMountMet("stats");
+      }
+      throw error;
+    }
   });
 }
 
@@ -50,19 +57,19 @@ async function liveSize(world: NodeWorld, stash: Stash, context: CallContext): P
   );
 }
 
-async function filesystemStats(
+/**
+ * Asks a file system for its size and use. A file system that is shut down may go on to count itself, from memory: its
+ * root has to answer as well.
+ *
+ * @throws {VolumeError} unavailable when it does not answer, or deadline
+ */
+export async function filesystemStats(
   world: NodeWorld,
   point: string,
   context: CallContext,
 ): Promise<FilesystemStats> {
-  try {
-    return await world.filesystems.stats(point, context);
-  } catch (error) {
-    if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline")) {
-      world.events.staleMountMet("stats");
-    }
-    throw error;
-  }
+  await world.paths.info(point, context);
+  return await world.filesystems.stats(point, context);
 }
 
 /**

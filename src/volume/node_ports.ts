@@ -82,6 +82,11 @@ export interface Connector {
   readonly sparesOpenDevices: boolean;
   /** Whom connections are made as and {@linkcode Connector.offered} is asked as; absent where there are no such names. */
   readonly host?: HostNames;
+  /**
+   * Why this node could connect to nothing right now, such as a kernel without the transport, for people; undefined when
+   * nothing stands in the way. Asks the kernel only.
+   */
+  obstacle(context: CallContext): Promise<string | undefined>;
   /** Connects, or verifies the connection that is there. Idempotent. Throws `unavailable` when the target refuses. */
   connect(target: Target, context: CallContext): Promise<void>;
   /** Finds the device of a subsystem by walking from its NQN, never from a path. Undefined while there is none. */

@@ -78,6 +78,8 @@ export class FakeNode {
   /** What the target says it offers; it may throw. */
   offered: () => readonly string[] = () =>
     [...this.devices].filter(([, device]) => device.exported).map(([nqn]) => nqn);
+  /** Why nothing can be connected. */
+  obstacle: string | undefined;
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
@@ -218,6 +220,7 @@ export class FakeNode {
       get sparesOpenDevices() {
         return spares();
       },
+      obstacle: () => Promise.resolve(this.obstacle),
       connect: ({ nqn }, context) =>
         this.#do("connect", context, () => {
           const device = get(nqn);
@@ -241,7 +244,8 @@ export class FakeNode {
         Promise.resolve(
           get(nqn)?.connected === true ? [{ nqn, ...this.connection, ...this.connections.get(nqn) }] : [],
         ),
-      offered: () => Promise.resolve(this.offered()),
+      // deno-lint-ignore require-await -- a throw becomes a rejection, as it would in earnest
+      offered: async () => this.offered(),
       connected: () =>
         Promise.resolve([...this.devices].filter(([, device]) => device.connected).map(([nqn]) => nqn)),
     };

@@ -7,8 +7,6 @@ export const NOT_ADVERTISED: readonly string[] = [
   "Modify volume not supported",
   "Modify Volume not supported",
   "ControllerModifyVolume not supported",
-  "NodeGetVolumeHealth not supported",
-  "NodeGetStorageHealth not supported",
   "GroupControllerService not supported",
   "VolumeGroupSnapshots not supported",
   // NodeGetInfo gives no max_volumes_per_node, so there is no limit to test.

@@ -18,6 +18,7 @@ import { discover } from "../discover.ts";
 import type { Resolve } from "./addresses.ts";
 import { ConnectAttempt } from "./connect_attempt.ts";
 import { NvmeTool } from "./nvme_tool.ts";
+import { missingFabrics } from "./refused_connect.ts";
 import { isGone, readControllers, readDevice, readDevices, readNqns } from "./sysfs.ts";
 import { poll } from "./waiting.ts";
 
@@ -55,12 +56,19 @@ export class KernelConnector implements Connector {
   readonly name = "nvme-tcp";
   /** The kernel takes a device away from whoever has it open. */
   readonly sparesOpenDevices = false;
+  readonly host: HostIdentity;
   readonly #options: KernelConnectorOptions;
   readonly #tool: NvmeTool;
 
   constructor(options: KernelConnectorOptions) {
     this.#options = options;
+    this.host = options.host;
     this.#tool = new NvmeTool(options.nvmeProcesses, options.clock, options.host);
+  }
+
+  // deno-lint-ignore require-await -- the interface is asynchronous, /dev is not
+  async obstacle(): Promise<string | undefined> {
+    return missingFabrics(this.#options.files);
   }
 
   async connect(target: Target, context: CallContext): Promise<void> {

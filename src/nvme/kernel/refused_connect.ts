@@ -36,9 +36,15 @@ export function connectFailure(
   );
 }
 
+/** Says that there is nothing to connect through; undefined when there is: the kernel loads the transport when asked. */
+export function missingFabrics(files: KernelFiles): string | undefined {
+  return files.info("/dev/nvme-fabrics") === undefined ? "there is no /dev/nvme-fabrics" : undefined;
+}
+
 /** What of the initiator is missing; undefined when all is there. */
 export function missingTransport(files: KernelFiles): string | undefined {
-  if (files.info("/dev/nvme-fabrics") === undefined) return "there is no /dev/nvme-fabrics";
+  const fabrics = missingFabrics(files);
+  if (fabrics !== undefined) return fabrics;
   if (files.list("/sys/module/nvme_tcp") === undefined) return "the module nvme_tcp is not loaded";
   return undefined;
 }
