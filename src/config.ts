@@ -411,7 +411,8 @@ function readDriverName(flags: FlagValues): string {
   return name;
 }
 
-function readNode(flags: FlagValues): NodeConfig {
+/** What a node is told, in the flags of `rds-csi serve`. */
+export function readNode(flags: FlagValues): NodeConfig {
   const nodeId = flags.required("node-id", "for the node");
   if (nodeId !== "") check(flags, "node-id", nodeId, () => assertNodeId(nodeId));
   const connector = flags.text("connector") as NodeConfig["connector"];

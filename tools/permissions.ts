@@ -35,6 +35,9 @@ const KUBELET_FOLDERS = [
 /** Where sidecars share the gRPC socket. */
 const SOCKET_FOLDERS = ["/csi", "/run/rds-csi"];
 
+/** Lists of the kernel's modules, where a container is given them; never written. */
+const MODULE_FOLDERS = ["/lib/modules", "/usr/lib/modules"];
+
 /** Configuration and mounted credentials; never written. */
 const SETTINGS_FOLDERS = ["/etc/rds-csi"];
 
@@ -57,7 +60,7 @@ const NODE: Permissions = {
   ...CONTROLLER,
   run: allToolPaths,
   ffi: LIBC,
-  read: [...CONTROLLER.read, ...KUBELET_FOLDERS],
+  read: [...CONTROLLER.read, ...KUBELET_FOLDERS, ...MODULE_FOLDERS],
   write: [...CONTROLLER.write, ...KUBELET_FOLDERS],
 };
 

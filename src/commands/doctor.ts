@@ -2,18 +2,28 @@ import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemNetwork } from "../host/network.ts";
 import { systemRandom } from "../host/random.ts";
+import { type Finding, skipped } from "../volume/finding.ts";
 import { checkUp, type CheckupSeams } from "./doctor/checkup.ts";
-import { doctorFlags, type DoctorOptions, readDoctorOptions } from "./doctor/options.ts";
-import { formatFindings, formatSummary } from "./doctor/print.ts";
 import { nvmeHostSide } from "./doctor/host_side.ts";
+import { examineNode } from "./doctor/node/examine_node.ts";
+import type { NodeCheckOptions, NodeCheckSeams } from "./doctor/node/look.ts";
+import { nodeCheckSeams } from "./doctor/node/seams.ts";
+import { doctorFlags, type DoctorHalves, type DoctorOptions, readDoctorHalves } from "./doctor/options.ts";
+import { formatFindings, formatSummary } from "./doctor/print.ts";
 import { runProbe } from "./doctor/run_probe.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
+import { systemNodeParts } from "./node.ts";
 import { openTransport } from "./router.ts";
 
 const help = `Usage: rds-csi doctor [flags]
 
-Looks at everything that the driver needs of its router, and says what is wrong and how to put it right. Changes
-nothing. Exit code 0 when there is no problem.
+Looks at everything that the driver needs, and says what is wrong and how to put it right. Exit code 0 when there is no
+problem, 1 when there is one, 2 when the command line cannot be used.
+
+With --rds-address it looks at the router, as a controller does. With --node-id (in the driver's pod NODE_ID says it) or
+--node it looks at this machine as a node: transport, tools, mounts, connections, state files, and the way to the
+router's NVMe port. That needs no credentials. With neither it looks at this machine. It changes nothing, but for an
+empty file in --state-dir that it makes and takes away again.
 
 With --probe it asks the router what differs between routers, on scratch volumes in the one --base-path that is then
 required, and prints the profile of this router, for --router-profile and for a bug report. Everything it makes is
@@ -25,21 +35,18 @@ Flags:
 /** How long all of it may take, in milliseconds. */
 const timeoutMs = 120_000;
 
-/** `rds-csi doctor`: what is wrong with the router, and what puts it right. */
+/** `rds-csi doctor`: what is wrong with the router or with this node, and what puts it right. */
 export async function doctorCommand(args: readonly string[], io: CommandIo): Promise<number> {
   if (args.includes("--help")) {
     io.out(help + describeFlags(doctorFlags));
     return exitCodes.ok;
   }
-  const options = readDoctorOptions(args, io.env);
-  if (options.probe) return await probe(options, io);
-  const seams = {
-    clock: systemClock,
-    random: systemRandom,
-    network: systemNetwork(systemClock),
-    readText: Deno.readTextFile,
-  };
-  return await examine(options, seams, io);
+  const parts = systemNodeParts(systemClock, { warn: (message) => io.err(`doctor: ${message}`) });
+  const halves = readDoctorHalves(args, io.env, parts.files);
+  if (halves.router?.probe) return await probe(halves.router, io);
+  const network = systemNetwork(systemClock);
+  const router = { clock: systemClock, random: systemRandom, network, readText: Deno.readTextFile };
+  return await examine(halves, { router, node: (options) => nodeCheckSeams(options, parts, network) }, io);
 }
 
 /** A controller's credentials are needed here: what is missing fails as it would there. */
@@ -55,12 +62,24 @@ async function probe(options: DoctorOptions, io: CommandIo): Promise<number> {
   }, io);
 }
 
+/** What a check-up of both halves needs of the machine. */
+export interface DoctorSeams {
+  readonly router: CheckupSeams;
+  node(options: NodeCheckOptions): NodeCheckSeams;
+}
+
 /** Prints the findings, and gives the exit code. */
-export async function examine(options: DoctorOptions, seams: CheckupSeams, io: CommandIo): Promise<number> {
+export async function examine(halves: DoctorHalves, seams: DoctorSeams, io: CommandIo): Promise<number> {
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]);
-  const context = { requestId: "doctor", signal, deadlineMs: seams.clock.now() + timeoutMs };
-  const findings = await checkUp(options, seams, context);
-  if (options.json) io.out(JSON.stringify(findings, null, 2));
+  const context = { requestId: "doctor", signal, deadlineMs: seams.router.clock.now() + timeoutMs };
+  const { router, node } = halves;
+  const findings: readonly Finding[] = [
+    ...node === undefined ? [] : await examineNode({ ...seams.node(node), options: node, context }),
+    ...router === undefined
+      ? [skipped("router", "not looked at, as no --rds-address is given")]
+      : await checkUp(router, seams.router, context),
+  ];
+  if (halves.json) io.out(JSON.stringify(findings, null, 2));
   else for (const line of [...formatFindings(findings), formatSummary(findings)]) io.out(line);
   return findings.some(({ state }) => state === "problem") ? exitCodes.failed : exitCodes.ok;
 }

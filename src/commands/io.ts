@@ -10,5 +10,5 @@ export interface CommandIo {
   readonly signal: AbortSignal;
 }
 
-/** Exit codes that mean something: done, failed, or not understood. */
-export const exitCodes = { ok: 0, failed: 1, usage: 2 } as const;
+/** Exit codes that mean something: done, failed, not understood, or about something that is not here. */
+export const exitCodes = { ok: 0, failed: 1, usage: 2, unknown: 3 } as const;

@@ -13,14 +13,14 @@ import { type Processes, SystemProcesses } from "../host/processes.ts";
 import { libcSysfsWriter } from "../host/sysfs_writer.ts";
 import { LoopConnector } from "../loop/loop_connector.ts";
 import { NodeService } from "../node/node_service.ts";
+import type { NodeWorld } from "../node/world.ts";
 import { KernelConnector, type Notes } from "../nvme/kernel/kernel_connector.ts";
-import type { Logger } from "../telemetry/log.ts";
-import { hostIdentityOf } from "../volume/host_identity.ts";
+import { type HostIdentity, hostIdentityOf } from "../volume/host_identity.ts";
 import { uncounted } from "../volume/node_events.ts";
 import type { BlockDevices, Clock, Connector, Mounts, Paths } from "../volume/ports.ts";
 
-/** What of the machine the node service stands on. */
-interface NodeParts {
+/** What of the machine a node stands on. */
+export interface NodeParts {
   readonly processes: Processes;
   readonly files: KernelFiles;
   readonly paths: Paths;
@@ -30,37 +30,52 @@ interface NodeParts {
   readonly notes: Notes;
 }
 
-/** The node service of a configuration, on this machine's kernel and tools. */
-export async function openNode(
-  config: NodeConfig,
-  { clock, log }: { readonly clock: Clock; readonly log: Logger },
-): Promise<MethodsOf<NodeHandlers>> {
+/** This machine's kernel and tools. */
+export function systemNodeParts(clock: Clock, notes: Notes): NodeParts {
   const processes = new SystemProcesses({ clock });
   const paths = new SystemPaths(processes);
   const files = new Libc();
   const mounts = new SystemMounts(processes, files, paths);
   const devices = new SystemBlockDevices(processes, files, clock);
-  const notes: Notes = { warn: (message, fields) => log.warn(message, fields) };
-  const parts: NodeParts = { processes, files, paths, clock, mounts, devices, notes };
-  const connector = openConnector(config, parts);
-  await paths.makeFolder(config.stateDirectory, 0o700);
+  return { processes, files, paths, clock, mounts, devices, notes };
+}
+
+/** The node service of a configuration, on this machine's kernel and tools. */
+export async function openNode(
+  config: NodeConfig,
+  { clock, log }: { readonly clock: Clock; readonly log: Notes },
+): Promise<MethodsOf<NodeHandlers>> {
+  const world = openNodeWorld(config, systemNodeParts(clock, log));
+  await world.paths.makeFolder(config.stateDirectory, 0o700);
+  return nodeMethods(new NodeService(world));
+}
+
+/**
+ * Everything that the node service of a configuration works on; nothing is made or changed yet.
+ *
+ * @param host whom targets are to take this node for, if not by its id
+ */
+export function openNodeWorld(
+  config: NodeConfig,
+  parts: NodeParts,
+  host: HostIdentity = hostIdentityOf(config.nodeId),
+): NodeWorld {
+  const { processes, mounts, devices, paths, clock } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath } = config;
-  return nodeMethods(
-    new NodeService({
-      connector,
-      mounts,
-      filesystems: new SystemFilesystems(processes),
-      devices,
-      paths,
-      clock,
-      events: uncounted,
-      settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath },
-    }),
-  );
+  return {
+    connector: openConnector(config, parts, host),
+    mounts,
+    filesystems: new SystemFilesystems(processes),
+    devices,
+    paths,
+    clock,
+    events: uncounted,
+    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath },
+  };
 }
 
 /** The one place that knows how this node reaches volumes. */
-function openConnector(config: NodeConfig, parts: NodeParts): Connector {
+function openConnector(config: NodeConfig, parts: NodeParts, host: HostIdentity): Connector {
   if (config.connector === "loop") {
     return new LoopConnector({
       ...parts,
@@ -73,7 +88,7 @@ function openConnector(config: NodeConfig, parts: NodeParts): Connector {
     nvmeProcesses: new SystemProcesses({ clock: parts.clock }),
     attributes: libcSysfsWriter,
     resolve: systemNetwork(parts.clock).resolve,
-    host: hostIdentityOf(config.nodeId),
+    host,
     nqnPrefix: config.nqnPrefix,
   });
 }

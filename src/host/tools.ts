@@ -32,6 +32,9 @@ export const systemToolPaths: ToolPaths = Object.fromEntries(
   Object.entries(tools).map(([name, tool]) => [name, tool.paths]),
 ) as Record<ToolName, readonly string[]>;
 
+/** The names of all tools. */
+export const allTools = Object.keys(tools) as readonly ToolName[];
+
 /** Every path that may be run, for the permissions of the build. */
 export const allToolPaths: readonly string[] = Object.values(tools).flatMap((tool) => [...tool.paths])
   .toSorted();

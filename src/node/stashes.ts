@@ -69,6 +69,12 @@ export class Stashes {
     return (await Promise.all(stashes)).filter((stash) => stash !== undefined);
   }
 
+  /** The volumes of which there is a state file, also a damaged one. */
+  async ids(): Promise<readonly string[]> {
+    const names = await this.#paths.list(this.#folder);
+    return names.filter((name) => name.endsWith(ending)).map((name) => name.slice(0, -ending.length));
+  }
+
   #path(volumeId: string): string {
     return `${this.#folder}/${volumeId}${ending}`;
   }

@@ -1,5 +1,6 @@
 import { type Epoch, parseEpoch } from "./epoch.ts";
-import type { Connection, HostNames, TargetAddress } from "./ports.ts";
+import type { HostIdentity } from "./host_identity.ts";
+import type { Connection, TargetAddress } from "./ports.ts";
 
 /** What is remembered of a volume that its target did not offer at the last look. */
 export interface FenceMemory {
@@ -23,7 +24,7 @@ export interface FenceInput {
   /** The paths to it. */
   readonly connections: readonly Connection[];
   /** Whom this node's questions are answered as; undefined where the connector has no such names. */
-  readonly host: HostNames | undefined;
+  readonly host: HostIdentity | undefined;
   readonly reads: readonly OfferedRead[];
   /** The NQN under which the controller publishes the volume now, where a call has said so. */
   readonly publishedNqn?: string;
@@ -107,8 +108,8 @@ function undecided(why: string, memory?: FenceMemory): FenceVerdict {
 }
 
 /** Whether a connection was made as this host: what is offered to one host says nothing about another's. */
-export function isOfHost(connection: Connection, host: HostNames | undefined): boolean {
-  return connection.hostNqn === (host?.nqn ?? "") && connection.hostId === (host?.id ?? "");
+export function isOfHost(connection: Connection, host: HostIdentity | undefined): boolean {
+  return connection.hostNqn === (host?.hostNqn ?? "") && connection.hostId === (host?.hostId ?? "");
 }
 
 /** A target lists only what it offers at the address and port that it is asked at. */

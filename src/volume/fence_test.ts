@@ -12,7 +12,7 @@ const prefix = "nqn.2000-02.com.mikrotik";
 const own = `${prefix}:pvc-1:5-0a0b0c0d`;
 const later = `${prefix}:pvc-1:6-11111111`;
 const other = `${prefix}:pvc-2:9-22222222`;
-const host = { nqn: "nqn.2014-08.org.nvmexpress:uuid:node-1", id: "node-1" };
+const host = { hostNqn: "nqn.2014-08.org.nvmexpress:uuid:node-1", hostId: "node-1" };
 const settleMs = 120_000;
 const now = Date.UTC(2026, 0, 1);
 
@@ -24,8 +24,8 @@ function path(change: Partial<Connection> = {}): Connection {
     stateName: "connecting",
     address: "10.0.0.1",
     port: 4420,
-    hostNqn: host.nqn,
-    hostId: host.id,
+    hostNqn: host.hostNqn,
+    hostId: host.hostId,
     ...change,
   };
 }

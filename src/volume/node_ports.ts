@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { HostIdentity } from "./host_identity.ts";
 import type { CallContext } from "./ports.ts";
 
 /** A subsystem to be reached: what ControllerPublish put into the publish context. */
@@ -34,12 +35,6 @@ export interface Connection {
   /** Who the target takes this node for; "" where the connector has no such names. */
   readonly hostNqn: string;
   readonly hostId: string;
-}
-
-/** Who a host is to the targets that it connects to. */
-export interface HostNames {
-  readonly nqn: string;
-  readonly id: string;
 }
 
 /** Where a target's list of subsystems is asked for. */
@@ -81,7 +76,7 @@ export interface Connector {
    */
   readonly sparesOpenDevices: boolean;
   /** Whom connections are made as and {@linkcode Connector.offered} is asked as; absent where there are no such names. */
-  readonly host?: HostNames;
+  readonly host?: HostIdentity;
   /**
    * Why this node could connect to nothing right now, such as a kernel without the transport, for people; undefined when
    * nothing stands in the way. Asks the kernel only.

@@ -6,7 +6,7 @@ import { type DoctorOptions, readDoctorOptions } from "../../src/commands/doctor
 import { systemClock } from "../../src/host/clock.ts";
 import { systemNetwork } from "../../src/host/network.ts";
 import { systemRandom } from "../../src/host/random.ts";
-import type { Finding } from "../../src/routeros/checks/finding.ts";
+import type { Finding } from "../../src/volume/finding.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { aDisk, aRecord } from "../fakes/records.ts";
 import { makeSshKeys } from "../fakes/ssh_keys.ts";
@@ -90,7 +90,11 @@ async function run(router: Simulator, flags: Readonly<Record<string, string | un
       return Promise.resolve(`${password}\n`);
     },
   };
-  return { code: await examine(optionsFor(router, flags), seams, io), out: printed.join("\n") };
+  const halves = { json: flags.json !== undefined, router: optionsFor(router, flags), node: undefined };
+  return {
+    code: await examine(halves, { router: seams, node: () => assert.fail("no node here") }, io),
+    out: printed.join("\n"),
+  };
 }
 
 function practiceTest(

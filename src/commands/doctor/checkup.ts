@@ -1,7 +1,7 @@
 import type { Network } from "../../host/network.ts";
 import { SessionAsking } from "../../routeros/checks/asking.ts";
 import { judgeNvmePort } from "../../routeros/checks/exports_check.ts";
-import { type Finding, warning } from "../../routeros/checks/finding.ts";
+import { type Finding, warning } from "../../volume/finding.ts";
 import { askGreeting, type Greeting } from "../../routeros/checks/greeting.ts";
 import { judgeHostKey } from "../../routeros/checks/host_key_check.ts";
 import { judgeLogin } from "../../routeros/checks/login_check.ts";

@@ -8,8 +8,11 @@ import {
   type RouterConfig,
   routerFlags,
 } from "../../config.ts";
-import { type FlagTable, readFlags } from "../../flags.ts";
+import { FlagError, type FlagTable, readFlags } from "../../flags.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
 import { clusterHash } from "../../volume/ids.ts";
+import { nodeFlags, readNodeFlags } from "../node_options.ts";
+import type { NodeCheckOptions } from "./node/look.ts";
 
 /** Flags of `rds-csi doctor`. */
 export const doctorFlags: FlagTable = {
@@ -19,11 +22,18 @@ export const doctorFlags: FlagTable = {
     help:
       "Ask the router what differs between routers, on scratch volumes in --base-path, and print its profile.",
   },
+  "node": {
+    form: "switch",
+    help:
+      "Look at this machine as a node too, where --rds-address names a router and no --node-id tells of a node.",
+  },
+  "kubelet-dir": { form: "text", fallback: "/var/lib/kubelet", help: "The kubelet's folder." },
   "output": { form: "text", help: "With --probe: the file to write the profile to, instead of printing it." },
+  ...nodeFlags,
   ...routerFlags,
 };
 
-/** What `rds-csi doctor` is told. What a controller must have may be missing here: that is what it finds out. */
+/** What `rds-csi doctor` is told about a router. What a controller must have may be missing here: that it finds out. */
 export interface DoctorOptions {
   readonly json: boolean;
   readonly probe: boolean;
@@ -40,8 +50,61 @@ export interface DoctorOptions {
   readonly allowUnfenced: boolean;
 }
 
+/** What is to be looked at, at least one of the two. */
+export interface DoctorHalves {
+  readonly json: boolean;
+  readonly router: DoctorOptions | undefined;
+  readonly node: NodeCheckOptions | undefined;
+}
+
 /**
- * Reads the command line of `rds-csi doctor`.
+ * Reads the command line of `rds-csi doctor`: the router is looked at when there is an address, the machine when it is
+ * said to be a node, or when there is nothing else to look at.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readDoctorHalves(
+  args: readonly string[],
+  env: Environment,
+  files: Pick<KernelFiles, "readText">,
+): DoctorHalves {
+  const flags = readFlags(doctorFlags, args, env);
+  const probe = flags.switch("probe");
+  const hasRouter = flags.isGiven("rds-address") || probe;
+  const isNode = !probe && (flags.switch("node") || flags.isGiven("node-id") || !hasRouter);
+  const problems: string[] = [];
+  const router = hasRouter ? collect(problems, () => readDoctorOptions(args, env)) : undefined;
+  const node = isNode ? collect(problems, () => readNodeCheckOptions(args, env, files)) : undefined;
+  if (problems.length > 0) throw new FlagError([...new Set(problems)]);
+  return { json: flags.switch("json"), router, node };
+}
+
+function collect<T>(problems: string[], read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    problems.push(...error.problems);
+    return undefined;
+  }
+}
+
+function readNodeCheckOptions(
+  args: readonly string[],
+  env: Environment,
+  files: Pick<KernelFiles, "readText">,
+): NodeCheckOptions {
+  const { flags, node } = readNodeFlags(doctorFlags, args, env, files);
+  const kubeletPath = flags.text("kubelet-dir");
+  if (!kubeletPath.startsWith("/")) flags.problem("kubelet-dir", kubeletPath, "an absolute path");
+  const given = flags.text("nvme-address") || flags.text("rds-address");
+  const options = { ...node, kubeletPath, nvmeAddress: given, nvmePort: flags.number("nvme-port") };
+  flags.assertNoProblems();
+  return options;
+}
+
+/**
+ * Reads what `rds-csi doctor` is told about a router.
  *
  * @throws {FlagError} naming everything that is wrong, at once
  */

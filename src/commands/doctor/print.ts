@@ -1,4 +1,4 @@
-import type { Finding } from "../../routeros/checks/finding.ts";
+import type { Finding } from "../../volume/finding.ts";
 
 /** The findings as aligned lines, each fix on a line of its own below what it puts right. */
 export function formatFindings(findings: readonly Finding[]): string[] {
@@ -12,7 +12,8 @@ export function formatFindings(findings: readonly Finding[]): string[] {
 /** How it went, in a line. */
 export function formatSummary(findings: readonly Finding[]): string {
   const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
-  return `doctor: ${count("ok")} ok, ${count("warning")} warnings, ${count("problem")} problems`;
+  const skipped = count("skipped") === 0 ? "" : `, ${count("skipped")} skipped`;
+  return `doctor: ${count("ok")} ok, ${count("warning")} warnings, ${count("problem")} problems${skipped}`;
 }
 
 const stateWidth = "problem".length;

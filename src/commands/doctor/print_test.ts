@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Finding } from "../../routeros/checks/finding.ts";
+import type { Finding } from "../../volume/finding.ts";
 import { formatFindings, formatSummary } from "./print.ts";
 
 const findings: readonly Finding[] = [
@@ -17,4 +17,9 @@ Deno.test("formatFindings() aligns the findings, and puts a fix below what it pu
 
 Deno.test("formatSummary() counts", () => {
   assert.equal(formatSummary(findings), "doctor: 1 ok, 0 warnings, 1 problems");
+  const skipped: Finding = { check: "identity", state: "skipped", found: "no --node-id" };
+  assert.equal(
+    formatSummary([...findings, skipped]),
+    "doctor: 1 ok, 0 warnings, 1 problems, 1 skipped",
+  );
 });

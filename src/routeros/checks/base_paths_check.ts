@@ -3,7 +3,7 @@ import type { StoredFile } from "../../volume/ports.ts";
 import { fileName, namedFilesQuery } from "../queries.ts";
 import { parseFiles } from "../rows.ts";
 import type { RouterCheck } from "./check.ts";
-import { type Finding, fine, problem } from "./finding.ts";
+import { type Finding, fine, problem } from "../../volume/finding.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "./pools_check.ts";
 
 const check = "base-path";

@@ -1,6 +1,6 @@
 import type { Clock, Inventory } from "../../volume/ports.ts";
 import type { Fragment } from "../command.ts";
-import type { Finding } from "./finding.ts";
+import type { Finding } from "../../volume/finding.ts";
 
 /** What a check may ask of a router that let it in. */
 export interface Asking {

@@ -2,7 +2,7 @@ import { isVolumeId } from "../../volume/ids.ts";
 import { judgeOwnership } from "../../volume/ownership.ts";
 import type { StoredVolume } from "../../volume/ports.ts";
 import type { CheckSettings, RouterCheck } from "./check.ts";
-import { type Finding, fine, problem, warning } from "./finding.ts";
+import { type Finding, fine, problem, warning } from "../../volume/finding.ts";
 
 const check = "disks";
 const mostNamed = 5;

@@ -1,6 +1,6 @@
 import type { Reach } from "../../host/network.ts";
 import type { StoredVolume } from "../../volume/ports.ts";
-import { type Finding, fine, problem, warning } from "./finding.ts";
+import { type Finding, fine, problem, warning } from "../../volume/finding.ts";
 
 const check = "nvme-port";
 

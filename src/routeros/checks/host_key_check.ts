@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { describeMismatch, fingerprint, type HostKey, isPinned, keyTypeOf } from "../host_key.ts";
-import { type Finding, fine, problem, warning } from "./finding.ts";
+import { type Finding, fine, problem, warning } from "../../volume/finding.ts";
 
 const check = "host-key";
 

@@ -1,4 +1,4 @@
-import { type Finding, fine, problem } from "./finding.ts";
+import { type Finding, fine, problem } from "../../volume/finding.ts";
 
 const check = "login";
 

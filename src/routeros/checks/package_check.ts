@@ -2,7 +2,7 @@ import { storagePackage } from "../fitness.ts";
 import { parseRows, type Row } from "../json.ts";
 import { packagesQuery } from "../queries.ts";
 import type { RouterCheck } from "./check.ts";
-import { type Finding, fine, problem } from "./finding.ts";
+import { type Finding, fine, problem } from "../../volume/finding.ts";
 
 const check = "package";
 

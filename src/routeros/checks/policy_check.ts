@@ -1,7 +1,7 @@
 import { ros } from "../command.ts";
 import { resourceQuery } from "../queries.ts";
 import type { RouterCheck } from "./check.ts";
-import { type Finding, fine, problem, warning } from "./finding.ts";
+import { type Finding, fine, problem, warning } from "../../volume/finding.ts";
 
 const check = "policy";
 

@@ -1,7 +1,7 @@
 import { type Fragment, ros } from "../command.ts";
 import { parseRows, type Row } from "../json.ts";
 import type { RouterCheck } from "./check.ts";
-import { type Finding, fine, problem, warning } from "./finding.ts";
+import { type Finding, fine, problem, warning } from "../../volume/finding.ts";
 import { formatBytes } from "./sizes.ts";
 
 const check = "pool";

@@ -1,5 +1,5 @@
 import type { Reach } from "../../host/network.ts";
-import { type Finding, fine, problem } from "./finding.ts";
+import { type Finding, fine, problem } from "../../volume/finding.ts";
 
 const check = "reach";
 

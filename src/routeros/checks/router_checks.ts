@@ -3,7 +3,7 @@ import { basePathsCheck } from "./base_paths_check.ts";
 import type { Asking, CheckSettings, RouterCheck } from "./check.ts";
 import { clockCheck } from "./clock_check.ts";
 import { disksCheck } from "./disks_check.ts";
-import { type Finding, problem, warning } from "./finding.ts";
+import { type Finding, problem, warning } from "../../volume/finding.ts";
 import { packageCheck } from "./package_check.ts";
 import { policyCheck } from "./policy_check.ts";
 import { poolsCheck } from "./pools_check.ts";

@@ -1,7 +1,7 @@
 import { ros } from "../command.ts";
 import { parseRows, type Row } from "../json.ts";
 import type { RouterCheck } from "./check.ts";
-import { type Finding, fine, warning } from "./finding.ts";
+import { type Finding, fine, warning } from "../../volume/finding.ts";
 
 const check = "ssh-sessions";
 

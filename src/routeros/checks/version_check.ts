@@ -2,7 +2,7 @@ import { resourceQuery } from "../queries.ts";
 import { parseResource } from "../rows.ts";
 import { isAtLeast, parseRouterInfo, type RouterInfo } from "../version.ts";
 import type { RouterCheck } from "./check.ts";
-import { type Finding, fine, problem, warning } from "./finding.ts";
+import { type Finding, fine, problem, warning } from "../../volume/finding.ts";
 
 const check = "version";
 const upgrade = "/system/package/update/install";

@@ -2,8 +2,11 @@
 export interface Finding {
   /** What was looked at, in a word or two joined by a hyphen. */
   readonly check: string;
-  /** A warning can be lived with; with a problem the driver does not work, or a volume is at risk. */
-  readonly state: "ok" | "warning" | "problem";
+  /**
+   * A warning can be lived with; with a problem the driver does not work, or a volume is at risk. What was skipped was
+   * not looked at, and `found` says why.
+   */
+  readonly state: "ok" | "warning" | "problem" | "skipped";
   /** What was found, for people. */
   readonly found: string;
   /** The command or the flag that puts it right. */
@@ -23,4 +26,9 @@ export function warning(check: string, found: string, fix?: string): Finding {
 /** Something that has to be put right. */
 export function problem(check: string, found: string, fix?: string): Finding {
   return { check, state: "problem", found, ...(fix === undefined ? {} : { fix }) };
+}
+
+/** Something that was not looked at, and why. */
+export function skipped(check: string, found: string, fix?: string): Finding {
+  return { check, state: "skipped", found, ...(fix === undefined ? {} : { fix }) };
 }
