@@ -115,7 +115,8 @@ export class SystemFilesystems implements Filesystems {
     const result = await this.#processes.run("stat", {
       args: statsArguments(mountPoint),
       signal: context.signal,
-      subject: mountPoint,
+      // Another one than the path: this may hang, and then, unmounted, the path still has to be looked at.
+      subject: `the file system at ${mountPoint}`,
       timeoutMs: 10_000,
     });
     if (result.code === 0) return parseStats(result.stdout);

@@ -1,22 +1,37 @@
 import { basename, dirname, join } from "node:path";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, PathInfo, Paths } from "../volume/ports.ts";
-import { complaint, type Processes } from "./processes.ts";
+import type { CallContext, Clock, PathInfo, Paths } from "../volume/ports.ts";
+import { systemClock } from "./clock.ts";
+import { PatientFiles } from "./patient_files.ts";
+import { complaint, type Processes, type ToolResult } from "./processes.ts";
 
-/** A `stat` that takes longer asks something dead. */
-const statTimeoutMs = 10_000;
+/** Where nobody can cancel. */
+const never = new AbortController().signal;
+
+/** Options of {@linkcode SystemPaths}. */
+export interface SystemPathsOptions {
+  /** @default {systemClock} */
+  readonly clock?: Clock;
+  /** A look at a path that takes longer asks something dead. @default {10000} */
+  readonly lookTimeoutMs?: number;
+}
 
 /**
  * The kubelet's folders and the driver's own.
  *
- * What may lie under a mount is asked through a child process, which can hang without harm; everything else is a file
- * or folder of the node's own file system.
+ * What may lie under a mount is asked through a child process, which can hang without harm: every use of a path begins
+ * with {@linkcode SystemPaths.mountPoint} or {@linkcode SystemPaths.info}. What is left after those is a file or folder
+ * of the node's own file system, for which a thread of the runtime's is enough.
  */
 export class SystemPaths implements Paths {
   readonly #processes: Processes;
+  readonly #files: PatientFiles;
+  readonly #lookTimeoutMs: number;
 
-  constructor(processes: Processes) {
+  constructor(processes: Processes, options: SystemPathsOptions = {}) {
     this.#processes = processes;
+    this.#files = new PatientFiles(options.clock ?? systemClock);
+    this.#lookTimeoutMs = options.lookTimeoutMs ?? 10_000;
   }
 
   async info(path: string, context: CallContext): Promise<PathInfo | undefined> {
@@ -24,7 +39,7 @@ export class SystemPaths implements Paths {
       args: ["-c", "%f %t %T", "--", path],
       signal: context.signal,
       subject: path,
-      timeoutMs: statTimeoutMs,
+      timeoutMs: this.#lookTimeoutMs,
     });
     if (result.code === 0) return parseStat(result.stdout, path);
     if (/: (?:No such file or directory|Not a directory)$/m.test(result.stderr)) return undefined;
@@ -34,74 +49,102 @@ export class SystemPaths implements Paths {
   async mountPoint(path: string): Promise<string> {
     const parent = dirname(path);
     if (parent === path) return path;
-    const resolved = await this.realPath(parent) ?? await this.mountPoint(parent);
-    return join(resolved, basename(path));
+    const result = await this.#look("realpath", ["--canonicalize-missing", "--zero", "--", parent], parent);
+    const resolved = result.stdout.replace(/\0$/, "");
+    if (result.code === 0 && resolved.startsWith("/")) return join(resolved, basename(path));
+    throw new VolumeError("unavailable", `Cannot tell where ${path} leads to: ${complaint(result)}`);
   }
 
   async realPath(path: string): Promise<string | undefined> {
-    return await orUndefined(Deno.realPath(path));
+    return await this.#files.run(path, () => orUndefined(Deno.realPath(path)));
   }
 
   async makeFolder(path: string, mode: number): Promise<void> {
-    await Deno.mkdir(path, { recursive: true, mode });
+    await this.#files.run(path, () => Deno.mkdir(path, { recursive: true, mode }));
   }
 
   async makeFile(path: string, mode: number): Promise<void> {
-    const file = await Deno.open(path, { write: true, create: true, mode });
-    file.close();
+    await this.#files.run(path, async () => {
+      const file = await Deno.open(path, { write: true, create: true, mode });
+      file.close();
+    });
   }
 
+  /** What is at the path may lie on a device that has just died, and its mode with it. */
   async setMode(path: string, mode: number): Promise<void> {
-    await Deno.chmod(path, mode);
+    const result = await this.#look("chmod", ["--", mode.toString(8).padStart(4, "0"), path], path);
+    if (result.code === 0) return;
+    throw new VolumeError("unavailable", `Cannot set the mode of ${path}: ${complaint(result)}`);
   }
 
   async writeFile(path: string, text: string, mode: number): Promise<void> {
-    const temporary = `${path}.new`;
-    await removeIfThere(temporary); // Left by a crash, perhaps with another mode.
-    const file = await Deno.open(temporary, { write: true, createNew: true, mode });
-    try {
-      await writeAll(file, new TextEncoder().encode(text));
-      await file.sync();
-    } finally {
-      file.close();
-    }
-    await Deno.rename(temporary, path);
-    await syncFolder(dirname(path));
+    await this.#files.run(path, () => replaceFile(path, text, mode));
   }
 
   async readFile(path: string): Promise<string | undefined> {
-    return await orUndefined(Deno.readTextFile(path));
+    return await this.#files.run(path, () => orUndefined(Deno.readTextFile(path)));
   }
 
   async removeEmptyFolder(path: string): Promise<void> {
-    const info = await orUndefined(Deno.lstat(path));
-    if (info === undefined) return;
-    if (!info.isDirectory) {
-      throw new VolumeError("precondition", `Cannot remove ${path} as it is not a folder`);
-    }
-    await refusing(path, "it is not an empty folder", Deno.remove(path));
+    await this.#files.run(path, () => removeEmptyFolder(path));
   }
 
   async removeEmptyFile(path: string): Promise<void> {
-    const info = await orUndefined(Deno.lstat(path));
-    if (info === undefined) return;
-    if (!info.isFile || info.size !== 0) {
-      throw new VolumeError("precondition", `Cannot remove ${path} as it is not an empty file`);
-    }
-    await Deno.remove(path);
+    await this.#files.run(path, () => removeEmptyFile(path));
   }
 
   async removeFile(path: string): Promise<void> {
-    const info = await orUndefined(Deno.lstat(path));
-    if (info === undefined) return;
-    if (!info.isFile) throw new VolumeError("precondition", `Cannot remove ${path} as it is not a file`);
-    await Deno.remove(path);
-    await syncFolder(dirname(path));
+    await this.#files.run(path, () => removeFile(path));
   }
 
   async list(path: string): Promise<readonly string[]> {
-    return await orUndefined(Array.fromAsync(Deno.readDir(path), (entry) => entry.name)) ?? [];
+    const names = () => orUndefined(Array.fromAsync(Deno.readDir(path), (entry) => entry.name));
+    return await this.#files.run(path, names) ?? [];
   }
+
+  async #look(tool: "realpath" | "chmod", args: readonly string[], subject: string): Promise<ToolResult> {
+    return await this.#processes.run(tool, { args, signal: never, subject, timeoutMs: this.#lookTimeoutMs });
+  }
+}
+
+async function replaceFile(path: string, text: string, mode: number): Promise<void> {
+  const temporary = `${path}.new`;
+  await removeIfThere(temporary); // Left by a crash, perhaps with another mode.
+  const file = await Deno.open(temporary, { write: true, createNew: true, mode });
+  try {
+    await writeAll(file, new TextEncoder().encode(text));
+    await file.sync();
+  } finally {
+    file.close();
+  }
+  await Deno.rename(temporary, path);
+  await syncFolder(dirname(path));
+}
+
+async function removeEmptyFolder(path: string): Promise<void> {
+  const info = await orUndefined(Deno.lstat(path));
+  if (info === undefined) return;
+  if (!info.isDirectory) {
+    throw new VolumeError("precondition", `Cannot remove ${path} as it is not a folder`);
+  }
+  await refusing(path, "it is not an empty folder", Deno.remove(path));
+}
+
+async function removeEmptyFile(path: string): Promise<void> {
+  const info = await orUndefined(Deno.lstat(path));
+  if (info === undefined) return;
+  if (!info.isFile || info.size !== 0) {
+    throw new VolumeError("precondition", `Cannot remove ${path} as it is not an empty file`);
+  }
+  await Deno.remove(path);
+}
+
+async function removeFile(path: string): Promise<void> {
+  const info = await orUndefined(Deno.lstat(path));
+  if (info === undefined) return;
+  if (!info.isFile) throw new VolumeError("precondition", `Cannot remove ${path} as it is not a file`);
+  await Deno.remove(path);
+  await syncFolder(dirname(path));
 }
 
 /** Mode, and for devices their number, all in hex (stat(1), `%f %t %T`). */

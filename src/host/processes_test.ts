@@ -4,7 +4,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { systemClock } from "./clock.ts";
 import { SystemProcesses, type ToolResult } from "./processes.ts";
 import { spawnProcess } from "./spawn.ts";
-import { allToolPaths, systemToolPaths } from "./tools.ts";
+import { allToolPaths, systemToolPaths, type ToolName } from "./tools.ts";
 
 const never = new AbortController().signal;
 const done: ToolResult = { code: 0, stdout: "", stderr: "", bytes: new Uint8Array() };
@@ -128,28 +128,75 @@ Deno.test("run() rejects while the child hangs, and counts it until it is gone",
   assert.equal(processes.hanging, 0);
 });
 
-Deno.test("run() refuses a subject on which two children hang, and no other", async () => {
+/** Runs of which none ever ends; gives what each was told, in order of its end. */
+function hangingRuns() {
   const clock = new FakeClock();
-  const { spawn } = stuckChildren();
-  const processes = new SystemProcesses({ clock, spawn, maxHanging: 3 });
-  const hang = async (subject: string) => {
-    const rejected = assert.rejects(
-      processes.run("stat", { args: [], signal: never, subject, timeoutMs: 10 }),
-      (error) => VolumeError.is(error, "deadline"),
+  const { release, spawn } = stuckChildren();
+  const processes = new SystemProcesses({ clock, spawn });
+  const run = (tool: ToolName, subject: string) =>
+    processes.run(tool, { args: [], signal: never, subject, timeoutMs: 1000 }).then(
+      () => "done",
+      (error) => VolumeError.is(error) ? error.kind : String(error),
     );
-    await clock.advance(5000);
-    await rejected;
-  };
-  const refused = (subject: string) =>
-    assert.rejects(
-      processes.run("stat", { args: [], signal: never, subject }),
-      (error) => VolumeError.is(error, "unavailable"),
-    );
-  await hang("a");
-  await hang("a");
-  await refused("a");
-  await hang("b");
-  await refused("c");
+  return { clock, release, processes, run };
+}
+
+Deno.test("run() leaves one child of a tool on a dead subject, however often it is asked", async () => {
+  const { clock, release, run } = hangingRuns();
+  const asked = Array.from({ length: 50 }, () => run("stat", "dead"));
+  await clock.advance(500);
+  assert.equal(release.length, 1, "the others wait for the first one");
+  await clock.advance(5_000);
+  assert.deepEqual(new Set(await Promise.all(asked)), new Set(["deadline"]));
+  assert.deepEqual([await run("stat", "dead"), await run("stat", "dead")], ["unavailable", "unavailable"]);
+  assert.equal(release.length, 1);
+});
+
+Deno.test("run() refuses who still waits when the one before him is known to hang", async () => {
+  const { clock, release, run } = hangingRuns();
+  const first = run("stat", "dead");
+  await clock.advance(2_900);
+  const second = run("stat", "dead");
+  await clock.advance(150);
+  assert.deepEqual([await first, await second, release.length], ["deadline", "unavailable", 1]);
+});
+
+Deno.test("run() runs other tools on a dead subject, and all tools on any number of others", async () => {
+  const { clock, release, processes, run } = hangingRuns();
+  const dead = Array.from({ length: 200 }, (_, at) => run("stat", `dead ${at}`));
+  await clock.advance(5_000);
+  await Promise.all(dead);
+  assert.equal(processes.hanging, 200);
+  for (const [tool, subject] of [["umount", "dead 7"], ["stat", "alive"]] as const) {
+    const running = run(tool, subject);
+    await clock.advance(0);
+    release.at(-1)!();
+    assert.equal(await running, "done");
+  }
+});
+
+Deno.test("run() runs the tool again on a subject that came back to life", async () => {
+  const { clock, release, run } = hangingRuns();
+  const first = run("stat", "back");
+  await clock.advance(5_000);
+  assert.equal(await first, "deadline");
+  release[0]!();
+  await clock.advance(0);
+  const again = run("stat", "back");
+  await clock.advance(0);
+  release[1]!();
+  assert.equal(await again, "done");
+});
+
+Deno.test("run() never makes what must finish wait for what hangs", async () => {
+  const { clock, release, processes, run } = hangingRuns();
+  const hung = run("mount", "dead");
+  await clock.advance(5_000);
+  await hung;
+  const options = { args: [], signal: never, subject: "dead", mustFinish: true };
+  const running = processes.run("mount", options);
+  release[1]!();
+  assert.equal((await running).code, 0);
 });
 
 Deno.test("spawnProcess() throws NotFound for a path that is not there", () => {

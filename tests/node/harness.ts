@@ -5,6 +5,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { Libc } from "../../src/host/libc.ts";
 import { SystemPaths } from "../../src/host/paths.ts";
 import { SystemProcesses } from "../../src/host/processes.ts";
+import { systemToolPaths, type ToolPaths } from "../../src/host/tools.ts";
 import { LoopConnector } from "../../src/loop/loop_connector.ts";
 import { NodeService } from "../../src/node/node_service.ts";
 import type { PublishRequest } from "../../src/node/publish.ts";
@@ -24,6 +25,12 @@ export const ext4: Capability = { access: "mount", filesystem: "ext4", mode: "si
 export const xfs: Capability = { access: "mount", filesystem: "xfs", mode: "single-node-writer" };
 export const block: Capability = { access: "block", mode: "single-node-writer" };
 
+/** What a test wants to be otherwise on its node. */
+export interface RealNodeOptions {
+  readonly toolPaths?: Partial<ToolPaths>;
+  readonly lookTimeoutMs?: number;
+}
+
 /** A real node: loop devices, file systems and mounts of this machine under a folder of its own. */
 export class RealNode {
   readonly world: NodeWorld;
@@ -34,13 +41,14 @@ export class RealNode {
   readonly state: string;
   readonly kubelet: string;
 
-  constructor(readonly folder: string, name = "node-1") {
+  constructor(readonly folder: string, name = "node-1", options: RealNodeOptions = {}) {
     this.backing = `${folder}/backing`;
     this.state = `${folder}/${name}/state`;
     this.kubelet = `${folder}/${name}/kubelet`;
     const clock = systemClock;
-    const processes = new SystemProcesses({ clock });
-    const paths = new SystemPaths(processes);
+    const toolPaths = { ...systemToolPaths, ...options.toolPaths };
+    const processes = new SystemProcesses({ clock, toolPaths });
+    const paths = new SystemPaths(processes, options);
     this.world = {
       connector: new LoopConnector({
         backingPath: this.backing,
