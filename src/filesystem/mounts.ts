@@ -1,6 +1,7 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
+import { mountsAt } from "../volume/mounts_at.ts";
 import type {
   CallContext,
   FilesystemType,
@@ -114,7 +115,7 @@ export class SystemMounts implements Mounts {
   }
 
   #at(target: string): readonly MountEntry[] {
-    return readMountTable(this.#files).filter((entry) => entry.mountPoint === target);
+    return mountsAt(readMountTable(this.#files), target);
   }
 
   /** Binds where nothing is mounted yet; answers how many mounts were there before. */

@@ -1,10 +1,7 @@
 import { basename } from "node:path";
 import type { MountEntry } from "../volume/ports.ts";
 
-/** What is mounted at that mount point, the visible one last. */
-export function mountsAt(table: readonly MountEntry[], mountPoint: string): readonly MountEntry[] {
-  return table.filter((entry) => entry.mountPoint === mountPoint);
-}
+export { mountsAt } from "../volume/mounts_at.ts";
 
 /** Where the file system on one of those devices is mounted or bound. */
 export function mountsOf(

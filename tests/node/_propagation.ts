@@ -1,0 +1,45 @@
+/**
+ * Publishes in a mount namespace of its own, with `/dev` and the kubelet's folder shared or private; prints what it
+ * found as JSON. To be run by `unshare --mount --propagation private`.
+ */
+import { block, ext4, mountsUnder, RealNode, run, TestVolume } from "./harness.ts";
+
+const [folder, dev, kubelet] = Deno.args as [string, string, string];
+const node = new RealNode(folder);
+
+/** Mounts at each target as the kernel counts them, hidden copies too. */
+function countAt(path: string): number {
+  return mountsUnder(node.folder).filter((point) => point === path).length;
+}
+
+async function cycle(id: string, capability: typeof block | typeof ext4) {
+  const volume = new TestVolume(node, id, 64n << 20n);
+  await node.stage(volume, { capability });
+  const targets = ["pod-1", "pod-2"].map((pod) => node.target(id, pod));
+  for (let round = 0; round < 10; round++) {
+    for (const targetPath of targets) await node.publish(volume, { capability, targetPath });
+  }
+  await node.stage(volume, { capability });
+  const most = targets.map(countAt);
+  for (const pod of ["pod-1", "pod-2"]) await node.unpublish(volume, pod);
+  const left = targets.map(countAt);
+  await node.unstage(volume);
+  return {
+    most,
+    left,
+    staged: countAt(node.staging(id)),
+    devices: await node.world.connector.connected(never),
+  };
+}
+
+const never = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
+
+await run("mount", `--make-${dev}`, "/dev");
+if (kubelet !== "plain") {
+  await run("mount", "--bind", node.kubelet, node.kubelet);
+  await run("mount", "--make-shared", node.kubelet);
+}
+if (kubelet === "twice") await run("mount", "--bind", node.kubelet, node.kubelet);
+const result = [await cycle("pvc-raw", block), await cycle("pvc-fs", ext4)];
+node.libc.close();
+await Deno.stdout.write(new TextEncoder().encode(JSON.stringify(result)));

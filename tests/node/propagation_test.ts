@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { nodeTest, run } from "./harness.ts";
+
+const script = decodeURIComponent(new URL("./_propagation.ts", import.meta.url).pathname);
+
+/** How the kubelet's folder is mounted, and how many mounts the kernel then counts at a target, hidden copies too. */
+const kubelets = { plain: 1, shared: 1, twice: 2 } as const;
+
+for (const dev of ["private", "shared"]) {
+  for (const [kubelet, count] of Object.entries(kubelets)) {
+    nodeTest(
+      `with /dev ${dev} and the kubelet's folder ${kubelet}, publishing again and again multiplies nothing`,
+      async (node) => {
+        const words = [
+          "--mount",
+          "--propagation",
+          "private",
+          Deno.execPath(),
+          "run",
+          "-A",
+          "--quiet",
+          script,
+        ];
+        const output = await run("unshare", ...words, node.folder, dev, kubelet);
+        const each = { most: [count, count], left: [0, 0], staged: 0, devices: [] };
+        assert.deepEqual(JSON.parse(output.trim().split("\n").at(-1)!), [each, each]);
+      },
+    );
+  }
+}
