@@ -33,8 +33,8 @@ export interface NodeParts {
 /** This machine's kernel and tools. */
 export function systemNodeParts(clock: Clock, notes: Notes): NodeParts {
   const processes = new SystemProcesses({ clock });
-  const paths = new SystemPaths(processes);
   const files = new Libc();
+  const paths = new SystemPaths(processes, { clock, files });
   const mounts = new SystemMounts(processes, files, paths);
   const devices = new SystemBlockDevices(processes, files, clock);
   return { processes, files, paths, clock, mounts, devices, notes };

@@ -2,6 +2,7 @@ import { basename, dirname, join } from "node:path";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock, PathInfo, Paths } from "../volume/ports.ts";
 import { systemClock } from "./clock.ts";
+import type { KernelFiles } from "./kernel_files.ts";
 import { PatientFiles } from "./patient_files.ts";
 import { complaint, type Processes, type ToolResult } from "./processes.ts";
 
@@ -12,6 +13,8 @@ const never = new AbortController().signal;
 export interface SystemPathsOptions {
   /** @default {systemClock} */
   readonly clock?: Clock;
+  /** Where it is given, what lies directly in /dev is asked of the kernel's memory, and no child is needed. */
+  readonly files?: KernelFiles;
   /** A look at a path that takes longer asks something dead. @default {10000} */
   readonly lookTimeoutMs?: number;
 }
@@ -26,15 +29,19 @@ export interface SystemPathsOptions {
 export class SystemPaths implements Paths {
   readonly #processes: Processes;
   readonly #files: PatientFiles;
+  readonly #kernelFiles: KernelFiles | undefined;
   readonly #lookTimeoutMs: number;
 
   constructor(processes: Processes, options: SystemPathsOptions = {}) {
     this.#processes = processes;
     this.#files = new PatientFiles(options.clock ?? systemClock);
+    this.#kernelFiles = options.files;
     this.#lookTimeoutMs = options.lookTimeoutMs ?? 10_000;
   }
 
   async info(path: string, context: CallContext): Promise<PathInfo | undefined> {
+    context.signal.throwIfAborted();
+    if (this.#kernelFiles !== undefined && /^\/dev\/[^/]+$/.test(path)) return this.#kernelFiles.info(path);
     const result = await this.#processes.run("stat", {
       args: ["-c", "%f %t %T", "--", path],
       signal: context.signal,

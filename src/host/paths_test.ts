@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
+import { FakeProcesses } from "../../tests/fakes/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { systemClock } from "./clock.ts";
@@ -97,4 +99,28 @@ Deno.test("makeFile() and makeFolder() leave what is there", () =>
     await paths.makeFile(`${folder}/a/b/file`, 0o600);
     assert.equal(await paths.readFile(`${folder}/a/b/file`), "data");
     assert.equal((await Deno.stat(`${folder}/a/b`)).mode! & 0o777, 0o750);
+  }));
+
+Deno.test("info() asks the kernel's memory for what lies in /dev, and a child for everything else", async () => {
+  const processes = new FakeProcesses();
+  processes.script = () => ({ stdout: "41ed 0 0\n" });
+  const files = new FakeKernelFiles();
+  files.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:3" });
+  const own = new SystemPaths(processes, { files });
+  assert.deepEqual(await own.info("/dev/loop3", context), { kind: "block", deviceNumber: "7:3" });
+  assert.equal(await own.info("/dev/loop4", context), undefined);
+  assert.deepEqual(processes.lines, []);
+  assert.deepEqual(await own.info("/dev/folder/x", context), { kind: "directory" });
+  assert.deepEqual(await own.info("/devices", context), { kind: "directory" });
+  assert.equal(processes.lines.length, 2);
+});
+
+Deno.test("setMode() sets exactly that mode", () =>
+  withFolder(async (folder) => {
+    for (const mode of [0o777, 0o700, 0o50]) {
+      await paths.setMode(folder, mode);
+      assert.equal((await Deno.stat(folder)).mode! & 0o7777, mode);
+    }
+    await assert.rejects(paths.setMode(`${folder}/none`, 0o777), (error) =>
+      VolumeError.is(error, "unavailable"));
   }));

@@ -37,6 +37,7 @@ export class RealNode {
   readonly service: NodeService;
   readonly libc = new Libc();
   readonly events = new RecordedEvents();
+  readonly processes: SystemProcesses;
   readonly backing: string;
   readonly state: string;
   readonly kubelet: string;
@@ -48,7 +49,8 @@ export class RealNode {
     const clock = systemClock;
     const toolPaths = { ...systemToolPaths, ...options.toolPaths };
     const processes = new SystemProcesses({ clock, toolPaths });
-    const paths = new SystemPaths(processes, options);
+    this.processes = processes;
+    const paths = new SystemPaths(processes, { ...options, files: this.libc });
     this.world = {
       connector: new LoopConnector({
         backingPath: this.backing,

@@ -5,12 +5,17 @@ import { VolumeLocks } from "../../src/csi/volume_lock.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { createLogger } from "../../src/telemetry/log.ts";
-import { call, nodeTest, type RealNode, run, TestVolume } from "./harness.ts";
+import type { ToolName } from "../../src/host/tools.ts";
+import { call, nodeTest, RealNode, run, TestVolume } from "./harness.ts";
+import { runsOf, wrappedTool } from "./wrapped_tool.ts";
 
 const small = 64n << 20n;
 
-/** Calls NodeStageVolume as the server would, with a deadline; gives the code of the answer. */
-function stager(node: RealNode, volume: TestVolume): (timeoutMs: number) => Promise<string> {
+/** A call of NodeStageVolume, given up by its caller as soon as that is so; the code of the answer. */
+type Stager = (timeoutMs: number, isGivenUp?: () => boolean) => Promise<string>;
+
+/** Calls NodeStageVolume as the server would. */
+function stager(node: RealNode, volume: TestVolume): Stager {
   const log = createLogger({ clock: systemClock, sink: () => {}, level: "error" });
   const runner = new CallRunner({ clock: systemClock, random: systemRandom, log });
   const locks = new VolumeLocks();
@@ -27,37 +32,61 @@ function stager(node: RealNode, volume: TestVolume): (timeoutMs: number) => Prom
     volumeContext: {},
     secrets: {},
   };
-  return async (timeoutMs) => {
-    const deadlineMs = systemClock.now() + timeoutMs;
-    const incoming = { path: "/csi.v1.Node/NodeStageVolume", request, deadlineMs, onCancel() {} };
+  return async (timeoutMs, isGivenUp = () => false) => {
+    let giveUp = () => {};
+    const incoming = {
+      path: "/csi.v1.Node/NodeStageVolume",
+      request,
+      deadlineMs: systemClock.now() + timeoutMs,
+      onCancel: (listener: () => void) => void (giveUp = listener),
+    };
+    const polling = setInterval(() => isGivenUp() && giveUp(), 10);
     const answer = await runner.run(method, locks, incoming);
+    clearInterval(polling);
     return answer.ok ? "OK" : answer.code;
   };
 }
 
-nodeTest(
-  "mkfs runs on past the deadline of its call: the retry is ABORTED, and then finds it done",
-  async (node) => {
-    const volume = new TestVolume(node, "pvc-1", small);
-    const { filesystems } = node.world;
-    const format = filesystems.format.bind(filesystems);
-    let formats = 0;
-    filesystems.format = async (...args) => {
-      formats++;
-      await format(...args);
-      await systemClock.sleep(1_500);
-    };
-    const stage = stager(node, volume);
-    assert.deepEqual([await stage(600), await stage(5_000)], ["DEADLINE_EXCEEDED", "ABORTED"]);
-    let code = "";
-    for (let attempt = 0; attempt < 100 && code !== "OK"; attempt++) {
-      await systemClock.sleep(100);
-      code = await stage(8_000);
-    }
-    assert.deepEqual([code, formats], ["OK", 1]);
-    await node.unstage(volume);
-  },
-);
+/** What runs long, and what happens to the volume before it is staged. */
+const slowTools: readonly [ToolName, (volume: TestVolume) => Promise<unknown>][] = [
+  ["mkfs.ext4", () => Promise.resolve()],
+  ["e2fsck", (volume) => {
+    volume.mayFormat = false;
+    return run("mkfs.ext4", "-q", volume.image);
+  }],
+  ["mount", () => Promise.resolve()],
+];
+
+for (const [tool, prepare] of slowTools) {
+  nodeTest(
+    `${tool} runs on when its call is given up: the retry is ABORTED, and then finds it done`,
+    async ({ folder }) => {
+      const toolPaths = wrappedTool(folder, tool, 'sleep 1.5; "$tool" "$@" && echo done >> $0.done');
+      const node = new RealNode(folder, "node-2", { toolPaths });
+      try {
+        const volume = new TestVolume(node, "pvc-1", small);
+        await prepare(volume);
+        const stage = stager(node, volume);
+        const first = stage(30_000, () => runsOf(folder, tool) === 1);
+        assert.deepEqual([await first, await stage(5_000)], ["CANCELLED", "ABORTED"]);
+        assert.equal(runsOf(folder, tool), 1, "the retry began nothing");
+        let code = "ABORTED";
+        for (let attempt = 0; attempt < 100 && code === "ABORTED"; attempt++) {
+          await systemClock.sleep(100);
+          code = await stage(8_000);
+        }
+        assert.equal(code, "OK");
+        const finished = (await Deno.readTextFile(`${folder}/${tool}.done`)).split("\n").length - 1;
+        // The first one was not killed; only making a file system is not to be done again.
+        assert.equal(finished, runsOf(folder, tool));
+        assert.equal(finished, tool === "mkfs.ext4" ? 1 : 2);
+        await node.unstage(volume);
+      } finally {
+        node.libc.close();
+      }
+    },
+  );
+}
 
 /** A file system that can be frozen, so that whoever asks for something on it hangs. */
 async function withFreezable(node: RealNode, use: (folder: string) => Promise<void>): Promise<void> {
@@ -104,6 +133,14 @@ nodeTest("a volume that hangs in the kernel holds up no other volume, nor the pr
     await node.unpublish(other);
     await node.unstage(other);
     assert.equal(await unstaged, "refused", "what cannot be flushed is not unstaged");
+    const hangingBefore = node.processes.hanging;
+    assert.ok(hangingBefore > 0, "something of it hangs where no signal reaches");
+    const startMs = performance.now();
+    for (let attempt = 0; attempt < 5; attempt++) {
+      assert.equal(await node.unstage(hung).then(() => "OK", () => "refused"), "refused");
+    }
+    assert.ok(performance.now() - startMs < 5_000, "it is refused without waiting again");
+    assert.equal(node.processes.hanging, hangingBefore, "no attempt leaves one more child");
     clearInterval(ticking);
     assert.ok(worstLagMs < 1_000, `the event loop stood still for ${worstLagMs} ms`);
     await run("fsfreeze", "--unfreeze", folder);

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
+import { call, ext4, mountsUnder, nodeTest, RealNode, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
+import { runsOf, wrappedTool } from "./wrapped_tool.ts";
+
+const mebibyte = 1n << 20n;
+const small = 16n * mebibyte;
+
+function is(kind: VolumeErrorKind, text = /./) {
+  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
+}
+
+/** Runs something between the connecting of a volume and the first look at its device. */
+function beforeProbe(node: RealNode, action: () => Promise<unknown>): void {
+  const { filesystems } = node.world;
+  const probe = filesystems.probe.bind(filesystems);
+  filesystems.probe = async (...args) => {
+    await action();
+    return await probe(...args);
+  };
+}
+
+for (const capability of [ext4, xfs]) {
+  const { filesystem } = capability as { filesystem: "ext4" | "xfs" };
+
+  nodeTest(
+    `${filesystem}: a device whose tail cannot be read is not formatted, blank as its head is`,
+    async (node) => {
+      const volume = new TestVolume(node, "pvc-1", small);
+      // Behind the device's back: what it reads from there on fails with EIO.
+      const cutBytes = small - 2n * mebibyte;
+      beforeProbe(node, () => Deno.truncate(volume.image, Number(cutBytes)));
+      await assert.rejects(node.stage(volume, { capability }), is("unavailable", /Input\/output error/));
+      await assertBlank(volume, cutBytes);
+      assert.deepEqual(mountsUnder(node.folder), []);
+      assert.deepEqual(await node.world.connector.connected(call()), []);
+    },
+  );
+
+  nodeTest(
+    `${filesystem}: a device of which nothing can be read is not formatted, though blkid finds nothing on it`,
+    async (node) => {
+      const volume = new TestVolume(node, "pvc-1", small);
+      let said = "";
+      beforeProbe(node, async () => {
+        await Deno.truncate(volume.image, 0);
+        const command = new Deno.Command("blkid", { args: ["-p", await node.device(volume)] });
+        said = `exit ${(await command.output()).code}`;
+      });
+      await assert.rejects(node.stage(volume, { capability }), is("unavailable", /Input\/output error/));
+      assert.equal(said, "exit 2", "the same as for a blank device");
+      await assertBlank(volume, 0n);
+    },
+  );
+
+  nodeTest(`${filesystem}: a device that ends in the middle of a read is not formatted`, async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    const cutBytes = small - mebibyte / 2n;
+    beforeProbe(node, () => Deno.truncate(volume.image, Number(cutBytes)));
+    await assert.rejects(node.stage(volume, { capability }), is("unavailable", /Cannot read the device/));
+    await assertBlank(volume, cutBytes);
+  });
+
+  nodeTest(`${filesystem}: the very last sector of a device of odd size is looked at`, async (node) => {
+    const oddBytes = volumeBytes + 512n;
+    const blank = new TestVolume(node, "pvc-blank", oddBytes);
+    await node.stage(blank, { capability });
+    await node.unstage(blank);
+    const used = new TestVolume(node, "pvc-used", oddBytes);
+    const file = await Deno.open(used.image, { write: true });
+    await file.seek(oddBytes - 1n, Deno.SeekMode.Start);
+    await file.write(new Uint8Array([1]));
+    file.close();
+    await assert.rejects(
+      node.stage(used, { capability }),
+      is("precondition", /data of no known kind.*allow-format pvc-used/),
+    );
+  });
+
+  nodeTest(
+    `${filesystem}: a mkfs that is killed, early or late, is recovered from by the next stage`,
+    async ({ folder }) => {
+      for (const seconds of ["0.002", "0.006", "0.012", "0.025", "0.05", "0.1"]) {
+        const inner = `${folder}/killed-after-${seconds}`;
+        await Deno.mkdir(inner);
+        const lines = `[ "$times" = 1 ] || exec "$tool" "$@"; exec timeout -s KILL ${seconds} "$tool" "$@"`;
+        const toolPaths = wrappedTool(inner, `mkfs.${filesystem}`, lines);
+        const node = new RealNode(inner, "node-1", { toolPaths });
+        try {
+          const volume = new TestVolume(node, "pvc-1");
+          const first = await node.stage(volume, { capability }).then(() => "OK", (error) => error);
+          assert.ok(first === "OK" && seconds !== "0.002" || is("unavailable")(first), String(first));
+          await node.stage(volume, { capability });
+          await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "works");
+          await node.unstage(volume);
+          await run(
+            ...(filesystem === "ext4" ? ["e2fsck", "-fn"] : ["xfs_repair", "-nf"]) as [string, string],
+            volume.image,
+          );
+          assert.ok(runsOf(inner, `mkfs.${filesystem}`) <= 2);
+        } finally {
+          node.libc.close();
+        }
+      }
+    },
+  );
+}
+
+/** Nothing was written to the image, nor was it made longer. */
+async function assertBlank(volume: TestVolume, sizeBytes: bigint): Promise<void> {
+  const { size } = await Deno.stat(volume.image);
+  assert.equal(BigInt(size), sizeBytes);
+  await run("cmp", `--bytes=${sizeBytes}`, volume.image, "/dev/zero");
+}
