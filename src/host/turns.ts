@@ -103,7 +103,7 @@ export class Turns {
     if (outcome === undefined) return;
     const at = turn.waiting.indexOf(place);
     if (at >= 0) turn.waiting.splice(at, 1);
-    else void mine.then(() => this.#release(key)); // It became its turn in the same moment.
+    else mine.then(() => this.#release(key), () => {}); // It got its turn, or was refused, in the same moment.
     throw outcome.why;
   }
 

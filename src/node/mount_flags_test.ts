@@ -10,10 +10,20 @@ Deno.test("parseMountFlags() passes options through, once each, and takes ro and
   assert.deepEqual(parseMountFlags(["rw"]), { readOnly: false, flags: [] });
 });
 
-Deno.test("parseMountFlags() passes a quoted SELinux label through", () => {
-  const label = 'context="system_u:object_r:container_file_t:s0:c1,c2"';
-  assert.deepEqual(parseMountFlags([label]).flags, [label]);
-});
+const labels = [
+  'context="system_u:object_r:container_file_t:s0:c1,c2"',
+  'context="system_u:object_r:container_file_t:s0-s0:c0.c1023"',
+  "context=system_u:object_r:container_file_t:s0",
+  'fscontext="system_u:object_r:fs_t:s0:c3,c4"',
+  'defcontext="system_u:object_r:file_t:s0"',
+  'rootcontext="system_u:object_r:root_t:s0:c1,c2"',
+];
+
+for (const label of labels) {
+  Deno.test(`parseMountFlags() passes the SELinux label ${label} through`, () => {
+    assert.deepEqual(parseMountFlags([label]).flags, [label]);
+  });
+}
 
 const bad: readonly (readonly string[])[] = [
   [""],
@@ -23,6 +33,9 @@ const bad: readonly (readonly string[])[] = [
   ["a\0"],
   ["-o"],
   ['x="a,b"'],
+  ['context="a,b",suid'],
+  ['context="a" ro"'],
+  ["context=a,b"],
   ["ro", "rw"],
   ["ro=vfs"],
   ["x-mount.mkdir"],

@@ -4,6 +4,7 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, MountEntry, ProvenDevice } from "../volume/ports.ts";
 import { type PublishedTarget, type Stash, withoutPublished, withPublished } from "../volume/staging.ts";
 import { assertPublishable } from "./access.ts";
+import { rootAnswers } from "./answers.ts";
 import { prove } from "./device.ts";
 import { parseMountFlags } from "./mount_flags.ts";
 import { isReadOnlyMount, mountsAt } from "./mount_table.ts";
@@ -43,7 +44,7 @@ export async function publishVolume(
   const point = await world.paths.mountPoint(request.targetPath);
   const device = await proveStaged(world, stash, context);
   const table = await world.mounts.table();
-  if (stash.kind !== "block") await assertMounted(world, table, stash);
+  if (stash.kind !== "block") await assertMounted(world, table, stash, context);
   const live = await livePublished(world, table, stash);
   const target = { targetPath: request.targetPath, readOnly };
   assertPublishable(stash, live, target, request.capability);
@@ -121,14 +122,22 @@ async function proveStaged(world: NodeWorld, stash: Stash, context: CallContext)
   );
 }
 
-/** A staging whose file system is not mounted, or was turned read-only by an error, must not look healthy to a pod. */
-async function assertMounted(world: NodeWorld, table: readonly MountEntry[], stash: Stash): Promise<void> {
+/** A staging whose file system is not mounted, or was given up by the kernel, must not look healthy to a pod. */
+async function assertMounted(
+  world: NodeWorld,
+  table: readonly MountEntry[],
+  stash: Stash,
+  context: CallContext,
+): Promise<void> {
   const entry = mountsAt(table, await world.paths.mountPoint(stash.stagingPath)).at(-1);
   const right = entry?.deviceNumber === stash.device?.deviceNumber && entry?.filesystem === stash.kind;
-  if (right && isReadOnlyMount(entry) === stash.readOnly) return;
+  const usable = right && isReadOnlyMount(entry) === stash.readOnly;
+  if (usable && await rootAnswers(world, stash.stagingPath, context)) return;
   if (entry !== undefined && !right) world.events.staleMountMet("publish");
   const state = entry === undefined
     ? "is not mounted"
+    : usable
+    ? "does not answer, as after errors"
     : right
     ? "was turned read-only, as errors do"
     : "is another one";

@@ -171,6 +171,23 @@ for (const option of ["ro", "emergency_ro", "shutdown"]) {
   });
 }
 
+for (const kind of ["unavailable", "deadline"] as const) {
+  Deno.test(`publish() throws precondition when the staged file system's root is ${kind}, and a stage mounts anew`, async () => {
+    const node = await staged();
+    const { before } = node.paths;
+    node.paths.before = (operation, path) => {
+      if (operation === "info" && path === stagingPath) throw new VolumeError(kind, "Input/output error");
+      before(operation, path);
+    };
+    await assert.rejects(node.publish(), is("precondition", /does not answer/));
+    assert.equal(node.paths.nodes.has(targetPath), false);
+    const mounts = () => node.operations.filter((operation) => operation === "mountDevice").length;
+    const earlier = mounts();
+    await node.stage();
+    assert.equal(mounts(), earlier + 1);
+  });
+}
+
 const wrongRequests: readonly [string, Parameters<FakeNode["publish"]>[0], RegExp][] = [
   ["another staging path", { stagingPath: "/kubelet/elsewhere" }, /another path/],
   ["another epoch", { publishContext: publishContext({ epoch: "2-ffffffff" }) }, /another epoch/],

@@ -1,6 +1,7 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { FilesystemType, MountEntry, ProvenDevice } from "../volume/ports.ts";
 import type { Stash } from "../volume/staging.ts";
+import { rootAnswers } from "./answers.ts";
 import { proveAgain } from "./device.ts";
 import { prepareFilesystem } from "./format_device.ts";
 import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf } from "./mount_table.ts";
@@ -55,7 +56,8 @@ async function isMountedRight(
     refuseWhileMounted(mountsOf(table, new Set([device.deviceNumber])), stash);
     return false;
   }
-  if (entries.length === 1 && isRight(entries[0]!, stash, device)) return true;
+  const isOnlyOne = entries.length === 1 && isRight(entries[0]!, stash, device);
+  if (isOnlyOne && await rootAnswers(world, stash.stagingPath, context)) return true;
   const own = new Set([device.deviceNumber]);
   for (const entry of entries) {
     if (!isOnBlockDevice(entry) || !isOurs(entry, stash, device)) {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { canGrowExt4Online } from "../../src/commands/demo/scratch.ts";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
-import { call, ext4, mountsUnder, nodeTest, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
+import { call, ext4, mountsUnder, nodeTest, RealNode, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
+import { wrappedTool } from "./wrapped_tool.ts";
 
 const mebibyte = 1048576;
 
@@ -258,6 +259,37 @@ nodeTest("mount flags reach the mount, and survive a read-only publish", async (
   await node.unpublish(volume);
   await node.unstage(volume);
 });
+
+for (const capability of [ext4, xfs]) {
+  const { filesystem } = capability as { filesystem: string };
+  nodeTest(
+    `${filesystem}: discard and an SELinux label with commas reach mount as they are`,
+    async (unused) => {
+      const { folder } = unused;
+      const toolPaths = wrappedTool(
+        folder,
+        "mount",
+        `printf '%s\\n' "$@" >> ${folder}/words; exec "$tool" "$@"`,
+      );
+      const node = new RealNode(folder, "node-2", { toolPaths });
+      try {
+        const volume = new TestVolume(node, "pvc-1");
+        const label = 'context="system_u:object_r:container_file_t:s0:c1,c2"';
+        for (let i = 0; i < 2; i++) await node.stage(volume, { capability, mountFlags: ["discard", label] });
+        const words = (await Deno.readTextFile(`${folder}/words`)).split("\n");
+        const options = filesystem === "xfs" ? `rw,nouuid,discard,${label}` : `rw,discard,${label}`;
+        assert.deepEqual(words.filter((word) => word.includes("discard")), [options]);
+        const line = (await Deno.readTextFile("/proc/self/mountinfo")).split("\n").find((line) =>
+          line.includes(` ${node.staging("pvc-1")} `)
+        );
+        assert.match(line?.split(" ").at(-1) ?? "", /\bdiscard\b/);
+        await node.unstage(volume);
+      } finally {
+        node.libc.close();
+      }
+    },
+  );
+}
 
 nodeTest("an ext4 that needs repair by hand is left with the command to run", async (node) => {
   const volume = new TestVolume(node, "pvc-1");

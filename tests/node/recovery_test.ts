@@ -84,6 +84,46 @@ nodeTest(
 );
 
 nodeTest(
+  "a publish is refused when an error shut an xfs down, of which the mount table shows nothing, and a stage mends that",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1");
+    await node.stage(volume, { capability: xfs });
+    await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "kept");
+    await run("sync", "-f", node.staging("pvc-1"));
+    await run("xfs_io", "-x", "-c", "shutdown", node.staging("pvc-1"));
+    const refused = is("precondition", /does not answer.*unstaged and staged again/);
+    await assert.rejects(node.publish(volume, { capability: xfs }), refused);
+    await node.stage(volume, { capability: xfs });
+    await node.publish(volume, { capability: xfs });
+    assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
+    await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "written");
+    await node.unpublish(volume);
+    await node.unstage(volume);
+  },
+);
+
+nodeTest(
+  "an ext4 that an error shut down is refused by a publish, and goes by unpublish and unstage",
+  async (node) => {
+    const volume = new TestVolume(node, "pvc-1", small);
+    await node.stage(volume);
+    await node.publish(volume);
+    await run("xfs_io", "-x", "-c", "shutdown", node.staging("pvc-1"));
+    const second = { targetPath: node.target("pvc-1", "pod-2") };
+    await assert.rejects(node.publish(volume, second), is("precondition", /unstaged and staged again/));
+    await assert.rejects(node.stage(volume), is("in-use"));
+    await node.unpublish(volume);
+    await node.unstage(volume);
+    volume.nextEpoch();
+    await node.stage(volume);
+    await node.publish(volume, second);
+    await Deno.writeTextFile(`${node.target("pvc-1", "pod-2")}/data`, "written");
+    await node.unpublish(volume, "pod-2");
+    await node.unstage(volume);
+  },
+);
+
+nodeTest(
   "an unstage is refused while the volume is published, mounted elsewhere or a file of it is open",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1", small);
