@@ -39,17 +39,26 @@ export class SystemBlockDevices implements BlockDevices {
   }
 
   async setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void> {
+    if (this.#isReadOnly(device) === readOnly) return;
     const result = await this.#processes.run("blockdev", {
       args: [readOnly ? "--setro" : "--setrw", device.path],
       signal: context.signal,
       subject: device.path,
       timeoutMs: 10_000,
     });
-    if (result.code === 0) return;
+    const isReadOnly = this.#isReadOnly(device) ?? readOnly;
+    if (result.code === 0 && isReadOnly === readOnly) return;
     throw new VolumeError(
       "unavailable",
-      `Cannot set the device readonly=${readOnly}: device=${device.path}: ${complaint(result)}`,
+      `Cannot set the device readonly=${readOnly}: device=${device.path} is readonly=${isReadOnly}: ` +
+        complaint(result),
     );
+  }
+
+  /** What the kernel says; undefined where it does not. */
+  #isReadOnly(device: ProvenDevice): boolean | undefined {
+    const flag = this.#files.readText(`/sys/dev/block/${device.deviceNumber}/ro`);
+    return flag === undefined ? undefined : flag !== "0";
   }
 
   async holder(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined> {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
+import { provenDevice } from "../../tests/fakes/devices.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses } from "../../tests/fakes/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
@@ -151,3 +152,36 @@ Deno.test("isUnclaimed() is false when the exclusive open keeps failing", async 
   await clock.advance(1000);
   assert.equal(await asked, false);
 });
+
+const readOnlyTable: readonly [
+  string,
+  readonly (string | undefined)[],
+  boolean,
+  number,
+  "set" | "left" | "unavailable",
+][] = [
+  ["a writable device read-only", ["0", "1"], true, 0, "set"],
+  ["a read-only device read-only", ["1"], true, 0, "left"],
+  ["a writable device writable", ["0"], false, 0, "left"],
+  ["a device of which the kernel says nothing", [undefined, undefined], true, 0, "set"],
+  ["a device that stays writable", ["0", "0"], true, 0, "unavailable"],
+  ["a device that the tool refuses", ["0", "0"], true, 1, "unavailable"],
+];
+
+for (const [name, flags, readOnly, code, outcome] of readOnlyTable) {
+  Deno.test(`setReadOnly() of ${name}: ${outcome}`, async () => {
+    const { files, clock } = world();
+    const path = "/sys/dev/block/7:3/ro";
+    if (flags[0] !== undefined) files.texts.set(path, flags[0]);
+    const processes = new FakeProcesses();
+    processes.script = () => {
+      if (flags[1] !== undefined) files.texts.set(path, flags[1]);
+      return code;
+    };
+    const devices = new SystemBlockDevices(processes, files, clock);
+    const attempt = devices.setReadOnly(provenDevice(device), readOnly, context);
+    if (outcome === "unavailable") await assert.rejects(attempt, (e) => VolumeError.is(e, "unavailable"));
+    else await attempt;
+    assert.deepEqual(processes.lines, outcome === "left" ? [] : ["blockdev --setro /dev/loop3"]);
+  });
+}

@@ -23,6 +23,7 @@ const xfsInProgressAt = 126;
 /** ext4 and xfs by their own tools. */
 export class SystemFilesystems implements Filesystems {
   readonly #processes: Processes;
+  #knownXfsVersion: string | undefined;
 
   constructor(processes: Processes) {
     this.#processes = processes;
@@ -139,7 +140,13 @@ export class SystemFilesystems implements Filesystems {
     );
   }
 
+  /** Asked once: while this process runs, its container's tools stay the same. */
   async #xfsVersion(context: CallContext): Promise<string> {
+    this.#knownXfsVersion ??= await this.#askXfsVersion(context);
+    return this.#knownXfsVersion;
+  }
+
+  async #askXfsVersion(context: CallContext): Promise<string> {
     const options = { args: ["-V"], signal: context.signal, subject: "mkfs.xfs" };
     const result = await this.#processes.run("mkfs.xfs", options);
     return parseXfsVersion(result.stdout + result.stderr);

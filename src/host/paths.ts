@@ -4,7 +4,7 @@ import type { CallContext, Clock, PathInfo, Paths } from "../volume/ports.ts";
 import { systemClock } from "./clock.ts";
 import type { KernelFiles } from "./kernel_files.ts";
 import { PatientFiles } from "./patient_files.ts";
-import { complaint, type Processes, type ToolResult } from "./processes.ts";
+import { complaint, type Processes } from "./processes.ts";
 
 /** Where nobody can cancel. */
 const never = new AbortController().signal;
@@ -56,7 +56,12 @@ export class SystemPaths implements Paths {
   async mountPoint(path: string): Promise<string> {
     const parent = dirname(path);
     if (parent === path) return path;
-    const result = await this.#look("realpath", ["--canonicalize-missing", "--zero", "--", parent], parent);
+    const result = await this.#processes.run("realpath", {
+      args: ["--canonicalize-missing", "--zero", "--", parent],
+      signal: never,
+      subject: parent,
+      timeoutMs: this.#lookTimeoutMs,
+    });
     const resolved = result.stdout.replace(/\0$/, "");
     if (result.code === 0 && resolved.startsWith("/")) return join(resolved, basename(path));
     throw new VolumeError("unavailable", `Cannot tell where ${path} leads to: ${complaint(result)}`);
@@ -77,11 +82,8 @@ export class SystemPaths implements Paths {
     });
   }
 
-  /** What is at the path may lie on a device that has just died, and its mode with it. */
   async setMode(path: string, mode: number): Promise<void> {
-    const result = await this.#look("chmod", ["--", mode.toString(8).padStart(4, "0"), path], path);
-    if (result.code === 0) return;
-    throw new VolumeError("unavailable", `Cannot set the mode of ${path}: ${complaint(result)}`);
+    await this.#files.run(path, () => Deno.chmod(path, mode));
   }
 
   async writeFile(path: string, text: string, mode: number): Promise<void> {
@@ -107,10 +109,6 @@ export class SystemPaths implements Paths {
   async list(path: string): Promise<readonly string[]> {
     const names = () => orUndefined(Array.fromAsync(Deno.readDir(path), (entry) => entry.name));
     return await this.#files.run(path, names) ?? [];
-  }
-
-  async #look(tool: "realpath" | "chmod", args: readonly string[], subject: string): Promise<ToolResult> {
-    return await this.#processes.run(tool, { args, signal: never, subject, timeoutMs: this.#lookTimeoutMs });
   }
 }
 

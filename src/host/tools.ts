@@ -21,7 +21,6 @@ const tools = {
   "xfs_growfs": { package: "xfsprogs", paths: inSbin("xfs_growfs") },
   "nvme": { package: "nvme-cli", paths: inSbin("nvme") },
   "realpath": { package: "coreutils", paths: inBin("realpath") },
-  "chmod": { package: "coreutils", paths: inBin("chmod") },
   "stat": { package: "coreutils", paths: inBin("stat") },
   "dd": { package: "coreutils", paths: inBin("dd") },
 } as const satisfies Readonly<Record<string, Tool>>;

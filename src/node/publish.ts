@@ -42,9 +42,10 @@ export async function publishVolume(
   await assertTargetApart(stashes, stash, request.targetPath);
   const readOnly = isReadOnlyPublish(stash, request);
   const point = await world.paths.mountPoint(request.targetPath);
+  const staged = stash.kind === "block" ? stash.stagingPath : await world.paths.mountPoint(stash.stagingPath);
   const device = await proveStaged(world, stash, context);
   const table = await world.mounts.table();
-  if (stash.kind !== "block") await assertMounted(world, table, stash, context);
+  if (stash.kind !== "block") await assertMounted(world, table, stash, staged, context);
   const live = await livePublished(world, table, stash);
   const target = { targetPath: request.targetPath, readOnly };
   assertPublishable(stash, live, target, request.capability);
@@ -69,7 +70,7 @@ export async function publishVolume(
         if (await isAt(undoing)) await world.mounts.unmount(point, undoing);
       });
     }
-    await bind(world, stash, device, point, readOnly, context);
+    await bind(world, stash, device, { source: staged, target: point, readOnly }, context);
   });
 }
 
@@ -127,9 +128,10 @@ async function assertMounted(
   world: NodeWorld,
   table: readonly MountEntry[],
   stash: Stash,
+  staged: string,
   context: CallContext,
 ): Promise<void> {
-  const entry = mountsAt(table, await world.paths.mountPoint(stash.stagingPath)).at(-1);
+  const entry = mountsAt(table, staged).at(-1);
   const right = entry?.deviceNumber === stash.device?.deviceNumber && entry?.filesystem === stash.kind;
   const usable = right && isReadOnlyMount(entry) === stash.readOnly;
   if (usable && await rootAnswers(world, stash.stagingPath, context)) return;
@@ -234,15 +236,12 @@ async function bind(
   world: NodeWorld,
   stash: Stash,
   device: ProvenDevice,
-  target: string,
-  readOnly: boolean,
+  wanted: { readonly source: string; readonly target: string; readonly readOnly: boolean },
   context: CallContext,
 ): Promise<void> {
+  const { source, target, readOnly } = wanted;
   context.signal.throwIfAborted();
   if (stash.kind === "block") await world.mounts.bindDevice(device, target, { readOnly }, context);
-  else {
-    const source = await world.paths.mountPoint(stash.stagingPath);
-    await world.mounts.bindFolder(device, source, target, { readOnly }, context);
-  }
+  else await world.mounts.bindFolder(device, source, target, { readOnly }, context);
   context.signal.throwIfAborted();
 }

@@ -49,14 +49,14 @@ export async function stageVolume(
     const staging: Staging = { world, stashes, publish, parameters, undo, context };
     const stash = known ?? await remember(staging, wanted);
     await assertStagingFree(stashes, stash.volumeId, stash.stagingPath);
-    await ensureStagingFolder(staging, stash.stagingPath);
+    const point = await ensureStagingFolder(staging, stash.stagingPath);
     const { device, sameDevice } = await connect(staging, stash);
     await refuseWhileBound(staging, stash, device);
     const located = await stashes.write(locate(stash, device));
     await world.devices.setReadOnly(device, wantsReadOnlyDevice(located), context);
     const ready = filesystem === undefined
-      ? await stageBlock(staging, located, device)
-      : await stageFilesystem(staging, located, device, filesystem, sameDevice);
+      ? await stageBlock(staging, located, device, point)
+      : await stageFilesystem(staging, located, device, { filesystem, sameDevice, point });
     context.signal.throwIfAborted();
     await stashes.write({ ...ready, staged: true });
   });
@@ -135,17 +135,20 @@ async function remember({ world, stashes, undo }: Staging, wanted: Stash): Promi
   return await stashes.write(wanted);
 }
 
-async function ensureStagingFolder(staging: Staging, path: string): Promise<void> {
+/** Answers what the kernel calls it when something is mounted there. */
+async function ensureStagingFolder(staging: Staging, path: string): Promise<string> {
   const { world, undo, context } = staging;
-  const mounted = mountsAt(await world.mounts.table(), await world.paths.mountPoint(path));
-  if (mounted.length > 0) return; // It is a folder, and looking at it would ask what is mounted there.
+  const point = await world.paths.mountPoint(path);
+  const mounted = mountsAt(await world.mounts.table(), point);
+  if (mounted.length > 0) return point; // It is a folder, and looking at it would ask what is mounted there.
   const info = await world.paths.info(path, context);
-  if (info?.kind === "directory") return;
+  if (info?.kind === "directory") return point;
   if (info !== undefined) {
     throw new VolumeError("precondition", `Cannot stage as the staging path is not a folder: path=${path}`);
   }
   undo.add("remove the staging folder", () => world.paths.removeEmptyFolder(path));
   await world.paths.makeFolder(path, 0o750);
+  return point;
 }
 
 /** Connects and proves; `sameDevice` says whether it is the device that an earlier attempt saw. */

@@ -14,8 +14,9 @@ export async function stageBlock(
   { world, undo, context }: Staging,
   stash: Stash,
   device: ProvenDevice,
+  point: string,
 ): Promise<Stash> {
-  const [mounted] = mountsAt(await world.mounts.table(), await world.paths.mountPoint(stash.stagingPath));
+  const [mounted] = mountsAt(await world.mounts.table(), point);
   if (mounted !== undefined) {
     throw new VolumeError(
       "precondition",

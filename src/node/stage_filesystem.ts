@@ -10,6 +10,15 @@ import type { Staging } from "./staging.ts";
 /** Everyone may write to the root of a file system that is new; from then on its owner decides. */
 const newRootMode = 0o777;
 
+/** What a file system volume is staged as. */
+interface Wanted {
+  readonly filesystem: FilesystemType;
+  /** Whether the device is the one that an earlier attempt saw. */
+  readonly sameDevice: boolean;
+  /** The staging path as the kernel writes it. */
+  readonly point: string;
+}
+
 /**
  * Stages a file system volume: the file system is made if everything says that there never was one, checked, mounted
  * and grown to its device.
@@ -20,11 +29,9 @@ export async function stageFilesystem(
   staging: Staging,
   stash: Stash,
   device: ProvenDevice,
-  filesystem: FilesystemType,
-  sameDevice: boolean,
+  { filesystem, sameDevice, point: target }: Wanted,
 ): Promise<Stash> {
   const { world, context } = staging;
-  const target = await world.paths.mountPoint(stash.stagingPath);
   let current = stash;
   if (!await isMountedRight(staging, current, device, target)) {
     current = await prepareFilesystem(staging, current, device, filesystem, sameDevice);
@@ -34,7 +41,8 @@ export async function stageFilesystem(
     await world.paths.setMode(current.stagingPath, newRootMode);
     current = await staging.stashes.write({ ...current, rootOpened: true });
   }
-  if (!current.readOnly) {
+  const isNew = stash.mkfs === "none" && current.mkfs === "done"; // It fills the device that it was made on.
+  if (!current.readOnly && !isNew) {
     await world.filesystems.grow(await proveAgain(world, device, context), filesystem, target, context);
   }
   return current;

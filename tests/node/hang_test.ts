@@ -60,7 +60,8 @@ nodeTest(
       }
       assert.deepEqual(new Set(await Promise.all(hung)), new Set(["deadline"]));
     });
-    assert.ok(waits.loopMs < 1_000 && waits.fileMs < 1_000, JSON.stringify(waits));
+    // What had to wait for the dead would wait until they are revived; a busy machine is slow, but not like that.
+    assert.ok(waits.loopMs < 5_000 && waits.fileMs < 5_000, JSON.stringify(waits));
     for (const each of dead) each.revive();
     assert.deepEqual(new Set(await Promise.all(unpublishAll())), new Set(["OK"]));
   },
