@@ -10,6 +10,7 @@ import type { RouterAnswers } from "./router_profile/answers.ts";
 import { narrowLimits } from "./router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "./router_profile/profile.ts";
 import { waitsFor } from "./router_profile/waits.ts";
+import { type ListenAddress, parseListenAddress } from "./telemetry/listen_address.ts";
 import { LOG_LEVELS, type LogLevel } from "./telemetry/log.ts";
 
 /** Reads one environment variable; undefined when it is not set or not allowed. */
@@ -138,6 +139,13 @@ export const serveFlags: FlagTable = {
     env: ["CSI_ENDPOINT"],
     help: "Where to serve gRPC: unix:///path, unix:/path, a bare path, or tcp://127.0.0.1:port for tests.",
   },
+  "metrics-address": {
+    form: "text",
+    fallback: ":9809",
+    help:
+      "Where to serve /metrics and /healthz over HTTP: host:port, [IPv6]:port, or :port for every IPv4 address; " +
+      "empty for nowhere.",
+  },
   "driver-name": { form: "text", fallback: "rds.csi.srvlab.io", help: "Name of the CSI driver." },
   "node-id": {
     form: "text",
@@ -208,6 +216,8 @@ export interface NodeConfig {
 export interface ServeConfig {
   readonly endpoint: string;
   readonly driverName: string;
+  /** Where metrics are served; undefined for nowhere. */
+  readonly metricsAddress: ListenAddress | undefined;
   readonly logLevel: LogLevel;
   readonly controller: ControllerConfig | undefined;
   readonly node: NodeConfig | undefined;
@@ -228,6 +238,7 @@ export function readServeConfig(
   const config: ServeConfig = {
     endpoint: flags.text("endpoint"),
     driverName: readDriverName(flags),
+    metricsAddress: readMetricsAddress(flags),
     logLevel: flags.text("log-level") as LogLevel,
     controller: mode === "node"
       ? undefined
@@ -394,6 +405,15 @@ export function readNvmeAddress(flags: FlagValues, router: RouterConfig): string
   const address = given || router.address;
   const name = given === "" ? "rds-address" : "nvme-address";
   if (address !== "") check(flags, name, address, () => assertNvmeAddress("nvmeAddress", address));
+  return address;
+}
+
+function readMetricsAddress(flags: FlagValues): ListenAddress | undefined {
+  const text = flags.text("metrics-address");
+  const address = parseListenAddress(text);
+  if (address === undefined && text !== "") {
+    flags.problem("metrics-address", text, "host:port, [IPv6]:port, :port, or nothing");
+  }
   return address;
 }
 

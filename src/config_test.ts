@@ -32,6 +32,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
   assert.deepEqual(config, {
     endpoint: "unix:///csi/csi.sock",
     driverName: "rds.csi.srvlab.io",
+    metricsAddress: { hostname: "0.0.0.0", port: 9809 },
     logLevel: "info",
     controller: {
       router: {
@@ -75,6 +76,15 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
       nqnPrefix: "nqn.2000-02.com.mikrotik",
     },
   });
+});
+
+Deno.test("readServeConfig() serves metrics where it is told, or nowhere, and refuses what is no address", () => {
+  const read = (text: string) => serve([...node, "--metrics-address", text]).metricsAddress;
+  assert.deepEqual(read("127.0.0.1:0"), { hostname: "127.0.0.1", port: 0 });
+  assert.equal(read(""), undefined);
+  assert.deepEqual(problemsOf(() => read("9809")), [
+    '--metrics-address cannot be "9809": allowed is host:port, [IPv6]:port, :port, or nothing',
+  ]);
 });
 
 Deno.test("readServeConfig() leaves out the half that is not served, and what it would require", () => {

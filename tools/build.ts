@@ -7,6 +7,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { serveFlags } from "../src/config.ts";
 import { permissionFlags, PERMISSIONS, type Permissions, unionOf } from "./permissions.ts";
 import { complain, print } from "./print.ts";
 import { v8Flags } from "./v8_flags.ts";
@@ -18,6 +19,9 @@ const MOST_BYTES = 110_000_000;
 
 /** Longest a step may take; a first one downloads a runtime of a hundred megabytes. */
 const LIMIT_MS = 10 * 60_000;
+
+/** Where metrics are served unless a flag says otherwise. */
+const DEFAULT_METRICS = `0.0.0.0${serveFlags["metrics-address"]?.fallback ?? ""}`;
 
 /** Optional native parts of packages: there is a way without each of them. */
 const EXTERNALS = ["*.node", "cpu-features"];
@@ -42,7 +46,8 @@ export function permissionsOfBuild(env: (name: string) => string | undefined): P
     ...all,
     read: [...all.read, ...folders],
     write: [...all.write, ...folders],
-    net: hosts.length > 0 ? hosts : all.net,
+    // Listening counts as well: metrics are served at the default address.
+    net: hosts.length > 0 ? [...hosts, DEFAULT_METRICS] : all.net,
   };
 }
 

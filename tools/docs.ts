@@ -6,6 +6,8 @@ import { fileURLToPath } from "node:url";
 import { doctorFlags } from "../src/commands/doctor/options.ts";
 import { routerFlags, serveFlags } from "../src/config.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/flags.ts";
+import { metricTables } from "../src/telemetry/metric_tables.ts";
+import type { MetricTable } from "../src/telemetry/metrics.ts";
 import { routes } from "../src/simulator/control/server.ts";
 import { faultKinds } from "../src/simulator/faults.ts";
 import { parameterHelp } from "../src/volume/parameters.ts";
@@ -46,6 +48,7 @@ const states: readonly (readonly [what: string, request: string])[] = [
 
 const pages: Readonly<Record<string, string>> = {
   "docs/reference/flags.md": flagsPage(),
+  "docs/reference/metrics.md": metricsPage(),
   "docs/reference/parameters.md": parametersPage(),
   "docs/reference/simulator.md": simulatorPage(),
 };
@@ -86,6 +89,26 @@ function table(flags: FlagTable): string {
     "",
   ]
     .join("\n");
+}
+
+function metricsPage(): string {
+  const sections = Object.entries(metricTables).map(([title, metrics]) =>
+    `## ${title}\n\n${metricRows(metrics)}`
+  );
+  return `# Metrics
+
+Written by \`make docs\` from \`src/telemetry/\`. \`--metrics-address\` says where \`/metrics\` is served, in the text format
+of Prometheus; \`/healthz\` beside it answers 200 while the driver serves, and 503 once it is stopping. A scrape touches
+neither the router nor a disk. Counters begin at zero with the process.
+
+${sections.join("\n")}`;
+}
+
+function metricRows(metrics: MetricTable): string {
+  const rows = Object.entries(metrics).map(([name, { type, help, labels }]) =>
+    `| \`${name}\` | ${type} | ${labels.map((label) => `\`${label}\``).join(", ")} | ${help} |`
+  );
+  return ["| Metric | Type | Labels | What it counts |", "| --- | --- | --- | --- |", ...rows, ""].join("\n");
 }
 
 function parametersPage(): string {

@@ -17,7 +17,7 @@ import type { NodeWorld } from "../node/world.ts";
 import { KernelConnector, type Notes } from "../nvme/kernel/kernel_connector.ts";
 import { type HostIdentity, hostIdentityOf } from "../volume/host_identity.ts";
 import { uncounted } from "../volume/node_events.ts";
-import type { BlockDevices, Clock, Connector, Mounts, Paths } from "../volume/ports.ts";
+import type { BlockDevices, Clock, Connector, Mounts, NodeEvents, Paths } from "../volume/ports.ts";
 
 /** What of the machine a node stands on. */
 export interface NodeParts {
@@ -28,26 +28,30 @@ export interface NodeParts {
   readonly mounts: Mounts;
   readonly devices: BlockDevices;
   readonly notes: Notes;
+  readonly events: NodeEvents;
 }
 
 /** This machine's kernel and tools. */
-export function systemNodeParts(clock: Clock, notes: Notes): NodeParts {
-  const processes = new SystemProcesses({ clock });
+export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents = uncounted): NodeParts {
+  const onHang = (operation: string) => events.operationHung(operation);
+  const processes = new SystemProcesses({ clock, onHang });
   const files = new Libc();
-  const paths = new SystemPaths(processes, { clock, files });
+  const paths = new SystemPaths(processes, { clock, files, onHang: () => onHang("file") });
   const mounts = new SystemMounts(processes, files, paths);
   const devices = new SystemBlockDevices(processes, files, clock);
-  return { processes, files, paths, clock, mounts, devices, notes };
+  return { processes, files, paths, clock, mounts, devices, notes, events };
 }
 
 /** The node service of a configuration, on this machine's kernel and tools. */
 export async function openNode(
   config: NodeConfig,
-  { clock, log }: { readonly clock: Clock; readonly log: Notes },
+  { clock, log, events }: { readonly clock: Clock; readonly log: Notes; readonly events: NodeEvents },
 ): Promise<MethodsOf<NodeHandlers>> {
-  const world = openNodeWorld(config, systemNodeParts(clock, log));
+  const world = openNodeWorld(config, systemNodeParts(clock, log, events));
   await world.paths.makeFolder(config.stateDirectory, 0o700);
-  return nodeMethods(new NodeService(world));
+  const service = new NodeService(world);
+  await service.countStaged();
+  return nodeMethods(service);
 }
 
 /**
@@ -60,7 +64,7 @@ export function openNodeWorld(
   parts: NodeParts,
   host: HostIdentity = hostIdentityOf(config.nodeId),
 ): NodeWorld {
-  const { processes, mounts, devices, paths, clock } = parts;
+  const { processes, mounts, devices, paths, clock, events } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath } = config;
   return {
     connector: openConnector(config, parts, host),
@@ -69,7 +73,7 @@ export function openNodeWorld(
     devices,
     paths,
     clock,
-    events: uncounted,
+    events,
     settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath },
   };
 }
@@ -85,7 +89,10 @@ function openConnector(config: NodeConfig, parts: NodeParts, host: HostIdentity)
   }
   return new KernelConnector({
     ...parts,
-    nvmeProcesses: new SystemProcesses({ clock: parts.clock }),
+    nvmeProcesses: new SystemProcesses({
+      clock: parts.clock,
+      onHang: (tool) => parts.events.operationHung(tool),
+    }),
     attributes: libcSysfsWriter,
     resolve: systemNetwork(parts.clock).resolve,
     host,

@@ -1,4 +1,5 @@
 import { readServeConfig, type ServeConfig, serveFlags } from "../config.ts";
+import type { CallRecord } from "../csi/access_log.ts";
 import type { MethodsOf } from "../csi/call.ts";
 import type { NodeHandlers } from "../csi/generated/csi/v1/Node.ts";
 import { identityMethods } from "../csi/identity.ts";
@@ -14,6 +15,7 @@ import type { Clock, Random } from "../volume/ports.ts";
 import type { Controller } from "./controller.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { dropControllerPrivileges, dropNetworkPrivilege } from "./privileges.ts";
+import { openTelemetry, type Telemetry } from "./telemetry.ts";
 
 /** How long running calls get to finish after SIGTERM, in milliseconds: within the 30 s that Kubernetes gives a pod. */
 const stopGraceMs = 25_000;
@@ -30,6 +32,8 @@ export interface DriverSeams {
 export interface RunningDriver {
   /** The endpoint as a client dials it. */
   readonly address: string;
+  /** Where metrics are, as `http://host:port`; undefined when they are nowhere. */
+  readonly metricsUrl: string | undefined;
   /** Takes no new calls, lets running ones finish within `graceMs`, and closes the connection to the router. */
   stop(graceMs: number): Promise<void>;
 }
@@ -59,16 +63,24 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
  */
 export async function startDriver(config: ServeConfig, seams: DriverSeams): Promise<RunningDriver> {
   const log = createLogger({ clock: seams.clock, sink: seams.sink, level: config.logLevel });
-  const roles = await openRoles(config, seams, log);
+  const telemetry = openTelemetry(config.metricsAddress, seams.clock);
+  const roles = await openRoles(config, seams, log, telemetry);
   const services = servicesOf(config, roles);
-  const server = await startServer({ endpoint: config.endpoint, services, csi: loadCsi(), log, ...seams });
+  const observe = (record: CallRecord) => telemetry.observe(record);
+  const { endpoint } = config;
+  const server = await startServer({ endpoint, services, csi: loadCsi(), log, observe, ...seams });
   log.info("serving", {
     endpoint: server.address,
     driver: config.driverName,
     version,
     deno: Deno.version.deno,
   });
-  return { address: server.address, stop: (graceMs) => stopDriver(server, roles, log, graceMs) };
+  telemetry.serve(log);
+  return {
+    address: server.address,
+    metricsUrl: telemetry.url,
+    stop: (graceMs) => stopDriver(server, roles, telemetry, log, graceMs),
+  };
 }
 
 interface Roles {
@@ -77,13 +89,22 @@ interface Roles {
 }
 
 /** A role loads only what it needs: a node's memory has no room for SSH, nor a controller's for tools. */
-async function openRoles(config: ServeConfig, seams: DriverSeams, log: Logger): Promise<Roles> {
+async function openRoles(
+  config: ServeConfig,
+  seams: DriverSeams,
+  log: Logger,
+  telemetry: Telemetry,
+): Promise<Roles> {
   const controller = config.controller === undefined
     ? undefined
     : await (await import("./controller.ts")).openController(config.controller, { ...seams, log });
   const node = config.node === undefined
     ? undefined
-    : await (await import("./node.ts")).openNode(config.node, { ...seams, log });
+    : await (await import("./node.ts")).openNode(config.node, {
+      clock: seams.clock,
+      log,
+      events: telemetry.nodeEvents(),
+    });
   return { controller, node };
 }
 
@@ -101,10 +122,18 @@ function servicesOf(config: ServeConfig, { controller, node }: Roles): CsiServic
   };
 }
 
-async function stopDriver(server: RunningServer, roles: Roles, log: Logger, graceMs: number): Promise<void> {
+async function stopDriver(
+  server: RunningServer,
+  roles: Roles,
+  telemetry: Telemetry,
+  log: Logger,
+  graceMs: number,
+): Promise<void> {
   log.info("stopping", { running: server.running });
+  telemetry.stopping();
   await server.stop({ graceMs });
   await roles.controller?.close();
+  await telemetry.close();
   log.info("stopped");
 }
 

@@ -17,6 +17,8 @@ export interface SystemPathsOptions {
   readonly files?: KernelFiles;
   /** A look at a path that takes longer asks something dead. @default {10000} */
   readonly lookTimeoutMs?: number;
+  /** Hears of every file operation that was given up and goes on. @default nobody */
+  readonly onHang?: () => void;
 }
 
 /**
@@ -34,7 +36,7 @@ export class SystemPaths implements Paths {
 
   constructor(processes: Processes, options: SystemPathsOptions = {}) {
     this.#processes = processes;
-    this.#files = new PatientFiles(options.clock ?? systemClock);
+    this.#files = new PatientFiles(options.clock ?? systemClock, { onHang: options.onHang });
     this.#kernelFiles = options.files;
     this.#lookTimeoutMs = options.lookTimeoutMs ?? 10_000;
   }

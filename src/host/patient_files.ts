@@ -23,10 +23,14 @@ export class PatientFiles {
   readonly #queue: (() => void)[] = [];
   #free: number;
 
-  constructor(clock: Clock, threads = mostThreads) {
+  /** @param onHang hears of every operation that was given up and goes on */
+  constructor(
+    clock: Clock,
+    { threads = mostThreads, onHang }: { readonly threads?: number; readonly onHang?: () => void } = {},
+  ) {
     this.#clock = clock;
     this.#free = threads;
-    this.#turns = new Turns(clock);
+    this.#turns = new Turns(clock, onHang);
   }
 
   /** Operations that were given up and go on, each holding a thread. */

@@ -6,7 +6,8 @@ import { PatientFiles } from "./patient_files.ts";
 /** Operations that end only when told to; gives the kind of error, or "done". */
 function world(threads: number) {
   const clock = new FakeClock();
-  const files = new PatientFiles(clock, threads);
+  let hung = 0;
+  const files = new PatientFiles(clock, { threads, onHang: () => hung++ });
   const begun: string[] = [];
   const release = new Map<string, () => void>();
   const run = (path: string) =>
@@ -16,7 +17,7 @@ function world(threads: number) {
       release.set(path, resolve);
       return promise;
     }).then(() => "done", (error) => VolumeError.is(error) ? error.kind : String(error));
-  return { clock, files, begun, release, run };
+  return { clock, files, begun, release, run, hung: () => hung };
 }
 
 Deno.test("run() gives what the operation gives, and throws what it throws", async () => {
@@ -28,13 +29,14 @@ Deno.test("run() gives what the operation gives, and throws what it throws", asy
 });
 
 Deno.test("run() gives up an operation that hangs, and begins no other one on its path", async () => {
-  const { clock, files, begun, run } = world(16);
+  const { clock, files, begun, run, hung } = world(16);
   const first = run("/dead");
   const others = Array.from({ length: 40 }, () => run("/dead"));
   await clock.advance(20_000);
   assert.equal(await first, "deadline");
   assert.deepEqual(new Set(await Promise.all(others)), new Set(["unavailable"]));
   assert.deepEqual([await run("/dead"), begun, files.hanging], ["unavailable", ["/dead"], 1]);
+  assert.equal(hung(), 1);
 });
 
 Deno.test("run() goes on with a path whose operation has ended after all", async () => {

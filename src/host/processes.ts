@@ -49,6 +49,8 @@ export interface SystemProcessesOptions {
   readonly toolPaths?: ToolPaths;
   /** How long a killed child gets to disappear. @default {2000} */
   readonly killGraceMs?: number;
+  /** Hears of every child that was killed and is still there then. @default nobody */
+  readonly onHang?: (tool: ToolName) => void;
   /** Starts a process; tests hand in another. @default {spawnProcess} */
   readonly spawn?: (path: string, args: readonly string[]) => Spawned;
 }
@@ -69,6 +71,7 @@ export class SystemProcesses implements Processes {
     this.#options = {
       toolPaths: systemToolPaths,
       killGraceMs: 2_000,
+      onHang: () => {},
       spawn: spawnProcess,
       ...options,
     };
@@ -87,19 +90,21 @@ export class SystemProcesses implements Processes {
     const { signal, subject, timeoutMs = 60_000 } = options;
     return await this.#turns.run(`${tool} on ${subject}`, { signal, timeoutMs }, () => {
       const child = this.#spawn(tool, options);
-      return { result: child.result, giveUp: () => this.#kill(child) };
+      return { result: child.result, giveUp: () => this.#kill(tool, child) };
     });
   }
 
   /** A child that waits in the kernel for a dead device cannot be killed: it is left behind. */
-  async #kill(child: Spawned): Promise<void> {
+  async #kill(tool: ToolName, child: Spawned): Promise<void> {
     child.kill();
     const { promise: grace, resolve } = Promise.withResolvers<"over">();
     const cancelTimer = this.#options.clock.timer(this.#options.killGraceMs, () => resolve("over"));
     const gone = child.result.then(() => "gone" as const, () => "gone" as const);
     const outcome = await Promise.race([gone, grace]);
     cancelTimer();
-    if (outcome === "over") child.abandon();
+    if (outcome === "gone") return;
+    child.abandon();
+    this.#options.onHang(tool);
   }
 
   #spawn(tool: ToolName, options: RunOptions): Spawned {

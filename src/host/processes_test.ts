@@ -114,15 +114,18 @@ Deno.test("run() does not wait for a grandchild that keeps the pipe open", async
 Deno.test("run() rejects while the child hangs, and counts it until it is gone", async () => {
   const clock = new FakeClock();
   const { release, spawn } = stuckChildren();
-  const processes = new SystemProcesses({ clock, spawn });
+  const told: string[] = [];
+  const processes = new SystemProcesses({ clock, spawn, onHang: (tool) => told.push(tool) });
   const rejected = assert.rejects(
     processes.run("stat", script("", never, { timeoutMs: 1000 })),
     (error) => VolumeError.is(error, "deadline"),
   );
   await clock.advance(1000);
+  assert.deepEqual(told, []);
   await clock.advance(2000);
   await rejected;
   assert.equal(processes.hanging, 1);
+  assert.deepEqual(told, ["stat"]);
   release[0]!();
   await clock.advance(0);
   assert.equal(processes.hanging, 0);

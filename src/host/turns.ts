@@ -28,10 +28,13 @@ interface Turn {
  */
 export class Turns {
   readonly #clock: Clock;
+  readonly #onHang: () => void;
   readonly #turns = new Map<string, Turn>();
 
-  constructor(clock: Clock) {
+  /** @param onHang hears of all work that was given up and goes on */
+  constructor(clock: Clock, onHang: () => void = () => {}) {
     this.#clock = clock;
+    this.#onHang = onHang;
   }
 
   /** Work that was given up and goes on. */
@@ -121,6 +124,7 @@ export class Turns {
     const turn = this.#turns.get(key);
     if (turn === undefined) return;
     turn.hangs = true;
+    this.#onHang();
     for (const { refuse } of turn.waiting.splice(0)) refuse(refused(key));
   }
 }

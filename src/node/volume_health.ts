@@ -35,7 +35,7 @@ export async function nodeVolumeHealth(
       return { id: volumeId, problems: [damaged] };
     }
     const look = await lookAt(world, stash, limited);
-    world.events.connectionsSeen(stash.nqn, look.connections);
+    if (stash.staged) world.events.connectionsSeen(volumeId, look.connections);
     return { id: volumeId, problems: judgeNodeHealth(look) };
   });
 }

@@ -29,7 +29,7 @@ for (const capability of [undefined, block]) {
     const node = await published(capability);
     assert.deepEqual(await reasons(node), []);
     assert.deepEqual(node.operations.filter((operation) => operation !== "stats"), []);
-    assert.deepEqual(node.events.connections.get(nqn)?.map(({ state }) => state), ["live"]);
+    assert.deepEqual(node.events.connections.get(volumeId)?.map(({ state }) => state), ["live"]);
   });
 
   Deno.test(`volumeHealth() tells what happened to a ${kind} volume`, async () => {

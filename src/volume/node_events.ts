@@ -1,8 +1,11 @@
 import type { FormatRefusal } from "./format.ts";
 import type { Connection } from "./node_ports.ts";
 
-/** What a node met a stale mount in: one whose device is gone or another one, or whose file system does not answer. */
-export type StaleMountFinder = "stage" | "publish" | "stats";
+/** What a node meets a stale mount in: one whose device is gone or another one, or whose file system does not answer. */
+export const staleMountFinders = ["stage", "publish", "stats"] as const;
+
+/** One of {@linkcode staleMountFinders}. */
+export type StaleMountFinder = typeof staleMountFinders[number];
 
 /**
  * What happens on a node and is worth counting, told to whoever counts. No method throws, waits, or changes what is done.
@@ -14,11 +17,11 @@ export interface NodeEvents {
   formatRefused(reason: FormatRefusal): void;
   /** A volume that was not connected was, or was not. */
   connected(outcome: "ok" | "failed"): void;
-  /** The paths to a subsystem as they were seen just now; none when it is not connected. */
-  connectionsSeen(nqn: string, connections: readonly Connection[]): void;
+  /** The paths to a volume on record as staged, as they were seen just now. */
+  connectionsSeen(volumeId: string, connections: readonly Connection[]): void;
   staleMountMet(finder: StaleMountFinder): void;
-  /** A tool was killed and is still there, because the kernel does not let go of it. */
-  operationHung(tool: string): void;
+  /** A tool, or a file operation (`file`), was given up and is still there: the kernel does not let go of it. */
+  operationHung(operation: string): void;
   /** A volume that another node holds by now was taken off this one. */
   fencedTornDown(): void;
   /** Whether that volume is staged here, as the node's state says now. */

@@ -143,7 +143,7 @@ async function serveArgs(folder: string, address: string, mode: string, sshPort:
       "--state-dir",
       join(folder, "state"),
     ],
-    ...["--unexport-grace", "0s"],
+    ...["--unexport-grace", "0s", "--metrics-address", "127.0.0.1:0"],
   ];
 }
 

@@ -5,7 +5,7 @@ import type { FormatRefusal } from "../../src/volume/format.ts";
 export class RecordedEvents implements NodeEvents {
   readonly told: string[] = [];
   readonly staged = new Set<string>();
-  /** What was seen last, by NQN. */
+  /** What was seen last, by volume. */
   readonly connections = new Map<string, readonly Connection[]>();
 
   identityMismatch(): void {
@@ -20,16 +20,16 @@ export class RecordedEvents implements NodeEvents {
     this.told.push(`connected: ${outcome}`);
   }
 
-  connectionsSeen(nqn: string, connections: readonly Connection[]): void {
-    this.connections.set(nqn, connections);
+  connectionsSeen(volumeId: string, connections: readonly Connection[]): void {
+    this.connections.set(volumeId, connections);
   }
 
   staleMountMet(finder: StaleMountFinder): void {
     this.told.push(`stale mount: ${finder}`);
   }
 
-  operationHung(tool: string): void {
-    this.told.push(`hung: ${tool}`);
+  operationHung(operation: string): void {
+    this.told.push(`hung: ${operation}`);
   }
 
   fencedTornDown(): void {

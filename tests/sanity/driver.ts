@@ -47,6 +47,7 @@ export class DriverUnderTest {
       ...["--base-path", "/storage-pool/metal-csi", "--nvme-address", "127.0.0.1", "--cluster-id", "sanity"],
       ...["--connector", "loop", "--loop-backing", join(folder, "router")],
       ...["--state-dir", join(folder, "state"), "--unexport-grace", "0s"],
+      ...["--metrics-address", "127.0.0.1:0"],
     ]);
     this.#parts.push(part);
     await part.ready(() => isSocket(socket), 50, signal);

@@ -114,6 +114,7 @@ export function reach(
 ): string[] {
   return [
     ...["--mode", "controller", "--endpoint", "tcp://127.0.0.1:0", "--log-level", "debug"],
+    ...["--metrics-address", "127.0.0.1:0"],
     ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort)],
     ...["--rds-password-file", passwordFile, "--rds-host-key", simulator.hostKeyPublic],
     ...["--cluster-id", clusterId, "--unexport-grace", "0s"],

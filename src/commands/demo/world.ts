@@ -104,6 +104,7 @@ function serveArgs(folder: string, simulator: Simulator, withNode: boolean): str
   const endpoint = needsLegacyListener(Deno.version.deno) ? "tcp://127.0.0.1:0" : `unix://${folder}/csi.sock`;
   return [
     ...["--mode", withNode ? "all" : "controller", "--endpoint", endpoint, "--log-level", "debug"],
+    ...["--metrics-address", ""],
     ...["--node-id", nodeId, "--known-node", nodeId, "--known-node", otherNodeId],
     ...["--rds-address", "127.0.0.1", "--rds-port", String(simulator.sshPort)],
     ...["--rds-password-file", `${folder}/password`, "--rds-host-key", simulator.hostKeyPublic],

@@ -1,0 +1,89 @@
+import type { CallRecord } from "../csi/access_log.ts";
+import { GrpcMetrics } from "../telemetry/grpc_metrics.ts";
+import { serveTelemetry, type TelemetryServer } from "../telemetry/http.ts";
+import type { ListenAddress } from "../telemetry/listen_address.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { MetricRegistry } from "../telemetry/metrics.ts";
+import { NodeMetrics } from "../telemetry/node_metrics.ts";
+import { declareProcessMetrics } from "../telemetry/process_metrics.ts";
+import { version } from "../version.ts";
+import { uncounted } from "../volume/node_events.ts";
+import type { Clock, NodeEvents } from "../volume/ports.ts";
+
+/** What a driver tells of itself in numbers. */
+export interface Telemetry {
+  /** Hears of every answered call. */
+  observe(record: CallRecord): void;
+  /** What a node counts with; calling it declares the metrics of a node. */
+  nodeEvents(): NodeEvents;
+  /** Begins to serve; from then on the driver counts as healthy. Says why not in the log: volumes are served without. */
+  serve(log: Logger): void;
+  /** `http://host:port`; undefined when nothing is served. */
+  readonly url: string | undefined;
+  /** From now on the driver counts as stopping. */
+  stopping(): void;
+  close(): Promise<void>;
+}
+
+/** Counts nothing where there is no address to tell it at. */
+export function openTelemetry(address: ListenAddress | undefined, clock: Clock): Telemetry {
+  return address === undefined ? untold : new ServedTelemetry(address, clock);
+}
+
+const untold: Telemetry = {
+  observe() {},
+  nodeEvents: () => uncounted,
+  serve() {},
+  url: undefined,
+  stopping() {},
+  close: () => Promise.resolve(),
+};
+
+class ServedTelemetry implements Telemetry {
+  readonly #address: ListenAddress;
+  readonly #registry = new MetricRegistry();
+  readonly #grpc: GrpcMetrics;
+  #server: TelemetryServer | undefined;
+  #healthy = false;
+
+  constructor(address: ListenAddress, clock: Clock) {
+    this.#address = address;
+    this.#grpc = new GrpcMetrics(this.#registry);
+    declareProcessMetrics(this.#registry, version, clock.now());
+  }
+
+  get url(): string | undefined {
+    return this.#server?.url;
+  }
+
+  observe(record: CallRecord): void {
+    this.#grpc.count(record);
+  }
+
+  nodeEvents(): NodeEvents {
+    return new NodeMetrics(this.#registry);
+  }
+
+  serve(log: Logger): void {
+    this.#healthy = true;
+    try {
+      this.#server = serveTelemetry(this.#address, {
+        metrics: () => this.#registry.expose(),
+        healthy: () => this.#healthy,
+      });
+      log.info("serving metrics", { url: this.#server.url });
+    } catch (error) {
+      const { hostname, port } = this.#address;
+      const reason = error instanceof Error ? error.message : String(error);
+      log.error("cannot serve metrics", { hostname, port, reason, flag: "--metrics-address" });
+    }
+  }
+
+  stopping(): void {
+    this.#healthy = false;
+  }
+
+  async close(): Promise<void> {
+    await this.#server?.stop();
+  }
+}

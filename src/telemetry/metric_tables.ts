@@ -1,0 +1,11 @@
+import { grpcMetrics } from "./grpc_metrics.ts";
+import type { MetricTable } from "./metrics.ts";
+import { nodeMetrics } from "./node_metrics.ts";
+import { processMetrics } from "./process_metrics.ts";
+
+/** Every metric of the driver, by what it is about: for the documentation. */
+export const metricTables: Readonly<Record<string, MetricTable>> = {
+  "Calls": grpcMetrics,
+  "Nodes": nodeMetrics,
+  "The process": processMetrics,
+};

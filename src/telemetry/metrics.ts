@@ -1,0 +1,156 @@
+/** What a metric counts, as documentation and whoever scrapes it are told. */
+export interface MetricInfo {
+  readonly type: "counter" | "gauge" | "histogram";
+  /** A sentence. */
+  readonly help: string;
+  /** Names of its labels; each has few values, all known beforehand. */
+  readonly labels: readonly string[];
+  /** Of a histogram: the upper bounds of its buckets, the least first, without infinity. */
+  readonly buckets?: readonly number[];
+}
+
+/** Metrics by name, in base units as their names say. */
+export type MetricTable = Readonly<Record<string, MetricInfo>>;
+
+/** Values of labels by name. */
+export type Labels = Readonly<Record<string, string>>;
+
+type NamesOf<Table extends MetricTable, Type extends MetricInfo["type"]> =
+  & { [Name in keyof Table]: Table[Name]["type"] extends Type ? Name : never }[keyof Table]
+  & string;
+
+/** What code that has something to count counts with. */
+export interface Meter<Table extends MetricTable> {
+  /** Adds to a counter; 0 makes it show up. */
+  add(name: NamesOf<Table, "counter">, labels?: Labels, amount?: number): void;
+  /** Sets a gauge. */
+  set(name: NamesOf<Table, "gauge">, value: number, labels?: Labels): void;
+  /** Asks for the value of a gauge at every scrape: it must be quick, and touch nothing that can hang. */
+  read(name: NamesOf<Table, "gauge">, value: () => number): void;
+  /** Adds a value to a histogram. */
+  observe(name: NamesOf<Table, "histogram">, value: number, labels?: Labels): void;
+}
+
+/**
+ * Counters, gauges and histograms of one driver, and their text for Prometheus (exposition format 0.0.4).
+ *
+ * It is its own because of what it leaves out: a client library brings its own gauges of the process, which read files
+ * that the permissions do not open, and takes 2.5 MB of a node's memory.
+ */
+export class MetricRegistry {
+  readonly #metrics = new Map<string, Metric>();
+
+  /**
+   * Declares the metrics of a table. What has no labels shows up at once, at zero.
+   *
+   * @throws {TypeError} when a name is declared already or the text format does not allow it
+   */
+  declare<Table extends MetricTable>(table: Table): Meter<Table> {
+    for (const [name, info] of Object.entries(table)) {
+      if (this.#metrics.has(name) || !/^[a-z][a-z0-9_]*$/.test(name)) {
+        throw new TypeError(`Cannot declare the metric ${name}`);
+      }
+      this.#metrics.set(name, new Metric(name, info));
+    }
+    const get = (name: string) => this.#metrics.get(name)!;
+    return {
+      add: (name, labels = {}, amount = 1) => get(name).add(labels, amount),
+      set: (name, value, labels = {}) => get(name).set(labels, value),
+      read: (name, value) => get(name).read(value),
+      observe: (name, value, labels = {}) => get(name).observe(labels, value),
+    };
+  }
+
+  /** Everything there is, as text. */
+  expose(): string {
+    return this.#metrics.values().map((metric) => metric.expose()).toArray().join("");
+  }
+}
+
+/** One combination of labels: a value, or what a histogram has seen. */
+interface Series {
+  readonly labels: Labels;
+  value: number;
+  count: number;
+  readonly buckets: number[];
+}
+
+class Metric {
+  readonly #name: string;
+  readonly #info: MetricInfo;
+  readonly #series = new Map<string, Series>();
+  #read: (() => number) | undefined;
+
+  constructor(name: string, info: MetricInfo) {
+    this.#name = name;
+    this.#info = info;
+    if (info.labels.length === 0) this.#at({});
+  }
+
+  add(labels: Labels, amount: number): void {
+    this.#at(labels).value += amount;
+  }
+
+  set(labels: Labels, value: number): void {
+    this.#at(labels).value = value;
+  }
+
+  read(value: () => number): void {
+    this.#read = value;
+  }
+
+  observe(labels: Labels, value: number): void {
+    const series = this.#at(labels);
+    series.value += value;
+    series.count++;
+    const at = this.#bounds.findIndex((bound) => value <= bound);
+    if (at >= 0) series.buckets[at]!++;
+  }
+
+  expose(): string {
+    if (this.#read !== undefined) this.#at({}).value = this.#read();
+    const lines = [
+      `# HELP ${this.#name} ${this.#info.help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}`,
+      `# TYPE ${this.#name} ${this.#info.type}`,
+      ...this.#series.values().flatMap((series) => this.#linesOf(series)),
+    ];
+    return lines.join("\n") + "\n";
+  }
+
+  get #bounds(): readonly number[] {
+    return this.#info.buckets ?? [];
+  }
+
+  #at(labels: Labels): Series {
+    const key = JSON.stringify(this.#info.labels.map((name) => labels[name] ?? ""));
+    const known = this.#series.get(key);
+    if (known !== undefined) return known;
+    const own = Object.fromEntries(this.#info.labels.map((name) => [name, labels[name] ?? ""]));
+    const series = { labels: own, value: 0, count: 0, buckets: this.#bounds.map(() => 0) };
+    this.#series.set(key, series);
+    return series;
+  }
+
+  #linesOf({ labels, value, count, buckets }: Series): string[] {
+    if (this.#info.type !== "histogram") return [line(this.#name, labels, value)];
+    let below = 0;
+    const bucket = `${this.#name}_bucket`;
+    return [
+      ...buckets.map((inside, at) =>
+        line(bucket, { ...labels, le: String(this.#bounds[at]) }, below += inside)
+      ),
+      line(bucket, { ...labels, le: "+Inf" }, count),
+      line(`${this.#name}_sum`, labels, value),
+      line(`${this.#name}_count`, labels, count),
+    ];
+  }
+}
+
+function line(name: string, labels: Labels, value: number): string {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`);
+  return `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}

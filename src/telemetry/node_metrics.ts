@@ -1,0 +1,117 @@
+import { type FormatRefusal, formatRefusals } from "../volume/format.ts";
+import { staleMountFinders } from "../volume/node_events.ts";
+import type { Connection, NodeEvents, StaleMountFinder } from "../volume/ports.ts";
+import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
+
+/** What is counted of a node's work. */
+export const nodeMetrics = {
+  rds_csi_identity_mismatches_total: {
+    type: "counter",
+    help: "Actions refused because what is there is not provably the volume.",
+    labels: [],
+  },
+  rds_csi_format_refusals_total: {
+    type: "counter",
+    help: "Devices that were not formatted though they hold no file system that could be mounted, by reason.",
+    labels: ["reason"],
+  },
+  rds_csi_connects_total: {
+    type: "counter",
+    help: "Attempts to connect a volume, by outcome: ok or failed.",
+    labels: ["outcome"],
+  },
+  rds_csi_connection_losses_total: {
+    type: "counter",
+    help: "Paths that were live when a volume was looked at (NodeGetVolumeHealth) and not at the next look.",
+    labels: [],
+  },
+  rds_csi_reconnects_total: {
+    type: "counter",
+    help: "Paths that were not live when a volume was looked at and were at the next look.",
+    labels: [],
+  },
+  rds_csi_stale_mounts_total: {
+    type: "counter",
+    help: "Mounts met whose device is gone or another one, or which do not answer, by what met them.",
+    labels: ["finder"],
+  },
+  rds_csi_hung_operations_total: {
+    type: "counter",
+    help:
+      "What the kernel did not let go of when its time was over, by tool; file for the driver's own files.",
+    labels: ["operation"],
+  },
+  rds_csi_fenced_volumes_torn_down_total: {
+    type: "counter",
+    help: "Volumes taken off this node because another one holds them.",
+    labels: [],
+  },
+  rds_csi_staged_volumes: { type: "gauge", help: "Volumes staged on this node.", labels: [] },
+} as const satisfies MetricTable;
+
+/** Counts what happens on a node. */
+export class NodeMetrics implements NodeEvents {
+  readonly #meter: Meter<typeof nodeMetrics>;
+  readonly #staged = new Set<string>();
+  /** Whether each path was live when it was last seen, by volume and address. */
+  readonly #paths = new Map<string, ReadonlyMap<string, boolean>>();
+
+  /** What is counted by a closed list of words shows up at zero, so that the first one is an increase. */
+  constructor(registry: MetricRegistry) {
+    const meter = registry.declare(nodeMetrics);
+    for (const reason of formatRefusals) meter.add("rds_csi_format_refusals_total", { reason }, 0);
+    for (const outcome of ["ok", "failed"]) meter.add("rds_csi_connects_total", { outcome }, 0);
+    for (const finder of staleMountFinders) meter.add("rds_csi_stale_mounts_total", { finder }, 0);
+    meter.read("rds_csi_staged_volumes", () => this.#staged.size);
+    this.#meter = meter;
+  }
+
+  identityMismatch(): void {
+    this.#meter.add("rds_csi_identity_mismatches_total");
+  }
+
+  formatRefused(reason: FormatRefusal): void {
+    this.#meter.add("rds_csi_format_refusals_total", { reason });
+  }
+
+  connected(outcome: "ok" | "failed"): void {
+    this.#meter.add("rds_csi_connects_total", { outcome });
+  }
+
+  connectionsSeen(volumeId: string, connections: readonly Connection[]): void {
+    const before = this.#paths.get(volumeId);
+    const now = new Map<string, boolean>();
+    for (const { address, port, state } of connections) {
+      const where = `${address} ${port}`;
+      now.set(where, now.get(where) === true || state === "live");
+    }
+    for (const [where, wasLive] of before ?? []) {
+      // A path that is not there any more stays in mind, to be known when it comes back.
+      const isLive = now.get(where) ?? false;
+      now.set(where, isLive);
+      if (wasLive && !isLive) this.#meter.add("rds_csi_connection_losses_total");
+      if (!wasLive && isLive) this.#meter.add("rds_csi_reconnects_total");
+    }
+    this.#paths.set(volumeId, now);
+  }
+
+  staleMountMet(finder: StaleMountFinder): void {
+    this.#meter.add("rds_csi_stale_mounts_total", { finder });
+  }
+
+  operationHung(operation: string): void {
+    this.#meter.add("rds_csi_hung_operations_total", { operation });
+  }
+
+  fencedTornDown(): void {
+    this.#meter.add("rds_csi_fenced_volumes_torn_down_total");
+  }
+
+  stagedChanged(volumeId: string, staged: boolean): void {
+    if (staged) this.#staged.add(volumeId);
+    else {
+      this.#staged.delete(volumeId);
+      this.#paths.delete(volumeId);
+    }
+  }
+}

@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import type { Connection } from "../volume/ports.ts";
+import { MetricRegistry } from "./metrics.ts";
+import { NodeMetrics } from "./node_metrics.ts";
+
+const path = (address: string, state: Connection["state"] = "live"): Connection => ({
+  nqn: "nqn",
+  name: "nvme1",
+  state,
+  stateName: state,
+  address,
+  port: 4420,
+  hostNqn: "",
+  hostId: "",
+});
+
+function counting() {
+  const registry = new MetricRegistry();
+  const metrics = new NodeMetrics(registry);
+  const value = (series: string) => {
+    const line = registry.expose().split("\n").find((each) => each.startsWith(`${series} `));
+    return line === undefined ? undefined : Number(line.slice(series.length + 1));
+  };
+  return { metrics, value };
+}
+
+Deno.test("NodeMetrics counts each kind of event", () => {
+  const { metrics, value } = counting();
+  const events: readonly [() => void, string][] = [
+    [() => metrics.identityMismatch(), "rds_csi_identity_mismatches_total"],
+    [() => metrics.formatRefused("unknown-data"), 'rds_csi_format_refusals_total{reason="unknown-data"}'],
+    [() => metrics.connected("ok"), 'rds_csi_connects_total{outcome="ok"}'],
+    [() => metrics.connected("failed"), 'rds_csi_connects_total{outcome="failed"}'],
+    [() => metrics.staleMountMet("publish"), 'rds_csi_stale_mounts_total{finder="publish"}'],
+    [() => metrics.fencedTornDown(), "rds_csi_fenced_volumes_torn_down_total"],
+  ];
+  for (const [happen, series] of events) {
+    assert.equal(value(series), 0, series);
+    happen();
+    assert.equal(value(series), 1, series);
+  }
+  metrics.operationHung("stat");
+  assert.equal(value('rds_csi_hung_operations_total{operation="stat"}'), 1);
+});
+
+Deno.test("NodeMetrics shows how many volumes are staged, however often it is told", () => {
+  const { metrics, value } = counting();
+  for (const volumeId of ["pvc-1", "pvc-2", "pvc-1"]) metrics.stagedChanged(volumeId, true);
+  assert.equal(value("rds_csi_staged_volumes"), 2);
+  metrics.stagedChanged("pvc-1", false);
+  metrics.stagedChanged("pvc-3", false);
+  assert.equal(value("rds_csi_staged_volumes"), 1);
+});
+
+Deno.test("NodeMetrics counts paths that were lost and that came back, once each", () => {
+  const { metrics, value } = counting();
+  const seen: readonly [readonly Connection[], lost: number, back: number][] = [
+    [[path("a"), path("b", "connecting")], 0, 0],
+    [[path("a"), path("b")], 0, 1],
+    [[path("a", "connecting"), path("b")], 1, 1],
+    [[path("a", "connecting"), path("b")], 1, 1],
+    [[path("b")], 1, 1],
+    [[], 2, 1],
+    [[path("a"), path("b"), path("b", "deleting")], 2, 3],
+  ];
+  for (const [connections, lost, back] of seen) {
+    metrics.connectionsSeen("pvc-1", connections);
+    assert.equal(value("rds_csi_connection_losses_total"), lost);
+    assert.equal(value("rds_csi_reconnects_total"), back);
+  }
+});
+
+Deno.test("NodeMetrics takes a volume that was unstaged and staged again for a new one", () => {
+  const { metrics, value } = counting();
+  metrics.connectionsSeen("pvc-1", [path("a")]);
+  metrics.stagedChanged("pvc-1", false);
+  metrics.connectionsSeen("pvc-1", [path("b")]);
+  assert.equal(value("rds_csi_connection_losses_total"), 0);
+});
