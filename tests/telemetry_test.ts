@@ -50,7 +50,7 @@ Deno.test("a driver whose metrics port is taken serves volumes all the same, and
 Deno.test("a node under its permissions serves every metric of a node, also once it has given up the network", async () => {
   const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-test-" });
   const url = `http://127.0.0.1:${freePort()}`;
-  const address = `unix://${folder}/csi.sock`;
+  const address = `tcp://127.0.0.1:${freePort()}`;
   const node = startPart("sources", "serve", folder, [
     ...["--mode", "node", "--node-id", "node-1", "--endpoint", address, "--metrics-address", url.slice(7)],
     ...["--connector", "loop", "--loop-backing", `${folder}/router`, "--state-dir", `${folder}/state`],
