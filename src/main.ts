@@ -23,8 +23,20 @@ const commands: Readonly<Record<string, Command>> = {
     run: async (args, io) => (await import("./commands/demo.ts")).demoCommand(args, io),
   },
   doctor: {
-    help: "find out what is wrong with the router, or what it does in its own way",
+    help: "find out what is wrong with the router or this node",
     run: async (args, io) => (await import("./commands/doctor.ts")).doctorCommand(args, io),
+  },
+  describe: {
+    help: "show what this node knows of a volume, or of all of them",
+    run: async (args, io) => (await import("./commands/describe.ts")).describeCommand(args, io),
+  },
+  attach: {
+    help: "connect a volume to this machine by hand, to be read only",
+    run: async (args, io) => (await import("./commands/attach.ts")).attachCommand(args, io),
+  },
+  detach: {
+    help: "end what attach began",
+    run: async (args, io) => (await import("./commands/detach.ts")).detachCommand(args, io),
   },
   "allow-format": {
     help: "let an empty, unpublished volume be formatted once more",

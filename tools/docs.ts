@@ -3,7 +3,10 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { attachFlags, detachFlags } from "../src/commands/attach/options.ts";
+import { describeCommandFlags } from "../src/commands/describe.ts";
 import { doctorFlags } from "../src/commands/doctor/options.ts";
+import { nodeFlags } from "../src/commands/node_options.ts";
 import { routerFlags, serveFlags } from "../src/config.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/flags.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
@@ -46,6 +49,10 @@ const states: readonly (readonly [what: string, request: string])[] = [
   ["Whatever else a person could do at the console", '`POST /console` `{"command": "…"}`'],
 ];
 
+const nodeFlagsNote = `Takes the flags of the node: ${
+  Object.keys(nodeFlags).map((name) => `\`--${name}\``).join(", ")
+}.`;
+
 const pages: Readonly<Record<string, string>> = {
   "docs/reference/flags.md": flagsPage(),
   "docs/reference/metrics.md": metricsPage(),
@@ -63,17 +70,32 @@ Written by \`make docs\` from \`src/config.ts\`. ${FLAG_DEFAULT_NOTE}
 ${table(serveFlags)}
 ## rds-csi doctor
 
-${
-    table(
-      Object.fromEntries(Object.entries(doctorFlags).filter(([name]) => !Object.hasOwn(routerFlags, name))),
-    )
-  }
-Takes the flags of the controller as well, of which only \`--rds-address\` is required.
+${table(without(doctorFlags, routerFlags))}
+Takes the flags of the controller as well, none of which is required.
+
+## rds-csi describe [VOLUME]
+
+${table(without(describeCommandFlags, nodeFlags))}
+${nodeFlagsNote}
+
+## rds-csi attach NQN|VOLUME
+
+${table(without(attachFlags, nodeFlags))}
+${nodeFlagsNote}
+
+## rds-csi detach NQN|VOLUME
+
+${table(without(detachFlags, nodeFlags))}
+${nodeFlagsNote}
 
 ## rds-csi allow-format VOLUME
 
 Takes the flags of the controller: ${Object.keys(routerFlags).map((name) => `\`--${name}\``).join(", ")}.
 `;
+}
+
+function without(flags: FlagTable, others: FlagTable): FlagTable {
+  return Object.fromEntries(Object.entries(flags).filter(([name]) => !Object.hasOwn(others, name)));
 }
 
 function table(flags: FlagTable): string {

@@ -11,7 +11,7 @@ import { nodeCheckSeams } from "./doctor/node/seams.ts";
 import { doctorFlags, type DoctorHalves, type DoctorOptions, readDoctorHalves } from "./doctor/options.ts";
 import { formatFindings, formatSummary } from "./doctor/print.ts";
 import { runProbe } from "./doctor/run_probe.ts";
-import { type CommandIo, exitCodes } from "./io.ts";
+import { type CommandIo, commandNotes, exitCodes } from "./io.ts";
 import { systemNodeParts } from "./node.ts";
 import { openTransport } from "./router.ts";
 
@@ -41,7 +41,7 @@ export async function doctorCommand(args: readonly string[], io: CommandIo): Pro
     io.out(help + describeFlags(doctorFlags));
     return exitCodes.ok;
   }
-  const parts = systemNodeParts(systemClock, { warn: (message) => io.err(`doctor: ${message}`) });
+  const parts = systemNodeParts(systemClock, commandNotes("doctor", io));
   const halves = readDoctorHalves(args, io.env, parts.files);
   if (halves.router?.probe) return await probe(halves.router, io);
   const network = systemNetwork(systemClock);

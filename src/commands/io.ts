@@ -10,5 +10,18 @@ export interface CommandIo {
   readonly signal: AbortSignal;
 }
 
+/** Prints what a part of the driver would log as a warning. */
+export function commandNotes(
+  name: string,
+  io: Pick<CommandIo, "err">,
+): { warn(message: string, fields: Readonly<Record<string, unknown>>): void } {
+  return {
+    warn(message, fields) {
+      const facts = Object.entries(fields).map(([key, value]) => ` ${key}=${value}`);
+      io.err(`${name}: ${message}${facts.join("")}`);
+    },
+  };
+}
+
 /** Exit codes that mean something: done, failed, not understood, or about something that is not here. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, unknown: 3 } as const;

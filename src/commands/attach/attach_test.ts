@@ -1,0 +1,192 @@
+import assert from "node:assert/strict";
+import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
+import { call, epoch, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+import { type AttachRequest, attachVolume } from "./attach_volume.ts";
+import { detachVolume } from "./detach_volume.ts";
+import { parseSubject } from "./subject.ts";
+
+const prefix = "nqn.2000-02.com.mikrotik";
+
+/** A node, and the kernel's flag of its only device, which follows what is set. */
+function machine(): { node: FakeNode; files: FakeKernelFiles } {
+  const node = new FakeNode();
+  const files = new FakeKernelFiles();
+  node.after = (operation) => {
+    if (operation === "setReadOnly") {
+      files.texts.set("/sys/dev/block/7:3/ro", node.device.readOnly ? "1" : "0");
+    }
+  };
+  return { node, files };
+}
+
+async function attach(
+  { node, files }: ReturnType<typeof machine>,
+  change: Partial<AttachRequest> = {},
+): Promise<string> {
+  const request = {
+    subject: { volumeId, nqn: undefined },
+    address: "10.0.0.1",
+    port: 4420,
+    sizeBytes: 0n,
+    existing: false,
+    ...change,
+  };
+  return await attachVolume(node.world, files, request, (device) => Promise.resolve(device.path), call());
+}
+
+const fails = (kind: VolumeErrorKind, words?: RegExp) => (error: unknown) => {
+  assert.ok(VolumeError.is(error, kind), String(error));
+  if (words !== undefined) assert.match(error.message, words);
+  return true;
+};
+
+Deno.test("attachVolume() finds the export of a volume, and only reads", async () => {
+  const parts = machine();
+  assert.equal(await attach(parts), "/dev/loop3");
+  assert.deepEqual(parts.node.operations, ["connect", "setReadOnly"]);
+  assert.equal(parts.node.device.readOnly, true);
+});
+
+Deno.test("attachVolume() refuses what is not offered, offered twice, staged or connected, before it connects", async () => {
+  const parts = machine();
+  const { node } = parts;
+  node.offered = () => [`${prefix}:pvc-12:${epoch}`];
+  await assert.rejects(attach(parts), fails("not-found", /attach --help/));
+  node.offered = () => [nqn, `${prefix}:pvc-1:2-0a0b0c0d`];
+  await assert.rejects(attach(parts), fails("precondition", /name the NQN/));
+  node.offered = () => [nqn];
+  node.device.connected = true;
+  await assert.rejects(attach(parts), fails("in-use", /connected here already/));
+  node.device.connected = false;
+  await node.stage();
+  const before = [...node.operations];
+  await assert.rejects(attach(parts), fails("in-use", /staged it here/));
+  node.setStash({ kind: "none" as never });
+  await assert.rejects(attach(parts), fails("precondition", /damaged/));
+  assert.deepEqual(node.operations, before);
+});
+
+Deno.test("attachVolume() undoes its connection when the proof, the flag or the use of it fails", async () => {
+  const failures: readonly ((parts: ReturnType<typeof machine>) => Promise<unknown>)[] = [
+    (parts) => attach(parts, { sizeBytes: 1n << 60n }),
+    (parts) => {
+      parts.node.device.nsid = 2;
+      return attach(parts);
+    },
+    (parts) => {
+      parts.node.after = () => {}; // The kernel does not show the flag.
+      return attach(parts);
+    },
+    ({ node, files }) =>
+      attachVolume(
+        node.world,
+        files,
+        { subject: { volumeId, nqn }, address: "a", port: 1, sizeBytes: 0n, existing: false },
+        () => Promise.reject(new VolumeError("cancelled", "stopped")),
+        call(),
+      ),
+  ];
+  for (const fail of failures) {
+    const parts = machine();
+    await assert.rejects(fail(parts), (error) => VolumeError.is(error));
+    assert.equal(parts.node.operations.at(-1), "disconnect");
+    assert.equal(parts.node.device.connected, false);
+  }
+});
+
+Deno.test("attachVolume() leaves a connection to the kubelet that came in between, writable", async () => {
+  const parts = machine();
+  const { node } = parts;
+  node.after = (operation) => {
+    if (operation !== "connect") return;
+    node.paths.nodes.set("/state/volumes", { kind: "directory" });
+    node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text: "half" });
+  };
+  await assert.rejects(attach(parts), (error) => VolumeError.is(error));
+  assert.deepEqual(node.operations, ["connect"]);
+  assert.deepEqual([node.device.connected, node.device.readOnly], [true, false]);
+});
+
+Deno.test("attachVolume() with existing changes nothing, and connects nothing", async () => {
+  const parts = machine();
+  await assert.rejects(attach(parts, { existing: true }), fails("not-found"));
+  await parts.node.stage();
+  const before = [...parts.node.operations];
+  assert.equal(await attach(parts, { existing: true }), "/dev/loop3");
+  assert.deepEqual(parts.node.operations, before);
+});
+
+const subject = { volumeId, nqn: undefined };
+
+Deno.test("detachVolume() flushes nothing of a device that takes no writes, and what may wait of any other", async () => {
+  const parts = machine();
+  const { node, files } = parts;
+  await attach(parts);
+  assert.equal(await detachVolume(node.world, files, subject, call()), nqn);
+  assert.equal(node.operations.at(-1), "cutOff");
+  node.device.connected = true;
+  files.texts.set("/sys/dev/block/7:3/ro", "0");
+  await detachVolume(node.world, files, subject, call());
+  assert.equal(node.operations.at(-1), "disconnect");
+  await assert.rejects(detachVolume(node.world, files, subject, call()), fails("not-found"));
+});
+
+const uses:
+  readonly (readonly [what: string, use: (parts: ReturnType<typeof machine>) => unknown, words: RegExp])[] = [
+    ["mounted", ({ node }) => node.addMount("7:3", "/mnt"), /it is mounted at \/mnt/],
+    [
+      "bound",
+      ({ node }) => {
+        node.addMount("0:6", "/pod/dev", { filesystem: "devtmpfs", root: "/loop3" });
+        node.paths.nodes.set("/pod/dev", { kind: "block", deviceNumber: "7:3" });
+      },
+      /it is bound at \/pod\/dev/,
+    ],
+    [
+      "open",
+      ({ node }) => node.holder = { certain: true, description: "process 7 (dd)" },
+      /process 7 \(dd\)/,
+    ],
+    ["perhaps open", ({ node }) => node.holder = { certain: false, description: "perhaps 8" }, /perhaps 8/],
+    ["claimed elsewhere", ({ node }) => node.claimed = true, /opened exclusively/],
+    [
+      "a partition of it is mounted",
+      ({ node, files }) => {
+        files.folders.set("/sys/dev/block/7:3", ["loop3p1"]);
+        for (const [name, text] of [["partition", "1"], ["dev", "259:9"], ["size", "8"]] as const) {
+          files.texts.set(`/sys/dev/block/7:3/loop3p1/${name}`, text);
+        }
+        node.addMount("259:9", "/mnt/part");
+      },
+      /it is mounted at \/mnt\/part/,
+    ],
+  ];
+
+for (const [what, use, words] of uses) {
+  Deno.test(`detachVolume() disconnects nothing that is ${what}`, async () => {
+    const parts = machine();
+    await attach(parts);
+    use(parts);
+    const before = [...parts.node.operations];
+    await assert.rejects(
+      detachVolume(parts.node.world, parts.files, subject, call()),
+      fails("in-use", words),
+    );
+    assert.deepEqual(parts.node.operations, before);
+  });
+}
+
+Deno.test("parseSubject() takes volumes and this driver's NQNs, and no other's", () => {
+  assert.deepEqual(parseSubject("pvc-1", prefix), { volumeId: "pvc-1", nqn: undefined });
+  assert.deepEqual(parseSubject(nqn, prefix), { volumeId: "pvc-1", nqn });
+  const wrong = [
+    "",
+    "PVC",
+    "../x",
+    "nqn.2014-08.org.nvmexpress.discovery",
+    `${prefix}:a:b:c`,
+    `${prefix}.x:pvc-1:1`,
+  ];
+  for (const text of wrong) assert.throws(() => parseSubject(text, prefix), fails("invalid"));
+});

@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { mountCommand } from "./mount_command.ts";
+
+const cases: readonly (readonly [type: string | undefined, words: RegExp | undefined])[] = [
+  ["ext4", /^mkdir -p \/mnt\/a && mount -t ext4 -o ro,noload,nosuid,nodev \/dev\/x \/mnt\/a$/],
+  ["ext3", / -o ro,noload,/],
+  ["xfs", / -o ro,norecovery,nouuid,/],
+  ["btrfs", / -o ro,rescue=nologreplay,/],
+  ["crypto_LUKS", /^cryptsetup open --readonly \/dev\/x /],
+  ["swap", undefined],
+  ["constructor", undefined],
+  [undefined, undefined],
+];
+
+for (const [type, words] of cases) {
+  Deno.test(`mountCommand() ${words === undefined ? "knows none" : "never replays a log"} for ${type}`, () => {
+    const command = mountCommand("/dev/x", type, "/mnt/a");
+    if (words === undefined) assert.equal(command, undefined);
+    else assert.match(command ?? "", words);
+  });
+}

@@ -1,0 +1,66 @@
+import type { KernelFiles } from "../host/kernel_files.ts";
+import { complaint, type Processes } from "../host/processes.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext, DeviceNode, FoundDevice } from "../volume/ports.ts";
+
+/** A partition of a device, as the kernel has it. */
+export interface Partition extends DeviceNode {
+  readonly sizeBytes: bigint;
+}
+
+const sectorBytes = 512n;
+
+/** Whether the kernel takes no writes for the device (BLKROGET); undefined when it is gone. */
+export function isReadOnlyDevice(
+  files: KernelFiles,
+  { deviceNumber }: Pick<DeviceNode, "deviceNumber">,
+): boolean | undefined {
+  const flag = files.readText(`/sys/dev/block/${deviceNumber}/ro`)?.trim();
+  return flag === undefined ? undefined : flag !== "0";
+}
+
+/** The partitions that the kernel has found on a device, in the order of their numbers. */
+export function partitionsOf(files: KernelFiles, { deviceNumber }: FoundDevice): readonly Partition[] {
+  const folder = `/sys/dev/block/${deviceNumber}`;
+  return (files.list(folder) ?? []).flatMap((name) => {
+    const read = (attribute: string) => files.readText(`${folder}/${name}/${attribute}`)?.trim();
+    const [index, number, sectors] = [read("partition"), read("dev"), read("size")];
+    if (index === undefined || number === undefined || sectors === undefined) return [];
+    const partition = {
+      path: `/dev/${name}`,
+      deviceNumber: number,
+      sizeBytes: BigInt(sectors) * sectorBytes,
+    };
+    return [{ index: Number(index), partition }];
+  }).toSorted((a, b) => a.index - b.index).map(({ partition }) => partition);
+}
+
+/**
+ * Everything that blkid finds on a device, by its own words (`TYPE`, `UUID`, `LABEL`, `PTTYPE`, …); nothing when it finds
+ * nothing, or cannot read. It opens the device for reading only.
+ *
+ * @throws {VolumeError} unavailable when it fails
+ */
+export async function readSignatures(
+  path: string,
+  processes: Processes,
+  context: CallContext,
+): Promise<Readonly<Record<string, string>>> {
+  const result = await processes.run("blkid", {
+    args: ["-p", "-o", "export", "--", path],
+    signal: context.signal,
+    subject: path,
+    timeoutMs: 30_000,
+  });
+  if (result.code === 2) return {};
+  if (result.code === 8) return { TYPE: "several contradictory signatures" };
+  if (result.code !== 0) {
+    throw new VolumeError("unavailable", `Cannot read the signatures: device=${path}: ${complaint(result)}`);
+  }
+  const fields = result.stdout.split("\n").flatMap((line) => {
+    const at = line.indexOf("=");
+    // A label may hold what blkid escapes for a shell.
+    return at <= 0 ? [] : [[line.slice(0, at), line.slice(at + 1).replaceAll(/\\(.)/g, "$1")] as const];
+  });
+  return Object.fromEntries(fields.filter(([name]) => name !== "DEVNAME"));
+}
