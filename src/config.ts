@@ -3,7 +3,8 @@ import { clusterHash, maxNodeIdBytes } from "./volume/ids.ts";
 import { VolumeError } from "./volume/errors.ts";
 import { maxCommentBytes } from "./volume/record.ts";
 import { assertNodeId } from "./volume/ids.ts";
-import { assertBasePath, assertNvmeAddress } from "./volume/parameters.ts";
+import { parseNvmeAddresses } from "./volume/nvme_addresses.ts";
+import { assertBasePath } from "./volume/parameters.ts";
 import type { ControllerSettings } from "./controller/world.ts";
 import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import type { RouterAnswers } from "./router_profile/answers.ts";
@@ -66,7 +67,8 @@ export const routerFlags: FlagTable = {
   "nvme-address": {
     form: "text",
     env: ["RDS_NVME_ADDRESS"],
-    help: "Address that nodes reach the volumes at; default is --rds-address.",
+    help:
+      "Address that nodes reach the volumes at, or up to 8 separated by commas; default is --rds-address.",
   },
   "nvme-port": {
     form: "integer",
@@ -404,7 +406,7 @@ export function readNvmeAddress(flags: FlagValues, router: RouterConfig): string
   const given = flags.text("nvme-address");
   const address = given || router.address;
   const name = given === "" ? "rds-address" : "nvme-address";
-  if (address !== "") check(flags, name, address, () => assertNvmeAddress("nvmeAddress", address));
+  if (address !== "") check(flags, name, address, () => parseNvmeAddresses("nvmeAddress", address));
   return address;
 }
 

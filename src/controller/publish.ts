@@ -112,8 +112,8 @@ function publishContext(
     size: String(stored.sizeBytes),
     readonly: String(readOnly),
     mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
-    // The words of the earlier driver, so that a node that has not been upgraded yet keeps working.
-    nvme_address: parameters.nvmeAddress,
+    // The words of the earlier driver, so that a node that has not been upgraded yet keeps working: it knows one address.
+    nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
     nvme_port: port,
     nvme_nqn: nqn,
     fs_type: request.capability.access === "mount" ? request.capability.filesystem : "",

@@ -68,7 +68,7 @@ Deno.test("publishVolume() takes two commands, one when it is done, and answers 
 Deno.test("publishVolume() exports under the epoch's NQN and tells the node all that it needs", async () => {
   const { store, world } = testController();
   const { stored } = await createVolume(world, aCreate("a"), context);
-  const parameters = { ...testParameters, nvmeAddress: "10.9.9.9", nvmePort: 4444 };
+  const parameters = { ...testParameters, nvmeAddress: "10.9.9.9,fd00::1", nvmePort: 4444 };
   const answer = await publishVolume(world, stored.id, aPublish("a"), parameters, context);
   const disk = store.disks.get(stored.id)!;
   const record = recordOf(disk);
@@ -76,7 +76,7 @@ Deno.test("publishVolume() exports under the epoch's NQN and tells the node all 
   assert.equal(answer.nqn, `${testPrefix}:${stored.id}:1-${record.epoch?.nonce}`);
   assert.deepEqual(record.holders.map((holder) => holder.nodeId), ["a"]);
   assert.deepEqual(answer, {
-    nvmeAddress: "10.9.9.9",
+    nvmeAddress: "10.9.9.9,fd00::1",
     nvmePort: "4444",
     nqn: disk.exportNqn,
     epoch: `1-${record.epoch?.nonce}`,

@@ -1,5 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
 import { parseMkfsOptions } from "../volume/mkfs_options.ts";
+import { parseNvmeAddresses } from "../volume/nvme_addresses.ts";
 import type { FilesystemType, Target } from "../volume/ports.ts";
 
 /** What ControllerPublish tells the node. */
@@ -16,15 +17,15 @@ export interface PublishContext {
 
 /** What the StorageClass tells the node. */
 export interface NodeParameters {
-  readonly connection: Pick<Target, "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues">;
+  readonly connection: Pick<
+    Target,
+    "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues" | "fastIoFailTmo"
+  >;
   readonly fsLabel: string | undefined;
   readonly fsck: "preen" | "off";
   /** Words of mkfs's command line. */
   readonly mkfsOptions: readonly string[];
 }
-
-const addressForm = "[A-Za-z0-9](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9])?";
-const addressList = new RegExp(`^${addressForm}(?:,${addressForm}){0,7}$`);
 
 type Values = Readonly<Record<string, string>>;
 
@@ -56,7 +57,7 @@ export function parsePublishContext(values: Values, volumeId: string): PublishCo
   return {
     nqn,
     epoch,
-    addresses: take("nvmeAddress", addressList).split(","),
+    addresses: parseNvmeAddresses("nvmeAddress", take("nvmeAddress", /./)),
     port: parsePort(take("nvmePort", /^[1-9][0-9]{0,4}$/)),
     sizeBytes: BigInt(take("size", /^[1-9][0-9]{0,18}$/)),
     readOnly: parseFlag(values, "readonly"),
@@ -87,6 +88,7 @@ export function parseVolumeContext(values: Values, filesystem: FilesystemType | 
       reconnectDelay: seconds("reconnectDelay"),
       keepAliveTmo: seconds("keepAliveTmo"),
       nrIoQueues: seconds("nrIoQueues", /^[1-9][0-9]{0,2}$/),
+      fastIoFailTmo: seconds("fastIoFailTmo"),
     },
     fsLabel: take("fsLabel", /^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/),
     fsck: take("fsckMode", /^(?:preen|off)$/) === "off" ? "off" : "preen",

@@ -1,5 +1,6 @@
 import { digest } from "./digest.ts";
 import { VolumeError } from "./errors.ts";
+import { parseNvmeAddresses } from "./nvme_addresses.ts";
 
 /** What a StorageClass may leave to the controller's settings. */
 export interface ParameterDefaults {
@@ -18,6 +19,7 @@ export interface ParameterDefaults {
 export interface VolumeParameters {
   readonly backend: string;
   readonly basePath: string;
+  /** One address or several, separated by commas; see {@linkcode parseNvmeAddresses}. */
   readonly nvmeAddress: string;
   readonly nvmePort: number;
   /** How long two nodes may share a block volume for a migration, in seconds. */
@@ -38,6 +40,7 @@ const nodeKeys: Readonly<Record<string, Check>> = {
   reconnectDelay: integer(1, 3_600),
   keepAliveTmo: integer(1, 3_600),
   nrIoQueues: integer(1, 256),
+  fastIoFailTmo: integer(1, 86_400),
   fsckMode: matching(/^(?:preen|off)$/, "preen or off"),
   // A force flag would switch off the last guard of mkfs: -F of mkfs.ext4, -f of mkfs.xfs, alone or in a cluster.
   mkfsOptions: matching(
@@ -50,7 +53,7 @@ const controllerKeys: Readonly<Record<string, Check>> = {
   backend: (key, value, defaults) => mustEqual(key, value, defaults.backend, "--backend"),
   volumePath: checkBasePath,
   nvmePort: integer(1, 65_535),
-  nvmeAddress: assertNvmeAddress,
+  nvmeAddress: parseNvmeAddresses,
   migrationTimeoutSeconds: integer(30, 3_600),
 };
 
@@ -72,14 +75,19 @@ export const parameterHelp: Readonly<Record<string, string>> = {
   volumePath:
     "Folder on the router that volumes go to: one of the controller's `--base-path`. Default: the first of them.",
   nvmePort: "Port that volumes are exported on, 1 to 65535. Default: the controller's `--nvme-port`.",
-  nvmeAddress: "Address that nodes reach volumes at. Default: the controller's `--nvme-address`.",
+  nvmeAddress:
+    "Address that nodes reach volumes at, or up to 8 of them, separated by commas: all are connected, and any one is enough. " +
+    "Default: the controller's `--nvme-address`.",
   migrationTimeoutSeconds:
     "How long two nodes may share a block volume for a migration, 30 to 3600. Default: 300.",
   fsLabel: "Label of new file systems, 1 to 12 characters.",
-  ctrlLossTmo: "Seconds after which a node gives a lost router up, -1 (never) to 86400.",
-  reconnectDelay: "Seconds between a node's attempts to reconnect, 1 to 3600.",
-  keepAliveTmo: "Seconds of the NVMe keep-alive, 1 to 3600.",
-  nrIoQueues: "I/O queues of a connection, 1 to 256.",
+  ctrlLossTmo: "Seconds after which a node gives a lost router up, -1 (never) to 86400. Default: 1800.",
+  reconnectDelay: "Seconds between a node's attempts to reconnect, 1 to 3600. Default: 5.",
+  keepAliveTmo: "Seconds of the NVMe keep-alive, 1 to 3600. Default: the kernel's, which is 5.",
+  nrIoQueues: "I/O queues of a connection, 1 to 256. Default: one for each processor of the node.",
+  fastIoFailTmo:
+    "Seconds after which I/O to a lost router fails while the node goes on trying to reconnect, 1 to 86400. " +
+    "Default: I/O waits for as long as the node tries.",
   fsckMode:
     "`preen` checks a file system before its first mount of a stage and repairs what is safe; `off` does not.",
   mkfsOptions: "Options for mkfs, as `-x value` pairs; nothing that forces.",
@@ -166,15 +174,6 @@ export function parseVolumeContext(
 
 function ownParameters(parameters: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(parameters).filter(([key]) => !key.startsWith(sidecarPrefix));
-}
-
-/**
- * Checks an address that nodes reach volumes at, by itself.
- *
- * @throws {VolumeError} invalid when it can be neither an IP address nor a host name
- */
-export function assertNvmeAddress(key: string, value: string): void {
-  matching(/^[A-Za-z0-9:][A-Za-z0-9.:-]{0,254}$/, "an IP address or a host name")(key, value);
 }
 
 /** The longest folder for volumes, in bytes: with it every command fits into what the router takes in one. */

@@ -33,6 +33,7 @@ const everything = {
   reconnectDelay: "1",
   keepAliveTmo: "3600",
   nrIoQueues: "256",
+  fastIoFailTmo: "86400",
   fsckMode: "off",
   mkfsOptions: "-m 1 -O ^has_journal -E lazy_itable_init=1",
   rdsAddress: "10.0.0.2",
@@ -55,8 +56,17 @@ Deno.test("parseParameters() takes what an empty StorageClass leaves open from t
 
 Deno.test("parseParameters() reads every key that it knows", () => {
   assert.deepEqual(new Set(Object.keys(everything)), new Set(parameterNames));
-  const { fsType, fsLabel, ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues, fsckMode, mkfsOptions } =
-    everything;
+  const {
+    fsType,
+    fsLabel,
+    ctrlLossTmo,
+    reconnectDelay,
+    keepAliveTmo,
+    nrIoQueues,
+    fsckMode,
+    mkfsOptions,
+    fastIoFailTmo,
+  } = everything;
   assert.deepEqual(parseParameters(everything, defaults), {
     backend: "default",
     basePath: "/fast/csi",
@@ -64,7 +74,17 @@ Deno.test("parseParameters() reads every key that it knows", () => {
     nvmePort: 65_535,
     migrationTimeoutSeconds: 30,
     fsType: "xfs",
-    node: { fsType, fsLabel, ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues, fsckMode, mkfsOptions },
+    node: {
+      fsType,
+      fsLabel,
+      ctrlLossTmo,
+      reconnectDelay,
+      keepAliveTmo,
+      nrIoQueues,
+      fastIoFailTmo,
+      fsckMode,
+      mkfsOptions,
+    },
   });
 });
 
@@ -100,13 +120,28 @@ Deno.test("parseParameters() passes over what is the sidecars'", () => {
 const wrongValues: Record<string, readonly string[]> = {
   backend: ["", "other"],
   nvmePort: ["abc", "0", "99999", "65536", "1.5", "-1", "", " 4420", "04420", "4420;", "0x10", "1e3"],
-  nvmeAddress: ["", "a b", "a;b", "-a", "a/b", "a\n", "$(x)", 'a"'],
+  nvmeAddress: [
+    "",
+    "a b",
+    "a;b",
+    "-a",
+    "a/b",
+    "a\n",
+    "$(x)",
+    'a"',
+    "a,",
+    ",a",
+    "a, b",
+    "a,a",
+    "1,2,3,4,5,6,7,8,9",
+  ],
   migrationTimeoutSeconds: ["29", "3601", "soon"],
   fsLabel: ["", "thirteen-long", "a b", "a/b", "-L"],
   ctrlLossTmo: ["-2", "86401", "1.5"],
   reconnectDelay: ["0", "3601"],
   keepAliveTmo: ["0", "-1"],
   nrIoQueues: ["0", "257"],
+  fastIoFailTmo: ["0", "-1", "86401"],
   fsckMode: ["", "Preen", "yes"],
   mkfsOptions: ["", " -m 1", "-m  1", "-m\t1", "-O " + "x".repeat(510)],
   rdsAddress: ["10.0.0.3", ""],
