@@ -89,10 +89,6 @@ function openConnector(config: NodeConfig, parts: NodeParts, host: HostIdentity)
   }
   return new KernelConnector({
     ...parts,
-    nvmeProcesses: new SystemProcesses({
-      clock: parts.clock,
-      onHang: (tool) => parts.events.operationHung(tool),
-    }),
     attributes: libcSysfsWriter,
     resolve: systemNetwork(parts.clock).resolve,
     host,

@@ -30,8 +30,6 @@ export interface Notes {
 /** What {@linkcode KernelConnector} works with. */
 export interface KernelConnectorOptions {
   readonly files: KernelFiles;
-  /** For the nvme tool alone: tools that hang on dead devices must not keep one from being disconnected. */
-  readonly nvmeProcesses: Processes;
   readonly processes: Processes;
   readonly attributes: SysfsWriter;
   /** Asked before a connection of somebody else's is replaced. */
@@ -63,7 +61,7 @@ export class KernelConnector implements Connector {
   constructor(options: KernelConnectorOptions) {
     this.#options = options;
     this.host = options.host;
-    this.#tool = new NvmeTool(options.nvmeProcesses, options.clock, options.host);
+    this.#tool = new NvmeTool(options.processes, options.clock, options.host);
   }
 
   // deno-lint-ignore require-await -- the interface is asynchronous, /dev is not

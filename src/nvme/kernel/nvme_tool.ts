@@ -1,7 +1,7 @@
 import type { Processes, ToolResult } from "../../host/processes.ts";
 import type { HostIdentity } from "../../volume/host_identity.ts";
 import type { CallContext, Clock, Target } from "../../volume/ports.ts";
-import { Turns } from "./turns.ts";
+import { AtMost } from "./at_most.ts";
 
 /** Router upgrades take minutes: a volume that is given up sooner fails its pods for nothing. */
 const defaultCtrlLossTmo = 1800;
@@ -9,9 +9,11 @@ const defaultReconnectDelay = 5;
 
 /** A target that takes the connection and then says nothing is given up by the kernel after about a minute. */
 const connectMs = 75_000;
-const disconnectMs = 60_000;
+/** A live controller whose target is silent says goodbye first, and waits a minute for the answer. */
+const disconnectMs = 100_000;
 const rescanMs = 10_000;
 
+/** The tool takes some memory, of which a node has little to give. */
 const mostAtOnce = 8;
 
 /** Where one path to a subsystem leads. */
@@ -27,8 +29,8 @@ export class NvmeTool {
   readonly #clock: Clock;
   readonly #host: HostIdentity;
   /** Whoever disconnects does not queue behind those who wait for a target that is away. */
-  readonly #connecting = new Turns(mostAtOnce);
-  readonly #disconnecting = new Turns(mostAtOnce);
+  readonly #connecting = new AtMost(mostAtOnce);
+  readonly #disconnecting = new AtMost(mostAtOnce);
 
   constructor(processes: Processes, clock: Clock, host: HostIdentity) {
     this.#processes = processes;
@@ -39,7 +41,9 @@ export class NvmeTool {
   /** Adds a path to a subsystem. Throws what {@linkcode Processes.run} throws. */
   async connect(target: Target, path: PathAddress, context: CallContext): Promise<ToolResult> {
     const args = connectArguments(target, path, this.#host);
-    return await this.#run(this.#connecting, args, target.nqn, connectMs, context);
+    // A path that hangs keeps neither another one nor a disconnect from the subsystem.
+    const subject = `${target.nqn} at ${path.address}:${path.port}`;
+    return await this.#run(this.#connecting, args, subject, connectMs, context);
   }
 
   /** Removes every controller of a subsystem; waits for that in the kernel. */
@@ -54,14 +58,14 @@ export class NvmeTool {
   }
 
   #run(
-    turns: Turns,
+    atMost: AtMost,
     args: readonly string[],
     subject: string,
     timeoutMs: number,
     context: CallContext,
   ): Promise<ToolResult> {
     const { signal } = context;
-    return turns.take(
+    return atMost.take(
       context,
       this.#clock,
       () => this.#processes.run("nvme", { args, signal, subject, timeoutMs }),

@@ -2,7 +2,7 @@ import type { CallContext, Clock } from "../../volume/ports.ts";
 import { duringCall } from "../call.ts";
 
 /** Lets only so many at once do something, in the order in which they came. */
-export class Turns {
+export class AtMost {
   readonly #waiting: (() => void)[] = [];
   #free: number;
 

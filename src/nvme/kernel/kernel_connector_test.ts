@@ -1,0 +1,406 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
+import { type FakeController, FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { hostIdentityOf } from "../../volume/host_identity.ts";
+import type { Target } from "../../volume/ports.ts";
+import { KernelConnector } from "./kernel_connector.ts";
+
+const host = hostIdentityOf("node-1");
+const prefix = "nqn.2000-02.com.mikrotik";
+const nqn = `${prefix}:pvc-1:1-0a0b0c0d`;
+const other = `${prefix}:pvc-2:1-00000000`;
+const [A, B] = ["10.0.0.1", "10.0.0.2"] as const;
+const target: Target = { nqn, addresses: [A], port: 4420, sizeBytes: 1n };
+const two: Target = { ...target, addresses: [A, B] };
+const ours = { nqn, address: A, ...host };
+
+/** A connector on a fake kernel. */
+class World extends FakeNvmeKernel {
+  readonly clock = new FakeClock();
+  readonly warnings: string[] = [];
+  readonly written: string[] = [];
+  readonly names: Record<string, readonly string[]> = {};
+  readonly call: FakeCall;
+  readonly connector: KernelConnector;
+
+  constructor(multipath = true, limitMs = 60_000) {
+    super({ multipath });
+    this.call = fakeCall(this.clock, limitMs);
+    this.connector = new KernelConnector({
+      files: this.files,
+      processes: this.processes,
+      clock: this.clock,
+      devices: this.devices,
+      mounts: this.mountTable,
+      host,
+      nqnPrefix: prefix,
+      attributes: { write: (path, value) => void this.written.push(`${path}=${value}`) },
+      resolve: (name) =>
+        this.names[name] ? Promise.resolve(this.names[name]) : Promise.reject(new Error("ENOTFOUND")),
+      notes: { warn: (message, fields) => void this.warnings.push(`${message} ${JSON.stringify(fields)}`) },
+    });
+  }
+
+  connect(to: Target = target): Promise<void> {
+    return this.connector.connect(to, this.call);
+  }
+
+  set(controller: FakeController, state: string): void {
+    controller.state = state;
+    this.show();
+  }
+
+  get addresses(): readonly string[] {
+    return this.controllers.map(({ address }) => address).toSorted();
+  }
+
+  /** Lets time pass until the promise settles. */
+  async inTime<T>(promise: Promise<T>): Promise<T> {
+    let settled = false;
+    const watched = promise.finally(() => settled = true);
+    watched.catch(() => {});
+    for (let i = 0; i < 1000 && !settled; i++) await this.clock.advance(100);
+    return await watched;
+  }
+}
+
+for (const multipath of [true, false]) {
+  const layout = multipath ? "with paths joined" : "with a device for each path";
+
+  Deno.test(`connect() connects, and find() finds the namespace, ${layout}`, async () => {
+    const world = new World(multipath);
+    world.serves = () => [{ uuid: "0A0B0C0D-0000-4000-8000-000000000001", sectors: 4096 }];
+    world.add({ nqn: other });
+    await world.connect();
+    const found = await world.connector.find(nqn);
+    const { minor } = world.namespaces.find((one) => one.nqn === nqn)!;
+    assert.match(found?.path ?? "", /^\/dev\/nvme[0-9]+n[0-9]+$/);
+    assert.deepEqual({ ...found, path: "" }, {
+      path: "",
+      deviceNumber: `259:${minor}`,
+      sizeBytes: 2_097_152n,
+      nqn,
+      nsid: 1,
+      uniqueId: "0a0b0c0d000040008000000000000001",
+    });
+  });
+
+  Deno.test(`find() gives no other subsystem's device, whatever came and went before, ${layout}`, async () => {
+    const world = new World(multipath);
+    const nqns = [nqn, other, `${nqn}0`, `${prefix}:pvc-1`, "nqn.2024-01.com.example:pvc-1"];
+    let seed = 11;
+    const draw = (below: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31) % below;
+    for (let step = 0; step < 400; step++) {
+      const one = nqns[draw(nqns.length)]!;
+      const there = world.controllers.some((controller) => controller.nqn === one);
+      if (!there) world.add({ nqn: one });
+      else if (draw(3) === 0) world.set(world.controllers[draw(world.controllers.length)]!, "connecting");
+      else world.remove(one);
+      for (const asked of nqns) {
+        const found = await world.connector.find(asked);
+        const own = world.namespaces.find((namespace) => namespace.nqn === asked);
+        assert.equal(found?.nqn ?? asked, asked);
+        assert.equal(found?.deviceNumber, own && `259:${own.minor}`);
+      }
+    }
+  });
+
+  Deno.test(`find() throws identity-mismatch for two namespaces, ${layout}`, async () => {
+    const world = new World(multipath);
+    world.serves = () => [{}, {}];
+    world.add(ours);
+    await assert.rejects(world.connector.find(nqn), refusal("identity-mismatch", /nsid 1\).*nsid 2/));
+  });
+
+  Deno.test(`find() is undefined while the namespace has no size, or is not there, ${layout}`, async () => {
+    const world = new World(multipath);
+    world.add(ours);
+    world.namespaces[0]!.sectors = 0;
+    world.show();
+    assert.equal(await world.connector.find(nqn), undefined);
+    world.namespaces.splice(0);
+    world.show();
+    assert.equal(await world.connector.find(nqn), undefined);
+  });
+}
+
+Deno.test("find() throws identity-mismatch for two connections that are two devices", async () => {
+  const world = new World(false);
+  world.add(ours);
+  world.add({ ...ours, address: B });
+  // Each controller shows a device of its own; the fake gives both the same number.
+  await assert.rejects(world.connector.find(nqn), refusal("identity-mismatch", /has several/));
+});
+
+Deno.test("find() passes over a head that lost its last path and is only held open", async () => {
+  const world = new World();
+  world.add(ours);
+  const folder = world.files.folders.get("/sys/class/nvme-subsystem/nvme-subsys0")!;
+  world.files.folders.set("/sys/class/nvme-subsystem/nvme-subsys0", [...folder, "nvme0n99"]);
+  world.files.texts.set("/sys/class/nvme-subsystem/nvme-subsys0/nvme0n99/dev", "259:99");
+  world.files.texts.set("/sys/class/nvme-subsystem/nvme-subsys0/nvme0n99/size", "2048");
+  world.files.texts.set("/sys/class/nvme-subsystem/nvme-subsys0/nvme0n99/nsid", "1");
+  assert.equal((await world.connector.find(nqn))?.deviceNumber, `259:${world.namespaces[0]!.minor}`);
+});
+
+Deno.test("find() prefers the NGUID, and takes an id of zeros for none", async () => {
+  const world = new World();
+  const zeros = "00000000-0000-0000-0000-000000000000";
+  const uuid = "0a0b0c0d-0000-4000-8000-000000000001";
+  world.serves = (one) =>
+    one === nqn ? [{ nguid: "ABCDEF00-0000-0000-0000-000000000009", uuid }] : [{ nguid: zeros, uuid: zeros }];
+  world.add(ours);
+  world.add({ nqn: other });
+  assert.equal((await world.connector.find(nqn))?.uniqueId, "abcdef00000000000000000000000009");
+  assert.equal((await world.connector.find(other))?.uniqueId, "");
+});
+
+Deno.test("connect() says who this host is, and how long to try", async () => {
+  const world = new World();
+  await world.connect({ ...target, ctrlLossTmo: -1, keepAliveTmo: 7, nrIoQueues: 2, fastIoFailTmo: 30 });
+  await world.connect({ ...target, nqn: other });
+  const words = `--hostnqn=${host.hostNqn} --hostid=${host.hostId} --config=none`;
+  assert.deepEqual(world.processes.lines, [
+    `nvme connect -t tcp -a ${A} -s 4420 -n ${nqn} ${words} --ctrl-loss-tmo=-1 --reconnect-delay=5 ` +
+    "--keep-alive-tmo=7 --nr-io-queues=2",
+    `nvme connect -t tcp -a ${A} -s 4420 -n ${other} ${words} --ctrl-loss-tmo=1800 --reconnect-delay=5`,
+  ]);
+  assert.deepEqual(world.written, [`/sys/class/nvme/${world.controllers[0]!.name}/fast_io_fail_tmo=30`]);
+});
+
+Deno.test("connect() runs nothing when it is connected", async () => {
+  const world = new World();
+  world.add(ours);
+  await world.connect();
+  assert.deepEqual(world.processes.lines, []);
+});
+
+Deno.test("connect() connects every address where paths are joined, and one where they are not", async () => {
+  for (const [multipath, expected] of [[true, [A, B]], [false, [A]]] as const) {
+    const world = new World(multipath);
+    await world.connect(two);
+    assert.deepEqual(world.addresses, expected);
+  }
+});
+
+Deno.test("connect() runs on one path of two, says so, and tries the other one the next time", async () => {
+  const world = new World();
+  world.refuse = (address) => address === A ? "Connection timed out" : undefined;
+  await world.connect(two);
+  assert.deepEqual(world.addresses, [B]);
+  assert.match(world.warnings.join(), /one path of several is missing.*"address":"10.0.0.1"/);
+  world.refuse = () => undefined;
+  await world.connect(two);
+  assert.deepEqual(world.addresses, [A, B]);
+});
+
+Deno.test("connect() takes the second address where paths are not joined and the first refuses", async () => {
+  const world = new World(false);
+  world.refuse = (address) => address === A ? "Connection refused" : undefined;
+  await world.inTime(world.connect(two));
+  assert.deepEqual(world.addresses, [B]);
+});
+
+Deno.test("connect() looks names up, and knows its connection by any way of writing its address", async () => {
+  const world = new World();
+  world.names["router"] = ["fd00::1"];
+  await world.connect({ ...target, addresses: ["router"] });
+  await world.connect({ ...target, addresses: ["fd00:0:0:0:0:0:0:1"] });
+  assert.deepEqual(world.addresses, ["fd00::1"]);
+  const unknown = world.connect({ ...target, addresses: ["nowhere"] });
+  await assert.rejects(unknown, refusal("unavailable", /name=nowhere: ENOTFOUND/));
+});
+
+const refusals: readonly (readonly [said: string, reason: RegExp])[] = [
+  ["Connection refused", /nobody listens there.*exit=1.*firewall/],
+  ["Connection timed out", /cannot be reached/],
+  ["No route to host", /cannot be reached/],
+  ["Input/output error", /the target refuses.*list of hosts/],
+  ["Invalid Data Parameter", /the target refuses/],
+  ["Connect command failed, error wrong NQN", /the target refuses/],
+  ["Invalid argument", /the kernel refuses/],
+  ["Something new", /nvme failed.*Something new/],
+];
+for (const [said, reason] of refusals) {
+  Deno.test(`connect() throws unavailable for "${said}", and says what it means`, async () => {
+    const world = new World();
+    world.refuse = () => said;
+    await assert.rejects(world.connect(), refusal("unavailable", reason));
+    await assert.rejects(world.connect(two), refusal("unavailable", /at any address.*10.0.0.1.*10.0.0.2/));
+  });
+}
+
+Deno.test("connect() throws precondition where the kernel has no initiator, and names the module", async () => {
+  const world = new World();
+  world.refuse = () => "Invalid argument";
+  world.files.folders.delete("/sys/module/nvme_tcp");
+  await assert.rejects(world.connect(), refusal("precondition", /nvme_tcp is not loaded.*Talos/));
+  world.files.nodes.delete("/dev/nvme-fabrics");
+  await assert.rejects(world.connect(), refusal("precondition", /no \/dev\/nvme-fabrics/));
+});
+
+Deno.test("connect() waits for its own connection to come back", async () => {
+  const world = new World();
+  const controller = world.add({ ...ours, state: "connecting" });
+  const connecting = world.connect();
+  await world.clock.advance(10_000);
+  world.set(controller, "live");
+  await world.inTime(connecting);
+  assert.deepEqual(world.processes.lines, []);
+});
+
+for (const state of ["connecting", "resetting", "new", "deleting", "deleting (no IO)"]) {
+  Deno.test(`connect() throws unavailable shortly before the call's end when it stays ${state}`, async () => {
+    const world = new World(true, 5_000);
+    world.add({ ...ours, state });
+    const text = new RegExp(`state=${state.replace(/[()]/g, "\\$&")} .*watched for 4 s|5 s`);
+    await assert.rejects(world.inTime(world.connect()), refusal("unavailable", text));
+    assert.ok(world.clock.now() <= world.call.deadlineMs + 1000);
+    assert.deepEqual(world.processes.lines, []);
+  });
+}
+
+Deno.test("connect() waits until an old connection is deleted, and connects anew", async () => {
+  const world = new World();
+  world.add({ ...ours, state: "deleting" });
+  const connecting = world.connect();
+  await world.clock.advance(2_000);
+  assert.deepEqual(world.processes.lines, []);
+  world.remove(nqn);
+  await world.inTime(connecting);
+  assert.equal(world.controllers[0]?.state, "live");
+});
+
+Deno.test("connect() looks again when somebody else was quicker", async () => {
+  const world = new World();
+  world.script = () => {
+    world.script = () => undefined;
+    world.add({ ...ours, state: "live" });
+    return { code: 1, stderr: "already connected\n" };
+  };
+  await world.inTime(world.connect());
+  assert.deepEqual(world.processes.lines.length, 1);
+});
+
+Deno.test("connect() does not believe that it is connected", async () => {
+  const world = new World(true, 5_000);
+  world.script = () => ({ code: 1, stderr: "already connected\n" });
+  await assert.rejects(world.inTime(world.connect()), refusal("unavailable", /does not come to life/));
+});
+
+const strangers: Readonly<Record<string, Partial<FakeController>>> = {
+  "another address": { address: "10.9.9.9" },
+  "another port": { port: 4421 },
+  "another host NQN": { hostNqn: hostIdentityOf("node-2").hostNqn },
+  "another host id": { hostId: hostIdentityOf("node-2").hostId },
+  "another transport": { transport: "rdma" },
+};
+for (const [what, difference] of Object.entries(strangers)) {
+  Deno.test(`connect() replaces a connection with ${what} when nothing uses it`, async () => {
+    const world = new World();
+    world.add({ ...ours, ...difference });
+    await world.inTime(world.connect());
+    const [{ address, port, hostNqn, hostId, transport }] = world.controllers as [FakeController];
+    assert.deepEqual([address, port, hostNqn, hostId, transport], [A, 4420, ...Object.values(host), "tcp"]);
+  });
+
+  for (const use of ["mounted", "bound", "open"] as const) {
+    Deno.test(`connect() throws precondition and keeps one with ${what} that is ${use}`, async () => {
+      const world = new World();
+      world.add({ ...ours, ...difference });
+      const device = (await world.connector.find(nqn))!;
+      const entry = {
+        ...{ mountId: 1, parentId: 0, mountPoint: "/somewhere", mountOptions: [], superOptions: [] },
+        ...{ deviceNumber: "0:6", filesystem: "devtmpfs", source: "udev", root: "/" },
+      };
+      if (use === "mounted") world.mounts.push({ ...entry, deviceNumber: device.deviceNumber });
+      if (use === "bound") world.mounts.push({ ...entry, root: `${device.path.slice(4)}//deleted` });
+      if (use === "open") world.openBy.set(device.deviceNumber, "process 7 (qemu)");
+      await assert.rejects(world.connect(), refusal("precondition", /in use: .*(at \/somewhere|qemu)/));
+      assert.equal(world.controllers.length, 1);
+      assert.deepEqual(world.processes.lines, []);
+    });
+  }
+}
+
+Deno.test("disconnect() flushes, disconnects, and is done when nothing is left", async () => {
+  const world = new World();
+  world.add(ours);
+  const device = (await world.connector.find(nqn))!;
+  await world.connector.disconnect(nqn, world.call);
+  assert.deepEqual(world.processes.lines, [
+    `blockdev --flushbufs ${device.path}`,
+    `nvme disconnect -n ${nqn}`,
+  ]);
+  assert.deepEqual(await world.connector.connections(nqn), []);
+  await world.connector.disconnect(nqn, world.call);
+  assert.equal(world.processes.lines.length, 2);
+});
+
+Deno.test("disconnect() does not flush to a target that is away, and cutOff() never", async () => {
+  const world = new World();
+  world.add({ ...ours, state: "connecting" });
+  world.add({ ...ours, nqn: other });
+  await world.connector.disconnect(nqn, world.call);
+  await world.connector.cutOff(other, world.call);
+  assert.deepEqual(world.processes.lines, [`nvme disconnect -n ${nqn}`, `nvme disconnect -n ${other}`]);
+});
+
+Deno.test("disconnect() goes on when the flush fails", async () => {
+  const world = new World();
+  world.add(ours);
+  world.script = ({ tool }) => tool === "blockdev" ? { code: 1, stderr: "Input/output error" } : undefined;
+  await world.connector.disconnect(nqn, world.call);
+  assert.deepEqual(world.controllers, []);
+  assert.match(world.warnings.join(), /cannot flush.*Input\/output error/);
+});
+
+Deno.test("disconnect() throws unavailable while the kernel keeps it, whatever the tool says", async () => {
+  const world = new World(true, 5_000);
+  const controller = world.add(ours);
+  world.script = ({ tool }) => tool === "nvme" ? { stdout: "disconnected 1 controller(s)" } : undefined;
+  const refused = refusal("unavailable", new RegExp(`controllers=${controller.name}:live`));
+  await assert.rejects(world.inTime(world.connector.disconnect(nqn, world.call)), refused);
+});
+
+for (const foreign of ["nqn.2024-01.com.example:x", `${prefix}x:pvc-1`, prefix, ""]) {
+  Deno.test(`no call changes anything of ${JSON.stringify(foreign)}`, async () => {
+    const world = new World();
+    const { connector, call } = world;
+    await assert.rejects(connector.connect({ ...target, nqn: foreign }, call), refusal("precondition"));
+    await assert.rejects(connector.disconnect(foreign, call), refusal("precondition"));
+    await assert.rejects(connector.cutOff(foreign, call), refusal("precondition"));
+    assert.deepEqual(world.processes.lines, []);
+  });
+}
+
+Deno.test("connected() names this driver's subsystems once, in any state, and no other", async () => {
+  const world = new World();
+  world.add({ ...ours, state: "connecting" });
+  world.add({ ...ours, address: B });
+  world.add({ nqn: other, state: "deleting" });
+  world.add({ nqn: "nqn.2024-01.com.example:x" });
+  world.add({ nqn: "(efault)" }); // As the kernel shows one whose first connect is under way.
+  assert.deepEqual(await world.connector.connected(), [nqn, other]);
+});
+
+Deno.test("connections() tells of every path", async () => {
+  const world = new World();
+  const { name } = world.add({ ...ours, state: "deleting (no IO)" });
+  assert.deepEqual(await world.connector.connections(nqn), [{
+    ...{ nqn, name, state: "deleting", stateName: "deleting (no IO)", transport: "tcp" },
+    ...{ address: A, port: 4420, ...host },
+  }]);
+});
+
+Deno.test("rescan() asks live controllers only, and throws unavailable when there is none", async () => {
+  const world = new World();
+  const { name } = world.add(ours);
+  const lost = world.add({ ...ours, address: B, state: "connecting" });
+  await world.connector.rescan(nqn, world.call);
+  assert.deepEqual(world.processes.lines, [`nvme ns-rescan /dev/${name}`]);
+  world.set(world.controllers[0]!, "connecting");
+  await assert.rejects(world.connector.rescan(nqn, world.call), refusal("unavailable", RegExp(lost.name)));
+});
