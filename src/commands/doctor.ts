@@ -57,7 +57,7 @@ async function probe(options: DoctorOptions, io: CommandIo): Promise<number> {
     clock: systemClock,
     random: systemRandom,
     transport,
-    host: nvmeHostSide(options.nvmeAddress, options.nvmePort),
+    host: nvmeHostSide(options.nvmeAddress.split(",", 1)[0]!, options.nvmePort),
     writeText: Deno.writeTextFile,
   }, io);
 }

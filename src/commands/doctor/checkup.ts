@@ -49,9 +49,12 @@ export async function checkUp(
     findings.push(...inside.findings);
     volumes = inside.volumes;
   } else findings.push(...notLookedAt(["host-key", "login"]).findings);
-  const { nvmeAddress: address, nvmePort: port } = options;
-  const reach = await seams.network.reach(address, port, connectMs);
-  return [...findings, judgeNvmePort({ address, port, reach, volumes })];
+  const { nvmePort: port } = options;
+  const ports = options.nvmeAddress.split(",").map(async (address) => {
+    const reach = await seams.network.reach(address, port, connectMs);
+    return judgeNvmePort({ address, port, reach, volumes });
+  });
+  return [...findings, ...await Promise.all(ports)];
 }
 
 async function checkReach({ router }: DoctorOptions, { network }: CheckupSeams): Promise<Finding> {

@@ -121,12 +121,22 @@ export class KernelConnector implements Connector {
   async #remove(nqn: string, context: CallContext): Promise<void> {
     const { files, clock } = this.#options;
     if (isGone(files, nqn)) return;
-    const result = await this.#tool.disconnect(nqn, context);
+    const said = await this.#tellToRemove(nqn, context);
     if (await poll(context, clock, () => isGone(files, nqn))) return;
     throw new VolumeError(
       "unavailable",
-      `Cannot disconnect as the kernel keeps it: nqn=${nqn} ${this.#states(nqn)}: ${complaint(result)}`,
+      `Cannot disconnect as the kernel keeps it: nqn=${nqn} ${this.#states(nqn)}: ${said}`,
     );
+  }
+
+  /** An earlier attempt that still hangs in the kernel is as good as another one: it is waited for. */
+  async #tellToRemove(nqn: string, context: CallContext): Promise<string> {
+    try {
+      return complaint(await this.#tool.disconnect(nqn, context));
+    } catch (error) {
+      if (VolumeError.is(error, "unavailable")) return error.message;
+      throw error;
+    }
   }
 
   /**

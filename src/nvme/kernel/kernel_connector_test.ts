@@ -4,6 +4,7 @@ import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
 import { type FakeController, FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "../../volume/host_identity.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { Target } from "../../volume/ports.ts";
 import { KernelConnector } from "./kernel_connector.ts";
 
@@ -363,6 +364,19 @@ Deno.test("disconnect() throws unavailable while the kernel keeps it, whatever t
   world.script = ({ tool }) => tool === "nvme" ? { stdout: "disconnected 1 controller(s)" } : undefined;
   const refused = refusal("unavailable", new RegExp(`controllers=${controller.name}:live`));
   await assert.rejects(world.inTime(world.connector.disconnect(nqn, world.call)), refused);
+});
+
+Deno.test("disconnect() waits for an earlier attempt that hangs in the kernel", async () => {
+  const world = new World();
+  world.add({ ...ours, state: "deleting" });
+  world.script = () => {
+    throw new VolumeError("unavailable", "Cannot begin nvme as an earlier attempt still hangs");
+  };
+  const disconnecting = world.connector.disconnect(nqn, world.call);
+  await world.clock.advance(5_000);
+  world.remove(nqn);
+  await world.inTime(disconnecting);
+  assert.deepEqual(await world.connector.connected(), []);
 });
 
 for (const foreign of ["nqn.2024-01.com.example:x", `${prefix}x:pvc-1`, prefix, ""]) {

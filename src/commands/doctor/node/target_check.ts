@@ -8,12 +8,14 @@ import { type NodeVolume, stashOf } from "./volumes.ts";
 const check = "nvme-target";
 const connectMs = 5_000;
 
-/** Where targets are to be looked for: what was given, or else what the volumes of this node name. */
+/** Where targets are to be looked for: what was given, separated by commas, or else what the volumes of this node name. */
 export function targetsOf(
   given: { readonly nvmeAddress: string; readonly nvmePort: number },
   volumes: readonly NodeVolume[],
 ): readonly TargetAddress[] {
-  if (given.nvmeAddress !== "") return [{ address: given.nvmeAddress, port: given.nvmePort }];
+  if (given.nvmeAddress !== "") {
+    return given.nvmeAddress.split(",").map((address) => ({ address, port: given.nvmePort }));
+  }
   const all = volumes.map(stashOf).filter((stash) => stash !== undefined)
     .flatMap(({ addresses, port }) => addresses.map((address) => ({ address, port })));
   return [...new Map(all.map((at) => [`${at.address} ${at.port}`, at])).values()];

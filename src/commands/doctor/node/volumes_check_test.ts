@@ -94,6 +94,11 @@ const targets: readonly (readonly [
   ["a refusing target of nothing", false, refused, [], "warning", /nobody listens$/],
 ];
 
+Deno.test("targetsOf() looks at every address that is given", () => {
+  const at = targetsOf({ nvmeAddress: "10.0.0.1,fd00::2", nvmePort: 4420 }, []);
+  assert.deepEqual(at, [{ address: "10.0.0.1", port: 4420 }, { address: "fd00::2", port: 4420 }]);
+});
+
 for (const [what, staged, reach, offered, state, found] of targets) {
   Deno.test(`checkTargets() says ${state} about ${what}`, async () => {
     const node = new FakeNode();
