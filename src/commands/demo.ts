@@ -3,7 +3,7 @@ import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { Scenario, type Subject } from "./demo/scenario.ts";
 import { formatTable, type StepRow } from "./demo/table.ts";
-import { canGrowExt4Online, hasXfsTools } from "./demo/scratch.ts";
+import { canGrowExt4Online, type DemoConnector, hasXfsTools } from "./demo/scratch.ts";
 import { type DemoWorld, openDemoWorld } from "./demo/world.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 
@@ -13,6 +13,9 @@ Starts a simulated router, a controller and a node in a scratch folder, and take
 volume through their whole lives, as a container orchestrator would. Leaves nothing behind.
 
 Flags:
+  --connector loop|nvme-tcp
+                           how the node reaches volumes: loop devices, or the kernel's NVMe/TCP target and initiator,
+                           whose modules (nvmet-tcp, nvme-tcp) have to be loaded (default loop)
   --filesystem ext4|xfs    the file system of the first volume (default ext4, or xfs where ext4 cannot be grown online)
   --timing-scale NUMBER    how slow the router is: 1 as a real one, 0 as fast as it can (default 1)
   --verbose                print the driver's log
@@ -32,6 +35,8 @@ export async function demoCommand(args: string[], io: CommandIo): Promise<number
   const seams = { clock: systemClock, random: systemRandom };
   const world = await openDemoWorld({ ...options, ...seams, warn: io.err });
   const problems: string[] = [];
+  // Who names a connector wants to see that one.
+  if (options.connector === "nvme-tcp" && world.nodeMissing !== undefined) problems.push(world.nodeMissing);
   try {
     await showLives(world, chooseSubjects(world, options.filesystem, io), io, problems);
   } catch (error) {
@@ -46,6 +51,7 @@ export async function demoCommand(args: string[], io: CommandIo): Promise<number
 }
 
 interface DemoOptions {
+  readonly connector: DemoConnector;
   /** Undefined takes what this machine can show. */
   readonly filesystem: "ext4" | "xfs" | undefined;
   readonly timingScale: number;
@@ -56,6 +62,7 @@ interface DemoOptions {
 /** The options, or in words what is wrong with them. */
 function readOptions(args: string[]): DemoOptions | string {
   const flags = {
+    "connector": { type: "string", default: "loop" },
     "filesystem": { type: "string" },
     "timing-scale": { type: "string", default: "1" },
     "verbose": { type: "boolean", default: false },
@@ -64,12 +71,13 @@ function readOptions(args: string[]): DemoOptions | string {
   try {
     const { values } = parseArgs({ args, options: flags });
     const timingScale = Number(values["timing-scale"]);
-    const { filesystem } = values;
+    const { connector, filesystem } = values;
+    if (connector !== "loop" && connector !== "nvme-tcp") return "--connector is loop or nvme-tcp";
     if (filesystem !== undefined && filesystem !== "ext4" && filesystem !== "xfs") {
       return "--filesystem is ext4 or xfs";
     }
     if (!(timingScale >= 0 && timingScale <= 100)) return "--timing-scale is a number from 0 to 100";
-    return { filesystem, timingScale, verbose: values.verbose, help: values.help };
+    return { connector, filesystem, timingScale, verbose: values.verbose, help: values.help };
   } catch (error) {
     return describe(error);
   }

@@ -52,6 +52,11 @@ const table: FlagTable = {
     most: 65535,
   },
   "nvme-listen": { form: "text", help: "Address of the NVMe port.", fallback: loopback },
+  "nvmet-folder": {
+    form: "text",
+    help: "Where the kernel's target is configured, for nvmet; the executable needs it below /tmp.",
+    fallback: "/sys/kernel/config/nvmet",
+  },
   "silent-growth": {
     form: "switch",
     help: "Does not tell connected hosts of a disk that has grown; they see it when they look.",
@@ -154,6 +159,7 @@ function readOptions(values: FlagValues): SimulatorOptions {
     exporter,
     nvmeHost: values.text("nvme-listen"),
     nvmePort: values.number("nvme-port"),
+    nvmetFolder: values.text("nvmet-folder"),
     announceGrowth: !values.switch("silent-growth"),
     profile: readProfile(values),
     pools: values.list("pool").map((pool) => readPool(values, pool)),

@@ -60,7 +60,7 @@ async function measureScale(subject: Subject, scale: number): Promise<Record<str
     byCount[inFlight] = await withStack(subject, "all", scale, async ({ address, folder, count }) => {
       const clients = dial(csi, address, systemClock);
       try {
-        const withNode = await missingForNode(folder) === undefined;
+        const withNode = await missingForNode(folder, "loop") === undefined;
         return await measureRpcs({
           clients,
           nodeId: "bench-node",

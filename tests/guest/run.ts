@@ -13,9 +13,9 @@ import { hindrance } from "./kit/host_needs.ts";
 import { guestImage } from "./kit/image.ts";
 import { Bench, type Suite } from "./kit/suite.ts";
 import { makeToolsDisk } from "./kit/tools_disk.ts";
+import { suites } from "./suites.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
-const suitesFolder = fileURLToPath(new URL("suites", import.meta.url));
 const binary = join(root, "dist", "rds-csi");
 
 interface Named {
@@ -23,20 +23,13 @@ interface Named {
   readonly suite: Suite;
 }
 
-async function findSuites(wanted: readonly string[]): Promise<Named[]> {
-  const names = [...Deno.readDirSync(suitesFolder)].map((entry) => entry.name)
-    .filter((name) => name.endsWith(".ts") && !/_(inside|support|test)\.ts$/.test(name)).map((name) =>
-      name.slice(0, -3)
-    );
-  const unknown = wanted.filter((name) => !names.includes(name));
+function findSuites(wanted: readonly string[]): Named[] {
+  const all = Object.entries(suites).map(([name, suite]) => ({ name, suite }));
+  const unknown = wanted.filter((name) => suites[name] === undefined);
   if (unknown.length > 0) {
-    throw new Error(`no such suite: ${unknown.join(", ")}; there are ${names.sort().join(", ")}`);
+    throw new Error(`no such suite: ${unknown.join(", ")}; there are ${Object.keys(suites).join(", ")}`);
   }
-  const chosen = wanted.length > 0 ? wanted : names.sort();
-  return await Promise.all(chosen.map(async (name) => {
-    const { suite } = await import(new URL(`suites/${name}.ts`, import.meta.url).href) as { suite: Suite };
-    return { name, suite };
-  }));
+  return wanted.length > 0 ? all.filter(({ name }) => wanted.includes(name)) : all;
 }
 
 /** What the guests run; what is not here is left out, and then the suites that need it are skipped. */
@@ -128,17 +121,17 @@ async function main(): Promise<number> {
     allowPositionals: true,
     options: { "no-skips": { type: "boolean", default: false }, "jobs": { type: "string", default: "1" } },
   });
-  const suites = await findSuites(positionals.filter((name) => name !== ""));
+  const chosen = findSuites(positionals.filter((name) => name !== ""));
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     Deno.addSignalListener(signal, () => stop.abort(new Error(`stopped by ${signal}`)));
   }
   const scratch = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-guest-" });
   try {
-    const able = suites.some((one) => whySkipped(one) === undefined);
+    const able = chosen.some((one) => whySkipped(one) === undefined);
     if (able) await guestImage("stable", print);
     const toolsPath = able ? await tools(scratch) : "";
-    const results = await runAll(suites, Number(values.jobs), async (one) => {
+    const results = await runAll(chosen, Number(values.jobs), async (one) => {
       const reason = stop.signal.aborted ? "stopped" : whySkipped(one);
       return reason === undefined ? await runSuite(one, scratch, toolsPath, stop.signal) : skip(one, reason);
     });

@@ -41,12 +41,28 @@ export async function buildSuite(folder: string): Promise<string> {
   await Deno.mkdir(target, { recursive: true });
   const { success, stderr } = await new Deno.Command("go", {
     args: ["install", `${MODULE}@${VERSION}`],
-    env: { GOBIN: target, GOFLAGS: "-mod=mod" },
+    // Static, so that it runs in a guest too.
+    env: { GOBIN: target, GOFLAGS: "-mod=mod", CGO_ENABLED: "0" },
     stdin: "null",
     signal: AbortSignal.timeout(BUILD_LIMIT_MS),
   }).output();
   if (!success) throw new Error(`Cannot build csi-sanity: ${new TextDecoder().decode(stderr)}`);
   return program;
+}
+
+/** What csi-sanity is run with; everything it makes lies in `folder`. */
+export function suiteArguments(
+  options: { endpoint: string; folder: string; report: string; access: AccessType },
+): string[] {
+  return [
+    `-csi.endpoint=${options.endpoint}`,
+    `-csi.mountdir=${join(options.folder, "target")}`,
+    `-csi.stagingdir=${join(options.folder, "staging")}`,
+    `-csi.testvolumesize=${VOLUME_BYTES}`,
+    `-csi.testvolumeexpandsize=${2 * VOLUME_BYTES}`,
+    `-csi.testvolumeaccesstype=${options.access}`,
+    ...["-ginkgo.no-color", "-ginkgo.silence-skips", `-ginkgo.junit-report=${options.report}`],
+  ];
 }
 
 /** Runs csi-sanity against `endpoint`; everything it makes lies in `folder`. */
@@ -56,15 +72,7 @@ export async function runSuite(
 ): Promise<SuiteResult> {
   const report = join(options.folder, `report-${options.access}.xml`);
   const { success, stdout, stderr } = await new Deno.Command(program, {
-    args: [
-      `-csi.endpoint=${options.endpoint}`,
-      `-csi.mountdir=${join(options.folder, "target")}`,
-      `-csi.stagingdir=${join(options.folder, "staging")}`,
-      `-csi.testvolumesize=${VOLUME_BYTES}`,
-      `-csi.testvolumeexpandsize=${2 * VOLUME_BYTES}`,
-      `-csi.testvolumeaccesstype=${options.access}`,
-      ...["-ginkgo.no-color", "-ginkgo.silence-skips", `-ginkgo.junit-report=${report}`],
-    ],
+    args: suiteArguments({ ...options, report }),
     stdin: "null",
     signal: AbortSignal.any([options.signal, AbortSignal.timeout(RUN_LIMIT_MS)]),
   }).output();

@@ -5,6 +5,9 @@ import { SystemProcesses } from "../../host/processes.ts";
 import { systemToolPaths, type ToolName } from "../../host/tools.ts";
 import type { Clock } from "../../volume/ports.ts";
 
+/** How the demo's node reaches volumes. */
+export type DemoConnector = "loop" | "nvme-tcp";
+
 /** Longest that one step of the clean-up may take, in milliseconds. */
 const cleanUpMs = 10_000;
 
@@ -28,12 +31,28 @@ export class ScratchFolder {
     return new ScratchFolder(await Deno.realPath(await Deno.makeTempDir({ prefix: "rds-csi-demo-" })), clock);
   }
 
+  /** Where the kernel's NVMe target can be configured, below the folder: nothing below /sys may be written directly. */
+  get nvmetFolder(): string {
+    return `${this.path}/configfs/nvmet`;
+  }
+
+  /**
+   * Mounts the folder in which the kernel's NVMe target is configured.
+   *
+   * @throws {VolumeError} unavailable when the kernel has no such target
+   */
+  async openNvmet(): Promise<void> {
+    const folder = `${this.path}/configfs`;
+    await Deno.mkdir(folder);
+    await this.#run("mount", ["-t", "configfs", "rds-csi-demo", folder]);
+  }
+
   /**
    * Unmounts and detaches what a failed demo has left in the folder, and removes it. What cannot be taken away stays,
    * the folder with it, and is said in words: nothing is ever deleted through a mount.
    */
   async remove(): Promise<string[]> {
-    const problems = await missingForNode(this.path) === undefined ? await this.#release() : [];
+    const problems = await isRoots(this.path) ? await this.#release() : [];
     if (problems.length > 0) return [...problems, `left for a person to look at: ${this.path}`];
     await Deno.remove(this.path, { recursive: true });
     return [];
@@ -55,6 +74,7 @@ export class ScratchFolder {
   }
 
   async #loopDevices(): Promise<string[]> {
+    if (!isInstalled("losetup", new Libc())) return [];
     const lines = await this.#run("losetup", [
       "--list",
       "--noheadings",
@@ -67,7 +87,7 @@ export class ScratchFolder {
     );
   }
 
-  async #run(tool: "umount" | "losetup", args: string[]): Promise<string> {
+  async #run(tool: "mount" | "umount" | "losetup", args: string[]): Promise<string> {
     const signal = AbortSignal.timeout(cleanUpMs);
     const { stdout } = await this.#processes.run(tool, {
       args,
@@ -80,26 +100,39 @@ export class ScratchFolder {
 }
 
 /** What the node half would need and this machine does not have, in words; undefined when nothing is missing. */
-export async function missingForNode(ownFile: string): Promise<string | undefined> {
+export async function missingForNode(ownFile: string, connector: DemoConnector): Promise<string | undefined> {
   if (Deno.build.os !== "linux") return "it needs Linux";
-  // Whoever made the folder is who this process runs as.
-  if ((await Deno.stat(ownFile)).uid !== 0) return "it needs root, to attach and mount volumes";
+  if (!await isRoots(ownFile)) return "it needs root, to attach and mount volumes";
   const kernel = new Libc();
-  const missing = toolsOfNode.filter((tool) => !isInstalled(tool, kernel));
+  const { tools, files } = needs[connector];
+  const missing = [...toolsOfNode, ...tools].filter((tool) => !isInstalled(tool, kernel));
   if (missing.length > 0) return `it needs ${missing.join(", ")}`;
-  return kernel.info("/dev/loop-control") === undefined ? "it needs loop devices" : undefined;
+  return files.find(([path]) => kernel.info(path) === undefined)?.[1];
 }
 
-const toolsOfNode = [
-  "mount",
-  "umount",
-  "losetup",
-  "blkid",
-  "blockdev",
-  "mkfs.ext4",
-  "e2fsck",
-  "resize2fs",
-] as const;
+/** Whoever made the folder is who this process runs as. */
+async function isRoots(ownFile: string): Promise<boolean> {
+  return (await Deno.stat(ownFile)).uid === 0;
+}
+
+const toolsOfNode = ["mount", "umount", "blkid", "blockdev", "mkfs.ext4", "e2fsck", "resize2fs"] as const;
+
+/** What a connector needs beside, and what it says where that is not there. */
+const needs: Readonly<
+  Record<
+    DemoConnector,
+    { readonly tools: readonly ToolName[]; readonly files: readonly (readonly [string, string])[] }
+  >
+> = {
+  "loop": { tools: ["losetup"], files: [["/dev/loop-control", "it needs loop devices"]] },
+  "nvme-tcp": {
+    tools: ["nvme"],
+    files: [
+      ["/dev/nvme-fabrics", "it needs the kernel's NVMe/TCP initiator: modprobe nvme-tcp"],
+      ["/sys/module/nvmet_tcp", "it needs the kernel's NVMe/TCP target: modprobe nvmet-tcp"],
+    ],
+  },
+};
 
 /** Whether xfs volumes can be shown here. */
 export function hasXfsTools(): boolean {

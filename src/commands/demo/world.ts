@@ -6,7 +6,7 @@ import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
 import type { Clock, Random } from "../../volume/ports.ts";
 import { type RunningDriver, startDriver } from "../serve.ts";
 import type { Stage } from "./scenario.ts";
-import { missingForNode, ScratchFolder } from "./scratch.ts";
+import { type DemoConnector, missingForNode, ScratchFolder } from "./scratch.ts";
 import type { StepRow } from "./table.ts";
 
 /** What the demo runs in: a router, a driver, a client, and a folder that all of it lies in. */
@@ -24,6 +24,7 @@ export interface DemoWorld {
 
 /** Options of {@linkcode openDemoWorld}. */
 export interface DemoWorldOptions {
+  readonly connector: DemoConnector;
   readonly clock: Clock;
   readonly random: Random;
   readonly timingScale: number;
@@ -38,11 +39,13 @@ const otherNodeId = "demo-node-2";
 export async function openDemoWorld(options: DemoWorldOptions): Promise<DemoWorld> {
   const scratch = await ScratchFolder.make(options.clock);
   try {
-    const nodeMissing = await missingForNode(scratch.path);
+    const nodeMissing = await missingForNode(scratch.path, options.connector);
     if (nodeMissing !== undefined) {
       options.warn(`demo: only the controller's half can be shown: ${nodeMissing}`);
     }
-    const simulator = await openSimulator(scratch, options);
+    const byNvme = options.connector === "nvme-tcp" && nodeMissing === undefined;
+    if (byNvme) await scratch.openNvmet();
+    const simulator = await openSimulator(scratch, byNvme, options);
     try {
       return await openDriver(scratch, simulator, nodeMissing, options);
     } catch (error) {
@@ -59,6 +62,7 @@ const password = "only for the demo's own simulator";
 
 function openSimulator(
   scratch: ScratchFolder,
+  byNvme: boolean,
   { clock, random, timingScale }: DemoWorldOptions,
 ): Promise<Simulator> {
   return startSimulator({
@@ -67,7 +71,7 @@ function openSimulator(
     timingScale,
     users: [{ name: "rds-csi", password }],
     backingDirectory: `${scratch.path}/router`,
-    exporter: "loop",
+    ...(byNvme ? { exporter: "nvmet", nvmetFolder: scratch.nvmetFolder } : { exporter: "loop" }),
   });
 }
 
@@ -85,7 +89,7 @@ async function openDriver(
   };
   await Deno.writeTextFile(`${scratch.path}/password`, password, { mode: 0o600 });
   const config = readServeConfig(
-    serveArgs(scratch.path, simulator, nodeMissing === undefined),
+    serveArgs(scratch.path, simulator, nodeMissing === undefined, options.connector),
     () => undefined,
   );
   const driver = await startDriver(config, { clock, random, sink, readText: Deno.readTextFile });
@@ -99,7 +103,12 @@ async function openDriver(
   };
 }
 
-function serveArgs(folder: string, simulator: Simulator, withNode: boolean): string[] {
+function serveArgs(
+  folder: string,
+  simulator: Simulator,
+  withNode: boolean,
+  connector: DemoConnector,
+): string[] {
   // A runtime that cannot serve gRPC on a unix socket by itself cannot dial one either.
   const endpoint = needsLegacyListener(Deno.version.deno) ? "tcp://127.0.0.1:0" : `unix://${folder}/csi.sock`;
   return [
@@ -110,14 +119,8 @@ function serveArgs(folder: string, simulator: Simulator, withNode: boolean): str
     ...["--rds-password-file", `${folder}/password`, "--rds-host-key", simulator.hostKeyPublic],
     // The simulator ends every session at once when an export is withdrawn: there is nothing to wait for.
     ...["--cluster-id", "demo", "--unexport-grace", "0s"],
-    ...[
-      "--connector",
-      "loop",
-      "--loop-backing",
-      `${folder}/router`,
-      "--state-dir",
-      `${folder}/state`,
-    ],
+    ...["--connector", connector, "--state-dir", `${folder}/state`],
+    ...(connector === "loop" ? ["--loop-backing", `${folder}/router`] : []),
   ];
 }
 

@@ -1,0 +1,131 @@
+import type { GuestCommand } from "./agent.ts";
+import { quote } from "./agent.ts";
+import type { Guest } from "./guest.ts";
+
+/** Longest until a program in a guest serves, in seconds: it starts within 3 where nothing else runs. */
+const startSeconds = 120;
+/** Longest until it has ended by itself, in seconds. */
+const stopSeconds = 60;
+
+/** Where a program of the executable runs in a guest. */
+export interface ServiceOptions {
+  /**
+   * `shared`: in a mount namespace of its own as a container's, whose kubelet folder shares its mounts with the host's and
+   * whose /dev does so too; `private`: neither does; undefined: in the guest's own.
+   */
+  readonly namespace?: "shared" | "private";
+  /** What runs instead of /opt/tools/rds-csi, as words. */
+  readonly program?: readonly string[];
+}
+
+/** A program of the executable that runs in a guest, with what it prints. */
+export class GuestService {
+  readonly #guest: Guest;
+  readonly #name: string;
+  readonly #command: GuestCommand;
+  readonly #lines: string[];
+  #hasEnded = false;
+
+  private constructor(guest: Guest, name: string, command: GuestCommand, lines: string[]) {
+    this.#guest = guest;
+    this.#name = name;
+    this.#command = command;
+    this.#lines = lines;
+    const end = () => this.#hasEnded = true;
+    command.end.then(end, end);
+  }
+
+  /** Starts `rds-csi NAME ARGS…`. */
+  static async start(
+    guest: Guest,
+    name: string,
+    args: readonly string[],
+    options: ServiceOptions = {},
+  ): Promise<GuestService> {
+    const lines: string[] = [];
+    const words = [...options.program ?? ["/opt/tools/rds-csi"], name, ...args].map(quote).join(" ");
+    const command = await guest.start(inNamespace(words, options.namespace), {
+      onLine: (line) => lines.push(line),
+      env: { NO_COLOR: "1" },
+    });
+    return new GuestService(guest, name, command, lines);
+  }
+
+  /** Waits until `isReady` says so of the lines that it has printed. */
+  async ready(isReady: (lines: readonly string[]) => boolean | Promise<boolean>): Promise<void> {
+    const until = performance.now() + startSeconds * 1000;
+    while (!await isReady(this.#lines)) {
+      if (this.#hasEnded) throw new Error(`${this.#name} ended at its start:\n${this.tail()}`);
+      if (performance.now() > until) throw new Error(`${this.#name} does not serve:\n${this.tail()}`);
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+  }
+
+  /** Everything that it has printed, as lines. */
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+
+  /** The end of what it printed. */
+  tail(count = 30): string {
+    return this.#lines.slice(-count).join("\n");
+  }
+
+  get isRunning(): boolean {
+    return !this.#hasEnded;
+  }
+
+  /** Its process in the guest. */
+  pid(): Promise<number> {
+    return this.#command.pid;
+  }
+
+  /** SIGTERM, and waits; throws when it does not end well. */
+  async stop(): Promise<void> {
+    await this.signal("TERM");
+    const { status } = await this.#ended();
+    if (status !== 0) throw new Error(`${this.#name} ended with ${status}:\n${this.tail()}`);
+  }
+
+  /** SIGKILL to it and its children, and waits. */
+  async kill(): Promise<void> {
+    await this.#guest.run(`kill -KILL -${await this.#command.pid}`);
+    await this.#ended();
+  }
+
+  /** SIGKILL to it alone: what it runs goes on. */
+  async killAlone(): Promise<void> {
+    await this.signal("KILL");
+    await this.#ended();
+  }
+
+  /** Sends it a signal, as KILL, STOP, CONT. */
+  async signal(name: string): Promise<void> {
+    await this.#guest.sh(`kill -${name} ${await this.#command.pid}`);
+  }
+
+  async #ended() {
+    let limit: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const problem = `${this.#name} has not ended within ${stopSeconds} s:\n${this.tail()}`;
+      limit = setTimeout(() => reject(new Error(problem)), stopSeconds * 1000);
+    });
+    try {
+      return await Promise.race([late, this.#command.end]);
+    } finally {
+      clearTimeout(limit);
+    }
+  }
+}
+
+/** The words as a script whose own process they become. */
+function inNamespace(words: string, namespace: ServiceOptions["namespace"]): string {
+  if (namespace === undefined) return `exec ${words}`;
+  const propagation = namespace === "shared" ? "shared" : "private";
+  const inside =
+    `mount --make-private / && mount --make-${propagation} /dev && mount --make-${propagation} /var/lib/kubelet`;
+  return `set -e
+    mkdir -p /var/lib/kubelet
+    mountpoint -q /var/lib/kubelet || { mount --bind /var/lib/kubelet /var/lib/kubelet; mount --make-shared /var/lib/kubelet; }
+    exec unshare --mount --propagation unchanged sh -c ${quote(`${inside} && exec ${words}`)}`;
+}

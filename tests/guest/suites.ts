@@ -1,0 +1,7 @@
+import type { Suite } from "./kit/suite.ts";
+import { suite as demo } from "./suites/demo.ts";
+import { suite as kit } from "./suites/kit.ts";
+import { suite as sanity } from "./suites/sanity.ts";
+
+/** All suites, in the order in which they run. */
+export const suites: Readonly<Record<string, Suite>> = { kit, demo, sanity };

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { NOT_ADVERTISED } from "../../sanity/not_advertised.ts";
+import { type AccessType, readReport, suiteArguments } from "../../sanity/suite.ts";
+import { csiSocket, driverPorts, startDriver, startRouter } from "../kit/driver.ts";
+import type { Guest } from "../kit/guest.ts";
+import type { ServiceOptions } from "../kit/service.ts";
+import type { Bench, Suite } from "../kit/suite.ts";
+
+/** csi-sanity over real NVMe/TCP: each of its tests is in the counts. */
+export const suite: Suite = {
+  what: "csi-sanity against the executable as controller and node, over the kernel's NVMe/TCP",
+  limitMinutes: 10,
+  needsBinary: true,
+  run: async (bench) => {
+    const guest = await bench.guest({
+      ports: driverPorts,
+      disks: [{ name: "pool", sizeBytes: 16 * 2 ** 30 }],
+    });
+    await trySanity(bench, guest, "mount", "shared");
+    await trySanity(bench, guest, "block", "private");
+  },
+};
+
+async function trySanity(
+  bench: Bench,
+  guest: Guest,
+  access: AccessType,
+  namespace: ServiceOptions["namespace"] & string,
+): Promise<void> {
+  const name = `csi-sanity, ${access} volumes, /dev and the kubelet's folder ${namespace}`;
+  await bench.test(name, async () => {
+    const router = await startRouter(guest, { disk: guest.disk("pool") });
+    const driver = await startDriver(guest, { namespace });
+    const folder = `/var/lib/kubelet/sanity-${access}`;
+    const report = `/host/report-${access}.xml`;
+    const args = suiteArguments({ endpoint: `unix://${csiSocket}`, folder, report, access });
+    const { status, stdout, stderr } = await guest.run(
+      `mkdir -p ${folder} && exec /opt/tools/csi-sanity ${args.map((word) => `'${word}'`).join(" ")}`,
+      { limitSeconds: 400 },
+    );
+    const summary = judge(
+      await Deno.readTextFile(join(guest.folder, "host", `report-${access}.xml`)),
+      stdout + stderr,
+    );
+    assert.equal(status, 0, stdout);
+    assert.deepEqual(await router.violations(), []);
+    await driver.stop();
+    await assertNothingLeft(guest, folder);
+    await router.service.stop();
+    return summary;
+  });
+}
+
+/** What the report says; throws when a test failed, or was left out for another reason than that nobody promised it. */
+function judge(xml: string, output: string): string {
+  const tests = readReport(xml);
+  const of = (outcome: string) => tests.filter((test) => test.outcome === outcome);
+  assert.deepEqual(of("failed").map(({ name }) => name), [], output);
+  const unknown = of("skipped").filter(({ reason }) => !NOT_ADVERTISED.includes(reason));
+  assert.deepEqual(unknown, []);
+  assert.ok(of("passed").length > 50, `only ${of("passed").length} tests passed`);
+  return `${of("passed").length} passed, 0 failed, ${of("skipped").length} not advertised`;
+}
+
+async function assertNothingLeft(guest: Guest, folder: string): Promise<void> {
+  const left = await guest.sh(
+    `grep " ${folder}/" /proc/self/mountinfo; cat /sys/class/nvme/*/subsysnqn 2>/dev/null; :`,
+  );
+  assert.equal(left, "", "mounts and connections are left");
+}
