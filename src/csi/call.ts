@@ -32,6 +32,8 @@ export interface ChangingMethod<Req, Res> {
    */
   readonly lockKey: (request: Req) => LockKey;
   readonly handler: UnaryHandler<Req, Res>;
+  /** Called without the lock when another call holds it, before that is the answer. What it throws is the answer instead. */
+  readonly whenBusy?: (request: Req, context: CallContext) => Promise<void>;
 }
 
 /** A method as it is registered with the server. */

@@ -120,8 +120,13 @@ export class CallRunner {
       }
       scope.context.signal.throwIfAborted();
       if (method.changing) {
-        const holder = `${methodName(call.path)} request=${scope.context.requestId}`;
-        release = locks.take(lockKeys(method.lockKey(request)), holder);
+        try {
+          const holder = `${methodName(call.path)} request=${scope.context.requestId}`;
+          release = locks.take(lockKeys(method.lockKey(request)), holder);
+        } catch (error) {
+          if (VolumeError.is(error, "busy")) await method.whenBusy?.(request, scope.context);
+          throw error;
+        }
       }
       return await method.handler(request, scope.context);
     } finally {

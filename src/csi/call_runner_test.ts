@@ -34,12 +34,13 @@ function setUp(level: LogLevel = "debug") {
       deadlineMs?: number;
       changing?: boolean;
       cancel?: AbortSignal;
+      whenBusy?: (request: Request) => Promise<void>;
     } = {},
   ): Promise<CallAnswer> => {
     const lockKey = (request: Request) => [request.volumeId, request.name ?? ""];
     const description = options.changing === false
       ? method({ changing: false, handler })
-      : method({ changing: true, lockKey, handler });
+      : method({ changing: true, lockKey, handler, ...(options.whenBusy && { whenBusy: options.whenBusy }) });
     return runner.run(description, locks, {
       path: options.path ?? "/csi.v1.Controller/DeleteVolume",
       request: options.request ?? { volumeId: "v" },
@@ -227,6 +228,30 @@ for (const [what, first, second, changing, expected] of LOCK_TABLE) {
     await running;
   });
 }
+
+Deno.test("CallRunner tells a call that has to wait for another so, before it answers it ABORTED", async () => {
+  const { run } = setUp();
+  const first = stubborn();
+  const running = run(first.handler);
+  const told: string[] = [];
+  const whenBusy = async (request: Request) => void await Promise.resolve(told.push(request.volumeId));
+  assert.equal(code(await run(() => assert.fail("it ran"), { whenBusy })), "ABORTED");
+  assert.deepEqual(told, ["v"]);
+  first.end();
+  await running;
+  assert.equal((await run(() => Promise.resolve({}), { whenBusy })).ok, true);
+  assert.deepEqual(told, ["v"], "a call that takes the lock is told nothing");
+});
+
+Deno.test("CallRunner answers with what a call throws that has to wait for another", async () => {
+  const { run } = setUp();
+  const first = stubborn();
+  const running = run(first.handler);
+  const whenBusy = () => Promise.reject(new VolumeError("invalid", "no id"));
+  assert.equal(code(await run(() => assert.fail("it ran"), { whenBusy })), "INVALID_ARGUMENT");
+  first.end();
+  await running;
+});
 
 Deno.test("CallRunner takes no lock for a reading call", async () => {
   const { run, locks } = setUp();

@@ -21,8 +21,8 @@ export function implementation(
   definition: ServiceDefinition,
   methods: ServiceMethods,
   runner: CallRunner,
+  locks = new VolumeLocks(),
 ): UntypedServiceImplementation {
-  const locks = new VolumeLocks();
   const handlers: UntypedServiceImplementation = {};
   for (const [name, method] of Object.entries(methods)) {
     const path = definition[name]?.path;

@@ -14,12 +14,15 @@ import { implementation, withEncodingLog } from "./grpc_service.ts";
 import { type LegacyListener, listenLegacy, needsLegacyListener } from "./legacy_unix_listener.ts";
 import type { CsiPackage } from "./proto.ts";
 import { placeSocket } from "./unix_socket.ts";
+import type { VolumeLocks } from "./volume_lock.ts";
 
 /** What is served; a service that is left out answers UNIMPLEMENTED, as does a method that is left out. */
 export interface CsiServices {
   readonly identity: MethodsOf<IdentityHandlers>;
   readonly controller?: MethodsOf<ControllerHandlers>;
   readonly node?: MethodsOf<NodeHandlers>;
+  /** The locks of the node's calls, where something else changes volumes too; by default nobody else sees them. */
+  readonly nodeLocks?: VolumeLocks;
 }
 
 /** Options of {@linkcode startServer}. */
@@ -99,10 +102,14 @@ function registerServices(server: Server, runner: CallRunner, { csi, services, l
   const register = (
     definition: CsiPackage["Node" | "Controller" | "Identity"]["service"],
     methods: ServiceMethods,
-  ) => server.addService(withEncodingLog(definition, log), implementation(definition, methods, runner));
+    locks?: VolumeLocks,
+  ) =>
+    server.addService(withEncodingLog(definition, log), implementation(definition, methods, runner, locks));
   register(csi.Identity.service, services.identity);
   if (services.controller !== undefined) register(csi.Controller.service, services.controller);
-  if (services.node !== undefined) register(csi.Node.service, services.node);
+  if (services.node !== undefined) {
+    register(csi.Node.service, services.node, services.nodeLocks);
+  }
 }
 
 /** A bound endpoint. */

@@ -31,6 +31,11 @@ export class VolumeLocks {
     };
   }
 
+  /** As {@linkcode VolumeLocks.take}, but undefined when another call holds one of the keys. */
+  tryTake(keys: readonly string[], holder: string): Release | undefined {
+    return keys.some((key) => this.#holders.has(key)) ? undefined : this.take(keys, holder);
+  }
+
   /** How many keys are held. */
   get size(): number {
     return this.#holders.size;

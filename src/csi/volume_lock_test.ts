@@ -19,6 +19,16 @@ Deno.test("VolumeLocks.take() refuses a key that is held, names its holder, and 
   assert.equal(locks.size, 0);
 });
 
+Deno.test("VolumeLocks.tryTake() answers nothing for a key that is held, and takes all keys or none", () => {
+  const locks = new VolumeLocks();
+  const release = locks.tryTake(["a", "b"], "one");
+  assert.equal(locks.tryTake(["c", "b"], "two"), undefined);
+  assert.equal(locks.size, 2);
+  release?.();
+  locks.tryTake(["c", "b"], "two")?.();
+  assert.equal(locks.size, 0);
+});
+
 Deno.test("VolumeLocks.take() takes all keys or none", () => {
   const locks = new VolumeLocks();
   const release = locks.take(["b"], "one");
