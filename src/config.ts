@@ -1,4 +1,5 @@
 import { defaultSettleMs } from "./volume/absence.ts";
+import { defaultFenceSettleMs, gapsPerSettleTime } from "./volume/fence.ts";
 import { clusterHash, maxNodeIdBytes } from "./volume/ids.ts";
 import { VolumeError } from "./volume/errors.ts";
 import { maxCommentBytes } from "./volume/record.ts";
@@ -180,6 +181,21 @@ export const serveFlags: FlagTable = {
     fallback: "0",
     help: "Most volumes on this node; 0 leaves it open.",
   },
+  "fence-interval": {
+    form: "duration",
+    least: 1_000,
+    most: 600_000,
+    fallback: "30s",
+    help: "How often a node looks whether the router has taken a volume away from it.",
+  },
+  "fence-settle-time": {
+    form: "duration",
+    least: 3_000,
+    most: 3_600_000,
+    fallback: `${defaultFenceSettleMs / 1000}s`,
+    help:
+      "How long the router has to lack a volume before a node gives it up; at least 3 times --fence-interval.",
+  },
 };
 
 /** How to log into the router. Secrets stay in their files until they are used. */
@@ -212,6 +228,10 @@ export interface NodeConfig {
   /** 0 leaves it open. */
   readonly maxVolumesPerNode: number;
   readonly nqnPrefix: string;
+  /** How often it looks for fenced volumes, in milliseconds. */
+  readonly fenceIntervalMs: number;
+  /** How long a volume has to be missed by then, in milliseconds. */
+  readonly fenceSettleMs: number;
 }
 
 /** Everything that `rds-csi serve` is told. */
@@ -446,7 +466,22 @@ export function readNode(flags: FlagValues): NodeConfig {
     stateDirectory: flags.text("state-dir"),
     maxVolumesPerNode: flags.number("max-volumes-per-node"),
     nqnPrefix: readNqnPrefix(flags),
+    ...readFencing(flags),
   };
+}
+
+/** Reads lack a volume for long only if there are several of them. */
+function readFencing(flags: FlagValues): Pick<NodeConfig, "fenceIntervalMs" | "fenceSettleMs"> {
+  const fenceIntervalMs = flags.durationMs("fence-interval");
+  const fenceSettleMs = flags.durationMs("fence-settle-time");
+  if (fenceSettleMs < gapsPerSettleTime * fenceIntervalMs) {
+    flags.problem(
+      "fence-settle-time",
+      flags.text("fence-settle-time"),
+      `at least ${gapsPerSettleTime} times --fence-interval, which is ${flags.text("fence-interval")}`,
+    );
+  }
+  return { fenceIntervalMs, fenceSettleMs };
 }
 
 /** What the NQNs of this driver's exports begin with. */

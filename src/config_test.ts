@@ -74,6 +74,8 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
       stateDirectory: "/var/lib/kubelet/plugins/rds.csi.srvlab.io/state",
       maxVolumesPerNode: 0,
       nqnPrefix: "nqn.2000-02.com.mikrotik",
+      fenceIntervalMs: 30_000,
+      fenceSettleMs: 120_000,
     },
   });
 });
@@ -132,6 +134,9 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...node, "--connector", "iscsi"], "connector"],
   [[...node, "--connector", "loop"], "loop-backing"],
   [[...node, "--max-volumes-per-node", "-1"], "max-volumes-per-node"],
+  [[...node, "--fence-interval", "0s"], "fence-interval"],
+  [[...node, "--fence-interval", "41s"], "fence-settle-time"],
+  [[...node, "--fence-settle-time", "89s"], "fence-settle-time"],
 ];
 
 for (const [args, flag] of wrong) {

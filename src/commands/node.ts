@@ -2,6 +2,7 @@ import type { NodeConfig } from "../config.ts";
 import type { MethodsOf } from "../csi/call.ts";
 import type { NodeHandlers } from "../csi/generated/csi/v1/Node.ts";
 import { nodeMethods } from "../csi/node.ts";
+import { VolumeLocks } from "../csi/volume_lock.ts";
 import { SystemBlockDevices } from "../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../filesystem/filesystems.ts";
 import { SystemMounts } from "../filesystem/mounts.ts";
@@ -12,12 +13,13 @@ import { SystemPaths } from "../host/paths.ts";
 import { type Processes, SystemProcesses } from "../host/processes.ts";
 import { libcSysfsWriter } from "../host/sysfs_writer.ts";
 import { LoopConnector } from "../loop/loop_connector.ts";
+import { FenceWatch } from "../node/fence_watch.ts";
 import { NodeService } from "../node/node_service.ts";
-import type { NodeWorld } from "../node/world.ts";
+import type { NodeNotes, NodeWorld } from "../node/world.ts";
 import { KernelConnector, type Notes } from "../nvme/kernel/kernel_connector.ts";
 import { type HostIdentity, hostIdentityOf } from "../volume/host_identity.ts";
 import { uncounted } from "../volume/node_events.ts";
-import type { BlockDevices, Clock, Connector, Mounts, NodeEvents, Paths } from "../volume/ports.ts";
+import type { BlockDevices, Clock, Connector, Mounts, NodeEvents, Paths, Random } from "../volume/ports.ts";
 
 /** What of the machine a node stands on. */
 export interface NodeParts {
@@ -42,16 +44,48 @@ export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents =
   return { processes, files, paths, clock, mounts, devices, notes, events };
 }
 
+/** What a node service is handed. */
+export interface NodeSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: NodeNotes;
+  readonly events: NodeEvents;
+}
+
+/** A node service that is ready to be served. */
+export interface OpenNode {
+  readonly methods: MethodsOf<NodeHandlers>;
+  /** The locks that its calls have to take. */
+  readonly locks: VolumeLocks;
+  /** Begins to look for fenced volumes, beside the calls; nothing waits for it. */
+  start(): void;
+  /** Ends that. */
+  close(): Promise<void>;
+}
+
 /** The node service of a configuration, on this machine's kernel and tools. */
 export async function openNode(
   config: NodeConfig,
-  { clock, log, events }: { readonly clock: Clock; readonly log: Notes; readonly events: NodeEvents },
-): Promise<MethodsOf<NodeHandlers>> {
-  const world = openNodeWorld(config, systemNodeParts(clock, log, events));
+  { clock, random, log, events }: NodeSeams,
+): Promise<OpenNode> {
+  const world = { ...openNodeWorld(config, systemNodeParts(clock, log, events)), notes: log };
   await world.paths.makeFolder(config.stateDirectory, 0o700);
   const service = new NodeService(world);
   await service.countStaged();
-  return nodeMethods(service);
+  const locks = new VolumeLocks();
+  const watch = new FenceWatch({
+    world,
+    fencing: service.fencing,
+    lock: { tryTake: (keys) => locks.tryTake(keys, "the look for fenced volumes") },
+    random,
+    intervalMs: config.fenceIntervalMs,
+  });
+  return {
+    methods: nodeMethods(service),
+    locks,
+    start: () => watch.start(),
+    close: () => watch.stop(),
+  };
 }
 
 /**
@@ -65,7 +99,7 @@ export function openNodeWorld(
   host: HostIdentity = hostIdentityOf(config.nodeId),
 ): NodeWorld {
   const { processes, mounts, devices, paths, clock, events } = parts;
-  const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath } = config;
+  const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs } = config;
   return {
     connector: openConnector(config, parts, host),
     mounts,
@@ -74,7 +108,7 @@ export function openNodeWorld(
     paths,
     clock,
     events,
-    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath },
+    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs },
   };
 }
 

@@ -1,7 +1,5 @@
 import { readServeConfig, type ServeConfig, serveFlags } from "../config.ts";
 import type { CallRecord } from "../csi/access_log.ts";
-import type { MethodsOf } from "../csi/call.ts";
-import type { NodeHandlers } from "../csi/generated/csi/v1/Node.ts";
 import { identityMethods } from "../csi/identity.ts";
 import { loadCsi } from "../csi/proto.ts";
 import { type CsiServices, type RunningServer, startServer } from "../csi/server.ts";
@@ -14,6 +12,7 @@ import { version } from "../version.ts";
 import type { Clock, Random } from "../volume/ports.ts";
 import type { Controller } from "./controller.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
+import type { OpenNode } from "./node.ts";
 import { dropControllerPrivileges, dropNetworkPrivilege } from "./privileges.ts";
 import { openTelemetry, type Telemetry } from "./telemetry.ts";
 
@@ -69,6 +68,8 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
   const observe = (record: CallRecord) => telemetry.observe(record);
   const { endpoint } = config;
   const server = await startServer({ endpoint, services, csi: loadCsi(), log, observe, ...seams });
+  // Not before it serves: a process that finds another one at its socket has no business with the volumes.
+  roles.node?.start();
   log.info("serving", {
     endpoint: server.address,
     driver: config.driverName,
@@ -85,7 +86,7 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
 
 interface Roles {
   readonly controller: Controller | undefined;
-  readonly node: MethodsOf<NodeHandlers> | undefined;
+  readonly node: OpenNode | undefined;
 }
 
 /** A role loads only what it needs: a node's memory has no room for SSH, nor a controller's for tools. */
@@ -101,7 +102,7 @@ async function openRoles(
   const node = config.node === undefined
     ? undefined
     : await (await import("./node.ts")).openNode(config.node, {
-      clock: seams.clock,
+      ...seams,
       log,
       events: telemetry.nodeEvents(),
     });
@@ -118,7 +119,7 @@ function servicesOf(config: ServeConfig, { controller, node }: Roles): CsiServic
   return {
     identity,
     ...(controller === undefined ? {} : { controller: controller.methods }),
-    ...(node === undefined ? {} : { node }),
+    ...(node === undefined ? {} : { node: node.methods, nodeLocks: node.locks }),
   };
 }
 
@@ -131,7 +132,7 @@ async function stopDriver(
 ): Promise<void> {
   log.info("stopping", { running: server.running });
   telemetry.stopping();
-  await server.stop({ graceMs });
+  await Promise.all([server.stop({ graceMs }), roles.node?.close()]);
   await roles.controller?.close();
   await telemetry.close();
   log.info("stopped");

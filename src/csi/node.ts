@@ -50,6 +50,7 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
       changing: true,
       lockKey: (request: NodeUnstageVolumeRequest__Output) => [request.volumeId, request.stagingTargetPath],
       handler: (request, context) => handleUnstage(service, request, context),
+      whenBusy: (request, context) => service.unstageWhileBusy(requiredVolumeId(request.volumeId), context),
     }),
     NodePublishVolume: method({
       changing: true,

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import {
   call,
+  epoch,
   FakeNode,
+  nqn,
   publishContext,
   sizeBytes,
   stagingPath,
@@ -68,6 +70,22 @@ Deno.test("the Node methods take a file system volume through its whole life on 
     assert.deepEqual(await invoke(node, name), {});
   }
   assert.deepEqual([node.table, node.stash], [[], undefined]);
+});
+
+Deno.test("NodeUnstageVolume cuts off a fenced volume of which another call holds the lock", async () => {
+  const node = new FakeNode();
+  await invoke(node, "NodeStageVolume");
+  node.connections.set(nqn, { state: "connecting" });
+  node.offered = () => [nqn.replace(epoch, "2-22222222")];
+  const method = nodeMethods(node.service).NodeUnstageVolume!;
+  assert.ok(method.changing);
+  const request = { ...complete, volumeId } as never;
+  await method.whenBusy!(request, call());
+  assert.deepEqual([node.device.connected, node.stash?.staged], [false, true]);
+  await assert.rejects(
+    async () => await method.whenBusy!({ volumeId: "../x" } as never, call()),
+    is("invalid"),
+  );
 });
 
 Deno.test("NodeGetCapabilities advertises what is there", async () => {

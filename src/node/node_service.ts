@@ -1,9 +1,11 @@
+import { VolumeError } from "../volume/errors.ts";
 import { assertNodeId } from "../volume/ids.ts";
 import type { VolumeHealth } from "../volume/health.ts";
 import type { CallContext } from "../volume/ports.ts";
 import type { StorageProblem } from "../volume/storage_health.ts";
 import { countingMismatches } from "./counting.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";
+import { Fencing } from "./fencing.ts";
 import { type PublishRequest, publishVolume } from "./publish.ts";
 import { type StageRequest, stageVolume } from "./stage.ts";
 import { Stashes } from "./stashes.ts";
@@ -22,8 +24,8 @@ export interface NodeInfo {
 }
 
 /**
- * A node's whole work on volumes. It holds no state but an answer of a few seconds ago: everything is read from
- * the kernel and the state files.
+ * A node's whole work on volumes. Everything is read from the kernel and the state files; all that is kept is an answer
+ * of a few seconds ago, and what targets were last seen to offer.
  *
  * Of the changing methods only one may run for a volume at a time; whoever calls them holds its lock until the promise
  * settles, also when the call was cancelled long ago.
@@ -31,12 +33,15 @@ export interface NodeInfo {
 export class NodeService {
   readonly #world: NodeWorld;
   readonly #storage: StorageHealth;
+  /** What is known of targets that have taken volumes away. */
+  readonly fencing: Fencing;
 
   /** @throws {VolumeError} invalid when the node id has another form */
   constructor(world: NodeWorld) {
     assertNodeId(world.settings.nodeId);
     this.#world = world;
     this.#storage = new StorageHealth(world);
+    this.fencing = new Fencing(world);
   }
 
   /** Tells whoever counts what is staged here already, so that a restart is not taken for an empty node. */
@@ -48,12 +53,28 @@ export class NodeService {
 
   /** See {@linkcode stageVolume}. */
   async stage(request: StageRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => stageVolume(this.#world, request, context));
+    await this.#counting(() => stageVolume(this.#world, this.fencing, request, context));
   }
 
   /** See {@linkcode unstageVolume}. */
   async unstage(request: UnstageRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => unstageVolume(this.#world, request, context));
+    await this.#counting(() => unstageVolume(this.#world, this.fencing, request, context));
+  }
+
+  /**
+   * For an unstage that has to wait for another call on the volume: see {@linkcode Fencing.cutOffPastLock}. It does not
+   * fail: the unstage is tried again.
+   */
+  async unstageWhileBusy(volumeId: string, context: CallContext): Promise<void> {
+    try {
+      await this.fencing.cutOffPastLock(volumeId, context);
+    } catch (error) {
+      if (!VolumeError.is(error)) throw error;
+      this.#world.notes?.warn("cannot look whether a busy volume is fenced", {
+        volumeId,
+        reason: error.message,
+      });
+    }
   }
 
   /** See {@linkcode publishVolume}. */

@@ -5,6 +5,7 @@ import { stagingDifference, type Stash } from "../volume/staging.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
 import { bindsOf } from "./binds.ts";
 import { awaitDevice, prove } from "./device.ts";
+import type { Fencing } from "./fencing.ts";
 import { parseMountFlags } from "./mount_flags.ts";
 import { mountsAt } from "./mount_table.ts";
 import { assertStagingFree } from "./places.ts";
@@ -36,6 +37,7 @@ export interface StageRequest {
  */
 export async function stageVolume(
   world: NodeWorld,
+  fencing: Fencing,
   request: StageRequest,
   context: CallContext,
 ): Promise<void> {
@@ -44,7 +46,7 @@ export async function stageVolume(
   const parameters = parseVolumeContext(request.volumeContext, filesystem);
   const wanted = newStash(request, publish);
   const stashes = new Stashes(world);
-  const known = await dropOlder(world, stashes, publish, wanted, context);
+  const known = await dropOlder(world, fencing, stashes, publish, wanted, context);
   await withUndo(world.clock, context, async (undo) => {
     const staging: Staging = { world, stashes, publish, parameters, undo, context };
     const stash = known ?? await remember(staging, wanted);
@@ -91,6 +93,7 @@ function newStash(request: StageRequest, publish: PublishContext): Stash {
  */
 async function dropOlder(
   world: NodeWorld,
+  fencing: Fencing,
   stashes: Stashes,
   publish: PublishContext,
   wanted: Stash,
@@ -103,10 +106,14 @@ async function dropOlder(
   if (stash !== undefined && !isCurrent) older.add(stash.nqn);
   if (older.size > 0) {
     const left = isCurrent ? undefined : stash;
-    await tearDown(world, {
+    const volume = {
       volumeId: wanted.volumeId,
       nqns: [...older],
       stagingPaths: left === undefined ? [] : [left.stagingPath],
+    };
+    await fencing.release({ ...volume, stash: left, publishedNqn: publish.nqn }, context);
+    await tearDown(world, {
+      ...volume,
       deviceNumbers: left && recordedNumbers(left),
       publishedPaths: left?.published.map((target) => target.targetPath) ?? [],
       mayHoldDeviceFile: left?.kind === "block",

@@ -1,4 +1,5 @@
 import type { CallContext } from "../volume/ports.ts";
+import type { Fencing } from "./fencing.ts";
 import { assertStagingFree } from "./places.ts";
 import { Stashes } from "./stashes.ts";
 import { connectedNqns, recordedNumbers, tearDown } from "./teardown.ts";
@@ -12,13 +13,14 @@ export interface UnstageRequest {
 
 /**
  * Takes a volume off this node. It works from the state file, and without one from what is connected under the
- * volume's NQNs.
+ * volume's NQNs. What is fenced is cut off first: it never waits for a connection that does not come back.
  *
  * @throws {VolumeError} in-use while anybody uses it, precondition when the state file is damaged or the staging path is
- * another volume's
+ * another volume's, unavailable while its target is away and may yet come back
  */
 export async function unstageVolume(
   world: NodeWorld,
+  fencing: Fencing,
   request: UnstageRequest,
   context: CallContext,
 ): Promise<void> {
@@ -28,10 +30,14 @@ export async function unstageVolume(
     await assertStagingFree(stashes, request.volumeId, request.stagingPath);
   }
   const connected = await connectedNqns(world, request.volumeId, context);
-  await tearDown(world, {
+  const volume = {
     volumeId: request.volumeId,
     nqns: unique([...(stash === undefined ? [] : [stash.nqn]), ...connected]),
     stagingPaths: unique([request.stagingPath, ...(stash === undefined ? [] : [stash.stagingPath])]),
+  };
+  await fencing.release({ ...volume, stash }, context);
+  await tearDown(world, {
+    ...volume,
     deviceNumbers: stash && recordedNumbers(stash),
     publishedPaths: stash?.published.map((target) => target.targetPath) ?? [],
     mayHoldDeviceFile: stash === undefined || stash.kind === "block",

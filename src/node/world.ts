@@ -17,6 +17,20 @@ export interface NodeSettings {
   readonly statePath: string;
   /** What the NQNs of all volumes begin with, without the colon after it. */
   readonly nqnPrefix: string;
+  /** How long a volume's target has to lack it before it counts as fenced, in milliseconds. @default {120000} */
+  readonly fenceSettleMs?: number;
+}
+
+/** What is worth telling a person, beside the answers of calls. */
+export interface NodeNotes {
+  info(message: string, fields: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields: Readonly<Record<string, unknown>>): void;
+}
+
+/** Keeps out the calls that change a volume. */
+export interface VolumeLock {
+  /** Takes the lock of a volume and its paths, and answers how to let go of it; undefined while a call holds it. */
+  tryTake(keys: readonly string[]): (() => void) | undefined;
 }
 
 /** Everything outside that the node service works on. */
@@ -30,4 +44,5 @@ export interface NodeWorld {
   /** Hears of what is worth counting. */
   readonly events: NodeEvents;
   readonly settings: NodeSettings;
+  readonly notes?: NodeNotes;
 }

@@ -17,6 +17,7 @@ import type {
   FoundDevice,
   MountEntry,
   Mounts,
+  TargetAddress,
 } from "../../src/volume/ports.ts";
 import { parseStash, type Stash } from "../../src/volume/staging.ts";
 import { FakeClock } from "./clock.ts";
@@ -75,11 +76,13 @@ export class FakeNode {
     hostNqn: "nqn.2014-08.org.nvmexpress:uuid:node-1",
     hostId: "node-1",
   };
-  /** What the target says it offers; it may throw. */
-  offered: () => readonly string[] = () =>
+  /** What the target says it offers there; it may throw, or never answer. */
+  offered: (at: TargetAddress) => readonly string[] | Promise<readonly string[]> = () =>
     [...this.devices].filter(([, device]) => device.exported).map(([nqn]) => nqn);
   /** Why nothing can be connected. */
   obstacle: string | undefined;
+  /** What a person was told. */
+  readonly told: string[] = [];
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
@@ -104,6 +107,10 @@ export class FakeNode {
         maxVolumesPerNode: 0,
         statePath: "/state",
         nqnPrefix: "nqn.2000-02.com.mikrotik",
+      },
+      notes: {
+        info: (message) => void this.told.push(message),
+        warn: (message) => void this.told.push(message),
       },
     };
     this.service = new NodeService(this.world);
@@ -217,6 +224,7 @@ export class FakeNode {
     const spares = () => this.sparesOpenDevices;
     return {
       name: "fake",
+      host: { hostNqn: this.connection.hostNqn, hostId: this.connection.hostId },
       get sparesOpenDevices() {
         return spares();
       },
@@ -244,8 +252,7 @@ export class FakeNode {
         Promise.resolve(
           get(nqn)?.connected === true ? [{ nqn, ...this.connection, ...this.connections.get(nqn) }] : [],
         ),
-      // deno-lint-ignore require-await -- a throw becomes a rejection, as it would in earnest
-      offered: async () => this.offered(),
+      offered: async (at) => await this.offered(at),
       connected: () =>
         Promise.resolve([...this.devices].filter(([, device]) => device.connected).map(([nqn]) => nqn)),
     };

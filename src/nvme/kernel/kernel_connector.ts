@@ -59,6 +59,7 @@ export class KernelConnector implements Connector {
   readonly #tool: NvmeTool;
 
   constructor(options: KernelConnectorOptions) {
+    this.host = options.host;
     this.#options = options;
     this.host = options.host;
     this.#tool = new NvmeTool(options.processes, options.clock, options.host);
