@@ -1,11 +1,6 @@
 import assert from "node:assert/strict";
-import {
-  type Environment,
-  readControllerConfig,
-  readServeConfig,
-  routerFlags,
-  serveFlags,
-} from "./config.ts";
+import { type Environment, readControllerConfig, readServeConfig } from "./config.ts";
+import { routerFlags, serveFlags } from "./config/flag_tables.ts";
 import { FlagError } from "./flags.ts";
 import { formatProfile, type RouterProfile } from "./router_profile/profile.ts";
 import { clusterHash } from "./volume/ids.ts";

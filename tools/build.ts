@@ -7,7 +7,7 @@
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { serveFlags } from "../src/config.ts";
+import { serveFlags } from "../src/config/flag_tables.ts";
 import { permissionFlags, PERMISSIONS, type Permissions, unionOf } from "./permissions.ts";
 import { complain, print } from "./print.ts";
 import { v8Flags } from "./v8_flags.ts";

@@ -7,7 +7,7 @@ import { attachFlags, detachFlags } from "../src/commands/attach/options.ts";
 import { describeCommandFlags } from "../src/commands/describe.ts";
 import { doctorFlags } from "../src/commands/doctor/options.ts";
 import { nodeFlags } from "../src/commands/node_options.ts";
-import { routerFlags, serveFlags } from "../src/config.ts";
+import { routerFlags, serveFlags } from "../src/config/flag_tables.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/flags.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
 import type { MetricTable } from "../src/telemetry/metrics.ts";

@@ -1,7 +1,7 @@
 // What each role of the executable may do, in one place: the build compiles it in, `make demo` and `make sanity` run the
 // sources under it. docs/explanation/architecture.md says what this does and does not protect from.
 
-import * as config from "../src/config.ts";
+import * as flagTables from "../src/config/flag_tables.ts";
 import type { FlagTable } from "../src/flags.ts";
 import { libcPaths } from "../src/host/libc.ts";
 import { allToolPaths } from "../src/host/tools.ts";
@@ -112,7 +112,7 @@ export function permissionFlags(permissions: Permissions): string[] {
 
 /** Every variable that a flag can be set by, so that the list cannot fall behind the flags. */
 function environmentVariables(): string[] {
-  const tables = Object.values(config).filter((value): value is FlagTable => typeof value === "object");
+  const tables = Object.values(flagTables).filter((value): value is FlagTable => typeof value === "object");
   const names = tables.flatMap((table) => Object.values(table).flatMap((flag) => flag.env ?? []));
   return [...new Set(names)].sort();
 }

@@ -1,4 +1,5 @@
-import { type ControllerConfig, readControllerConfig, routerFlags } from "../config.ts";
+import { type ControllerConfig, readControllerConfig } from "../config.ts";
+import { routerFlags } from "../config/flag_tables.ts";
 import { allowFormat } from "../controller/allow_format.ts";
 import { describeFlags, FlagError } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";

@@ -1,4 +1,5 @@
-import { type Environment, type NodeConfig, readNode, routerFlags, serveFlags } from "../config.ts";
+import { type Environment, type NodeConfig, readNode } from "../config.ts";
+import { routerFlags, serveFlags } from "../config/flag_tables.ts";
 import { type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { assertNodeId } from "../volume/ids.ts";

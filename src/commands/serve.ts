@@ -1,4 +1,5 @@
-import { readServeConfig, type ServeConfig, serveFlags } from "../config.ts";
+import { readServeConfig, type ServeConfig } from "../config.ts";
+import { serveFlags } from "../config/flag_tables.ts";
 import type { CallRecord } from "../csi/access_log.ts";
 import { identityMethods } from "../csi/identity.ts";
 import { loadCsi } from "../csi/proto.ts";

@@ -1,4 +1,5 @@
-import { type Environment, type NodeConfig, readNode, routerFlags } from "../../config.ts";
+import { type Environment, type NodeConfig, readNode } from "../../config.ts";
+import { routerFlags } from "../../config/flag_tables.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../../flags.ts";
 import { type HostIdentity, hostIdentityOf } from "../../volume/host_identity.ts";
 import { nodeFlags } from "../node_options.ts";

@@ -6,8 +6,8 @@ import {
   readRouter,
   readRouterLoosely,
   type RouterConfig,
-  routerFlags,
 } from "../../config.ts";
+import { routerFlags } from "../../config/flag_tables.ts";
 import { FlagError, type FlagTable, readFlags } from "../../flags.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { clusterHash } from "../../volume/ids.ts";
