@@ -166,6 +166,30 @@ Deno.test("look() does not take another epoch's connection for the one that it l
   assert.deepEqual(node.operations, []);
 });
 
+Deno.test("look() does not call a volume fenced whose controller came back to life while its target was asked", async () => {
+  const { node, watch } = await down(() => {
+    node.connections.clear();
+    return [later];
+  });
+  await watch.look();
+  assert.deepEqual([node.operations, node.told], [[], []]);
+});
+
+Deno.test("look() does not begin again with what still hangs since an earlier look", async () => {
+  const { node, watch } = await down(() => []);
+  let begun = 0;
+  node.world.connector.connections = () => {
+    begun++;
+    return new Promise(() => {});
+  };
+  for (let i = 0; i < 3; i++) {
+    const look = watch.look();
+    await node.clock.advance(60_000);
+    await look;
+  }
+  assert.equal(begun, 1);
+});
+
 Deno.test("look() asks a target once for all its volumes, and not again while it hangs", async () => {
   const node = new FakeNode();
   await node.stage();

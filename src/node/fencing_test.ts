@@ -169,6 +169,19 @@ Deno.test("unstage() spares a controller that comes back to life while its targe
   assert.deepEqual(steps(node), ["unmount", "disconnect"]);
 });
 
+Deno.test("unstage() spares a controller that comes back to life in the last moment", async () => {
+  const node = await down(ext4, () => [later]);
+  const { connections } = node.world.connector;
+  let looks = 0;
+  node.world.connector.connections = (nqn, context) => {
+    if (++looks === 3) node.connections.clear();
+    return connections(nqn, context);
+  };
+  await node.unstage();
+  assert.equal(looks, 3, "before it asks, after it has asked, before it cuts off");
+  assert.deepEqual(steps(node), ["unmount", "disconnect"]);
+});
+
 Deno.test("unstage() of a fenced volume that is published fails its I/O, and leaves the mounts", async () => {
   const node = await down(ext4, () => [later]);
   node.connections.clear();
