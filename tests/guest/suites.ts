@@ -1,7 +1,8 @@
 import type { Suite } from "./kit/suite.ts";
 import { suite as demo } from "./suites/demo.ts";
 import { suite as kit } from "./suites/kit.ts";
+import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
 
 /** All suites, in the order in which they run. */
-export const suites: Readonly<Record<string, Suite>> = { kit, demo, sanity };
+export const suites: Readonly<Record<string, Suite>> = { kit, demo, rescue, sanity };
