@@ -17,6 +17,7 @@ Flags:
                            how the node reaches volumes: loop devices, or the kernel's NVMe/TCP target and initiator,
                            whose modules (nvmet-tcp, nvme-tcp) have to be loaded (default loop)
   --filesystem ext4|xfs    the file system of the first volume (default ext4, or xfs where ext4 cannot be grown online)
+  --data MIB               how much is written to a volume and compared, in MiB (default 64)
   --timing-scale NUMBER    how slow the router is: 1 as a real one, 0 as fast as it can (default 1)
   --verbose                print the driver's log
 `;
@@ -38,7 +39,7 @@ export async function demoCommand(args: string[], io: CommandIo): Promise<number
   // Who names a connector wants to see that one.
   if (options.connector === "nvme-tcp" && world.nodeMissing !== undefined) problems.push(world.nodeMissing);
   try {
-    await showLives(world, chooseSubjects(world, options.filesystem, io), io, problems);
+    await showLives(world, chooseSubjects(world, options, io), io, problems);
   } catch (error) {
     problems.push(describe(error));
     if (!options.verbose) world.lastLog(20).forEach((line) => io.err(line.trimEnd()));
@@ -54,6 +55,7 @@ interface DemoOptions {
   readonly connector: DemoConnector;
   /** Undefined takes what this machine can show. */
   readonly filesystem: "ext4" | "xfs" | undefined;
+  readonly dataBytes: number;
   readonly timingScale: number;
   readonly verbose: boolean;
   readonly help: boolean;
@@ -64,6 +66,7 @@ function readOptions(args: string[]): DemoOptions | string {
   const flags = {
     "connector": { type: "string", default: "loop" },
     "filesystem": { type: "string" },
+    "data": { type: "string", default: "64" },
     "timing-scale": { type: "string", default: "1" },
     "verbose": { type: "boolean", default: false },
     "help": { type: "boolean", default: false },
@@ -77,14 +80,20 @@ function readOptions(args: string[]): DemoOptions | string {
       return "--filesystem is ext4 or xfs";
     }
     if (!(timingScale >= 0 && timingScale <= 100)) return "--timing-scale is a number from 0 to 100";
-    return { connector, filesystem, timingScale, verbose: values.verbose, help: values.help };
+    if (!/^[1-9][0-9]{0,2}$/.test(values.data)) return "--data is a number of MiB from 1 to 999";
+    const dataBytes = Number(values.data) << 20;
+    return { connector, filesystem, dataBytes, timingScale, verbose: values.verbose, help: values.help };
   } catch (error) {
     return describe(error);
   }
 }
 
 /** One file system and one block volume, of a kind that can be shown here. */
-function chooseSubjects(world: DemoWorld, wanted: "ext4" | "xfs" | undefined, io: CommandIo): Subject[] {
+function chooseSubjects(
+  world: DemoWorld,
+  { filesystem: wanted, dataBytes }: DemoOptions,
+  io: CommandIo,
+): Subject[] {
   const growable = world.nodeMissing !== undefined || canGrowExt4Online();
   const filesystem = wanted ?? (growable || !hasXfsTools() ? "ext4" : "xfs");
   const expands = growable || filesystem === "xfs";
@@ -93,8 +102,8 @@ function chooseSubjects(world: DemoWorld, wanted: "ext4" | "xfs" | undefined, io
     io.err(`demo: ext4 cannot be grown while mounted as this process lacks CAP_SYS_RESOURCE: ${instead}`);
   }
   return [
-    { kind: filesystem, expands, name: demoName(filesystem) },
-    { kind: "block", expands: true, name: demoName("block") },
+    { kind: filesystem, expands, dataBytes, name: demoName(filesystem) },
+    { kind: "block", expands: true, dataBytes, name: demoName("block") },
   ];
 }
 

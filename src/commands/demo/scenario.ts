@@ -10,6 +10,8 @@ export interface Subject {
   readonly kind: "block" | "ext4" | "xfs";
   /** Whether it is expanded while it is in use. */
   readonly expands: boolean;
+  /** How much is written and compared, in whole MiB. */
+  readonly dataBytes: number;
 }
 
 /** What a scenario acts on. */
@@ -29,8 +31,6 @@ export interface Stage {
 }
 
 const gibibyte = 1n << 30n;
-/** What is written and compared, in bytes. */
-const patternBytes = 64 << 20;
 
 /** One run of a {@linkcode Subject} over a {@linkcode Stage}: remembers what has to be undone if it fails. */
 export class Scenario {
@@ -65,7 +65,7 @@ export class Scenario {
   async run(): Promise<void> {
     await this.#create();
     await this.#attach();
-    await this.#step("write 64 MiB", () => this.#write());
+    await this.#step(`write ${this.#subject.dataBytes >> 20} MiB`, () => this.#write());
     await this.#step("NodeGetVolumeStats", () => this.#stats(gibibyte));
     if (this.#subject.expands) await this.#expand();
     await this.#detach();
@@ -206,12 +206,12 @@ export class Scenario {
   }
 
   async #write(): Promise<string> {
-    this.#written = await writePattern(this.#dataPath(), patternBytes);
+    this.#written = await writePattern(this.#dataPath(), this.#subject.dataBytes);
     return `sha256 ${this.#written.slice(0, 12)}…`;
   }
 
   async #compare(): Promise<string> {
-    const read = await checksumOf(this.#dataPath(), patternBytes);
+    const read = await checksumOf(this.#dataPath(), this.#subject.dataBytes);
     if (read !== this.#written) throw new Error(`The data differs: wrote ${this.#written}, read ${read}`);
     return `sha256 ${read.slice(0, 12)}… equal`;
   }
