@@ -20,9 +20,9 @@ const defaultProcPath = "/proc";
 
 /** An exclusive open that takes longer waits for something that has the device. */
 const exclusiveOpenMs = 10_000;
-/** Who only looks, and who sets up loop devices, claims a device for a moment. */
-const claimAttempts = 5;
-const claimRetryMs = 50;
+/** Who only looks, who sets up loop devices, and a container that starts with copies of all mounts, claims one for a moment. */
+const claimAttempts = 20;
+const claimRetryMs = 100;
 
 /** Block devices by blockdev(8), /proc and /sys. */
 export class SystemBlockDevices implements BlockDevices {

@@ -149,7 +149,7 @@ Deno.test("isUnclaimed() is false when the exclusive open keeps failing", async 
   const { files, devices, clock } = world();
   files.claimed.add("/dev/loop3");
   const asked = devices.isUnclaimed(device, context);
-  await clock.advance(1000);
+  await clock.advance(2_000);
   assert.equal(await asked, false);
 });
 

@@ -295,3 +295,14 @@ export async function run(command: string, ...args: string[]): Promise<string> {
   if (result.success) return text;
   throw new Error(`${command} ${args.join(" ")}: ${new TextDecoder().decode(result.stderr)}`);
 }
+
+/**
+ * The words of a command that runs `script`, with `args` as its parameters, in a mount namespace of its own. Copies of
+ * what other tests have mounted go first: they would keep those busy.
+ */
+export function apart(folder: string, script: string, ...args: string[]): readonly string[] {
+  const others =
+    'awk -v own="$0" \'$5 ~ "^/tmp/rds-csi-" && index($5, own) != 1 { print $5 }\' /proc/self/mountinfo';
+  const alone = `for at in $(${others} | sort -r); do umount -l "$at"; done; `;
+  return ["unshare", "--mount", "--propagation", "private", "sh", "-c", alone + script, folder, ...args];
+}

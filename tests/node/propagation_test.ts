@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { nodeTest, run } from "./harness.ts";
+import { apart, nodeTest, run } from "./harness.ts";
 
 const script = decodeURIComponent(new URL("./_propagation.ts", import.meta.url).pathname);
 
@@ -11,17 +11,9 @@ for (const dev of ["private", "shared"]) {
     nodeTest(
       `with /dev ${dev} and the kubelet's folder ${kubelet}, publishing again and again multiplies nothing`,
       async (node) => {
-        const words = [
-          "--mount",
-          "--propagation",
-          "private",
-          Deno.execPath(),
-          "run",
-          "-A",
-          "--quiet",
-          script,
-        ];
-        const output = await run("unshare", ...words, node.folder, dev, kubelet);
+        const program = [Deno.execPath(), "run", "-A", "--quiet", script, node.folder, dev, kubelet];
+        const [command, ...words] = apart(node.folder, 'exec "$@"', ...program);
+        const output = await run(command!, ...words);
         const each = { most: [count, count], left: [0, 0], staged: 0, devices: [] };
         assert.deepEqual(JSON.parse(output.trim().split("\n").at(-1)!), [each, each]);
       },

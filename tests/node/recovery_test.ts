@@ -1,6 +1,17 @@
 import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
-import { block, call, ext4, loopsUnder, mountsUnder, nodeTest, run, TestVolume, xfs } from "./harness.ts";
+import {
+  apart,
+  block,
+  call,
+  ext4,
+  loopsUnder,
+  mountsUnder,
+  nodeTest,
+  run,
+  TestVolume,
+  xfs,
+} from "./harness.ts";
 
 const small = 64n * 1024n * 1024n;
 
@@ -148,10 +159,8 @@ nodeTest(
   async (node) => {
     const volume = new TestVolume(node, "pvc-1", small);
     await node.stage(volume);
-    const holder = new Deno.Command("unshare", {
-      args: ["-m", "--propagation", "private", "sh", "-c", "echo ready; exec sleep 60"],
-      stdout: "piped",
-    }).spawn();
+    const [command, ...args] = apart(node.folder, "echo ready; exec sleep 60");
+    const holder = new Deno.Command(command!, { args, stdout: "piped" }).spawn();
     const output = holder.stdout.getReader();
     try {
       await output.read();
