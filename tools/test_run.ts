@@ -15,7 +15,7 @@ const LIMIT_MS = 20 * 60_000;
 const SILENCE_MS = 5 * 60_000;
 
 /** Folders whose tests need more than the sources and are targets of their own. */
-const ELSEWHERE = ["tests/build", "tests/cluster", "tests/guest", "tests/nightly"];
+const ELSEWHERE = ["tests/build", "tests/cluster", "tests/nightly"];
 
 /** A line that a test file prints when this machine lacks what its tests need. */
 const REASON = /^(?:(?:ignored|skipped): |ignoring (?="))(.+)$/i;

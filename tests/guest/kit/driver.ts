@@ -23,7 +23,7 @@ export const csiSocket = "/run/rds-csi/csi.sock";
 
 /** Options of {@linkcode startRouter}. */
 export interface RouterOptions extends ServiceOptions {
-  /** Address at which nodes reach it, by SSH and by NVMe/TCP. @default {"127.0.0.1"} */
+  /** Address at which nodes reach it by NVMe/TCP. @default {guest.address} */
   readonly address?: string;
   /** A disk for the volumes, which are files on it; without one they are in memory. An empty one gets an ext4. */
   readonly disk?: string;
@@ -65,7 +65,7 @@ export class Router {
 
 /** Starts `rds-csi simulator` with the exporter nvmet; it serves when this ends. */
 export async function startRouter(guest: Guest, options: RouterOptions = {}): Promise<Router> {
-  const { address = "127.0.0.1", disk = "" } = options;
+  const { address = guest.address, disk = "" } = options;
   await guest.sh(
     `set -e
     mkdir -p ${backing} ${configfs}

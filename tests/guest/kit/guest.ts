@@ -171,6 +171,11 @@ export class Guest {
     return this.#running().qmp.execute(command, args);
   }
 
+  /** Its address in the network of guests; 127.0.0.1 where it is in none. */
+  get address(): string {
+    return this.#machine.lan?.address ?? "127.0.0.1";
+  }
+
   /** The device of one of its disks, as /dev/vda. */
   disk(name: string): string {
     const device = this.#disks.get(name);
