@@ -138,6 +138,7 @@ async function main(): Promise<number> {
     const sum = (key: keyof Counts) => results.reduce((total, counts) => total + counts[key], 0);
     const counts = { passed: sum("passed"), failed: sum("failed"), skipped: sum("skipped") };
     printCounts(counts);
+    if (stop.signal.aborted) return 130;
     return counts.failed > 0 || (values["no-skips"] && counts.skipped > 0) ? 1 : 0;
   } finally {
     await Deno.remove(scratch, { recursive: true });

@@ -39,6 +39,9 @@ const recipe = ["cpio", "host_needs", "image", "kernel", "kernel_package", "root
   `${name}.ts`
 );
 
+/** How long an image that nothing has asked for is kept, in milliseconds. */
+const keptMs = 7 * 24 * 60 * 60_000;
+
 /** Builds what a guest boots, unless it was built before from the same kit and the same programs; needs no root. */
 export async function guestImage(
   kernel: KernelName,
@@ -46,6 +49,8 @@ export async function guestImage(
 ): Promise<GuestImage> {
   const folder = join(cacheFolder, `${kernel}-${await digest(kernel)}`);
   if (!isFile(join(folder, "version"))) await build(kernel, folder, report);
+  // By this it is known to be in use.
+  await Deno.utime(join(folder, "version"), new Date(), new Date());
   const version = await Deno.readTextFile(join(folder, "version"));
   return {
     kernel,
@@ -97,6 +102,7 @@ async function build(kernel: KernelName, folder: string, report: (line: string) 
     await Deno.writeFile(join(done, "initramfs.cpio"), joined(cpioArchive(tree.entries())));
     await Deno.writeTextFile(join(done, "version"), unpacked.version);
     await rename(done, folder);
+    await removeUnused(dirname(folder));
     const seconds = ((performance.now() - started) / 1000).toFixed(1);
     report(
       `built the guest's image: kernel=${unpacked.version} modules=${unpacked.modules.size} in ${seconds} s`,
@@ -112,6 +118,17 @@ async function rename(from: string, to: string): Promise<void> {
     await Deno.rename(from, to);
   } catch (error) {
     if (!isFile(join(to, "version"))) throw error;
+  }
+}
+
+/** Every change of the kit makes another image, of 150 MB. */
+async function removeUnused(cache: string): Promise<void> {
+  for (const { name } of [...Deno.readDirSync(cache)]) {
+    const path = join(cache, name, "version");
+    if (!isFile(path)) continue;
+    const { mtime } = await Deno.stat(path);
+    const unusedMs = Date.now() - (mtime?.getTime() ?? 0);
+    if (unusedMs > keptMs) await Deno.remove(join(cache, name), { recursive: true });
   }
 }
 
