@@ -114,8 +114,13 @@ export class SystemPaths implements Paths {
   }
 }
 
+/** Where a file is written before it takes the place of the older one. */
+function temporaryOf(path: string): string {
+  return `${path}.new`;
+}
+
 async function replaceFile(path: string, text: string, mode: number): Promise<void> {
-  const temporary = `${path}.new`;
+  const temporary = temporaryOf(path);
   await removeIfThere(temporary); // Left by a crash, perhaps with another mode.
   const file = await Deno.open(temporary, { write: true, createNew: true, mode });
   try {
@@ -147,11 +152,14 @@ async function removeEmptyFile(path: string): Promise<void> {
 }
 
 async function removeFile(path: string): Promise<void> {
-  const info = await orUndefined(Deno.lstat(path));
-  if (info === undefined) return;
-  if (!info.isFile) throw new VolumeError("precondition", `Cannot remove ${path} as it is not a file`);
-  await Deno.remove(path);
-  await syncFolder(dirname(path));
+  // A process that ended while it wrote the file has left the other, and nobody else takes that away.
+  for (const one of [temporaryOf(path), path]) {
+    const info = await orUndefined(Deno.lstat(one));
+    if (info === undefined) continue;
+    if (!info.isFile) throw new VolumeError("precondition", `Cannot remove ${one} as it is not a file`);
+    await Deno.remove(one);
+    await syncFolder(dirname(one));
+  }
 }
 
 /** Mode, and for devices their number, all in hex (stat(1), `%f %t %T`). */

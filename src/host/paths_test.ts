@@ -91,6 +91,15 @@ Deno.test("removeFile() removes a file, and never a folder", () =>
     await assert.rejects(paths.removeFile(`${folder}/folder`), precondition);
   }));
 
+Deno.test("removeFile() removes what an interrupted write left, also where it had not got any further", () =>
+  withFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/both`, "old");
+    for (const name of ["both", "alone"]) await Deno.writeTextFile(`${folder}/${name}.new`, "n");
+    await paths.removeFile(`${folder}/both`);
+    await paths.removeFile(`${folder}/alone`);
+    assert.deepEqual(await paths.list(folder), []);
+  }));
+
 Deno.test("makeFile() and makeFolder() leave what is there", () =>
   withFolder(async (folder) => {
     await paths.makeFolder(`${folder}/a/b`, 0o750);

@@ -163,8 +163,11 @@ async function removeDeviceFiles(
   for (const [at, stagingPath] of stagingPaths.entries()) {
     if (mountsAt(table, points[at]!).length > 0) continue;
     const path = `${stagingPath}/${deviceFileName}`;
-    const text = await readDeviceFile(world, path, context);
-    if (text?.startsWith("/dev/")) await world.paths.removeFile(path);
+    const info = await world.paths.info(path, context);
+    if (info !== undefined && info.kind !== "file") continue;
+    const text = await world.paths.readFile(path);
+    // Without it, a write of it may still have been interrupted.
+    if (text === undefined || text.startsWith("/dev/")) await world.paths.removeFile(path);
   }
 }
 

@@ -132,6 +132,16 @@ Deno.test("unstage() refuses while the device node is bound elsewhere, and passe
   assert.equal(node.device.connected, false);
 });
 
+Deno.test("unstage() takes away a device file that was being written when the stage was killed", async () => {
+  const node = await staged(block);
+  node.setStash({ staged: false });
+  node.paths.nodes.delete(deviceFile);
+  node.paths.nodes.set(`${deviceFile}.new`, { kind: "file", text: "/dev/lo" });
+  await node.unstage();
+  assertGone(node);
+  assert.deepEqual(await node.paths.list(stagingPath), []);
+});
+
 Deno.test("unstage() counts a bind that cannot be looked at as one of the device", async () => {
   const node = await staged(block);
   node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3" });

@@ -280,7 +280,7 @@ export interface Paths {
   removeEmptyFolder(path: string): Promise<void>;
   /** Removes an empty file. OK when there is none; a file with content is left, and an error. */
   removeEmptyFile(path: string): Promise<void>;
-  /** Removes a file of this driver's own. OK when there is none. */
+  /** Removes a file of this driver's own, and what an interrupted write left of it. OK when there is neither. */
   removeFile(path: string): Promise<void>;
   /** Names in a folder; empty when there is none. */
   list(path: string): Promise<readonly string[]>;

@@ -87,6 +87,7 @@ export class FakePaths implements Paths {
       if (this.nodes.get(path)?.kind === "directory") {
         throw new VolumeError("precondition", `${path} is a folder`);
       }
+      this.nodes.delete(`${path}.new`); // Where a write was interrupted.
       this.nodes.delete(path);
     });
   }
