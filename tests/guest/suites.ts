@@ -3,6 +3,7 @@ import { suite as demo } from "./suites/demo.ts";
 import { suite as kit } from "./suites/kit.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
+import { suite as twoNodes } from "./suites/two_nodes.ts";
 
 /** All suites, in the order in which they run. */
-export const suites: Readonly<Record<string, Suite>> = { kit, demo, rescue, sanity };
+export const suites: Readonly<Record<string, Suite>> = { kit, demo, rescue, sanity, two_nodes: twoNodes };

@@ -8,12 +8,15 @@ import { GuestService, type ServiceOptions } from "./service.ts";
 export const csiPort = 9000;
 /** The guest's port by which the host reaches the simulator's control server; likewise. */
 export const controlPort = 8900;
-/** The ports for both. */
+/** The guest's port by which the host reaches the simulator as a router, likewise. */
+export const sshPort = 2222;
+/** The ports of the driver's socket and of the control server. */
 export const driverPorts: readonly number[] = [csiPort, controlPort];
 
-const sshPort = 2222;
-const user = "csi";
-const password = "guest";
+/** Who may log in at the simulated router. */
+export const routerUser = "csi";
+/** With which password. */
+export const routerPassword = "guest";
 /** Below /tmp, where the executable may write. */
 const backing = "/tmp/router";
 const configfs = "/tmp/configfs";
@@ -94,7 +97,7 @@ export async function startRouter(guest: Guest, options: RouterOptions = {}): Pr
       "--nvme-listen",
       address,
     ],
-    ...["--timing-scale", "0", "--user", user, "--password", password, ...options.flags ?? []],
+    ...["--timing-scale", "0", "--user", routerUser, "--password", routerPassword, ...options.flags ?? []],
   ], options);
   await service.ready((lines) => lines.some((line) => line.startsWith('{"ready":true')));
   return new Router(guest, service, address);
@@ -139,7 +142,7 @@ export class Driver {
 export async function startDriver(guest: Guest, options: DriverOptions = {}): Promise<Driver> {
   const { mode = "all", nodeId = "node-1", routerAddress = "127.0.0.1" } = options;
   await guest.sh(
-    `mkdir -p /run/rds-csi /etc/rds-csi /var/lib/kubelet && rm -f ${csiSocket} && printf %s ${password} > /etc/rds-csi/password`,
+    `mkdir -p /run/rds-csi /etc/rds-csi /var/lib/kubelet && rm -f ${csiSocket} && printf %s ${routerPassword} > /etc/rds-csi/password`,
   );
   const service = await GuestService.start(guest, "serve", [
     ...["--mode", mode, "--endpoint", `unix://${csiSocket}`, "--node-id", nodeId, "--connector", "nvme-tcp"],
@@ -157,7 +160,7 @@ export async function startDriver(guest: Guest, options: DriverOptions = {}): Pr
 
 function controllerFlags(nodeId: string, routerAddress: string): string[] {
   return [
-    ...["--rds-address", routerAddress, "--rds-port", `${sshPort}`, "--rds-user", user],
+    ...["--rds-address", routerAddress, "--rds-port", `${sshPort}`, "--rds-user", routerUser],
     // The simulator makes a host key of its own at every start.
     ...["--rds-password-file", "/etc/rds-csi/password", "--rds-insecure-skip-verify"],
     ...["--base-path", "/storage-pool/metal-csi", "--nvme-address", routerAddress, "--cluster-id", "guest"],

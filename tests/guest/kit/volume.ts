@@ -1,0 +1,121 @@
+import type { CsiClients } from "../../../src/csi/client.ts";
+import { codeOf } from "../../../src/csi/client.ts";
+import type { VolumeCapability } from "../../../src/csi/generated/csi/v1/VolumeCapability.ts";
+
+/** What is done with a volume. */
+export type VolumeUse = "ext4" | "block" | "shared block";
+
+/** Codes after which an orchestrator calls again. */
+const passing = [
+  "ABORTED",
+  "UNAVAILABLE",
+  "DEADLINE_EXCEEDED",
+  "INTERNAL",
+  "CANCELLED",
+  "RESOURCE_EXHAUSTED",
+];
+const callMs = 60_000;
+
+/** A volume that a suite takes through its life, as an orchestrator would. */
+export class GuestVolume {
+  readonly id: string;
+  readonly use: VolumeUse;
+  readonly staging: string;
+  readonly target: string;
+  readonly #controller: CsiClients["controller"];
+  readonly #context: Record<string, string>;
+  readonly #published = new Map<string, Record<string, string>>();
+
+  private constructor(
+    controller: CsiClients["controller"],
+    use: VolumeUse,
+    id: string,
+    context: Record<string, string>,
+  ) {
+    this.#controller = controller;
+    this.use = use;
+    this.id = id;
+    this.#context = context;
+    this.staging = `/var/lib/kubelet/plugins/kubernetes.io/csi/${id}`;
+    this.target = `/var/lib/kubelet/pods/${id}/target`;
+  }
+
+  /** Makes one of exactly that size. */
+  static async create(
+    controller: CsiClients["controller"],
+    name: string,
+    use: VolumeUse,
+    sizeBytes: number,
+  ): Promise<GuestVolume> {
+    const { volume } = await controller.call("CreateVolume", {
+      name,
+      capacityRange: { requiredBytes: `${sizeBytes}`, limitBytes: `${sizeBytes}` },
+      volumeCapabilities: [capabilityOf(use)],
+      parameters: {},
+    });
+    return new GuestVolume(controller, use, volume!.volumeId, volume!.volumeContext);
+  }
+
+  /** The NQN under which it was published to that node last. */
+  nqn(nodeId: string): string {
+    return this.#published.get(nodeId)?.["nqn"] ?? "";
+  }
+
+  async publish(nodeId: string, timeoutMs = callMs): Promise<void> {
+    const { publishContext } = await this.#controller.call("ControllerPublishVolume", {
+      volumeId: this.id,
+      nodeId,
+      volumeCapability: capabilityOf(this.use),
+      readonly: false,
+      volumeContext: this.#context,
+    }, timeoutMs);
+    this.#published.set(nodeId, publishContext);
+  }
+
+  async unpublish(nodeId: string, timeoutMs = callMs): Promise<void> {
+    await this.#controller.call("ControllerUnpublishVolume", { volumeId: this.id, nodeId }, timeoutMs);
+  }
+
+  /** Stages it on a node and publishes it there. */
+  async attach(node: CsiClients["node"], nodeId: string): Promise<void> {
+    const request = {
+      volumeId: this.id,
+      publishContext: this.#published.get(nodeId) ?? {},
+      stagingTargetPath: this.staging,
+      volumeCapability: capabilityOf(this.use),
+      volumeContext: this.#context,
+    };
+    await untilOk(() => node.call("NodeStageVolume", request, callMs));
+    await untilOk(() =>
+      node.call("NodePublishVolume", { ...request, targetPath: this.target, readonly: false }, callMs)
+    );
+  }
+
+  /** Unpublishes it on a node and unstages it there. */
+  async detach(node: CsiClients["node"]): Promise<void> {
+    const request = { volumeId: this.id };
+    await untilOk(() => node.call("NodeUnpublishVolume", { ...request, targetPath: this.target }, callMs));
+    await untilOk(() =>
+      node.call("NodeUnstageVolume", { ...request, stagingTargetPath: this.staging }, callMs)
+    );
+  }
+}
+
+/** Calls again after what may pass, as an orchestrator does, for at most so long; answers what the call answers. */
+export async function untilOk<T>(call: () => Promise<T>, limitSeconds = 120): Promise<T> {
+  const untilMs = performance.now() + limitSeconds * 1000;
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      if (!passing.includes(codeOf(error) ?? "") || performance.now() > untilMs) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
+
+function capabilityOf(use: VolumeUse): VolumeCapability {
+  if (use === "ext4") return { mount: { fsType: "ext4" }, accessMode: { mode: "SINGLE_NODE_WRITER" } };
+  const mode = use === "block" ? "SINGLE_NODE_WRITER" : "MULTI_NODE_MULTI_WRITER";
+  return { block: {}, accessMode: { mode } };
+}

@@ -1,0 +1,62 @@
+import assert from "node:assert/strict";
+import type { Random } from "../../../src/volume/ports.ts";
+import { SeededRandom } from "../../fakes/random.ts";
+import type { Bench, Suite } from "../kit/suite.ts";
+import { GuestVolume } from "../kit/volume.ts";
+import { type Field, makeField } from "./two_nodes/field.ts";
+import { Contest, type Trouble, troubles } from "./two_nodes/round.ts";
+import { isWhole, seedOf } from "./whole.ts";
+
+/** Large enough for a file system with a log, small enough to be looked at block by block. */
+const volumeBytes = 64 << 20;
+
+/** That a node which was not asked cannot write any more, whatever befell it. */
+export const suite: Suite = {
+  what: "two nodes and a router: what is taken from one node takes none of its writes any more",
+  limitMinutes: isWhole() ? 40 : 12,
+  alone: true,
+  needsBinary: true,
+  run: async (bench) => {
+    const seed = seedOf(bench);
+    const field = await makeField(bench, { nodes: ["a", "b"] });
+    try {
+      await rounds(bench, field, new SeededRandom(seed));
+      await bench.test("the driver broke no rule of the router's", async () => {
+        assert.deepEqual(await field.router.violations(), []);
+        return "no violation";
+      });
+    } finally {
+      await field.controller.stop();
+    }
+  },
+};
+
+async function rounds(bench: Bench, field: Field, random: Random): Promise<void> {
+  const contests: Record<"ext4" | "block", Contest | undefined> = { ext4: undefined, block: undefined };
+  for (const [index, [use, trouble]] of plan().entries()) {
+    const isFine = await bench.test(`round ${index + 1}, ${use}, ${trouble}`, async () => {
+      contests[use] ??= await Contest.begin(
+        field,
+        await GuestVolume.create(field.controller.clients.controller, `two-nodes-${use}`, use, volumeBytes),
+        random,
+      );
+      return await contests[use].round(trouble);
+    });
+    // Who holds what is not known any more.
+    if (!isFine) return;
+  }
+}
+
+/** Every trouble with both kinds of volume, most of all that which needs no luck; a few of them where time is short. */
+function plan(): readonly (readonly ["ext4" | "block", Trouble])[] {
+  if (!isWhole()) {
+    return [["ext4", "nothing"], ["ext4", "the holder's cable is cut"], ["ext4", "the holder is frozen"], [
+      "block",
+      "the router is frozen",
+    ]];
+  }
+  return Array.from({ length: 20 }, (_, index) => [
+    index % 3 === 2 ? "block" : "ext4",
+    troubles[index % troubles.length]!,
+  ]);
+}
