@@ -1,10 +1,10 @@
 import type { CallContext, FoundDevice, MountEntry } from "../volume/ports.ts";
-import { nodeBindsOf } from "./mount_table.ts";
+import { isNodeOf, nodeBindsOf } from "./mount_table.ts";
 import type { NodeWorld } from "./world.ts";
 
 /**
- * Where the device's node is bound. A stale bind, left by an earlier device of that name, counts when its number leads
- * to this device now; what cannot be told counts as well.
+ * Where the device's node is bound. A stale bind, left by an earlier device of whatever name, counts when its number
+ * leads to this device now; of a node of this name, what cannot be told counts as well.
  */
 export async function bindsOf(
   world: NodeWorld,
@@ -15,7 +15,10 @@ export async function bindsOf(
   const binds: MountEntry[] = [];
   for (const bind of nodeBindsOf(table, device.path)) {
     const info = await world.paths.info(bind.mountPoint, context);
-    if (info?.kind !== "block" || info.deviceNumber === device.deviceNumber) binds.push(bind);
+    const isIt = info?.kind === "block"
+      ? info.deviceNumber === device.deviceNumber
+      : isNodeOf(bind, device.path);
+    if (isIt) binds.push(bind);
   }
   return binds;
 }

@@ -12,14 +12,26 @@ export function mountsOf(
 }
 
 /**
- * Where a device node of that name is bound, also one that is deleted by now. Such an entry shows the device number
- * of the file system that the node lies in, so what is bound has to be looked at.
+ * Where device nodes are bound that may be this one's: of that name, and deleted ones of any name. Names and numbers are
+ * given out anew apart from each other, so a deleted node of another name may have the number that is this device's by
+ * now. Such an entry shows the device number of the file system that the node lies in, so what is bound has to be
+ * looked at.
  */
 export function nodeBindsOf(table: readonly MountEntry[], devicePath: string): readonly MountEntry[] {
   return table.filter((entry) =>
     ["devtmpfs", "tmpfs"].includes(entry.filesystem) &&
-    basename(entry.root.replace(/\/\/deleted$/, "")) === basename(devicePath)
+    (isDeleted(entry) || isNodeOf(entry, devicePath))
   );
+}
+
+/** Whether what is bound there is a node of that device's name. */
+export function isNodeOf(entry: MountEntry, devicePath: string): boolean {
+  return basename(entry.root.replace(/\/\/deleted$/, "")) === basename(devicePath);
+}
+
+/** Whether what is bound there was removed since: a device node goes with its device. */
+export function isDeleted(entry: MountEntry): boolean {
+  return entry.root.endsWith("//deleted");
 }
 
 /** Whether the mount has a block device under it. */

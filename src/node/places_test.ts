@@ -145,6 +145,45 @@ for (const capability of [ext4, block]) {
   });
 }
 
+for (const capability of [ext4, block]) {
+  Deno.test(`stage() of a ${capability.access} volume refuses a device whose number a bind of another name leads to`, async () => {
+    const node = new FakeNode();
+    node.addMount("0:6", "/stale", { filesystem: "devtmpfs", root: "/loop9//deleted" });
+    node.paths.nodes.set("/stale", { kind: "block", deviceNumber: "7:3" });
+    await assert.rejects(node.stage({ capability }), is("in-use", /bound elsewhere.*\/stale/));
+    assert.deepEqual([node.formats.length, node.device.connected], [0, false]);
+    // Files of others that were replaced since, as the kubelet's secrets are.
+    for (const kind of ["file", "directory"] as const) {
+      node.paths.nodes.set("/stale", { kind });
+      await node.stage({ capability });
+    }
+  });
+}
+
+Deno.test("stage() of a block volume refuses a device on which a file system is mounted", async () => {
+  const node = new FakeNode();
+  node.addMount("7:3", "/somewhere");
+  await assert.rejects(node.stage({ capability: block }), is("in-use", /mounted elsewhere.*\/somewhere/));
+  assert.ok(!node.operations.includes("setReadOnly"));
+});
+
+/** Where the kubelet binds the device of a pod's raw block volume for itself. */
+const kubeletsOwn = "/kubelet/plugins/kubernetes.io/csi/volumeDevices/pv/dev/pod";
+
+Deno.test("stage() of a published block volume again passes over the kubelet's own bind, unless it is stale", async () => {
+  const node = new FakeNode();
+  await node.stage({ capability: block });
+  await node.publish({ capability: block });
+  node.addMount("0:6", kubeletsOwn, { filesystem: "devtmpfs", root: "/loop3" });
+  node.paths.nodes.set(kubeletsOwn, { kind: "block", deviceNumber: "7:3" });
+  await node.stage({ capability: block });
+  assert.equal(node.stash?.staged, true);
+  node.table = node.table.map((entry) =>
+    entry.mountPoint === kubeletsOwn ? { ...entry, root: "/loop3//deleted" } : entry
+  );
+  await assert.rejects(node.stage({ capability: block }), is("in-use", /bound elsewhere/));
+});
+
 Deno.test("stage() of a published block volume again is not stopped by its own bind", async () => {
   const node = new FakeNode();
   await node.stage({ capability: block });

@@ -1,13 +1,13 @@
 import { type Capability, isReadOnlyMode, kindName } from "../volume/capabilities.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, ProvenDevice, Target } from "../volume/ports.ts";
+import type { CallContext, MountEntry, ProvenDevice, Target } from "../volume/ports.ts";
 import { stagingDifference, type Stash } from "../volume/staging.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
 import { bindsOf } from "./binds.ts";
 import { awaitDevice, prove } from "./device.ts";
 import type { Fencing } from "./fencing.ts";
 import { parseMountFlags } from "./mount_flags.ts";
-import { mountsAt } from "./mount_table.ts";
+import { isDeleted, mountsAt, mountsOf } from "./mount_table.ts";
 import { assertStagingFree } from "./places.ts";
 import { wantsReadOnlyDevice } from "./read_only.ts";
 import { stageBlock } from "./stage_block.ts";
@@ -190,6 +190,7 @@ async function connect(
 
 /**
  * A bind outlives its device and then shows the next one of the same number: whoever has it would write to this volume.
+ * So would whoever has mounted what is to be handed out as a raw device.
  */
 async function refuseWhileBound(
   { world, context }: Staging,
@@ -197,13 +198,20 @@ async function refuseWhileBound(
   device: ProvenDevice,
 ): Promise<void> {
   const own = await Promise.all(stash.published.map((target) => world.paths.mountPoint(target.targetPath)));
-  const binds = await bindsOf(world, await world.mounts.table(), device, context);
-  const bind = binds.find((entry) => stash.kind !== "block" || !own.includes(entry.mountPoint));
-  if (bind === undefined) return;
+  // Since it was staged as this device, the kubelet has bound its node once more for each pod, and tells nobody where.
+  const isSame = stash.staged && stash.device?.deviceNumber === device.deviceNumber;
+  const isOwn = (entry: MountEntry) => own.includes(entry.mountPoint) || (isSame && !isDeleted(entry));
+  const table = await world.mounts.table();
+  const binds = await bindsOf(world, table, device, context);
+  const uses = stash.kind === "block"
+    ? [...binds.filter((entry) => !isOwn(entry)), ...mountsOf(table, new Set([device.deviceNumber]))]
+    : binds;
+  const [use] = uses;
+  if (use === undefined) return;
   throw new VolumeError(
     "in-use",
-    `Cannot stage the volume as its device is bound elsewhere: volume=${stash.volumeId} device=${device.path} ` +
-      `path=${bind.mountPoint}`,
+    `Cannot stage the volume as its device is ${binds.includes(use) ? "bound" : "mounted"} elsewhere: ` +
+      `volume=${stash.volumeId} device=${device.path} path=${use.mountPoint}`,
   );
 }
 
