@@ -28,8 +28,15 @@ export const csiSocket = "/run/rds-csi/csi.sock";
 export interface RouterOptions extends ServiceOptions {
   /** Address at which nodes reach it by NVMe/TCP. @default {guest.address} */
   readonly address?: string;
-  /** A disk for the volumes, which are files on it; without one they are in memory. An empty one gets an ext4. */
+  /** A disk for the volumes, which are files on it; without one they are in memory. An empty one gets a file system. */
   readonly disk?: string;
+  /**
+   * What an empty disk gets. On Btrfs snapshots and clones share blocks; on ext4 they are copies, and copying a volume takes
+   * minutes in software emulation.
+   *
+   * @default {"ext4"}
+   */
+  readonly filesystem?: "ext4" | "btrfs";
   /** More flags of `rds-csi simulator`. */
   readonly flags?: readonly string[];
 }
@@ -68,13 +75,13 @@ export class Router {
 
 /** Starts `rds-csi simulator` with the exporter nvmet; it serves when this ends. */
 export async function startRouter(guest: Guest, options: RouterOptions = {}): Promise<Router> {
-  const { address = guest.address, disk = "" } = options;
+  const { address = guest.address, disk = "", filesystem = "ext4" } = options;
   await guest.sh(
     `set -e
     mkdir -p ${backing} ${configfs}
     mountpoint -q ${configfs} || mount -t configfs configfs ${configfs}
-    [ -z "$disk" ] || mountpoint -q ${backing} || { blkid -p "$disk" > /tmp/found || mkfs.ext4 -q "$disk"; mount "$disk" ${backing}; }`,
-    { env: { disk } },
+    [ -z "$disk" ] || mountpoint -q ${backing} || { blkid -p "$disk" > /tmp/found || mkfs.$filesystem -q "$disk"; mount "$disk" ${backing}; }`,
+    { env: { disk, filesystem } },
   );
   const service = await GuestService.start(guest, "simulator", [
     ...[

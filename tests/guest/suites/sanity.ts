@@ -30,7 +30,7 @@ async function trySanity(
   await bench.test(name, async () => {
     const disks = [{ name: "pool", sizeBytes: 16 * 2 ** 30 }];
     const guest = await bench.guest({ name: access, ports: driverPorts, disks });
-    const router = await startRouter(guest, { disk: guest.disk("pool") });
+    const router = await startRouter(guest, { disk: guest.disk("pool"), filesystem: "btrfs" });
     const driver = await startDriver(guest, { namespace });
     const folder = `/var/lib/kubelet/sanity-${access}`;
     const report = `/host/report-${access}.xml`;
