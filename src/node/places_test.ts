@@ -162,6 +162,7 @@ for (const capability of [ext4, block]) {
 
 Deno.test("stage() of a block volume refuses a device on which a file system is mounted", async () => {
   const node = new FakeNode();
+  node.device.connected = true;
   node.addMount("7:3", "/somewhere");
   await assert.rejects(node.stage({ capability: block }), is("in-use", /mounted elsewhere.*\/somewhere/));
   assert.ok(!node.operations.includes("setReadOnly"));

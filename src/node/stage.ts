@@ -14,7 +14,7 @@ import { stageBlock } from "./stage_block.ts";
 import { stageFilesystem } from "./stage_filesystem.ts";
 import type { Staging } from "./staging.ts";
 import { Stashes } from "./stashes.ts";
-import { connectedNqns, recordedNumbers, tearDown } from "./teardown.ts";
+import { connectedNqns, disconnectUnused, recordedNumbers, tearDown } from "./teardown.ts";
 import { withUndo } from "./undo.ts";
 import type { NodeWorld } from "./world.ts";
 
@@ -165,7 +165,7 @@ async function connect(
 ): Promise<{ device: ProvenDevice; sameDevice: boolean }> {
   const { connector } = world;
   const wasConnected = (await connector.connected(context)).includes(publish.nqn);
-  if (!wasConnected) undo.add("disconnect", (undoing) => connector.disconnect(publish.nqn, undoing));
+  if (!wasConnected) undo.add("disconnect", (undoing) => disconnectUnused(world, publish.nqn, undoing));
   const target: Target = {
     nqn: publish.nqn,
     addresses: publish.addresses,

@@ -344,6 +344,8 @@ Deno.test("stage() after an interrupted mkfs formats an incomplete file system a
 Deno.test("stage() after an interrupted mkfs throws busy while the old one may run, and changes nothing", async () => {
   for (const busy of ["holder", "claim"]) {
     const node = await interrupted();
+    // By the process that began it, and was ended.
+    node.device.connected = true;
     if (busy === "claim") node.claimed = true;
     else node.holder = { certain: true, description: "process 7 (mkfs.ext4)" };
     await assert.rejects(node.stage(), is("busy"));
@@ -424,6 +426,7 @@ for (const [name, make] of foreign) {
 
 Deno.test("stage() throws in-use when the device is mounted elsewhere", async () => {
   const node = new FakeNode();
+  node.device.connected = true;
   node.addMount("7:3", "/somewhere");
   await assert.rejects(node.stage(), is("in-use", /somewhere/));
   assert.ok(!node.operations.includes("probe"));

@@ -79,6 +79,29 @@ export async function connectedNqns(
   return connected.filter((nqn) => nqn === own || nqn.startsWith(`${own}:`));
 }
 
+/**
+ * Undoes a connect. What could not be unmounted before, or is mounted where this process does not see it, stays
+ * connected: its writes would be lost without a word to whoever has it.
+ *
+ * @throws {VolumeError} in-use while the device is mounted or claimed
+ */
+export async function disconnectUnused(world: NodeWorld, nqn: string, context: CallContext): Promise<void> {
+  const device = await world.connector.find(nqn, context);
+  if (device !== undefined) {
+    const [mount] = mountsOf(await world.mounts.table(), new Set([device.deviceNumber]));
+    const unused = mount === undefined && await world.devices.isUnclaimed(device, context);
+    context.signal.throwIfAborted();
+    if (!unused) {
+      throw new VolumeError(
+        "in-use",
+        `Cannot disconnect as the device is in use: device=${device.path} ` +
+          (mount === undefined ? "it cannot be opened exclusively" : `mounted at=${mount.mountPoint}`),
+      );
+    }
+  }
+  await world.connector.disconnect(nqn, context);
+}
+
 async function mountPoints(world: NodeWorld, paths: readonly string[]): Promise<readonly string[]> {
   return await Promise.all(paths.map((path) => world.paths.mountPoint(path)));
 }
