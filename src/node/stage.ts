@@ -1,7 +1,7 @@
 import { type Capability, isReadOnlyMode, kindName } from "../volume/capabilities.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, MountEntry, ProvenDevice, Target } from "../volume/ports.ts";
-import { stagingDifference, type Stash } from "../volume/staging.ts";
+import { beginAnew, stagingDifference, type Stash } from "../volume/staging.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
 import { bindsOf } from "./binds.ts";
 import { awaitDevice, prove } from "./device.ts";
@@ -123,10 +123,18 @@ async function dropOlder(
   if (stash === undefined || !isCurrent) return undefined;
   const difference = stagingDifference(stash, wanted);
   if (difference === undefined) return { ...stash, addresses: publish.addresses, port: publish.port };
+  // Only the memory of an unfinished file system is here.
+  const isHere = stash.staged || connected.includes(stash.nqn) || await isMounted(world, stash);
+  if (!isHere) return beginAnew(stash, wanted);
   throw new VolumeError(
     "exists-incompatible",
     `Cannot stage the volume as it is staged in another way: volume=${wanted.volumeId} ${difference}`,
   );
+}
+
+async function isMounted(world: NodeWorld, stash: Stash): Promise<boolean> {
+  const point = await world.paths.mountPoint(stash.stagingPath);
+  return mountsAt(await world.mounts.table(), point).length > 0;
 }
 
 /**

@@ -10,6 +10,7 @@ import {
   stagingPath,
 } from "../../tests/fakes/node_world.ts";
 import type { Capability } from "../volume/capabilities.ts";
+import { isUnfinished } from "../volume/staging.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
 
 function is(kind: VolumeErrorKind, text = /./) {
@@ -94,7 +95,12 @@ for (const capability of [ext4, block]) {
         node.before = () => {};
         if (next === "unstage") {
           await node.unstage();
-          assert.deepEqual([node.table, node.device.connected, node.stash], [[], false, undefined]);
+          assert.deepEqual([node.table, node.device.connected], [[], false]);
+          if (node.stash !== undefined) assert.ok(isUnfinished(node.stash));
+          await node.stage({ capability });
+          assert.ok(node.formats.length <= 1);
+          await node.unstage();
+          assert.equal(node.stash, undefined);
         } else {
           await node.stage({ capability });
           assert.equal(node.stash?.staged, true, operations[crashing - 1]);
@@ -368,6 +374,41 @@ for (const [name, change, context, kind] of stillRefused) {
     assert.equal(node.formats.length, 0);
   });
 }
+
+Deno.test("stage() after an interrupted mkfs that was unstaged finishes it, also when asked in another way", async () => {
+  for (const change of [{}, { mountFlags: ["noatime"] }, { stagingPath: "/kubelet/staging/other" }]) {
+    const node = await interrupted();
+    await node.unstage();
+    assert.equal(node.stash?.mkfs, "started");
+    await node.stage(change);
+    assert.equal(node.formats.length, 1);
+    await node.service.unstage({ volumeId: "pvc-1", stagingPath, ...change }, call());
+    assert.equal(node.stash, undefined);
+  }
+});
+
+Deno.test("stage() opens the root of a file system whose stage was killed after mkfs, and then unstaged", async () => {
+  const node = new FakeNode();
+  node.before = (operation) => {
+    if (operation.startsWith("setMode")) throw injected;
+  };
+  await assert.rejects(node.stage(), (error) => error === injected);
+  node.before = () => {};
+  await node.unstage();
+  await node.stage();
+  assert.deepEqual([node.formats.length, node.paths.nodes.get(stagingPath)?.mode], [1, 0o777]);
+  await node.unstage();
+  assert.equal(node.stash, undefined);
+});
+
+Deno.test("stage() refuses another way while anything of the first one is there", async () => {
+  const node = await interrupted();
+  node.device.connected = true;
+  await assert.rejects(node.stage({ mountFlags: ["noatime"] }), is("exists-incompatible"));
+  node.device.connected = false;
+  node.addMount("7:3", stagingPath);
+  await assert.rejects(node.stage({ mountFlags: ["noatime"] }), is("exists-incompatible"));
+});
 
 Deno.test("stage() after an interrupted mkfs refuses a device of another identity", async () => {
   const node = await interrupted();

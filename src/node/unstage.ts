@@ -1,4 +1,5 @@
 import type { CallContext } from "../volume/ports.ts";
+import { isUnfinished } from "../volume/staging.ts";
 import type { Fencing } from "./fencing.ts";
 import { assertStagingFree } from "./places.ts";
 import { Stashes } from "./stashes.ts";
@@ -13,7 +14,8 @@ export interface UnstageRequest {
 
 /**
  * Takes a volume off this node. It works from the state file, and without one from what is connected under the
- * volume's NQNs. What is fenced is cut off first: it never waits for a connection that does not come back.
+ * volume's NQNs. What is fenced is cut off first: it never waits for a connection that does not come back. The state file
+ * stays where it tells of an unfinished file system, for the next stage.
  *
  * @throws {VolumeError} in-use while anybody uses it, precondition when the state file is damaged or the staging path is
  * another volume's, unavailable while its target is away and may yet come back
@@ -44,7 +46,7 @@ export async function unstageVolume(
     // Nothing may be published any more, however far this gets.
     begun: async () => stash && await stashes.write({ ...stash, staged: false }),
   }, context);
-  await stashes.remove(request.volumeId);
+  if (stash === undefined || !isUnfinished(stash)) await stashes.remove(request.volumeId);
 }
 
 function unique(values: readonly string[]): readonly string[] {

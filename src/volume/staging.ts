@@ -176,6 +176,22 @@ export function stagingDifference(stash: Stash, intent: StagingIntent): string |
   return undefined;
 }
 
+/**
+ * Whether a file system was begun here and not handed over yet. Nobody else knows that: without it, what lies on the device
+ * would be taken for data, and its root would stay closed.
+ */
+export function isUnfinished({ mkfs, rootOpened }: Stash): boolean {
+  return mkfs === "started" || (mkfs === "done" && !rootOpened);
+}
+
+/** The stash for another way of staging what was begun: as wanted now, with all that is known of the file system. */
+export function beginAnew(
+  { device, mkfs, everMounted, mountedAs, rootOpened }: Stash,
+  wanted: Stash,
+): Stash {
+  return { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened };
+}
+
 /** The stash with that target among the published ones, in place of an earlier entry. */
 export function withPublished(stash: Stash, target: PublishedTarget): Stash {
   return { ...stash, published: [...withoutPublished(stash, target.targetPath).published, target] };
