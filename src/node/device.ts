@@ -7,6 +7,8 @@ const firstPollMs = 20;
 const longestPollMs = 500;
 /** Where the call itself has no deadline. */
 const maxPollMs = 60_000;
+/** Left of the call to say what it waited for, instead of only that its time is up. */
+const marginMs = 500;
 
 /**
  * Proves a device that was found, with a fresh look at what lies at its path.
@@ -50,7 +52,7 @@ export async function proveAgain(
 }
 
 /**
- * Waits until the device is there, and is as large as that.
+ * Waits until the device is there, and is as large as that. The kernel shows a device before it makes the node of it.
  *
  * @throws {VolumeError} the reason of the context's end; unavailable when it takes too long
  */
@@ -60,17 +62,30 @@ export async function awaitDevice(
   atLeastBytes: bigint,
   context: CallContext,
 ): Promise<FoundDevice> {
-  const untilMs = world.clock.monotonicMs() + maxPollMs;
+  const leftMs = context.deadlineMs - world.clock.now() - marginMs;
+  const untilMs = world.clock.monotonicMs() + Math.min(leftMs, maxPollMs);
   for (let waitMs = firstPollMs;; waitMs = Math.min(waitMs * 2, longestPollMs)) {
     const found = await world.connector.find(nqn, context);
-    if (found !== undefined && found.sizeBytes >= atLeastBytes) return found;
-    if (world.clock.monotonicMs() >= untilMs) {
-      const state = found === undefined ? "it does not appear" : `its size stays ${found.sizeBytes}`;
+    const lacking = await whatIsLacking(world, found, atLeastBytes, context);
+    if (found !== undefined && lacking === undefined) return found;
+    if (world.clock.monotonicMs() + waitMs > untilMs) {
       throw new VolumeError(
         "unavailable",
-        `Cannot use the device as ${state}: nqn=${nqn} wanted size>=${atLeastBytes}`,
+        `Cannot use the device as ${lacking}: nqn=${nqn} wanted size>=${atLeastBytes}`,
       );
     }
     await world.clock.sleep(waitMs, context.signal);
   }
+}
+
+async function whatIsLacking(
+  { paths }: NodeWorld,
+  found: FoundDevice | undefined,
+  atLeastBytes: bigint,
+  context: CallContext,
+): Promise<string | undefined> {
+  if (found === undefined) return "it does not appear, or is empty";
+  if (found.sizeBytes < atLeastBytes) return `its size stays ${found.sizeBytes}`;
+  const node = await paths.info(found.path, context);
+  return node === undefined ? `there is no ${found.path}` : undefined;
 }

@@ -19,6 +19,8 @@ export async function prepareFilesystem(
   sameDevice: boolean,
 ): Promise<Stash> {
   const { world, publish, parameters, context } = staging;
+  // What is found while it is still being made says nothing about what it will be.
+  if (stash.mkfs === "started") await refuseWhileBusy(staging, device);
   const probe = await probeDevice(staging, device);
   const mayBeUnfinished = stash.mkfs === "started" && probe.signature.state === "found" &&
     probe.signature.type === filesystem;

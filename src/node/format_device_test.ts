@@ -33,3 +33,16 @@ async function interruptMkfs(node: FakeNode): Promise<void> {
   node.before = () => {};
   Object.assign(node.devices.get(nqn)!, { content: "ext4", complete: false });
 }
+
+Deno.test("stage() takes no file system for whole while the mkfs that makes it may still run", async () => {
+  const node = new FakeNode();
+  await interruptMkfs(node);
+  Object.assign(node.devices.get(nqn)!, { complete: true });
+  node.claimed = true;
+  await assert.rejects(node.stage(), (error) => VolumeError.is(error, "busy"));
+  assert.equal(node.stash?.mkfs, "started");
+  assert.equal(node.operations.includes("check"), false);
+  node.claimed = false;
+  await node.stage();
+  assert.deepEqual([node.stash?.mkfs, node.formats.length], ["done", 0]);
+});
