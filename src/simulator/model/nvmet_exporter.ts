@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
 import { makeLink } from "../../host/links.ts";
 import type { ExportAccess, Exporter } from "./exporter.ts";
@@ -42,8 +43,9 @@ export class NvmetExporter implements Exporter {
     Deno.mkdirSync(subsystem, { recursive: true });
     Deno.mkdirSync(namespace, { recursive: true });
     this.#allow(nqn, access.hosts);
-    // Through the page cache: a file on tmpfs cannot be opened in any other way.
-    Deno.writeTextFileSync(join(namespace, "buffered_io"), "1");
+    Deno.writeTextFileSync(join(namespace, "device_uuid"), uuidOf(resolve(path)));
+    // Through the page cache: a file on tmpfs cannot be opened in any other way. A device would be taken for a file.
+    Deno.writeTextFileSync(join(namespace, "buffered_io"), isDevice(path) ? "0" : "1");
     Deno.writeTextFileSync(join(namespace, "device_path"), resolve(path));
     Deno.writeTextFileSync(join(namespace, "enable"), "1");
     this.#publish(nqn, access.port);
@@ -140,6 +142,27 @@ export class NvmetExporter implements Exporter {
   #port(port: number): string {
     return join(this.#folder, "ports", String(port));
   }
+}
+
+/**
+ * The identity of a file's namespace: the kernel makes one up for each, and an initiator that finds another one than before
+ * drops the device for good.
+ */
+function uuidOf(path: string): string {
+  const hex = createHash("sha256").update(path).digest("hex");
+  // RFC 9562, version 8.
+  return [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `8${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20, 32),
+  ]
+    .join("-");
+}
+
+function isDevice(path: string): boolean {
+  return exists(path) && Deno.lstatSync(path).isBlockDevice === true;
 }
 
 function exists(path: string): boolean {

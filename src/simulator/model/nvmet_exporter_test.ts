@@ -38,6 +38,22 @@ Deno.test("NvmetExporter makes a subsystem with one namespace, open to everybody
   });
 });
 
+Deno.test("NvmetExporter gives a file's namespace the same identity each time, and no other file's", async () => {
+  await withExporter((exporter, folder) => {
+    const identity = (served: string, path: string) => {
+      exporter.serve(served, path, access);
+      return Deno.readTextFileSync(`${folder}/subsystems/${served}/namespaces/1/device_uuid`);
+    };
+    const first = identity(nqn, "/back/a.img");
+    assert.match(first, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/);
+    exporter.withdraw(nqn);
+    assert.equal(identity(nqn, "/back/a.img"), first);
+    exporter.withdraw(nqn);
+    assert.equal(identity(nqn.replace("a:1-", "a:2-"), "/back/a.img"), first);
+    assert.notEqual(identity("nqn.b", "/back/b.img"), first);
+  });
+});
+
 Deno.test("NvmetExporter leaves nothing behind when everything is withdrawn", async () => {
   await withExporter((exporter, folder) => {
     exporter.serve(nqn, "/back/a.img", access);
