@@ -1,9 +1,19 @@
 import type { Suite } from "./kit/suite.ts";
 import { suite as demo } from "./suites/demo.ts";
+import { suite as identity } from "./suites/identity.ts";
+import { suite as kernel } from "./suites/kernel.ts";
 import { suite as kit } from "./suites/kit.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
 import { suite as twoNodes } from "./suites/two_nodes.ts";
 
 /** All suites, in the order in which they run. */
-export const suites: Readonly<Record<string, Suite>> = { kit, demo, rescue, sanity, two_nodes: twoNodes };
+export const suites: Readonly<Record<string, Suite>> = {
+  kit,
+  demo,
+  rescue,
+  sanity,
+  kernel,
+  identity,
+  two_nodes: twoNodes,
+};

@@ -1,3 +1,4 @@
+import type { NodeParts } from "../../src/commands/node.ts";
 import { SystemBlockDevices } from "../../src/filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../src/filesystem/filesystems.ts";
 import { SystemMounts } from "../../src/filesystem/mounts.ts";
@@ -12,7 +13,7 @@ import type { PublishRequest } from "../../src/node/publish.ts";
 import type { StageRequest } from "../../src/node/stage.ts";
 import type { NodeWorld } from "../../src/node/world.ts";
 import type { Capability } from "../../src/volume/capabilities.ts";
-import type { CallContext } from "../../src/volume/ports.ts";
+import type { CallContext, Connector } from "../../src/volume/ports.ts";
 import { RecordedEvents } from "../fakes/node_events.ts";
 
 /** NQN prefix of every volume of these tests. */
@@ -29,6 +30,8 @@ export const block: Capability = { access: "block", mode: "single-node-writer" }
 export interface RealNodeOptions {
   readonly toolPaths?: Partial<ToolPaths>;
   readonly lookTimeoutMs?: number;
+  /** How it reaches volumes. @default {LoopConnector} */
+  readonly connector?: (parts: NodeParts, statePath: string) => Connector;
 }
 
 /** A real node: loop devices, file systems and mounts of this machine under a folder of its own. */
@@ -51,18 +54,26 @@ export class RealNode {
     const processes = new SystemProcesses({ clock, toolPaths });
     this.processes = processes;
     const paths = new SystemPaths(processes, { ...options, files: this.libc });
+    const files = this.libc;
+    const mounts = new SystemMounts(processes, files, paths);
+    const devices = new SystemBlockDevices(processes, files, clock);
+    const parts = {
+      processes,
+      files,
+      paths,
+      clock,
+      mounts,
+      devices,
+      notes: { warn() {}, info() {} },
+      events: this.events,
+    };
+    const connector = options.connector?.(parts, this.state) ??
+      new LoopConnector({ ...parts, backingPath: this.backing, statePath: `${this.state}/loop` });
     this.world = {
-      connector: new LoopConnector({
-        backingPath: this.backing,
-        statePath: `${this.state}/loop`,
-        processes,
-        files: this.libc,
-        paths,
-        clock,
-      }),
-      mounts: new SystemMounts(processes, this.libc, paths),
+      connector,
+      mounts,
       filesystems: new SystemFilesystems(processes),
-      devices: new SystemBlockDevices(processes, this.libc, clock),
+      devices,
       paths,
       clock,
       events: this.events,

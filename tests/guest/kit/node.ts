@@ -1,0 +1,255 @@
+// A node in a guest: the driver's own objects on the guest's kernel, and volumes that the same kernel's target exports.
+
+import { nodeFlags, readNodeFlags } from "../../../src/commands/node_options.ts";
+import { type NodeParts, openNodeWorld } from "../../../src/commands/node.ts";
+import { hostIdentityOf } from "../../../src/volume/host_identity.ts";
+import { VolumeError, type VolumeErrorKind } from "../../../src/volume/errors.ts";
+import type { CallContext, Connector } from "../../../src/volume/ports.ts";
+import { call, mountsUnder, RealNode, type RealNodeOptions, TestVolume } from "../../node/harness.ts";
+import { insideTest } from "./inside.ts";
+import { NvmetTarget } from "./nvmet.ts";
+
+/** What {@linkcode GuestNode} is to be otherwise. */
+export interface GuestNodeOptions extends RealNodeOptions {
+  /** Addresses of the target. @default {["127.0.0.1"]} */
+  readonly addresses?: readonly string[];
+}
+
+const nodeId = "node-1";
+/** Whom the target takes the node for. */
+export const ownHost = hostIdentityOf(nodeId);
+
+/** The node service on the guest's kernel, over NVMe/TCP. */
+export class GuestNode extends RealNode {
+  readonly nvmet: NvmetTarget;
+
+  constructor(
+    folder: string,
+    { addresses = ["127.0.0.1"], ...options }: GuestNodeOptions = {},
+    nvmet?: NvmetTarget,
+  ) {
+    super(folder, nodeId, { ...options, connector: kernelConnector });
+    this.nvmet = nvmet ?? new NvmetTarget(addresses);
+  }
+
+  /** The same node as another process of the driver finds it. */
+  restarted(): GuestNode {
+    return new GuestNode(this.folder, {}, this.nvmet);
+  }
+
+  get connector(): Connector {
+    return this.world.connector;
+  }
+
+  async grow(volume: GuestVolume, sizeBytes: bigint, volumePath: string): Promise<bigint> {
+    volume.grow(sizeBytes);
+    const range = { requiredBytes: sizeBytes, limitBytes: 0n };
+    return await this.service.expand({ volumeId: volume.id, volumePath, range }, call());
+  }
+
+  /** The words for what is wrong with a volume. */
+  async problems(volume: GuestVolume): Promise<readonly string[]> {
+    const { problems } = await this.service.volumeHealth(volume.id, call());
+    return problems.map(({ reason }) => reason);
+  }
+
+  /** The state of each path to a volume, in the kernel's words. */
+  async states(volume: GuestVolume): Promise<readonly string[]> {
+    return (await this.connector.connections(volume.nqn, call())).map(({ stateName }) => stateName);
+  }
+
+  async deviceNumber(volume: GuestVolume): Promise<string | undefined> {
+    return (await this.connector.find(volume.nqn, call()))?.deviceNumber;
+  }
+}
+
+function kernelConnector(parts: NodeParts, statePath: string): Connector {
+  const args = [`--node-id=${nodeId}`, "--connector=nvme-tcp", `--state-dir=${statePath}`];
+  const { node } = readNodeFlags(nodeFlags, args, () => undefined, parts.files);
+  return openNodeWorld(node.config, parts).connector;
+}
+
+/** A volume that the guest's own target exports. */
+export class GuestVolume extends TestVolume {
+  /** A device on the image that is exported in its stead. */
+  declare device?: string;
+
+  /**
+   * A volume behind a device of the device mapper on its image.
+   *
+   * @param table of the device mapper, with `$below` for the device under it
+   */
+  static async mapped(node: GuestNode, id: string, sizeBytes: bigint, table: string): Promise<GuestVolume> {
+    const volume = new GuestVolume(node, id, sizeBytes);
+    volume.withdraw();
+    volume.below = await sh(`losetup -f --show ${volume.image}`);
+    const rows = table.replaceAll("$below", volume.below);
+    const minor = await sh(
+      `dmsetup create ${id} << END\n${rows}\nEND\ndmsetup info -c --noheadings -o minor ${id}`,
+    );
+    volume.device = `/dev/dm-${minor.trim()}`;
+    volume.export();
+    return volume;
+  }
+
+  /** The device on which the mapped one is. */
+  declare below?: string;
+
+  /** Maps it otherwise, whoever has it open. */
+  async remap(table: string): Promise<void> {
+    const rows = table.replaceAll("$below", this.below!);
+    await sh(
+      `dmsetup suspend ${this.id} && dmsetup load ${this.id} << END\n${rows}\nEND\ndmsetup resume ${this.id}`,
+    );
+  }
+
+  /** Withdraws it and takes away what is between the export and the image. */
+  async unmap(): Promise<void> {
+    this.withdraw();
+    await sh(`dmsetup remove ${this.id} && losetup -d ${this.below}`);
+  }
+
+  get nvmet(): NvmetTarget {
+    return (this.node as GuestNode).nvmet;
+  }
+
+  /** Under which it was exported in an earlier epoch. */
+  nqnOf(epoch: number): string {
+    return this.nqn.replace(this.epochText, this.epochText.replace(/^[0-9]+/, String(epoch)));
+  }
+
+  override export(hosts?: readonly string[]): void {
+    this.nvmet.serve(this.nqn, this.device ?? this.image, hosts);
+  }
+
+  override withdraw(): void {
+    this.nvmet.withdraw(this.nqn);
+  }
+
+  override publishContext(): Record<string, string> {
+    return { ...super.publishContext(), nvmeAddress: this.nvmet.addresses.join(",") };
+  }
+
+  /** A digest of all bytes of its image, whatever is on it. */
+  async digest(): Promise<string> {
+    return (await sh(`md5sum < ${this.image}`)).slice(0, 12);
+  }
+}
+
+/** A call with so many milliseconds left, as a server makes one. */
+export function callWithin(milliseconds: number): CallContext {
+  const controller = new AbortController();
+  const over = new VolumeError("deadline", `The call's ${milliseconds} ms are over`);
+  Deno.unrefTimer(setTimeout(() => controller.abort(over), milliseconds));
+  return { requestId: "test", signal: controller.signal, deadlineMs: Date.now() + milliseconds };
+}
+
+/** Whether an error is of that kind and says so. */
+export function is(kind: VolumeErrorKind, text = /./) {
+  return (error: unknown) => {
+    if (VolumeError.is(error, kind) && text.test(error.message)) return true;
+    const found = VolumeError.is(error) ? `${error.kind}: ${error.message}` : String(error);
+    throw new Error(`expected ${kind} ${text}, and it is ${found}`, { cause: error });
+  };
+}
+
+/** Waits for a refusal, and answers its text. */
+export async function refusal(
+  attempt: Promise<unknown>,
+  kind: VolumeErrorKind,
+  text: RegExp,
+): Promise<string> {
+  const outcome = await attempt.then(() => undefined, (error) => error);
+  if (outcome === undefined) throw new Error(`expected ${kind} ${text}, and it went through`);
+  is(kind, text)(outcome);
+  return (outcome as VolumeError).message;
+}
+
+/** Runs a shell script in the guest and answers what it printed; a failure throws. */
+export async function sh(script: string): Promise<string> {
+  const { code, stdout, stderr } = await shell(script);
+  if (code === 0) return stdout;
+  throw new Error(`${script}: exit ${code}: ${stdout}${stderr}`);
+}
+
+/** Runs a shell script in the guest to its end, whatever that is. */
+export async function shell(
+  script: string,
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
+  const command = new Deno.Command("/usr/bin/sh", { args: ["-c", script], stdin: "null" });
+  const { code, stdout, stderr } = await command.output();
+  const decoder = new TextDecoder();
+  return { code, stdout: decoder.decode(stdout).trim(), stderr: decoder.decode(stderr).trim() };
+}
+
+/** Waits until it is so, and answers after how many milliseconds that was. */
+export async function until(
+  what: string,
+  isSo: () => boolean | Promise<boolean>,
+  limitMs = 20_000,
+): Promise<number> {
+  const started = performance.now();
+  while (!await isSo()) {
+    if (performance.now() - started > limitMs) throw new Error(`not so within ${limitMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return Math.round(performance.now() - started);
+}
+
+/** How long something takes, in milliseconds. */
+export async function timed<T>(action: Promise<T>): Promise<readonly [T, number]> {
+  const started = performance.now();
+  return [await action, Math.round(performance.now() - started)];
+}
+
+type UseNode = (node: GuestNode) => Promise<string>;
+type OptionsIn = GuestNodeOptions | ((folder: string) => GuestNodeOptions);
+
+/** Tests that each have a node of their own; whatever one leaves is taken away, and is a failure. */
+export class NodeTests {
+  readonly #tests: { readonly name: string; readonly use: UseNode; readonly options: OptionsIn }[] = [];
+
+  /** Adds one, which answers what it showed. */
+  add(name: string, use: UseNode, options: OptionsIn = {}): void {
+    this.#tests.push({ name, use, options });
+  }
+
+  /** Runs them one after the other; a failure does not end that. */
+  async run(): Promise<void> {
+    for (const { name, use, options } of this.#tests) {
+      await insideTest(name, () => runOnNode(use, options));
+    }
+  }
+}
+
+async function runOnNode(use: UseNode, options: OptionsIn): Promise<string> {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-node-" });
+  const node = new GuestNode(folder, typeof options === "function" ? options(folder) : options);
+  let showed = "";
+  let failure: unknown;
+  try {
+    showed = await use(node);
+  } catch (error) {
+    failure = error;
+  }
+  const left = await cleanUp(node);
+  if (failure !== undefined) throw failure;
+  if (left.length > 0) throw new Error(`left behind: ${left.join(", ")}`);
+  return showed;
+}
+
+/** Nothing in a guest is anybody else's: everything that a test can have made is taken away. */
+async function cleanUp(node: GuestNode): Promise<readonly string[]> {
+  const nqns = await node.connector.connected(call());
+  const mounts = mountsUnder(node.folder).toReversed();
+  const states = [...Deno.readDirSync(node.state)].some(({ name }) => name === "volumes")
+    ? [...Deno.readDirSync(`${node.state}/volumes`)].map(({ name }) => name)
+    : [];
+  for (const nqn of nqns) await shell(`nvme disconnect -n ${nqn}`);
+  for (const point of mounts) await shell(`umount -l ${point}`);
+  await node.nvmet.close();
+  await shell("dmsetup remove_all --force; losetup -D");
+  node.libc.close();
+  await Deno.remove(node.folder, { recursive: true });
+  return [...nqns, ...mounts, ...states];
+}

@@ -1,0 +1,108 @@
+import { join } from "node:path";
+import { makeLink } from "../../../src/host/links.ts";
+import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
+
+/** Where the kernel's target is configured. */
+const folder = "/sys/kernel/config/nvmet";
+/** All addresses listen at this port. */
+export const targetPort = 4420;
+/** Ports of the kernel's target are numbered: the exporter calls the first address's one by its TCP port. */
+const firstOtherPort = 5000;
+
+/** The kernel's NVMe/TCP target in a guest, and everything that can happen to what it exports. */
+export class NvmetTarget {
+  /** Addresses of the guest; each export is reached at all of them. */
+  readonly addresses: readonly string[];
+  readonly #exporter: NvmetExporter;
+
+  /** Adds to the loopback interface what it lacks of the addresses. */
+  constructor(addresses: readonly string[]) {
+    this.addresses = addresses;
+    this.#exporter = new NvmetExporter({ folder, address: addresses[0]! });
+    for (const [index, address] of addresses.entries()) {
+      if (!address.startsWith("127.")) this.setReachable(address, true);
+      if (index === 0) continue;
+      const port = join(folder, "ports", String(firstOtherPort + index));
+      Deno.mkdirSync(port);
+      const settings = { adrfam: "ipv4", trtype: "tcp", traddr: address, trsvcid: String(targetPort) };
+      for (const [name, value] of Object.entries(settings)) write(join(port, `addr_${name}`), value);
+    }
+  }
+
+  /** Exports a file or a device, to everybody or to those hosts. */
+  serve(nqn: string, path: string, hosts?: readonly string[]): void {
+    this.#exporter.serve(nqn, path, { port: targetPort, hosts, sizeBytes: 0n });
+    for (const address of this.addresses.slice(1)) this.link(nqn, address);
+  }
+
+  /** Ends an export; whoever is connected is cut off. */
+  withdraw(nqn: string): void {
+    this.#exporter.withdraw(nqn);
+  }
+
+  /** Takes an export off one address, or off all of them, and keeps it otherwise. */
+  unlink(nqn: string, address?: string): void {
+    for (const at of address === undefined ? this.addresses : [address]) Deno.removeSync(this.#link(nqn, at));
+  }
+
+  link(nqn: string, address?: string): void {
+    for (const at of address === undefined ? this.addresses : [address]) {
+      makeLink(join(folder, "subsystems", nqn), this.#link(nqn, at));
+    }
+  }
+
+  /** Says who may connect; undefined lets everybody in. */
+  allow(nqn: string, hosts: readonly string[] | undefined): void {
+    this.#exporter.change(nqn, { port: targetPort, hosts, sizeBytes: 0n });
+  }
+
+  /** Takes the namespace out of an export, or puts it back. */
+  setEnabled(nqn: string, enabled: boolean): void {
+    write(join(this.#namespace(nqn), "enable"), enabled ? "1" : "0");
+  }
+
+  /** Gives the namespace another identity, as a target does that does not remember. */
+  setUuid(nqn: string, uuid: string): void {
+    this.setEnabled(nqn, false);
+    write(join(this.#namespace(nqn), "device_uuid"), uuid);
+    this.setEnabled(nqn, true);
+  }
+
+  /** Takes an address away, so that whatever is sent there is lost; or puts it back. */
+  setReachable(address: string, reachable: boolean): void {
+    const args = ["addr", reachable ? "replace" : "del", `${address}/32`, "dev", "lo"];
+    const { success, stderr } = new Deno.Command("ip", { args }).outputSync();
+    if (!success) throw new Error(`ip ${args.join(" ")}: ${new TextDecoder().decode(stderr)}`);
+  }
+
+  async close(): Promise<void> {
+    await this.#exporter.close();
+    for (const { name } of Deno.readDirSync(join(folder, "ports"))) {
+      Deno.removeSync(join(folder, "ports", name));
+    }
+    for (const address of this.addresses.filter((each) => !each.startsWith("127."))) {
+      this.setReachable(address, true);
+      this.setReachable(address, false);
+    }
+  }
+
+  #link(nqn: string, address: string): string {
+    const index = this.addresses.indexOf(address);
+    return join(
+      folder,
+      "ports",
+      String(index === 0 ? targetPort : firstOtherPort + index),
+      "subsystems",
+      nqn,
+    );
+  }
+
+  #namespace(nqn: string): string {
+    return join(folder, "subsystems", nqn, "namespaces", "1");
+  }
+}
+
+/** An attribute takes its value in one write. */
+function write(path: string, value: string): void {
+  Deno.writeTextFileSync(path, value);
+}

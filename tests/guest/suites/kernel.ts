@@ -1,0 +1,17 @@
+import type { Suite } from "../kit/suite.ts";
+
+const tests = new URL("kernel_inside.ts", import.meta.url);
+
+/** What the kernel does to connections, devices and exports, and what the node service makes of it. */
+export const suite: Suite = {
+  what:
+    "everything that the kernel's initiator and a target can do to a volume, and what the driver guarantees then",
+  limitMinutes: 10,
+  run: async (bench) => {
+    const joined = await bench.guest({ memoryMiB: 2048, multipath: true });
+    await bench.inside(joined, tests, "connection use size namespace withdrawal offer path".split(" "));
+    await joined.end();
+    const apart = await bench.guest({ memoryMiB: 2048, multipath: false });
+    await bench.inside(apart, tests, ["use", "namespace", "withdrawal", "path"]);
+  },
+};

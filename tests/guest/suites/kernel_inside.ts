@@ -1,0 +1,16 @@
+import { namespaceRows, sizeRows } from "./kernel_device_inside.ts";
+import { offerRows, withdrawalRows } from "./kernel_export_inside.ts";
+import { pathRows } from "./kernel_paths_inside.ts";
+import { connectionRows, useRows } from "./kernel_use_inside.ts";
+
+const rows = {
+  connection: connectionRows,
+  use: useRows,
+  size: sizeRows,
+  namespace: namespaceRows,
+  withdrawal: withdrawalRows,
+  offer: offerRows,
+  path: pathRows,
+};
+
+for (const name of Deno.args) await rows[name as keyof typeof rows].run();
