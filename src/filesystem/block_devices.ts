@@ -18,8 +18,9 @@ const descriptorsPerTurn = 200;
 /** Where the processes of the whole host are seen: with `hostPID`, the usual place. */
 const defaultProcPath = "/proc";
 
-/** An exclusive open that takes longer waits for something that has the device. */
-const exclusiveOpenMs = 10_000;
+/** An open that takes longer waits for something that has the device. */
+const openMs = 10_000;
+const closeMs = 2_000;
 /** Who only looks, who sets up loop devices, and a container that starts with copies of all mounts, claims one for a moment. */
 const claimAttempts = 20;
 const claimRetryMs = 100;
@@ -69,7 +70,7 @@ export class SystemBlockDevices implements BlockDevices {
 
   async isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean> {
     const controller = new AbortController();
-    const cancelTimer = this.#clock.timer(exclusiveOpenMs, () => controller.abort());
+    const cancelTimer = this.#clock.timer(openMs, () => controller.abort());
     try {
       const signal = AbortSignal.any([context.signal, controller.signal]);
       for (let attempt = 1;; attempt++) {
@@ -80,6 +81,32 @@ export class SystemBlockDevices implements BlockDevices {
     } finally {
       cancelTimer();
     }
+  }
+
+  async hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>> {
+    const controller = new AbortController();
+    const cancelTimer = this.#clock.timer(openMs, () => controller.abort());
+    const signal = AbortSignal.any([context.signal, controller.signal]);
+    const held = await this.#files.hold(device.path, signal).finally(cancelTimer);
+    context.signal.throwIfAborted();
+    if (held === undefined) {
+      throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
+    }
+    const letGo = () => this.#briefly(held.release());
+    if (held.deviceNumber === device.deviceNumber) return letGo;
+    await letGo();
+    throw new VolumeError(
+      "identity-mismatch",
+      `Cannot use the device as another one lies at its path: device=${device.path} ` +
+        `expected number=${device.deviceNumber} found number=${held.deviceNumber}`,
+    );
+  }
+
+  /** Waits for it, but not for ever: the close of a dead device goes on without anybody. */
+  async #briefly(work: Promise<void>): Promise<void> {
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    const cancelTimer = this.#clock.timer(closeMs, resolve);
+    await Promise.race([work, over]).finally(cancelTimer);
   }
 
   /** The kubelet puts a loop device on top of a published block device; no process has a descriptor for it. */

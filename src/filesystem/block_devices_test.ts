@@ -185,3 +185,24 @@ for (const [name, flags, readOnly, code, outcome] of readOnlyTable) {
     assert.deepEqual(processes.lines, outcome === "left" ? [] : ["blockdev --setro /dev/loop3"]);
   });
 }
+
+Deno.test("hold() keeps a device open until it is let go, and no other one", async () => {
+  const { files, devices } = world();
+  await assert.rejects(devices.hold(device, context), (error) => VolumeError.is(error, "unavailable"));
+  files.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:3" });
+  const letGo = await devices.hold(device, context);
+  assert.deepEqual([...files.held], ["/dev/loop3"]);
+  await letGo();
+  assert.deepEqual([...files.held], []);
+  files.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:4" });
+  await assert.rejects(devices.hold(device, context), (error) => VolumeError.is(error, "identity-mismatch"));
+  assert.deepEqual([...files.held], []);
+});
+
+Deno.test("hold() does not wait for the close of a dead device", async () => {
+  const { files, clock, devices } = world();
+  files.hold = () => Promise.resolve({ deviceNumber: "7:3", release: () => new Promise(() => {}) });
+  const lettingGo = (await devices.hold(device, context))();
+  await clock.advance(2_000);
+  await lettingGo;
+});

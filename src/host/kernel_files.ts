@@ -5,6 +5,14 @@ export interface NodeInfo {
   readonly deviceNumber?: string;
 }
 
+/** A block device that is kept open. */
+export interface HeldDevice {
+  /** The number of what was opened, `major:minor`; undefined when it is no block device. */
+  readonly deviceNumber: string | undefined;
+  /** Closes it, which may wait for a dead device. A second call does nothing. */
+  release(): Promise<void>;
+}
+
 /**
  * /proc, /sys and /dev: what the runtime's own functions must not touch under scoped permissions. Paths of these
  * folders answer from memory and do not hang; no other path belongs in here.
@@ -26,4 +34,9 @@ export interface KernelFiles {
    * when the signal is aborted.
    */
   canOpenExclusively(path: string, signal: AbortSignal): Promise<boolean>;
+  /**
+   * Opens a block device for reading and keeps it open, unclaimed. Undefined when that fails for whatever reason, or has
+   * not ended when the signal is aborted.
+   */
+  hold(path: string, signal: AbortSignal): Promise<HeldDevice | undefined>;
 }

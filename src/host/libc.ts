@@ -1,6 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
 import { concatenate } from "./bytes.ts";
-import type { KernelFiles, NodeInfo } from "./kernel_files.ts";
+import type { HeldDevice, KernelFiles, NodeInfo } from "./kernel_files.ts";
 
 /** The C library's real path by architecture, as the permission to load it has to name it (Debian and its kin). */
 export const libcPaths: Readonly<Record<typeof Deno.build.arch, string>> = {
@@ -15,6 +15,8 @@ const functions = {
   openWaiting: { name: "open", parameters: ["buffer", "i32"], result: "i32", nonblocking: true },
   read: { parameters: ["i32", "buffer", "usize"], result: "isize" },
   close: { parameters: ["i32"], result: "i32" },
+  /** The last close of a device writes out what anybody wrote to it, and may wait as long as an open. */
+  closeWaiting: { name: "close", parameters: ["i32"], result: "i32", nonblocking: true },
   readlink: { parameters: ["buffer", "buffer", "usize"], result: "isize" },
   getdents64: { parameters: ["i32", "buffer", "usize"], result: "isize" },
   statx: { parameters: ["i32", "buffer", "i32", "u32", "buffer"], result: "i32" },
@@ -29,6 +31,7 @@ const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
 const AT_FDCWD = -100;
 const AT_STATX_DONT_SYNC = 0x4000;
+const AT_EMPTY_PATH = 0x1000;
 const STATX_TYPE = 1;
 const ENOENT = 2;
 const ESRCH = 3;
@@ -41,14 +44,14 @@ const goneErrors: ReadonlySet<number> = new Set([ENOENT, ESRCH, ENODEV, ENOTDIR]
 const chunkBytes = 64 * 1024;
 /** More than any file of the kernel's that this driver reads. */
 const maxFileBytes = 64 * 1024 * 1024;
-/** Opens that may wait at once: each holds one of the runtime's 32 threads. */
-const maxWaitingOpens = 8;
+/** Opens and closes that may wait at once: each holds one of the runtime's 32 threads. */
+const maxWaiting = 8;
 
 /** The C library, loaded at the first use, so that a role that needs none of it can give up the permission. */
 export class Libc implements KernelFiles {
   #library: Deno.DynamicLibrary<typeof functions> | undefined;
-  /** Opens under way by path, with the memory that has to outlive the call. */
-  readonly #opening = new Map<string, Uint8Array<ArrayBuffer>>();
+  /** Opens and closes of devices under way by path, with the memory that has to outlive the call. */
+  readonly #underWay = new Map<string, Uint8Array<ArrayBuffer>>();
   /** Whoever waits for one of them to end. */
   #queue: (() => void)[] = [];
 
@@ -87,31 +90,65 @@ export class Libc implements KernelFiles {
   }
 
   async canOpenExclusively(path: string, signal: AbortSignal): Promise<boolean> {
-    const { promise: aborted, resolve: abort } = Promise.withResolvers<false>();
-    const onAbort = () => abort(false);
-    signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      while (!signal.aborted) {
-        if (this.#opening.has(path)) return false; // It hangs there.
-        if (this.#opening.size < maxWaitingOpens) {
-          return await Promise.race([this.#openAndClose(path), aborted]);
-        }
-        await Promise.race([new Promise<void>((resolve) => this.#queue.push(resolve)), aborted]);
-      }
-      return false;
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
+    const descriptor = await this.#openDevice(path, O_EXCL, signal);
+    if (descriptor === undefined) return false;
+    return await unlessAborted(this.#closeDevice(path, descriptor).then(() => true), signal) ?? false;
   }
 
-  async #openAndClose(path: string): Promise<boolean> {
+  async hold(path: string, signal: AbortSignal): Promise<HeldDevice | undefined> {
+    const descriptor = await this.#openDevice(path, 0, signal);
+    if (descriptor === undefined) return undefined;
+    let closing: Promise<void> | undefined;
+    return {
+      deviceNumber: this.#deviceNumber(descriptor),
+      release: () => closing ??= this.#closeDevice(path, descriptor),
+    };
+  }
+
+  /** The descriptor; undefined when it does not open, another open or close of it hangs, or it takes too long. */
+  async #openDevice(path: string, flags: number, signal: AbortSignal): Promise<number | undefined> {
+    while (!signal.aborted) {
+      if (this.#underWay.has(path)) return undefined; // It hangs there.
+      if (this.#underWay.size < maxWaiting) {
+        const opening = this.#open(path, flags);
+        const descriptor = await unlessAborted(opening, signal);
+        if (descriptor === undefined) void opening.then((late) => this.#closeLate(path, late));
+        return descriptor === undefined || descriptor < 0 ? undefined : descriptor;
+      }
+      await unlessAborted(new Promise<void>((resolve) => this.#queue.push(resolve)), signal);
+    }
+    return undefined;
+  }
+
+  async #open(path: string, flags: number): Promise<number> {
     const name = cString(path);
-    this.#opening.set(path, name);
-    const descriptor = await this.#c.openWaiting(name, O_EXCL | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor >= 0) this.#c.close(descriptor);
-    this.#opening.delete(path);
+    this.#underWay.set(path, name);
+    const descriptor = await this.#c.openWaiting(name, flags | O_NONBLOCK | O_CLOEXEC);
+    this.#ended(path);
+    return descriptor;
+  }
+
+  /** Nobody waits any more for what opened now. */
+  async #closeLate(path: string, descriptor: number): Promise<void> {
+    if (descriptor >= 0) await this.#closeDevice(path, descriptor);
+  }
+
+  async #closeDevice(path: string, descriptor: number): Promise<void> {
+    this.#underWay.set(path, new Uint8Array());
+    await this.#c.closeWaiting(descriptor);
+    this.#ended(path);
+  }
+
+  #ended(path: string): void {
+    this.#underWay.delete(path);
     for (const resume of this.#queue.splice(0)) resume();
-    return descriptor >= 0;
+  }
+
+  #deviceNumber(descriptor: number): string | undefined {
+    const buffer = new Uint8Array(256);
+    const flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+    if (this.#c.statx(descriptor, cString(""), flags, STATX_TYPE, buffer) < 0) return undefined;
+    return nodeInfo(new DataView(buffer.buffer)).deviceNumber;
   }
 
   /** Unloads the library. */
@@ -164,6 +201,19 @@ export class Libc implements KernelFiles {
     const copy = new Uint8Array(4);
     this.#c.memcpy(copy, this.#c.__errno_location(), 4n);
     return new DataView(copy.buffer).getInt32(0, true);
+  }
+}
+
+/** What it comes to; undefined when the signal is aborted first. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  const { promise: aborted, resolve: abort } = Promise.withResolvers<undefined>();
+  const onAbort = () => abort(undefined);
+  if (signal.aborted) onAbort();
+  signal.addEventListener("abort", onAbort, { once: true });
+  try {
+    return await Promise.race([work, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }
 

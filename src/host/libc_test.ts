@@ -92,6 +92,21 @@ Deno.test("canOpenExclusively() lets more callers wait than it opens at once", (
     assert.ok(answers.slice(0, -1).every((answer) => !answer));
   }));
 
+Deno.test("hold() keeps open what it opens, and says which device it is", () =>
+  withLibc(async (libc) => {
+    const opened = () =>
+      libc.list("/proc/self/fd")!.filter((name) => libc.readLink(`/proc/self/fd/${name}`) === "/dev/null");
+    const before = opened().length;
+    const held = await libc.hold("/dev/null", never);
+    assert.equal(opened().length, before + 1);
+    assert.equal(held?.deviceNumber, undefined); // It is none that has blocks.
+    for (let times = 0; times < 2; times++) await held?.release();
+    assert.equal(opened().length, before);
+    assert.equal(await libc.hold("/dev/nothing", never), undefined);
+    assert.equal(await libc.hold("/dev/null", AbortSignal.abort()), undefined);
+    assert.equal(opened().length, before);
+  }));
+
 Deno.test("a path with a NUL character is refused", () =>
   withLibc((libc) => {
     assert.throws(() => libc.readText("/proc\0/self"), (error) => VolumeError.is(error, "invalid"));

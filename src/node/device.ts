@@ -1,6 +1,7 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, FoundDevice, ProvenDevice } from "../volume/ports.ts";
 import { type ExpectedIdentity, proveDevice } from "./identity.ts";
+import type { Undo } from "./undo.ts";
 import type { NodeWorld } from "./world.ts";
 
 const firstPollMs = 20;
@@ -49,6 +50,23 @@ export async function proveAgain(
     );
   }
   return await prove(world, found, device, context);
+}
+
+/**
+ * Keeps a proven device open to the end of the call, and proves it once more: from then on nobody else gets its name or
+ * its number, by which tools and the kernel's answers go. Whoever cuts it off makes them fail.
+ *
+ * @throws {VolumeError} identity-mismatch when it is another one by now, unavailable when it is gone
+ */
+export async function holdProven(
+  world: NodeWorld,
+  device: ProvenDevice,
+  undo: Undo,
+  context: CallContext,
+): Promise<{ readonly device: ProvenDevice; readonly letGo: () => Promise<void> }> {
+  const letGo = await world.devices.hold(device, context);
+  undo.add("let go of the device", letGo);
+  return { device: await proveAgain(world, device, context), letGo };
 }
 
 /**

@@ -5,7 +5,7 @@ import type { CallContext, MountEntry, ProvenDevice } from "../volume/ports.ts";
 import { type PublishedTarget, type Stash, withoutPublished, withPublished } from "../volume/staging.ts";
 import { assertPublishable } from "./access.ts";
 import { rootAnswers } from "./answers.ts";
-import { prove } from "./device.ts";
+import { holdProven, prove } from "./device.ts";
 import { parseMountFlags } from "./mount_flags.ts";
 import { isReadOnlyMount, mountsAt } from "./mount_table.ts";
 import { assertTargetApart } from "./places.ts";
@@ -61,6 +61,7 @@ export async function publishVolume(
       if (!await isAt(undoing)) await stashes.write(withoutPublished(planned, target.targetPath));
     });
     await stashes.write(planned);
+    const { letGo } = await holdProven(world, device, undo, context);
     if (stash.kind === "block") {
       await world.devices.setReadOnly(device, wantsReadOnlyDevice(planned), context);
     }
@@ -71,6 +72,7 @@ export async function publishVolume(
       });
     }
     await bind(world, stash, device, { source: staged, target: point, readOnly }, context);
+    await letGo();
   });
 }
 

@@ -4,7 +4,7 @@ import type { CallContext, MountEntry, ProvenDevice, Target } from "../volume/po
 import { beginAnew, stagingDifference, type Stash } from "../volume/staging.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
 import { bindsOf } from "./binds.ts";
-import { awaitDevice, prove } from "./device.ts";
+import { awaitDevice, holdProven, prove } from "./device.ts";
 import type { Fencing } from "./fencing.ts";
 import { parseMountFlags } from "./mount_flags.ts";
 import { isDeleted, mountsAt, mountsOf } from "./mount_table.ts";
@@ -52,7 +52,7 @@ export async function stageVolume(
     const stash = known ?? await remember(staging, wanted);
     await assertStagingFree(stashes, stash.volumeId, stash.stagingPath);
     const point = await ensureStagingFolder(staging, stash.stagingPath);
-    const { device, sameDevice } = await connect(staging, stash);
+    const { device, letGo, sameDevice } = await connect(staging, stash);
     await refuseWhileBound(staging, stash, device);
     const located = await stashes.write(locate(stash, device));
     await world.devices.setReadOnly(device, wantsReadOnlyDevice(located), context);
@@ -61,6 +61,7 @@ export async function stageVolume(
       : await stageFilesystem(staging, located, device, { filesystem, sameDevice, point });
     context.signal.throwIfAborted();
     await stashes.write({ ...ready, staged: true });
+    await letGo();
   });
 }
 
@@ -166,11 +167,11 @@ async function ensureStagingFolder(staging: Staging, path: string): Promise<stri
   return point;
 }
 
-/** Connects and proves; `sameDevice` says whether it is the device that an earlier attempt saw. */
+/** Connects, proves and holds; `sameDevice` says whether it is the device that an earlier attempt saw. */
 async function connect(
   { world, publish, parameters, undo, context }: Staging,
   stash: Stash,
-): Promise<{ device: ProvenDevice; sameDevice: boolean }> {
+): Promise<{ device: ProvenDevice; letGo: () => Promise<void>; sameDevice: boolean }> {
   const { connector } = world;
   const wasConnected = (await connector.connected(context)).includes(publish.nqn);
   if (!wasConnected) undo.add("disconnect", (undoing) => disconnectUnused(world, publish.nqn, undoing));
@@ -191,9 +192,10 @@ async function connect(
   const sizeBytes = stash.sizeBytes > publish.sizeBytes ? stash.sizeBytes : publish.sizeBytes;
   const found = await awaitDevice(world, publish.nqn, 0n, context);
   const uniqueId = stash.device?.uniqueId;
-  const device = await prove(world, found, { nqn: publish.nqn, sizeBytes, uniqueId }, context);
+  const first = await prove(world, found, { nqn: publish.nqn, sizeBytes, uniqueId }, context);
+  const { device, letGo } = await holdProven(world, first, undo, context);
   const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stash.device?.sizeBytes;
-  return { device, sameDevice };
+  return { device, letGo, sameDevice };
 }
 
 /**

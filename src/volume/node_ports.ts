@@ -255,6 +255,13 @@ export interface BlockDevices {
    * when provably nobody. A mount is not seen here.
    */
   holder(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined>;
+  /**
+   * Keeps the device open, so that neither its name nor its number is given to another one while tools go by them.
+   * Answers how to let go of it, which never fails and takes no long time.
+   *
+   * Throws `unavailable` when it does not open, `identity-mismatch` when another one lies at its path.
+   */
+  hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>>;
   /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
   isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
 }

@@ -12,7 +12,7 @@ const provenOnly: {
   >;
   readonly mounts: Readonly<{ [Name in Exclude<keyof Mounts, "table" | "unmount">]: Refuses<Mounts[Name]> }>;
   readonly devices: Readonly<
-    { [Name in Exclude<keyof BlockDevices, "holder" | "isUnclaimed">]: Refuses<BlockDevices[Name]> }
+    { [Name in Exclude<keyof BlockDevices, "holder" | "isUnclaimed" | "hold">]: Refuses<BlockDevices[Name]> }
   >;
 } = {
   filesystems: { probe: true, isComplete: true, eraseEnds: true, format: true, check: true, grow: true },

@@ -1,4 +1,4 @@
-import type { KernelFiles, NodeInfo } from "../../src/host/kernel_files.ts";
+import type { HeldDevice, KernelFiles, NodeInfo } from "../../src/host/kernel_files.ts";
 
 /** A /proc, /sys and /dev made of maps. */
 export class FakeKernelFiles implements KernelFiles {
@@ -8,6 +8,8 @@ export class FakeKernelFiles implements KernelFiles {
   readonly nodes = new Map<string, NodeInfo>();
   /** Devices whose exclusive open fails. */
   readonly claimed = new Set<string>();
+  /** Devices that are kept open. */
+  readonly held = new Set<string>();
 
   readText(path: string): string | undefined {
     return this.texts.get(path);
@@ -27,5 +29,13 @@ export class FakeKernelFiles implements KernelFiles {
 
   canOpenExclusively(path: string, signal: AbortSignal): Promise<boolean> {
     return Promise.resolve(!signal.aborted && !this.claimed.has(path));
+  }
+
+  hold(path: string, signal: AbortSignal): Promise<HeldDevice | undefined> {
+    const node = this.nodes.get(path);
+    if (signal.aborted || node === undefined) return Promise.resolve(undefined);
+    this.held.add(path);
+    const release = () => Promise.resolve(void this.held.delete(path));
+    return Promise.resolve({ deviceNumber: node.deviceNumber, release });
   }
 }

@@ -64,6 +64,8 @@ export class FakeNode {
   table: MountEntry[] = [];
   holder: DeviceHolder | undefined;
   claimed = false;
+  /** Numbers of devices that a call keeps open. */
+  readonly held = new Set<string>();
   sparesOpenDevices = false;
   /** What differs from {@linkcode FakeNode.connection} in the connection to that NQN. */
   readonly connections = new Map<string, Partial<Connection>>();
@@ -321,6 +323,11 @@ export class FakeNode {
     return {
       setReadOnly: (device, readOnly, context) =>
         this.#do("setReadOnly", context, () => void (on(device.path).readOnly = readOnly)),
+      hold: ({ deviceNumber }, context) => {
+        context.signal.throwIfAborted();
+        this.held.add(deviceNumber);
+        return Promise.resolve(() => Promise.resolve(void this.held.delete(deviceNumber)));
+      },
       holder: () => Promise.resolve(this.holder),
       isUnclaimed: (device) =>
         Promise.resolve(

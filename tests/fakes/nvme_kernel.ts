@@ -65,6 +65,7 @@ export class FakeNvmeKernel {
         const description = openBy.get(device.deviceNumber);
         return Promise.resolve(description === undefined ? undefined : { certain: true, description });
       },
+      hold: () => Promise.resolve(() => Promise.resolve()),
       isUnclaimed: () => Promise.resolve(true),
     };
   }
