@@ -7,38 +7,50 @@ import { connectedNqns, findAll, recordedNumbers } from "./teardown.ts";
 import type { NodeWorld } from "./world.ts";
 
 /**
- * Refuses a staging path at which another volume is staged: what lies there is that one's.
+ * Refuses a staging path at which another volume is staged, or that lies in or round a place of another one: what is
+ * there is that one's.
  *
  * @throws {VolumeError} precondition when it is
  */
 export async function assertStagingFree(stashes: Stashes, volumeId: string, path: string): Promise<void> {
   const others = await stashes.others(volumeId);
-  const owner = others.find((other) => other.stagingPath === path);
+  const owner = others.find((other) => placesOf(other).some((place) => overlaps(path, place)));
   if (owner === undefined) return;
   throw new VolumeError(
     "precondition",
-    `Cannot use the staging path as another volume is staged there: volume=${volumeId} path=${path} ` +
+    `Cannot use the staging path as another volume has its place there: volume=${volumeId} path=${path} ` +
       `staged=${owner.volumeId}`,
   );
 }
 
 /**
- * Refuses a target path that covers a staging path, or lies in one: the volume would be published over itself or
- * another.
+ * Refuses a target path that covers a staging path, or lies in one or in another target: the volume would be published
+ * over itself or another, or its folder made among somebody's files.
  *
  * @throws {VolumeError} invalid when it does
  */
 export async function assertTargetApart(stashes: Stashes, stash: Stash, targetPath: string): Promise<void> {
   const all = [stash, ...await stashes.others(stash.volumeId)];
-  const near = all.find(({ stagingPath }) =>
-    isWithin(targetPath, stagingPath) || isWithin(stagingPath, targetPath)
-  );
+  const places = all.flatMap((each) => placesOf(each));
+  // What is at the target itself is looked at in the mount table: it may be this volume, or long gone.
+  const stagings = all.map(({ stagingPath }) => stagingPath);
+  const near = stagings.find((staging) => staging === targetPath) ??
+    places.find((place) => place !== targetPath && overlaps(targetPath, place));
   if (near === undefined) return;
   throw new VolumeError(
     "invalid",
-    `Cannot publish the volume as target and staging path overlap: volume=${stash.volumeId} path=${targetPath} ` +
-      `staging=${near.stagingPath}`,
+    `Cannot publish the volume as target and another place of a volume overlap: volume=${stash.volumeId} ` +
+      `path=${targetPath} place=${near}`,
   );
+}
+
+/** Where a volume is staged and on record as published. */
+function placesOf({ stagingPath, published }: Stash): readonly string[] {
+  return [stagingPath, ...published.map(({ targetPath }) => targetPath)];
+}
+
+function overlaps(one: string, other: string): boolean {
+  return isWithin(one, other) || isWithin(other, one);
 }
 
 function isWithin(path: string, folder: string): boolean {

@@ -95,7 +95,7 @@ for (const capability of [ext4, block]) {
     await node.unstage();
     const before = structuredClone([node.table, [...node.paths.nodes]]);
     const request = { capability, stagingPath: other.stagingPath };
-    await assert.rejects(node.stage(request), is("precondition", /another volume is staged there/));
+    await assert.rejects(node.stage(request), is("precondition", /another volume has its place there/));
     assert.deepEqual([node.table, [...node.paths.nodes]], before);
     assert.equal(node.device.connected, false);
   });
@@ -110,13 +110,31 @@ for (const capability of [ext4, block]) {
   });
 }
 
-for (const path of [stagingPath, `${stagingPath}/device`, "/kubelet/staging", other.stagingPath]) {
-  Deno.test(`publish() throws invalid for the target ${path}, which overlaps a staging path`, async () => {
+const overlapping = [
+  ...[stagingPath, `${stagingPath}/device`, "/kubelet/staging", other.stagingPath],
+  ...[`${other.targetPath}/in/it`, "/kubelet/pods/2"],
+];
+
+for (const path of overlapping) {
+  Deno.test(`publish() throws invalid for the target ${path}, which overlaps a place of a volume`, async () => {
     const node = await twoVolumes(block);
     const before = node.operations.length;
     const request = { capability: block, targetPath: path };
     await assert.rejects(node.publish(request), is("invalid", /overlap/));
     assert.equal(node.operations.slice(before).length, 0);
+  });
+}
+
+for (
+  const path of [`${other.stagingPath}/in/it`, `${other.targetPath}/in/it`, other.targetPath, "/kubelet/pods"]
+) {
+  Deno.test(`stage() leaves alone the staging path ${path}, which overlaps another volume's place`, async () => {
+    const node = await twoVolumes();
+    await node.unstage();
+    const before = structuredClone([node.table, [...node.paths.nodes.keys()]]);
+    await assert.rejects(node.stage({ stagingPath: path }), is("precondition", /another volume/));
+    assert.deepEqual([node.table, [...node.paths.nodes.keys()]], before);
+    assert.ok(!node.operations.slice(-8).includes("connect"));
   });
 }
 
