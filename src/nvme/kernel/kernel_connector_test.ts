@@ -108,6 +108,31 @@ for (const multipath of [true, false]) {
     }
   });
 
+  Deno.test(`find() gives nothing of a subsystem that takes over its names at any moment, ${layout}`, async () => {
+    for (let moment = 1;; moment++) {
+      const world = new World(multipath);
+      world.serves = () => [{ uuid: "0A0B0C0D-0000-4000-8000-000000000001" }];
+      world.add(ours);
+      const own = await world.connector.find(nqn);
+      const { texts } = world.files;
+      let reads = 0;
+      world.files.readText = (path) => {
+        if (++reads === moment) {
+          for (const [key, text] of texts) {
+            if (text === nqn) texts.set(key, other);
+            if (key.endsWith("/dev")) texts.set(key, "259:99");
+            if (key.endsWith("/size")) texts.set(key, "8192");
+            if (key.endsWith("/uuid")) texts.set(key, "0f0f0f0f-0000-4000-8000-000000000002");
+          }
+        }
+        return texts.get(path);
+      };
+      const found = await world.connector.find(nqn);
+      if (reads < moment) break;
+      if (found !== undefined) assert.deepEqual(found, own, String(moment));
+    }
+  });
+
   Deno.test(`find() throws identity-mismatch for two namespaces, ${layout}`, async () => {
     const world = new World(multipath);
     world.serves = () => [{}, {}];

@@ -44,12 +44,25 @@ export function readDevice(files: KernelFiles, nqn: string): FoundDevice | undef
   );
 }
 
-/** All devices of a subsystem. */
+/**
+ * All devices of a subsystem. One whose place in /sys is another's after it was read is none: between two reads a
+ * subsystem may go, and the next one get its name.
+ */
 export function readDevices(files: KernelFiles, nqn: string): readonly FoundDevice[] {
+  return foldersOf(files, nqn).flatMap((folder) => {
+    const device = readNamespace(files, folder, nqn);
+    const isStill = foldersOf(files, nqn).includes(folder) &&
+      files.readText(`${folder}/dev`) === device?.deviceNumber;
+    return device !== undefined && isStill ? [device] : [];
+  });
+}
+
+/** Where the namespaces of a subsystem lie. */
+function foldersOf(files: KernelFiles, nqn: string): readonly string[] {
   const folders = namesAndNqns(files)
     .filter((controller) => controller.nqn === nqn)
     .flatMap(({ name }) => namespaceFolders(files, name, nqn));
-  return [...new Set(folders)].flatMap((folder) => readNamespace(files, folder, nqn) ?? []);
+  return [...new Set(folders)];
 }
 
 /** Whether nothing of a subsystem is left: no controller, and no namespace that waits for one. */
