@@ -37,7 +37,7 @@ async function interruptMkfs(node: FakeNode): Promise<void> {
 Deno.test("stage() takes no file system for whole while the mkfs that makes it may still run", async () => {
   const node = new FakeNode();
   await interruptMkfs(node);
-  Object.assign(node.devices.get(nqn)!, { complete: true });
+  Object.assign(node.devices.get(nqn)!, { complete: true, connected: true });
   node.claimed = true;
   await assert.rejects(node.stage(), (error) => VolumeError.is(error, "busy"));
   assert.equal(node.stash?.mkfs, "started");
