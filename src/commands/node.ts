@@ -6,6 +6,7 @@ import { VolumeLocks } from "../csi/volume_lock.ts";
 import { SystemBlockDevices } from "../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../filesystem/filesystems.ts";
 import { SystemMounts } from "../filesystem/mounts.ts";
+import { lockFolder } from "../host/folder_lock.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { Libc } from "../host/libc.ts";
 import { systemNetwork } from "../host/network.ts";
@@ -61,15 +62,29 @@ export interface OpenNode {
   start(): void;
   /** Ends that. */
   close(): Promise<void>;
+  /** Lets another process have this node's state: once no call runs any more. */
+  letGo(): void;
 }
 
-/** The node service of a configuration, on this machine's kernel and tools. */
+/**
+ * How long an earlier process may take to end, in milliseconds: a pod that was deleted by force goes on for as long as
+ * Kubernetes gives it, 30 s, beside the one that takes its place.
+ */
+const earlierProcessMs = 45_000;
+
+/**
+ * The node service of a configuration, on this machine's kernel and tools, for this process alone: what an earlier one
+ * still does, or undoes, would hit what is staged by this one.
+ *
+ * @throws {VolumeError} precondition when another process has this node's state and does not end
+ */
 export async function openNode(
   config: NodeConfig,
   { clock, random, log, events }: NodeSeams,
 ): Promise<OpenNode> {
   const world = { ...openNodeWorld(config, systemNodeParts(clock, log, events)), notes: log };
   await world.paths.makeFolder(config.stateDirectory, 0o700);
+  const letGo = await lockFolder(config.stateDirectory, clock, earlierProcessMs);
   const service = new NodeService(world);
   await service.countStaged();
   const locks = new VolumeLocks();
@@ -85,6 +100,7 @@ export async function openNode(
     locks,
     start: () => watch.start(),
     close: () => watch.stop(),
+    letGo,
   };
 }
 

@@ -134,6 +134,8 @@ async function stopDriver(
   log.info("stopping", { running: server.running });
   telemetry.stopping();
   await Promise.all([server.stop({ graceMs }), roles.node?.close()]);
+  // Else with the end of this process: what hangs goes on until then.
+  if (server.running === 0) roles.node?.letGo();
   await roles.controller?.close();
   await telemetry.close();
   log.info("stopped");

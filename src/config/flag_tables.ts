@@ -155,7 +155,8 @@ export const serveFlags: FlagTable = {
   "state-dir": {
     form: "text",
     fallback: "/var/lib/kubelet/plugins/rds.csi.srvlab.io/state",
-    help: "Folder that remembers what is staged on this node; it must survive reboots.",
+    help:
+      "Folder that remembers what is staged on this node; it must survive reboots. One process has it at a time.",
   },
   "max-volumes-per-node": {
     form: "integer",

@@ -1,0 +1,35 @@
+import { VolumeError } from "../volume/errors.ts";
+import type { Clock } from "../volume/ports.ts";
+
+/** Lets go of a folder. A second call does nothing. */
+export type LetGo = () => void;
+
+const pollMs = 100;
+
+/**
+ * Takes a folder for this process alone, by flock(2) on the file `lock` in it, and waits for whoever has it now to let
+ * go. However a process ends, the kernel lets go for it; the tools that it has started do not keep the folder.
+ *
+ * @param patienceMs how long it waits, in milliseconds
+ * @throws {VolumeError} precondition when another process still has it then
+ */
+export async function lockFolder(folder: string, clock: Clock, patienceMs: number): Promise<LetGo> {
+  const file = await Deno.open(`${folder}/lock`, { write: true, create: true, mode: 0o600 });
+  const untilMs = clock.monotonicMs() + patienceMs;
+  while (!await file.tryLock(true)) {
+    if (clock.monotonicMs() >= untilMs) {
+      file.close();
+      throw new VolumeError(
+        "precondition",
+        `Cannot use the folder as another process has it: path=${folder} waited-ms=${patienceMs}; ` +
+          "no two nodes share one, and an earlier process has to end first",
+      );
+    }
+    await clock.sleep(pollMs);
+  }
+  let isMine = true;
+  return () => {
+    if (isMine) file.close();
+    isMine = false;
+  };
+}
