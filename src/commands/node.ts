@@ -6,7 +6,7 @@ import { VolumeLocks } from "../csi/volume_lock.ts";
 import { SystemBlockDevices } from "../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../filesystem/filesystems.ts";
 import { SystemMounts } from "../filesystem/mounts.ts";
-import { lockFolder } from "../host/folder_lock.ts";
+import { type LetGo, lockFolder } from "../host/folder_lock.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { Libc } from "../host/libc.ts";
 import { systemNetwork } from "../host/network.ts";
@@ -18,6 +18,7 @@ import { FenceWatch } from "../node/fence_watch.ts";
 import { NodeService } from "../node/node_service.ts";
 import type { NodeNotes, NodeWorld } from "../node/world.ts";
 import { KernelConnector, type Notes } from "../nvme/kernel/kernel_connector.ts";
+import { VolumeError } from "../volume/errors.ts";
 import { type HostIdentity, hostIdentityOf } from "../volume/host_identity.ts";
 import { uncounted } from "../volume/node_events.ts";
 import type { BlockDevices, Clock, Connector, Mounts, NodeEvents, Paths, Random } from "../volume/ports.ts";
@@ -75,8 +76,6 @@ const earlierProcessMs = 45_000;
 /**
  * The node service of a configuration, on this machine's kernel and tools, for this process alone: what an earlier one
  * still does, or undoes, would hit what is staged by this one.
- *
- * @throws {VolumeError} precondition when another process has this node's state and does not end
  */
 export async function openNode(
   config: NodeConfig,
@@ -84,7 +83,7 @@ export async function openNode(
 ): Promise<OpenNode> {
   const world = { ...openNodeWorld(config, systemNodeParts(clock, log, events)), notes: log };
   await world.paths.makeFolder(config.stateDirectory, 0o700);
-  const letGo = await lockFolder(config.stateDirectory, clock, earlierProcessMs);
+  const letGo = await haveState(config.stateDirectory, clock, log);
   const service = new NodeService(world);
   await service.countStaged();
   const locks = new VolumeLocks();
@@ -102,6 +101,22 @@ export async function openNode(
     close: () => watch.stop(),
     letGo,
   };
+}
+
+/**
+ * A process that was killed and hangs in the kernel keeps the state, and does nothing any more: it must not keep this node
+ * from being served until the kernel gives up.
+ */
+async function haveState(folder: string, clock: Clock, log: NodeNotes): Promise<LetGo> {
+  try {
+    return await lockFolder(folder, clock, earlierProcessMs);
+  } catch (error) {
+    if (!VolumeError.is(error, "precondition")) throw error;
+    log.warn("another process has this node's state, and is taken to hang in the kernel", {
+      reason: error.message,
+    });
+    return () => {};
+  }
 }
 
 /**
