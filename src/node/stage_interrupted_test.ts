@@ -1,5 +1,12 @@
 import assert from "node:assert/strict";
-import { call, type FakeDevice, FakeNode, sizeBytes, stagingPath } from "../../tests/fakes/node_world.ts";
+import {
+  block,
+  call,
+  type FakeDevice,
+  FakeNode,
+  sizeBytes,
+  stagingPath,
+} from "../../tests/fakes/node_world.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
 
 function is(kind: VolumeErrorKind, text = /./) {
@@ -82,6 +89,17 @@ Deno.test("stage() after an interrupted mkfs that was unstaged finishes it, also
     await node.service.unstage({ volumeId: "pvc-1", stagingPath, ...change }, call());
     assert.equal(node.stash, undefined);
   }
+});
+
+Deno.test("stage() after an interrupted mkfs takes what a raw block use has written since for data", async () => {
+  const node = await interrupted();
+  await node.unstage();
+  await node.stage({ capability: block });
+  await node.unstage();
+  assert.equal(node.stash, undefined);
+  node.device.content = "garbage";
+  await assert.rejects(node.stage(), is("precondition", /data of no known kind/));
+  assert.deepEqual([node.formats.length, node.operations.includes("erase")], [0, false]);
 });
 
 Deno.test("stage() opens the root of a file system whose stage was killed after mkfs, and then unstaged", async () => {

@@ -34,8 +34,8 @@ export class Undo {
  * Runs `action`; when it throws, undoes its steps in reverse, also when the call was cancelled, and throws the same
  * error.
  *
- * @throws {VolumeError} unavailable when something could not be undone: an orchestrator that takes a failure for final
- * would never come back to clean up
+ * @throws {VolumeError} unavailable, or still busy, when something could not be undone: an orchestrator that takes a
+ * failure for final would never come back to clean up
  */
 export async function withUndo<T>(
   clock: Clock,
@@ -49,7 +49,8 @@ export async function withUndo<T>(
     const failures = await undoBounded(clock, context, undo);
     if (failures.length === 0) throw error;
     const first = error instanceof Error ? error.message : String(error);
-    throw new VolumeError("unavailable", `${first}; and it could not be undone: ${failures.join("; ")}`, {
+    const kind = VolumeError.is(error, "busy") ? "busy" : "unavailable";
+    throw new VolumeError(kind, `${first}; and it could not be undone: ${failures.join("; ")}`, {
       cause: error,
     });
   }

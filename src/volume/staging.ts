@@ -184,12 +184,15 @@ export function isUnfinished({ mkfs, rootOpened }: Stash): boolean {
   return mkfs === "started" || (mkfs === "done" && !rootOpened);
 }
 
-/** The stash for another way of staging what was begun: as wanted now, with all that is known of the file system. */
+/**
+ * The stash for another way of staging what was begun: as wanted now, with all that is known of the file system. That ends
+ * where the device is handed out as it is: what lies on it from then on is data, and no unfinished file system.
+ */
 export function beginAnew(
   { device, mkfs, everMounted, mountedAs, rootOpened }: Stash,
   wanted: Stash,
 ): Stash {
-  return { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened };
+  return wanted.kind === "block" ? wanted : { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened };
 }
 
 /** The stash with that target among the published ones, in place of an earlier entry. */
