@@ -147,7 +147,8 @@ function readController(
 
 /** What was not asked of a router is assumed to be as on Linux, but for the one answer on which data depends. */
 function readBehaviour(answers: Partial<RouterAnswers>) {
-  const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
+  const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, allowHost, maxComment = Infinity } =
+    answers;
   return {
     maxCommentBytes: Math.min(maxCommentBytes, maxComment),
     growth: grow ?? "live",
@@ -155,6 +156,7 @@ function readBehaviour(answers: Partial<RouterAnswers>) {
     subvolumeNames: subvolumeNames ?? "nested",
     subvolumeParent: subvolumeParent ?? "free",
     copyReturns,
+    allowHost,
   };
 }
 

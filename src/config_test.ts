@@ -60,6 +60,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
         subvolumeNames: "nested",
         subvolumeParent: "free",
         copyReturns: undefined,
+        allowHost: undefined,
       },
     },
     node: {

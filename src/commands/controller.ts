@@ -2,6 +2,7 @@ import type { ControllerConfig } from "../config.ts";
 import type { MethodsOf } from "../csi/call.ts";
 import { controllerMethods } from "../csi/controller.ts";
 import type { ControllerHandlers } from "../csi/generated/csi/v1/Controller.ts";
+import type { ControllerEvents } from "../volume/controller_events.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { openRouter, type RouterSeams } from "./router.ts";
 import { controllerWorld } from "./world.ts";
@@ -20,9 +21,12 @@ export interface Controller {
  *
  * @throws {VolumeError} invalid when a file of credentials cannot be used
  */
-export async function openController(config: ControllerConfig, seams: RouterSeams): Promise<Controller> {
+export async function openController(
+  config: ControllerConfig,
+  seams: RouterSeams & { readonly events: ControllerEvents },
+): Promise<Controller> {
   const router = await openRouter(config.router, seams, { allowUnfenced: config.settings.allowUnfenced });
-  const world = controllerWorld(config, router, seams, seams.log);
+  const world = controllerWorld(config, router, seams, seams.log, seams.events);
   return {
     methods: controllerMethods(world),
     ready: (context) => router.probe(context),

@@ -99,7 +99,11 @@ async function openRoles(
 ): Promise<Roles> {
   const controller = config.controller === undefined
     ? undefined
-    : await (await import("./controller.ts")).openController(config.controller, { ...seams, log });
+    : await (await import("./controller.ts")).openController(config.controller, {
+      ...seams,
+      log,
+      events: telemetry.controllerEvents(),
+    });
   const node = config.node === undefined
     ? undefined
     : await (await import("./node.ts")).openNode(config.node, {

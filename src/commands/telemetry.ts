@@ -1,4 +1,5 @@
 import type { CallRecord } from "../csi/access_log.ts";
+import { ControllerMetrics } from "../telemetry/controller_metrics.ts";
 import { GrpcMetrics } from "../telemetry/grpc_metrics.ts";
 import { serveTelemetry, type TelemetryServer } from "../telemetry/http.ts";
 import type { ListenAddress } from "../telemetry/listen_address.ts";
@@ -7,6 +8,7 @@ import { MetricRegistry } from "../telemetry/metrics.ts";
 import { NodeMetrics } from "../telemetry/node_metrics.ts";
 import { declareProcessMetrics } from "../telemetry/process_metrics.ts";
 import { version } from "../version.ts";
+import { type ControllerEvents, uncountedByController } from "../volume/controller_events.ts";
 import { uncounted } from "../volume/node_events.ts";
 import type { Clock, NodeEvents } from "../volume/ports.ts";
 
@@ -14,6 +16,8 @@ import type { Clock, NodeEvents } from "../volume/ports.ts";
 export interface Telemetry {
   /** Hears of every answered call. */
   observe(record: CallRecord): void;
+  /** What a controller counts with; calling it declares the metrics of a controller. */
+  controllerEvents(): ControllerEvents;
   /** What a node counts with; calling it declares the metrics of a node. */
   nodeEvents(): NodeEvents;
   /** Begins to serve; from then on the driver counts as healthy. Says why not in the log: volumes are served without. */
@@ -32,6 +36,7 @@ export function openTelemetry(address: ListenAddress | undefined, clock: Clock):
 
 const untold: Telemetry = {
   observe() {},
+  controllerEvents: () => uncountedByController,
   nodeEvents: () => uncounted,
   serve() {},
   url: undefined,
@@ -58,6 +63,10 @@ class ServedTelemetry implements Telemetry {
 
   observe(record: CallRecord): void {
     this.#grpc.count(record);
+  }
+
+  controllerEvents(): ControllerEvents {
+    return new ControllerMetrics(this.#registry);
   }
 
   nodeEvents(): NodeEvents {

@@ -5,6 +5,7 @@ import { UnsettledChanges } from "../controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../controller/withdrawals.ts";
 import type { ControllerWorld } from "../controller/world.ts";
 import type { Logger } from "../telemetry/log.ts";
+import { type ControllerEvents, uncountedByController } from "../volume/controller_events.ts";
 import type { Clock, Random, VolumeStore } from "../volume/ports.ts";
 
 /** The world of a controller, from its configuration. */
@@ -13,6 +14,7 @@ export function controllerWorld(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
+  events: ControllerEvents = uncountedByController,
 ): ControllerWorld {
   return {
     store,
@@ -23,6 +25,7 @@ export function controllerWorld(
     copies: new ImageCopies(clock),
     nodes: fixedNodes(config.knownNodes),
     settings: config.settings,
+    events,
     notes: { warn: (message, fields) => log.warn(message, fields) },
   };
 }

@@ -1,6 +1,7 @@
 import { assertPoolMounted } from "../volume/absence.ts";
 import { formatEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
+import { isExportedTo, widenedList } from "../volume/host_list.ts";
 import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { VolumeParameters } from "../volume/parameters.ts";
 import type { CallContext, RouterState, StoredVolume } from "../volume/ports.ts";
@@ -64,14 +65,23 @@ async function settle(
   // Another port would cut the nodes that hold it already.
   const others = volume.record.holders.some((holder) => holder.nodeId !== request.nodeId);
   const port = others && isExportedAsRecorded(volume) ? exportPort : parameters.nvmePort;
-  if (decision.action === "held" && exportPort === port && !unsettled) return volume;
+  const hosts = widenedList(volume, request.nodeId);
+  if (decision.action === "held" && exportPort === port && !unsettled && hosts === undefined) return volume;
   if (decision.action === "withdraw") {
     const withdrawn = await withdrawExport(world, volume, "publish", context);
     return await settle(world, withdrawn, state, request, parameters, context);
   }
   if (decision.action === "begin") await waitForGrace(world, volume, state, "publish", context);
   const record = unsettled ? rewritten(decision.record) : decision.record;
-  return await exportAs(world, volume, state, record, port, context);
+  return await exportAs(world, volume, state, { record, port, hosts }, context);
+}
+
+/** How a volume is to be exported. */
+interface Export {
+  readonly record: VolumeRecord;
+  readonly port: number;
+  /** The router's list of hosts, where it has to change. */
+  readonly hosts: readonly string[] | undefined;
 }
 
 /** Writes the record and turns the export on, in one command, and believes only what is read back. */
@@ -79,16 +89,17 @@ async function exportAs(
   world: ControllerWorld,
   volume: OwnedVolume,
   state: RouterState,
-  record: VolumeRecord,
-  port: number,
+  { record, port, hosts }: Export,
   context: CallContext,
 ): Promise<OwnedVolume> {
   const nqn = recordNqn(world, volume, state, record);
   const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
   const unchanged = comment === volume.stored.comment;
-  const change = { ...(unchanged ? {} : { comment }), export: { nqn, port } };
+  const list = hosts === undefined ? {} : { allowedHosts: hosts };
+  const change = { ...(unchanged ? {} : { comment }), export: { nqn, port }, ...list };
   const wanted = (stored: StoredVolume) =>
-    stored.comment === comment && stored.exported && stored.exportNqn === nqn && stored.exportPort === port;
+    stored.comment === comment && stored.exportPort === port &&
+    isExportedTo(stored, nqn, hosts ?? volume.stored.allowedHosts ?? []);
   const after = await changeVolume(world, "publish", volume.stored, change, wanted, context);
   return assertOwned(after, world.settings.cluster, "publish");
 }

@@ -1,8 +1,8 @@
-import type { CallContext, StoredVolume } from "../volume/ports.ts";
+import type { CallContext } from "../volume/ports.ts";
 import { decideUnpublish } from "../volume/publishing.ts";
-import { formatComment } from "../volume/record.ts";
+import { leaveVolume } from "./leaving.ts";
 import { lookForChange } from "./look.ts";
-import { changeVolume, outdateUnsettled } from "./outcome.ts";
+import { outdateUnsettled } from "./outcome.ts";
 import { withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -33,19 +33,6 @@ export async function unpublishVolume(
   } else if (decision.action === "withdraw") {
     await withdrawExport(world, volume, "unpublish", context);
   } else if (decision.action === "leave") {
-    const comment = formatComment(
-      { ...volume.comment, record: decision.record },
-      world.settings.maxCommentBytes,
-    );
-    const left = (after: StoredVolume) => after.comment === comment;
-    await changeVolume(world, "unpublish", volume.stored, { comment }, left, context);
-    const holders = decision.remaining.map((holder) => holder.nodeId);
-    world.notes.warn(
-      "the volume goes on being exported for its other holder: the node that left is not fenced",
-      {
-        ...fields,
-        holders,
-      },
-    );
+    await leaveVolume(world, volume, { ...decision, nodeId }, context);
   }
 }

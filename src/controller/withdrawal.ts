@@ -1,5 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
 import { remainingGraceMs, withdrawalSeconds } from "../volume/grace.ts";
+import { hasOwnList, sameHosts } from "../volume/host_list.ts";
 import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, RouterState, StoredVolume } from "../volume/ports.ts";
 import { withdrawnRecord } from "../volume/publishing.ts";
@@ -22,8 +23,13 @@ export async function withdrawExport(
   const record = withdrawnRecord(volume.record, world.clock.now());
   // Of the comment as it stands it may be known when its export went off: of this withdrawal it is not.
   const comment = write(record) === volume.stored.comment ? write(rewritten(record)) : write(record);
-  const gone = (stored: StoredVolume) => !stored.exported && stored.comment === comment;
-  const after = await changeVolume(world, verb, volume.stored, { export: false, comment }, gone, context);
+  // The list of those who held it would keep the next holder out.
+  const list = hasOwnList(volume) ? { allowedHosts: [] } : {};
+  const gone = (stored: StoredVolume) =>
+    !stored.exported && stored.comment === comment &&
+    sameHosts(stored.allowedHosts, list.allowedHosts ?? volume.stored.allowedHosts);
+  const change = { export: false, comment, ...list } as const;
+  const after = await changeVolume(world, verb, volume.stored, change, gone, context);
   const withdrawn = assertOwned(after, world.settings.cluster, verb);
   return await correctTime(world, withdrawn, verb, context);
 }

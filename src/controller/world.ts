@@ -1,4 +1,5 @@
 import type { SubvolumeNames } from "../volume/layout.ts";
+import type { ControllerEvents } from "../volume/controller_events.ts";
 import type { ParameterDefaults } from "../volume/parameters.ts";
 import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.ts";
 import type { ImageCopies } from "./copies.ts";
@@ -28,6 +29,8 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly subvolumeParent: "free" | "held";
   /** Whether the router makes a disk of a file that is there: without that there are no clones. */
   readonly adopts: boolean;
+  /** What the router's list of hosts is; undefined while that is not known. */
+  readonly allowHost: "list" | "single" | "ignored" | undefined;
   /** When the router answers a copy of a file; undefined while that is not known. */
   readonly copyReturns: "when-done" | "at-once" | undefined;
 }
@@ -46,6 +49,7 @@ export interface ControllerWorld {
   readonly random: Random;
   readonly settings: ControllerSettings;
   readonly notes: Notes;
+  readonly events: ControllerEvents;
   readonly withdrawals: ConfirmedWithdrawals;
   readonly unsettled: UnsettledChanges;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;

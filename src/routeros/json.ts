@@ -106,6 +106,13 @@ export class Row {
     throw this.#wrong(key, value);
   }
 
+  /** The parts of a list, which is an array or a string with commas; what is missing, or anything else, has none. */
+  words(key: string): readonly string[] {
+    const value = this.#find(key);
+    const parts = typeof value === "string" ? value.split(",") : Array.isArray(value) ? value : [];
+    return parts.flatMap((part) => typeof part === "string" && part.trim() !== "" ? [part.trim()] : []);
+  }
+
   /**
    * A boolean: true, false, "yes", "no", "true" or "false".
    *

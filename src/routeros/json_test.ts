@@ -94,3 +94,17 @@ Deno.test("Row does not take inherited names for keys", () => {
   assert.equal(row("{}").has("constructor"), false);
   unavailable(() => row("{}").text("toString"), /missing/);
 });
+
+Deno.test("Row.words() reads a list however it is given, and nothing where there is none", () => {
+  for (
+    const [json, words] of [
+      [`{"hosts":"a,b"}`, ["a", "b"]],
+      [`{"hosts":["a"," b"]}`, ["a", "b"]],
+      [`{"hosts":""}`, []],
+      [`{"hosts":5}`, []],
+      [`{}`, []],
+    ] as const
+  ) {
+    assert.deepEqual(row(json).words("hosts"), words, json);
+  }
+});

@@ -78,7 +78,7 @@ function plainAdd({ id, place, sizeBytes, comment }: NewVolume): Fragment {
 
 /**
  * Changes a disk whose comment is still exactly `expectedComment`: whether anything matched shows only in what is read
- * back. One statement, so that an export is never off in between. No change is no statement.
+ * back. One statement, so that an export is never off in between, but for a bounce. No change is no statement.
  *
  * @param supportsNqn whether the export can be given an NQN; where not, the router names it after the slot
  */
@@ -88,6 +88,7 @@ export function changeStatements(
   change: VolumeChange,
   supportsNqn = true,
 ): Fragment[] {
+  const guard = { id, comment: expectedComment };
   const settings: Fragment[] = [];
   if (change.export === false) settings.push(ros`nvme-tcp-export=${false}`);
   if (change.sizeBytes !== undefined) settings.push(ros`file-size=${change.sizeBytes}`);
@@ -97,8 +98,29 @@ export function changeStatements(
     settings.push(ros`nvme-tcp-export=${true} nvme-tcp-server-port=${port}`);
     if (supportsNqn) settings.push(ros`nvme-tcp-server-nqn=${nqn}`);
   }
+  const { allowedHosts } = change;
+  const hosts = allowedHosts === undefined
+    ? []
+    : [ros`nvme-tcp-server-allow-host-name=${allowedHosts.join(",")}`];
+  if (change.bounce) return [bounceStatement(guard, hosts, settings)];
+  settings.push(...hosts);
   if (settings.length === 0) return [];
-  return [ros`/disk set ${ownDisk({ id, comment: expectedComment })} ${joined(settings, " ")}`];
+  return [ros`/disk set ${ownDisk(guard)} ${joined(settings, " ")}`];
+}
+
+/** Off, and on again at once. The comment is compared once, as there is no room for it twice, and changed last. */
+function bounceStatement(
+  guard: DiskGuard,
+  hosts: readonly Fragment[],
+  settings: readonly Fragment[],
+): Fragment {
+  const set = ros`/disk set [find where slot=${guard.id}]`;
+  const [off, on] = [ros`nvme-tcp-export=${false}`, ros`nvme-tcp-export=${true}`];
+  return onlyIf(
+    [diskAsGuarded(guard)],
+    ros`${set} ${joined([off, ...hosts], " ")}`,
+    ros`${set} ${joined([on, ...settings], " ")}`,
+  );
 }
 
 /**

@@ -103,6 +103,22 @@ Deno.test("changeStatements() sets everything in one statement that compares the
   ]);
 });
 
+Deno.test("changeStatements() bounces an export in one statement: off with the new list, on with the comment", () => {
+  const change = { comment: "new", allowedHosts: ["nqn.b", "nqn.c"], bounce: true };
+  const set = `/disk set [find where slot="s1"]`;
+  assert.deepEqual(lines(changeStatements("s1", "old", change)), [
+    `:if ([:len [/disk find where slot="s1" and comment="old"]]=1) do={` +
+    `${set} nvme-tcp-export="no" nvme-tcp-server-allow-host-name="nqn.b,nqn.c"; ` +
+    `${set} nvme-tcp-export="yes" comment="new"}`,
+  ]);
+});
+
+Deno.test("changeStatements() empties a list of hosts by naming none", () => {
+  assert.deepEqual(lines(changeStatements("s1", "old", { export: false, allowedHosts: [] })), [
+    `/disk set [find where slot="s1" and comment="old"] nvme-tcp-export="no" nvme-tcp-server-allow-host-name=""`,
+  ]);
+});
+
 Deno.test("changeStatements() is empty when nothing changes", () => {
   assert.deepEqual(changeStatements("s1", "old", {}), []);
 });

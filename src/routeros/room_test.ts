@@ -1,6 +1,7 @@
 // Every command with the longest values that there can be goes into one exec, and the usual ones with what is read back.
 import assert from "node:assert/strict";
 import { type AccessMode, formatCapabilities, modeLetters } from "../volume/capabilities.ts";
+import { hostIdentityOf } from "../volume/host_identity.ts";
 import { plainPlace, subvolumePlace, unfinishedPath } from "../volume/layout.ts";
 import { maxBasePathBytes } from "../volume/parameters.ts";
 import type { ImagePlace, NewVolume } from "../volume/ports.ts";
@@ -143,6 +144,11 @@ function changes({ base, id, label, comment }: Lengths): Record<string, Fragment
     "copy a file": [
       onlyIf([noFile(part)], folderStatement({ path: base, label }), copyStatement(snapshot.path, part)),
     ],
+    "bounce an export": changeStatements(id, comment, {
+      comment,
+      allowedHosts: [hostIdentityOf("n").hostNqn],
+      bounce: true,
+    }),
     "grow": changeStatements(id, comment, { comment, sizeBytes: 1n << 50n }),
   };
 }

@@ -54,6 +54,7 @@ export function sorted(volumes: readonly StoredVolume[]): StoredVolume[] {
 
 function volumeOf(row: Row, id: string, router: RouterWords): StoredVolume {
   const exported = row.flag("nvme-tcp-export");
+  const hosts = row.words("nvme-tcp-server-allow-host-name");
   return {
     id,
     imagePath: imagePathOf(row.text("file-path")),
@@ -63,6 +64,7 @@ function volumeOf(row: Row, id: string, router: RouterWords): StoredVolume {
     // Where an export cannot be given a name it has that of its slot.
     exportNqn: row.text("nvme-tcp-server-nqn", exported && !router.supportsNqn ? id : ""),
     exportPort: Number(row.integer("nvme-tcp-server-port", 0n)),
+    ...hosts.length === 0 ? {} : { allowedHosts: hosts },
     comment: row.text("comment", ""),
   };
 }

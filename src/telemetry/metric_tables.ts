@@ -1,3 +1,4 @@
+import { controllerMetrics } from "./controller_metrics.ts";
 import { grpcMetrics } from "./grpc_metrics.ts";
 import type { MetricTable } from "./metrics.ts";
 import { nodeMetrics } from "./node_metrics.ts";
@@ -6,6 +7,7 @@ import { processMetrics } from "./process_metrics.ts";
 /** Every metric of the driver, by what it is about: for the documentation. */
 export const metricTables: Readonly<Record<string, MetricTable>> = {
   "Calls": grpcMetrics,
+  "Controllers": controllerMetrics,
   "Nodes": nodeMetrics,
   "The process": processMetrics,
 };

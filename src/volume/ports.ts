@@ -57,6 +57,8 @@ export interface StoredVolume {
   readonly exportNqn: string;
   /** TCP port of the export; 0 when none was ever set. */
   readonly exportPort: number;
+  /** Host NQNs that may connect; absent or empty, everybody may. Not read where all volumes are. */
+  readonly allowedHosts?: readonly string[];
   /** The whole comment, as it stands. */
   readonly comment: string;
 }
@@ -203,6 +205,13 @@ export interface VolumeChange {
   readonly sizeBytes?: bigint;
   /** `false` withdraws the export. */
   readonly export?: { readonly nqn: string; readonly port: number } | false;
+  /** Host NQNs that may connect from now on; none lets everybody in. Whoever is connected stays. */
+  readonly allowedHosts?: readonly string[];
+  /**
+   * Withdraws the export and turns it on as it was, in the same command: whoever is connected has to come again. `export`
+   * is left out then.
+   */
+  readonly bounce?: boolean;
 }
 
 /**

@@ -2,6 +2,7 @@
 import { UnsettledChanges } from "../../src/controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
 import { ImageCopies } from "../../src/controller/copies.ts";
+import { uncountedByController } from "../../src/volume/controller_events.ts";
 import type { ControllerWorld } from "../../src/controller/world.ts";
 import { controllerMethods } from "../../src/csi/controller.ts";
 import { loadCsi } from "../../src/csi/proto.ts";
@@ -90,6 +91,7 @@ function worldOf(store: RouterVolumeStore): ControllerWorld {
     clock: systemClock,
     random: systemRandom,
     settings: testSettings,
+    events: uncountedByController,
     notes: { warn: (message) => unexpected(message) },
     withdrawals: new ConfirmedWithdrawals(systemClock),
     unsettled: new UnsettledChanges(systemClock),

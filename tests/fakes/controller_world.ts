@@ -36,6 +36,7 @@ export const testSettings: ControllerSettings = {
   subvolumeNames: "nested",
   subvolumeParent: "free",
   copyReturns: undefined,
+  allowHost: undefined,
 };
 
 /** A StorageClass without parameters. */
@@ -61,6 +62,7 @@ export function testController(settings: Partial<ControllerSettings> = {}, seed 
     clock,
     random: new SeededRandom(seed),
     settings: { ...testSettings, ...settings },
+    events: { leaverUnfenced: () => notes.push("counted: a leaver is not fenced") },
     notes: { warn: (message) => notes.push(message) },
     withdrawals: new ConfirmedWithdrawals(clock),
     unsettled: new UnsettledChanges(clock),

@@ -80,6 +80,8 @@ export class FakeVolumeStore implements VolumeStore {
    * that are read-only exported or grown, copies used that were not whole.
    */
   readonly violations: string[] = [];
+  /** Disks whose exports were off for a moment, in one command. */
+  readonly bounces: string[] = [];
 
   readonly #clock: FakeClock;
   readonly #mishaps = new Map<StoreMethod, Mishap[]>();
@@ -356,7 +358,8 @@ export class FakeVolumeStore implements VolumeStore {
       ...disk,
       comment: change.comment ?? disk.comment,
       sizeBytes: change.sizeBytes ?? disk.sizeBytes,
-      ...(change.export === false ? { exported: false } : on),
+      ...(change.allowedHosts === undefined ? {} : { allowedHosts: change.allowedHosts }),
+      ...(change.export === false ? { exported: false } : change.bounce ? { exported: true } : on),
     };
     const grows = after.sizeBytes > disk.sizeBytes;
     if (this.tree.subvolumeOf(disk.imagePath)?.readOnly && (after.exported || grows)) {
@@ -364,6 +367,7 @@ export class FakeVolumeStore implements VolumeStore {
     }
     if (grows) this.putFile(disk.imagePath, after.sizeBytes);
     if (after.sizeBytes < disk.sizeBytes) this.violations.push(`${id} was made smaller`);
+    if (change.bounce) this.bounces.push(id);
     if (disk.exported && (!after.exported || after.exportNqn !== disk.exportNqn)) this.#linger(disk);
     this.disks.set(id, after);
     const ways = this.reachable(disk.imagePath);
