@@ -3,6 +3,7 @@ import { suite as demo } from "./suites/demo.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
 import { suite as kit } from "./suites/kit.ts";
+import { suite as lostTarget } from "./suites/lost_target.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
 import { suite as twoNodes } from "./suites/two_nodes.ts";
@@ -16,4 +17,5 @@ export const suites: Readonly<Record<string, Suite>> = {
   kernel,
   identity,
   two_nodes: twoNodes,
+  lost_target: lostTarget,
 };

@@ -137,9 +137,12 @@ function emulatorArguments(machine: Machine, folder: string, socket: string): st
       "virtio-net-pci,netdev=kit,romfile=",
     ],
     ...lan?.args ?? [],
+    // A flush reaches the host's memory, which outlives the emulator: to wait for the host's own disk would show no more.
     ...machine.disks.flatMap(({ path, readOnly }, index) => [
       "-drive",
-      `file=${path},format=raw,if=virtio,index=${index},readonly=${readOnly ? "on,file.locking=off" : "off"}`,
+      `file=${path},format=raw,if=virtio,index=${index},cache=unsafe,readonly=${
+        readOnly ? "on,file.locking=off" : "off"
+      }`,
     ]),
     ...machine.shares.flatMap(({ hostPath, writable }, index) => [
       "-fsdev",

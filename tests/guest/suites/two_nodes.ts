@@ -1,14 +1,19 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import type { Random } from "../../../src/volume/ports.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume } from "../kit/volume.ts";
-import { type Field, makeField } from "./two_nodes/field.ts";
+import { listProfile, Migration } from "./two_nodes/migration.ts";
+import { type Field, makeField, startController } from "./two_nodes/field.ts";
 import { Contest, type Trouble, troubles } from "./two_nodes/round.ts";
 import { isWhole, seedOf } from "./whole.ts";
 
 /** Large enough for a file system with a log, small enough to be looked at block by block. */
 const volumeBytes = 64 << 20;
+
+/** Nodes look for what was taken from them, and believe it, sooner than usual. */
+const nodeFlags = ["--fence-interval", "2s", "--fence-settle-time", "8s"];
 
 /** That a node which was not asked cannot write any more, whatever befell it. */
 export const suite: Suite = {
@@ -18,8 +23,13 @@ export const suite: Suite = {
   needsBinary: true,
   run: async (bench) => {
     const seed = seedOf(bench);
-    const field = await makeField(bench, { nodes: ["a", "b"] });
+    const field = await makeField(bench, {
+      nodes: ["a", "b"],
+      nodeFlags,
+      controllerFlags: ["--router-profile", await listProfile(bench.folder)],
+    });
     try {
+      await migration(bench, field);
       await rounds(bench, field, new SeededRandom(seed));
       await bench.test("the driver broke no rule of the router's", async () => {
         assert.deepEqual(await field.router.violations(), []);
@@ -30,6 +40,27 @@ export const suite: Suite = {
     }
   },
 };
+
+/** Two nodes that have a volume at once, of which one leaves. */
+async function migration(bench: Bench, field: Field): Promise<void> {
+  let volume: Migration | undefined;
+  const isFenced =
+    await bench.test("of two nodes that have a volume, the one that leaves is fenced", async () => {
+      volume = await Migration.begin(field, "migrating", volumeBytes);
+      return await volume.leaveFenced();
+    });
+  if (!isFenced) return;
+  await bench.test("where the router's list of hosts is not known, the one that leaves is reported", async () => {
+    const folder = join(bench.folder, "unprobed");
+    await Deno.mkdir(folder);
+    const unprobed = await startController(folder, field);
+    try {
+      return await volume!.leaveUnfenced(unprobed);
+    } finally {
+      await unprobed.stop();
+    }
+  });
+}
 
 async function rounds(bench: Bench, field: Field, random: Random): Promise<void> {
   const contests: Record<"ext4" | "block", Contest | undefined> = { ext4: undefined, block: undefined };

@@ -32,14 +32,11 @@ export interface Field {
 /** How a {@linkcode Field} is made. */
 export interface FieldOptions {
   readonly nodes: readonly string[];
-  /** More flags of `rds-csi simulator`. */
-  readonly simulatorFlags?: readonly string[];
+  /** More flags of the nodes. */
+  readonly nodeFlags?: readonly string[];
   /** More flags of the controller. */
   readonly controllerFlags?: readonly string[];
 }
-
-/** How nodes are started: they look for what was taken from them more often than usual. */
-const nodeFlags = ["--fence-interval", "2s"];
 
 /** Boots the guests and starts everything; the caller stops the controller. */
 export async function makeField(bench: Bench, options: FieldOptions): Promise<Field> {
@@ -49,27 +46,39 @@ export async function makeField(bench: Bench, options: FieldOptions): Promise<Fi
     disks: [{ name: "pool", sizeBytes: 2 ** 30 }],
   });
   const routerGuest = guests["router"]!;
-  const address = (await routerGuest.sh("getent hosts router || grep router /etc/hosts")).split(/\s/)[0]!;
   const started = options.nodes.map(async (id) => {
     const guest = guests[id]!;
-    return { id, guest, driver: await startDriver(guest, { mode: "node", nodeId: id, flags: nodeFlags }) };
+    return {
+      id,
+      guest,
+      driver: await startDriver(guest, { mode: "node", nodeId: id, flags: options.nodeFlags ?? [] }),
+    };
   });
   const [router, stamping, ...nodes] = await Promise.all([
-    startRouter(routerGuest, {
-      address,
-      disk: routerGuest.disk("pool"),
-      flags: options.simulatorFlags ?? [],
-    }),
+    startRouter(routerGuest, { disk: routerGuest.disk("pool") }),
     Stamping.install(bench.folder, Object.values(guests)),
     ...started,
   ]);
-  const controller = await HostController.start(bench.folder, {
-    router: routerGuest,
-    nvmeAddress: address,
-    nodeIds: options.nodes,
-    flags: ["--unexport-grace", "0s", ...options.controllerFlags ?? []],
-  });
+  const controller = await startController(
+    bench.folder,
+    { routerGuest, router, nodes },
+    options.controllerFlags,
+  );
   return { routerGuest, router, controller, nodes, stamping };
+}
+
+/** Starts a controller for a field; what it needs lies in `folder`. */
+export async function startController(
+  folder: string,
+  { routerGuest, router, nodes }: Pick<Field, "routerGuest" | "router" | "nodes">,
+  flags: readonly string[] = [],
+): Promise<HostController> {
+  return await HostController.start(folder, {
+    router: routerGuest,
+    nvmeAddress: router.address,
+    nodeIds: nodes.map(({ id }) => id),
+    flags: ["--unexport-grace", "0s", ...flags],
+  });
 }
 
 /** Where the image of a volume lies in the router's guest. */

@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { formatProfile } from "../../../../src/router_profile/profile.ts";
+import { profiles } from "../../../../src/simulator/profile.ts";
+import type { HostController } from "../../kit/host_controller.ts";
+import { GuestVolume } from "../../kit/volume.ts";
+import type { FoundStamp, Writer } from "../writers/writer.ts";
+import { type Field, type FieldNode, imageOf } from "./field.ts";
+
+/** Longest until a connection is back or given up, in seconds; a few where nothing else runs. */
+const turnSeconds = 90;
+
+/** Writes what a probe would have found out about the simulated router: that it goes by a list of hosts. */
+export async function listProfile(folder: string): Promise<string> {
+  const path = join(folder, "profile.json");
+  await Deno.writeTextFile(path, formatProfile({ ...profiles[0]!, answers: { allowHost: "list" } }));
+  return path;
+}
+
+/** A raw block volume that two nodes have at once, as while a virtual machine moves. */
+export class Migration {
+  readonly #field: Field;
+  readonly #volume: GuestVolume;
+  readonly #image: string;
+  readonly #writers = new Map<FieldNode, Writer>();
+
+  private constructor(field: Field, volume: GuestVolume, image: string) {
+    this.#field = field;
+    this.#volume = volume;
+    this.#image = image;
+  }
+
+  /** Lets the first node have the volume and write, and the second one have it too. */
+  static async begin(field: Field, name: string, sizeBytes: number): Promise<Migration> {
+    const { controller } = field.controller.clients;
+    const volume = await GuestVolume.create(controller, name, "shared block", sizeBytes);
+    const migration = new Migration(field, volume, await imageOf(field, volume));
+    const [first, second] = field.nodes as [FieldNode, FieldNode];
+    await migration.#join(first);
+    await migration.#write(first, 1);
+    await migration.#join(second);
+    assert.equal(volume.nqn(second.id), volume.nqn(first.id), "both are in one epoch");
+    return migration;
+  }
+
+  /** The first node leaves without being asked; not one block of its comes to the disk any more. */
+  async leaveFenced(): Promise<string> {
+    const [leaver, other] = this.#field.nodes as [FieldNode, FieldNode];
+    const nqn = this.#volume.nqn(leaver.id);
+    await this.#writers.get(leaver)!.progresses();
+    await this.#volume.unpublish(leaver.id);
+    const unpublishedMs = performance.now();
+    const before = await this.#stampsOf(leaver);
+    await other.guest.until(
+      `grep -l live $(grep -lxF '${nqn}' /sys/class/nvme/*/subsysnqn | sed s/subsysnqn/state/)`,
+      {
+        limitSeconds: turnSeconds,
+      },
+    );
+    const backMs = performance.now() - unpublishedMs;
+    await leaver.guest.until(`! grep -qxF '${nqn}' /sys/class/nvme/*/subsysnqn`, {
+      limitSeconds: turnSeconds,
+    });
+    const letGoMs = performance.now() - unpublishedMs;
+    assert.deepEqual(await this.#stampsOf(leaver), before, "blocks of the node that left have come");
+    await this.#write(other, 1_000_000);
+    await this.#leave(leaver);
+    return `not one block came; the other was back after ${(backMs / 1000).toFixed(1)} s, ` +
+      `and the leaver has let go after ${(letGoMs / 1000).toFixed(1)} s`;
+  }
+
+  /** The first node joins again, and leaves where the router's list is not known: that is said, and it is so. */
+  async leaveUnfenced(controller: HostController): Promise<string> {
+    const [leaver, other] = this.#field.nodes as [FieldNode, FieldNode];
+    await this.#writers.get(other)!.kill();
+    await this.#join(leaver);
+    const writer = await this.#write(leaver, 2_000_000);
+    await controller.clients.controller.call("ControllerUnpublishVolume", {
+      volumeId: this.#volume.id,
+      nodeId: leaver.id,
+    });
+    const report = controller.lines.find((line) => line.includes("the node that left is not fenced"));
+    assert.ok(report?.includes(`"${leaver.id}"`), controller.tail());
+    await writer.progresses();
+    await this.#leave(leaver);
+    await this.#leave(other);
+    await this.#volume.unpublish(other.id);
+    return "it is reported, and its writes still came";
+  }
+
+  async #join(node: FieldNode): Promise<void> {
+    await node.guest.sh(`mkdir -p ${this.#volume.target.replace(/[^/]*$/, "")}`);
+    await this.#volume.publish(node.id);
+    await this.#volume.attach(node.driver.clients.node, node.id);
+  }
+
+  async #write(node: FieldNode, first: number): Promise<Writer> {
+    const writer = await this.#field.stamping.write(node.guest, this.#volume.target, node.id, first);
+    this.#writers.set(node, writer);
+    await writer.progresses();
+    return writer;
+  }
+
+  async #leave(node: FieldNode): Promise<void> {
+    await this.#writers.get(node)!.kill();
+    await this.#volume.detach(node.driver.clients.node);
+  }
+
+  async #stampsOf(node: FieldNode): Promise<readonly FoundStamp[]> {
+    const [found] = await this.#field.stamping.scan(this.#field.routerGuest, [this.#image]);
+    return found!.filter(([, writer]) => writer === node.id);
+  }
+}
