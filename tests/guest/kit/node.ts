@@ -130,6 +130,13 @@ export class GuestVolume extends TestVolume {
     return { ...super.publishContext(), nvmeAddress: this.nvmet.addresses.join(",") };
   }
 
+  /** Keeps a copy of its image, and answers what asserts later that no byte has changed. */
+  async keep(): Promise<() => Promise<void>> {
+    const copy = `${this.image}.kept`;
+    await sh(`cp --sparse=always ${this.image} ${copy}`);
+    return async () => void await sh(`cmp ${this.image} ${copy}`);
+  }
+
   /** A digest of all bytes of its image, whatever is on it. */
   async digest(): Promise<string> {
     return (await sh(`md5sum < ${this.image}`)).slice(0, 12);

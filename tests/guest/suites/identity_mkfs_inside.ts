@@ -32,18 +32,25 @@ async function stopped(
   const stage = node.stage(volume, { capability }).then(() => "OK", (error) => error);
   await until("mkfs runs", async () => await pidOf(tool) !== "");
   const pid = await pidOf(tool);
+  // xfs begins at the beginning.
+  const looked = tool === "mkfs.xfs" ? 1n << 20n : volume.sizeBytes;
   await until("it has written something", async () => {
-    return (await shell(`cmp -s -n ${volume.sizeBytes} ${volume.image} /dev/zero`)).code === 1;
+    return (await shell(`cmp -s -n ${looked} ${volume.image} /dev/zero`)).code === 1;
   });
   await sh(`kill -STOP ${pid}; echo 0 > /proc/sys/vm/dirty_bytes; echo 20 > /proc/sys/vm/dirty_ratio`);
   return { stage, pid };
 }
 
-async function killed(stage: Promise<unknown>, pid: string, volume: GuestVolume): Promise<string> {
+/** Kills it, and answers what asserts that nothing was written since. */
+async function killed(
+  stage: Promise<unknown>,
+  pid: string,
+  volume: GuestVolume,
+): Promise<() => Promise<void>> {
   await sh(`kill -KILL ${pid}`);
   assert.ok(is("unavailable", /Cannot run mkfs/)(await stage));
   await volume.remap(delayed(volume.sizeBytes, 0));
-  return await volume.digest();
+  return await volume.keep();
 }
 
 /** mkfs that was killed in the middle, over a real connection. */
@@ -67,11 +74,11 @@ for (const capability of [ext4, xfs]) {
         ),
       ];
       restarted.libc.close();
-      const partial = await killed(first, pid, volume);
+      const assertUntouched = await killed(first, pid, volume);
       const stage = async (change: Record<string, string>, kind: VolumeErrorKind, text: RegExp) => {
         const publishContext = { ...volume.publishContext(), ...change };
         said.push(await refusal(node.stage(volume, { capability, publishContext }), kind, text));
-        assert.equal(await volume.digest(), partial, "something was written");
+        await assertUntouched();
       };
       await stage({ mayFormat: "false" }, "precondition", /not on record as never written/);
       await stage({ readonly: "true" }, "exists-incompatible", /staged in another way/);
@@ -103,11 +110,11 @@ interruptedTests.add(
   async (node) => {
     const volume = await slow(node, sizes.ext4);
     const { stage, pid } = await stopped(node, volume, ext4, "mkfs.ext4");
-    const partial = await killed(stage, pid, volume);
+    const assertUntouched = await killed(stage, pid, volume);
     await sh(`nvme disconnect -n ${volume.nqn} || :`);
     volume.nvmet.setUuid(volume.nqn, "01234567-89ab-4cde-8f01-23456789abcd");
     const said = [await refusal(node.stage(volume), "identity-mismatch", /expected id=/)];
-    assert.equal(await volume.digest(), partial);
+    await assertUntouched();
     volume.nextEpoch();
     said.push(
       await refusal(
@@ -116,7 +123,7 @@ interruptedTests.add(
         /not on record as never written|data of no known kind/,
       ),
     );
-    assert.equal(await volume.digest(), partial);
+    await assertUntouched();
     await node.unstage(volume);
     await volume.unmap();
     return said.join("; ");

@@ -4,7 +4,7 @@ import { block, call, ext4, mountsUnder } from "../../node/harness.ts";
 import type { Capability } from "../../../src/volume/capabilities.ts";
 import type { VolumeErrorKind } from "../../../src/volume/errors.ts";
 
-const small = 32n << 20n;
+const small = 16n << 20n;
 
 async function connectByHand({ nvmet, nqn }: GuestVolume): Promise<void> {
   const host = `--hostnqn=${ownHost.hostNqn} --hostid=${ownHost.hostId}`;
@@ -15,7 +15,7 @@ async function connectByHand({ nvmet, nqn }: GuestVolume): Promise<void> {
 /** Volumes with something of their own at both ends and in the middle. */
 async function marked(node: GuestNode, id: string): Promise<GuestVolume> {
   const volume = new GuestVolume(node, id, small);
-  for (const at of [0, 4, 31]) {
+  for (const at of [0, 4, 15]) {
     await sh(`dd if=/dev/urandom of=${volume.image} bs=1M count=1 seek=${at} conv=notrunc status=none`);
   }
   return volume;
@@ -192,7 +192,7 @@ nameTests.add(
       await node.publish(first, { capability: block });
       const before = await second.digest();
       await sh(
-        `dd if=/dev/urandom of=${node.target("pvc-1")} bs=1M count=32 oflag=direct conv=notrunc status=none`,
+        `dd if=/dev/urandom of=${node.target("pvc-1")} bs=1M count=16 oflag=direct conv=notrunc status=none`,
       );
       await sh(`dd if=${node.target("pvc-1")} iflag=direct bs=1M status=none | cmp - ${first.image}`);
       assert.equal(await second.digest(), before);

@@ -6,12 +6,12 @@ const tests = new URL("kernel_inside.ts", import.meta.url);
 export const suite: Suite = {
   what:
     "everything that the kernel's initiator and a target can do to a volume, and what the driver guarantees then",
-  limitMinutes: 10,
+  limitMinutes: 15,
   run: async (bench) => {
     const joined = await bench.guest({ memoryMiB: 2048, multipath: true });
-    await bench.inside(joined, tests, "connection use size namespace withdrawal offer path".split(" "));
+    await bench.inside(joined, tests, "connection use loss size namespace withdrawal offer path".split(" "));
     await joined.end();
     const apart = await bench.guest({ memoryMiB: 2048, multipath: false });
-    await bench.inside(apart, tests, ["use", "namespace", "withdrawal", "path"]);
+    await bench.inside(apart, tests, ["loss", "namespace", "withdrawal", "path"]);
   },
 };

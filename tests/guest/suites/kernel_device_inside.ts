@@ -178,7 +178,7 @@ namespaceRows.add(
         (await node.states(volume)).join() === "live" && await node.deviceNumber(volume) === undefined,
       30_000,
     );
-    assert.deepEqual(await node.problems(volume), ["DeviceMissing", "TargetMismatch"]);
+    assert.deepEqual(await node.problems(volume), ["DeviceMissing"]);
     const said = await refusal(node.publish(volume, { capability }), "precondition", /device is gone/);
     const request = node.stageRequest(volume, { capability });
     const [stage, tookMs] = await timed(

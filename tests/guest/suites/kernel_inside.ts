@@ -1,11 +1,12 @@
 import { namespaceRows, sizeRows } from "./kernel_device_inside.ts";
 import { offerRows, withdrawalRows } from "./kernel_export_inside.ts";
 import { pathRows } from "./kernel_paths_inside.ts";
-import { connectionRows, useRows } from "./kernel_use_inside.ts";
+import { connectionRows, lossRows, useRows } from "./kernel_use_inside.ts";
 
 const rows = {
   connection: connectionRows,
   use: useRows,
+  loss: lossRows,
   size: sizeRows,
   namespace: namespaceRows,
   withdrawal: withdrawalRows,

@@ -129,7 +129,7 @@ connectionRows.add(
   },
 );
 
-/** What uses a volume, and what is left of it when its device goes. */
+/** Whoever uses a volume keeps it connected. */
 export const useRows = new NodeTests();
 
 useRows.add(
@@ -194,7 +194,10 @@ useRows.add(
   },
 );
 
-useRows.add(
+/** What is left of a volume when its device or its target goes. */
+export const lossRows = new NodeTests();
+
+lossRows.add(
   "a stale bind that shows another volume's device takes no publish, and that volume no stage",
   async (node) => {
     const [lost, next] = [new GuestVolume(node, "pvc-1", small), new GuestVolume(node, "pvc-2", small)];
@@ -237,7 +240,7 @@ useRows.add(
   },
 );
 
-useRows.add(
+lossRows.add(
   "a disconnect while the target is away takes a moment: unstage ends well before the deadline",
   async (node) => {
     const volume = new GuestVolume(node, "pvc-1", small);
