@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { type Counts, noteCounts, printCounts } from "../../tools/counts.ts";
 import { complain, print } from "../../tools/print.ts";
 import { buildSuite } from "../sanity/suite.ts";
-import { findProgram, isFile } from "./kit/host_command.ts";
+import { isFile } from "./kit/host_command.ts";
 import { hindrance } from "./kit/host_needs.ts";
 import { guestImage } from "./kit/image.ts";
 import { Bench, type Suite } from "./kit/suite.ts";
@@ -45,13 +45,17 @@ async function denoFile(): Promise<string> {
   return await Deno.realPath("/proc/self/exe");
 }
 
+/** Whether Go is where a program is looked for by name. */
 function goIsHere(): boolean {
-  return findProgram("go") !== undefined || isFile("/usr/local/go/bin/go");
+  return (Deno.env.get("PATH") ?? "").split(":").some((folder) =>
+    folder !== "" && isFile(join(folder, "go"))
+  );
 }
 
 function whySkipped({ suite }: Named): string | undefined {
   const lacking = hindrance();
   if (lacking !== undefined) return lacking;
+  if (suite.needsGo && !goIsHere()) return "Go, which builds csi-sanity, is not here";
   return suite.needsBinary && !isFile(binary) ? "dist/rds-csi is not built; make build" : undefined;
 }
 

@@ -16,7 +16,7 @@ export async function hostBytes(
   options: HostCommand = {},
 ): Promise<Uint8Array> {
   const limit = AbortSignal.timeout(limitMs);
-  const child = new Deno.Command(program, {
+  const child = new Deno.Command(findProgram(program) ?? program, {
     args: [...args],
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
     env: { LC_ALL: "C", ...options.env },

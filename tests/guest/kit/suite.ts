@@ -16,6 +16,8 @@ export interface Suite {
   readonly alone?: boolean;
   /** Whether it needs dist/rds-csi. */
   readonly needsBinary?: boolean;
+  /** Whether it needs csi-sanity, which Go builds. */
+  readonly needsGo?: boolean;
   run(bench: Bench): Promise<void>;
 }
 

@@ -22,7 +22,7 @@ export async function makeToolsDisk(
   }
   const sizeKiB = Math.ceil(bytes / 1024 * 1.05) + 4096;
   const options = ["-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-N", "64"];
-  await hostOutput("/usr/sbin/mke2fs", [...options, "-d", content, image, `${sizeKiB}k`]);
+  await hostOutput("mke2fs", [...options, "-d", content, image, `${sizeKiB}k`]);
   await Deno.remove(content, { recursive: true });
   return image;
 }

@@ -13,6 +13,7 @@ export const suite: Suite = {
   limitMinutes: 20,
   alone: true,
   needsBinary: true,
+  needsGo: true,
   run: async (bench) => {
     await Promise.all([trySanity(bench, "mount", "shared"), trySanity(bench, "block", "private")]);
   },
