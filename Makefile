@@ -63,6 +63,11 @@ test/build: ## Test the compiled executable, above all what it refuses to do; af
 test/guest: ## Try real NVMe/TCP in QEMU guests with kernels of their own: make test/guest [S=suite] [JOBS=2]; after make build.
 	"$(DENO)" run --allow-all tests/guest/run.ts $(STRICT) --jobs $(JOBS) $(S)
 
+test/nightly: export MATRIX_RANDOM = 400
+test/nightly: export MATRIX_ALL = 1
+test/nightly: export GUEST_WHOLE = 1
+test/nightly: test test/contract test/fault test/guest ## Try everything of which CI tries a part, with new random numbers: hours; make -k goes on after a failure; after make build.
+
 verify: ## Check formatting, lint, types, the direction of imports, sizes, generated files, and csi.proto against the published one.
 	"$(DENO)" run --allow-all tools/verify.ts $(STRICT)
 

@@ -2,11 +2,13 @@ import type { Suite } from "./kit/suite.ts";
 import { suite as demo } from "./suites/demo.ts";
 import { suite as identity } from "./suites/identity.ts";
 import { suite as kernel } from "./suites/kernel.ts";
+import { suite as kill } from "./suites/kill.ts";
 import { suite as kit } from "./suites/kit.ts";
 import { suite as lostTarget } from "./suites/lost_target.ts";
 import { suite as rescue } from "./suites/rescue.ts";
 import { suite as sanity } from "./suites/sanity.ts";
 import { suite as twoNodes } from "./suites/two_nodes.ts";
+import { suite as upgrade } from "./suites/upgrade.ts";
 
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
@@ -16,6 +18,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   sanity,
   kernel,
   identity,
+  kill,
+  upgrade,
   two_nodes: twoNodes,
   lost_target: lostTarget,
 };

@@ -22,7 +22,7 @@ export class GuestVolume {
   readonly use: VolumeUse;
   readonly staging: string;
   readonly target: string;
-  readonly #controller: CsiClients["controller"];
+  #controller: CsiClients["controller"];
   readonly #context: Record<string, string>;
   readonly #published = new Map<string, Record<string, string>>();
 
@@ -54,6 +54,11 @@ export class GuestVolume {
       parameters: {},
     });
     return new GuestVolume(controller, use, volume!.volumeId, volume!.volumeContext);
+  }
+
+  /** Goes on with another controller: after a restart, the clients of the one before are closed. */
+  goOnWith(controller: CsiClients["controller"]): void {
+    this.#controller = controller;
   }
 
   /** The NQN under which it was published to that node last. */

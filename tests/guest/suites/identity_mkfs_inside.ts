@@ -81,7 +81,7 @@ for (const capability of [ext4, xfs]) {
         await assertUntouched();
       };
       await stage({ mayFormat: "false" }, "precondition", /not on record as never written/);
-      await stage({ readonly: "true" }, "exists-incompatible", /staged in another way/);
+      await stage({ readonly: "true" }, "precondition", /used read-only/);
       await stage(
         { size: String(volume.sizeBytes - 4096n) },
         "precondition",

@@ -254,13 +254,13 @@ lossRows.add(
         [...await node.states(volume), ...await node.states(filesystem)].join() === "connecting,connecting",
     );
     const unstage = ({ id }: GuestVolume) =>
-      node.service.unstage({ volumeId: id, stagingPath: node.staging(id) }, callWithin(10_000));
+      node.service.unstage({ volumeId: id, stagingPath: node.staging(id) }, callWithin(30_000));
     const [, tookMs] = await timed(unstage(volume));
-    assert.ok(tookMs < 5_000, `${tookMs} ms`);
+    assert.ok(tookMs < 15_000, `${tookMs} ms of 30000`);
     // A mounted one may not be given up: what is in memory has to reach it.
     const [outcome, gaveUpMs] = await timed(unstage(filesystem).then(() => undefined, (error) => error));
     assert.ok(outcome instanceof Error, "the unstage of a mounted volume went through without its target");
-    assert.ok(gaveUpMs < 11_000, `${gaveUpMs} ms`);
+    assert.ok(gaveUpMs < 31_000, `${gaveUpMs} ms`);
     filesystem.nvmet.link(filesystem.nqn);
     await until("back", async () => (await node.states(filesystem)).join() === "live");
     await until("unstaged", () => unstage(filesystem).then(() => true, () => false));

@@ -1,0 +1,269 @@
+import assert from "node:assert/strict";
+import type { Capability } from "../../../../src/volume/capabilities.ts";
+import type { NvmetExporter } from "../../../../src/simulator/model/nvmet_exporter.ts";
+import { callContext, freshNode, type NodeCall, nqnPrefix } from "./node.ts";
+import { sh } from "./shell.ts";
+
+/** What is on a volume. */
+export type Kind = "ext4" | "xfs" | "block";
+
+const mib = 1n << 20n;
+/** As small as each kind goes, and by how much it grows. */
+const sizes: Readonly<Record<Kind, { readonly first: bigint; readonly growth: bigint }>> = {
+  ext4: { first: 48n * mib, growth: 16n * mib },
+  xfs: { first: 320n * mib, growth: 32n * mib },
+  block: { first: 16n * mib, growth: 4n * mib },
+};
+
+/** Bytes of one piece of data. */
+const pieceBytes = 128 * 1024;
+const port = 4420;
+
+/** Where everything of a test lies. */
+export interface Place {
+  /** The images. */
+  readonly images: string;
+  readonly state: string;
+  readonly kubelet: string;
+  readonly exporter: NvmetExporter;
+}
+
+/** A volume that the guest's own target exports, and the data that was written to it. */
+export class Volume {
+  readonly id: string;
+  readonly kind: Kind;
+  readonly #place: Place;
+  readonly #data = new Map<string, Uint8Array<ArrayBuffer>>();
+  #epoch = 1;
+  #sizeBytes: bigint;
+
+  constructor(place: Place, id: string, kind: Kind) {
+    this.#place = place;
+    this.id = id;
+    this.kind = kind;
+    this.#sizeBytes = sizes[kind].first;
+    Deno.writeFileSync(this.image, new Uint8Array());
+    Deno.truncateSync(this.image, Number(this.#sizeBytes));
+    this.export();
+  }
+
+  get image(): string {
+    return `${this.#place.images}/${this.id}.img`;
+  }
+
+  get staging(): string {
+    return `${this.#place.kubelet}/staging/${this.id}`;
+  }
+
+  /** Where it is published; the folder above it is the kubelet's. */
+  get target(): string {
+    return `${this.#place.kubelet}/pods/${this.id}`;
+  }
+
+  get capability(): Capability {
+    return this.kind === "block"
+      ? { access: "block", mode: "single-node-writer" }
+      : { access: "mount", filesystem: this.kind, mode: "single-node-writer" };
+  }
+
+  get #epochText(): string {
+    return `${this.#epoch}-0a0b0c0d`;
+  }
+
+  get nqn(): string {
+    return `${nqnPrefix}:${this.id}:${this.#epochText}`;
+  }
+
+  get #publishContext(): Record<string, string> {
+    return {
+      nvmeAddress: "127.0.0.1",
+      nvmePort: String(port),
+      nqn: this.nqn,
+      epoch: this.#epochText,
+      size: String(this.#sizeBytes),
+      readonly: "false",
+      mayFormat: String(this.#epoch === 1),
+    };
+  }
+
+  call(method: NodeCall["method"], readOnly = false): NodeCall {
+    const { id: volumeId, staging: stagingPath, target: targetPath, capability } = this;
+    const publishContext = this.#publishContext;
+    const mountFlags: readonly string[] = [];
+    switch (method) {
+      case "stage":
+        return {
+          method,
+          request: { volumeId, stagingPath, capability, mountFlags, publishContext, volumeContext: {} },
+        };
+      case "publish":
+        return {
+          method,
+          request: { volumeId, stagingPath, targetPath, capability, mountFlags, readOnly, publishContext },
+        };
+      case "expand":
+        return {
+          method,
+          request: {
+            volumeId,
+            volumePath: targetPath,
+            range: { requiredBytes: this.#sizeBytes, limitBytes: 0n },
+          },
+        };
+      case "unpublish":
+        return { method, request: { volumeId, targetPath } };
+      case "unstage":
+        return { method, request: { volumeId, stagingPath } };
+    }
+  }
+
+  export(): void {
+    this.#place.exporter.serve(this.nqn, this.image, { port, hosts: undefined, sizeBytes: this.#sizeBytes });
+  }
+
+  withdraw(): void {
+    this.#place.exporter.withdraw(this.nqn);
+  }
+
+  /** It is taken away from whoever has it, and given under another name. */
+  nextEpoch(): void {
+    this.withdraw();
+    this.#epoch++;
+    this.export();
+  }
+
+  grow(): void {
+    this.#sizeBytes += sizes[this.kind].growth;
+    Deno.truncateSync(this.image, Number(this.#sizeBytes));
+    this.#place.exporter.change(this.nqn, { port, hosts: undefined, sizeBytes: this.#sizeBytes });
+  }
+
+  /** Writes one more piece of data where it is staged, to its end: then it is on the target. */
+  async write(): Promise<void> {
+    const name = `piece-${this.#data.size}`;
+    const bytes = new Uint8Array(pieceBytes);
+    for (let at = 0; at < bytes.length; at += 65536) crypto.getRandomValues(bytes.subarray(at, at + 65536));
+    const path = await this.#stagedAt();
+    const file = await Deno.open(this.kind === "block" ? path : `${path}/${name}`, {
+      write: true,
+      create: this.kind !== "block",
+    });
+    try {
+      await file.seek(this.#offset(this.#data.size), Deno.SeekMode.Start);
+      for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+      await file.sync();
+    } finally {
+      file.close();
+    }
+    if (this.kind !== "block") await sh(`sync -f '${path}'`);
+    this.#data.set(name, bytes);
+  }
+
+  /** Throws unless all data is there, and nothing else. */
+  async verify(where: "staging" | "target"): Promise<void> {
+    const path = where === "target" ? this.target : await this.#stagedAt();
+    const names = [...this.#data.keys()];
+    if (this.kind !== "block") {
+      const found = [...Deno.readDirSync(path)].map(({ name }) => name).filter((name) =>
+        name !== "lost+found"
+      );
+      assert.deepEqual(found.sort(), names.toSorted(), "the files are others than were written");
+      assert.equal(Deno.statSync(path).mode! & 0o777, 0o777, "not everybody may write to the root");
+    }
+    for (const [index, name] of names.entries()) {
+      const found = this.kind === "block"
+        ? await readAt(path, this.#offset(index), pieceBytes)
+        : await Deno.readFile(`${path}/${name}`);
+      assert.ok(equal(found, this.#data.get(name)!), `${name} is not what was written`);
+    }
+  }
+
+  /** The size of what is published, in bytes: at least the part of it that a file system leaves. */
+  async assertGrown(): Promise<void> {
+    const path = this.target;
+    const bytes = this.kind === "block"
+      ? BigInt(await sh(`blockdev --getsize64 '${path}'`))
+      : BigInt(await sh(`echo $(($(stat -f -c '%b*%S' '${path}')))`));
+    const least = this.kind === "block" ? this.#sizeBytes : this.#sizeBytes - this.#sizeBytes / 4n;
+    assert.ok(bytes >= least, `${this.id} has ${bytes} bytes of ${this.#sizeBytes}`);
+  }
+
+  /** The identity of the file system on the image; "" when there is none. */
+  async filesystemId(): Promise<string> {
+    return await sh(`blkid -p -o value -s UUID '${this.image}' || :`);
+  }
+
+  /** Throws unless the file system of a volume that nobody has is whole. */
+  async assertClean(): Promise<void> {
+    if (this.kind === "ext4") await sh(`e2fsck -f -n '${this.image}' 2>&1`);
+    if (this.kind === "xfs") await sh(`xfs_repair -n '${this.image}' 2>&1`);
+  }
+
+  /** Everything that there is of it on the node: mounts, connections, files. */
+  async traces(): Promise<readonly string[]> {
+    const mounts = Deno.readTextFileSync("/proc/self/mountinfo").split("\n").filter((line) =>
+      line.includes(this.id)
+    );
+    const connections = await sh(
+      "cat /sys/class/nvme/*/subsysnqn /sys/class/nvme-subsystem/*/subsysnqn 2> /dev/null || :",
+    );
+    const files = await sh(
+      `ls -d ${this.#place.state}/*/${this.id}* '${this.staging}'/* '${this.target}' 2> /dev/null || :`,
+    );
+    return [
+      ...mounts.map((line) => `mount: ${line}`),
+      ...connections.split("\n").filter((nqn) => nqn.includes(`:${this.id}:`)),
+      ...files.split("\n").filter((path) => path !== ""),
+    ];
+  }
+
+  /** As the kubelet does after the unstage: what it gave the driver has to be empty. */
+  removeStaging(): void {
+    try {
+      Deno.removeSync(this.staging);
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+  }
+
+  /** Nobody needs it any more. */
+  remove(): void {
+    this.withdraw();
+    Deno.removeSync(this.image);
+  }
+
+  /** Where its content is at hand once it is staged. */
+  async #stagedAt(): Promise<string> {
+    if (this.kind !== "block") return this.staging;
+    const found = await freshNode(this.#place.state).world.connector.find(this.nqn, callContext());
+    if (found === undefined) throw new Error(`${this.id} is not connected`);
+    return found.path;
+  }
+
+  /** On a block volume the pieces lie at its beginning, its end, and in between. */
+  #offset(index: number): number {
+    if (this.kind !== "block") return 0;
+    const last = Number(sizes.block.first) - pieceBytes;
+    return index === 0 ? 0 : index === 1 ? last : index * 4 * pieceBytes;
+  }
+}
+
+async function readAt(path: string, offset: number, length: number): Promise<Uint8Array> {
+  const bytes = new Uint8Array(length);
+  const file = await Deno.open(path);
+  try {
+    await file.seek(offset, Deno.SeekMode.Start);
+    for (let at = 0; at < length;) {
+      const count = await file.read(bytes.subarray(at));
+      if (count === null) throw new Error(`${path} ends at ${offset + at}`);
+      at += count;
+    }
+  } finally {
+    file.close();
+  }
+  return bytes;
+}
+
+function equal(one: Uint8Array, other: Uint8Array): boolean {
+  return one.length === other.length && one.every((byte, index) => byte === other[index]);
+}

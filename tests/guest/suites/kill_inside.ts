@@ -1,0 +1,148 @@
+// Takes volumes through their lives while the node is killed: `whole|drawn SEED ONLY`, or `victim STATE` for the process that
+// is killed.
+
+import assert from "node:assert/strict";
+import { SeededRandom } from "../../fakes/random.ts";
+import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
+import type { Random } from "../../../src/volume/ports.ts";
+import { boundariesOf } from "./kill/boundaries.ts";
+import { describeKill, type Kill, Life, type LifeStory, type Operation, operations } from "./kill/life.ts";
+import { sh } from "./kill/shell.ts";
+import type { Step } from "./kill/steps.ts";
+import { serveVictim } from "./kill/victim.ts";
+import { Victims } from "./kill/victims.ts";
+import { type Kind, type Place, Volume } from "./kill/volume.ts";
+import { insideTest } from "../kit/inside.ts";
+
+const kinds: readonly Kind[] = ["ext4", "xfs", "block"];
+/** Lives of each kind in the drawn part. */
+const drawnLives = 2;
+/** Lives at a time: they wait for the kernel now and then. */
+const parallel = 2;
+
+type Counted = ReadonlyMap<Operation, readonly Step[]>;
+
+async function main(whole: boolean, seed: number, only: RegExp): Promise<void> {
+  const folder = "/srv/kill";
+  for (const name of ["images", "state", "state/volumes", "kubelet/staging", "kubelet/pods"]) {
+    Deno.mkdirSync(`${folder}/${name}`, { recursive: true });
+  }
+  const place: Place = {
+    images: `${folder}/images`,
+    state: `${folder}/state`,
+    kubelet: `${folder}/kubelet`,
+    exporter: new NvmetExporter({ folder: "/sys/kernel/config/nvmet", address: "127.0.0.1" }),
+  };
+  const victims = new Victims(place.state, parallel + 1);
+  const random = new SeededRandom(seed);
+  for (const kind of kinds) {
+    const wanted = (kill: Kill) => only.test(`${kind}: ${describeKill(kill)}`);
+    let counted: Counted | undefined;
+    await insideTest(
+      `${kind}: the steps of every call are counted in a life in which nobody is killed`,
+      async () => {
+        counted = await Life.count(new Volume(place, `pvc-${kind}-count`, kind), place.state, victims);
+        return operations.map((operation) => `${operation} ${counted!.get(operation)!.length}`).join("; ");
+      },
+    );
+    if (counted === undefined) continue;
+    const lives = plan(counted, random, wanted, whole ? Infinity : drawnLives);
+    if (lives.length === 0) continue;
+    await insideTest(
+      `${kind}: killed at boundaries between its steps, a fresh node gets there, and data is as it was written`,
+      () => live(lives, (index) => new Volume(place, `pvc-${kind}-${index}`, kind), place.state, victims),
+    );
+  }
+  await victims.close();
+  await insideTest("nothing is left of all the volumes", async () => {
+    const left = await sh(
+      `grep ' ${folder}/' /proc/self/mountinfo; ls ${place.state}/volumes ${place.images} ${place.kubelet}/*/; ` +
+        "cat /sys/class/nvme/*/subsysnqn; :",
+    );
+    assert.equal(left.replaceAll(/^.*:$|\n/gm, "").trim(), "");
+    return "no mount, connection, state file or folder";
+  });
+  await place.exporter.close();
+}
+
+/** The kills of each life: every boundary of every call once, or as many as that many lives have room for, drawn. */
+function plan(
+  counted: Counted,
+  random: Random,
+  wanted: (kill: Kill) => boolean,
+  most: number,
+): readonly (readonly Kill[])[] {
+  const queues = operations.map((operation) =>
+    shuffled(killsOf(operation, counted.get(operation)!, random).filter(wanted), random)
+  );
+  const count = Math.min(most, Math.max(...queues.map((queue) => queue.length)));
+  return Array.from({ length: count }, (_, index) => queues.flatMap((queue) => queue[index] ?? []));
+}
+
+function killsOf(operation: Operation, steps: readonly Step[], random: Random): readonly Kill[] {
+  const reactions = /^(stage|publish)/.test(operation) ? ["retry", "give up"] as const : ["retry"] as const;
+  return boundariesOf(steps, random).flatMap((boundary) =>
+    reactions.map((then) => ({ operation, boundary, then, steps }))
+  );
+}
+
+function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
+  return items.map((item) => [random.fraction(), item] as const).toSorted(([a], [b]) => a - b).map((
+    [, item],
+  ) => item);
+}
+
+/** Lives them all, and answers what they came to; throws with everything that went wrong. */
+async function live(
+  lives: readonly (readonly Kill[])[],
+  newVolume: (index: number) => Volume,
+  statePath: string,
+  victims: Victims,
+): Promise<string> {
+  const stories: LifeStory[] = [];
+  const failures: string[] = [];
+  const queue = [...lives.entries()];
+  const worker = async () => {
+    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+      const [index, kills] = next;
+      try {
+        stories.push(await Life.withKills(newVolume(index), statePath, victims, kills));
+        note(`life ${index} of ${lives.length} ended well`);
+      } catch (error) {
+        const killed = kills.map((kill) => `\n  ${describeKill(kill)}`).join("");
+        failures.push(
+          `life ${index}, in which the node was to be killed at${killed}\n${Deno.inspect(error)}`,
+        );
+        note(failures.at(-1)!);
+      }
+    }
+  };
+  const started = performance.now();
+  await Promise.all(Array.from({ length: parallel }, worker));
+  assert.deepEqual(failures, []);
+  return summary(stories, (performance.now() - started) / 1000);
+}
+
+/** For whoever watches a long run from the host. */
+function note(text: string): void {
+  Deno.writeTextFileSync("/host/kill.log", `${text}\n`, { append: true });
+}
+
+function summary(stories: readonly LifeStory[], seconds: number): string {
+  const refusals = new Map<string, number>();
+  for (const [kind, count] of stories.flatMap((story) => [...story.refusals])) {
+    refusals.set(kind, (refusals.get(kind) ?? 0) + count);
+  }
+  const kills = stories.reduce((sum, story) => sum + story.kills, 0);
+  const slowest = Math.max(...stories.map((story) => story.slowestMs)) / 1000;
+  return `${kills} kills in ${stories.length} lives, ${
+    (seconds / kills).toFixed(1)
+  } s each; slowest way back ` +
+    `${slowest.toFixed(1)} s; ` +
+    `refused before it went through: ${
+      [...refusals].map(([kind, count]) => `${kind} ${count}`).join(", ") || "never"
+    }`;
+}
+
+if (Deno.args[0] === "victim") await serveVictim(Deno.args[1]!);
+else await main(Deno.args[0] === "whole", Number(Deno.args[1]), new RegExp(Deno.args[2] ?? ""));
