@@ -106,11 +106,19 @@ export class Row {
     throw this.#wrong(key, value);
   }
 
-  /** The parts of a list, which is an array or a string with commas; what is missing, or anything else, has none. */
+  /**
+   * The parts of a list, which is an array or a string with commas; what is missing has none.
+   *
+   * @throws {VolumeError} unavailable when it is anything else
+   */
   words(key: string): readonly string[] {
-    const value = this.#find(key);
-    const parts = typeof value === "string" ? value.split(",") : Array.isArray(value) ? value : [];
-    return parts.flatMap((part) => typeof part === "string" && part.trim() !== "" ? [part.trim()] : []);
+    const value = this.#find(key) ?? "";
+    const parts = typeof value === "string" ? value.split(",") : value;
+    if (!Array.isArray(parts)) throw this.#wrong(key, value);
+    return parts.flatMap((part) => {
+      if (typeof part !== "string") throw this.#wrong(key, value);
+      return part.trim() === "" ? [] : [part.trim()];
+    });
   }
 
   /**

@@ -101,10 +101,12 @@ Deno.test("Row.words() reads a list however it is given, and nothing where there
       [`{"hosts":"a,b"}`, ["a", "b"]],
       [`{"hosts":["a"," b"]}`, ["a", "b"]],
       [`{"hosts":""}`, []],
-      [`{"hosts":5}`, []],
       [`{}`, []],
     ] as const
   ) {
     assert.deepEqual(row(json).words("hosts"), words, json);
+  }
+  for (const json of [`{"hosts":5}`, `{"hosts":true}`, `{"hosts":["a",1]}`]) {
+    assert.throws(() => row(json).words("hosts"), (error) => VolumeError.is(error, "unavailable"), json);
   }
 });
