@@ -9,6 +9,7 @@ import { SystemMounts } from "../filesystem/mounts.ts";
 import { type LetGo, lockFolder } from "../host/folder_lock.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { Libc } from "../host/libc.ts";
+import { isEnding, lockHolders } from "../host/lock_holders.ts";
 import { systemNetwork } from "../host/network.ts";
 import { SystemPaths } from "../host/paths.ts";
 import { type Processes, SystemProcesses } from "../host/processes.ts";
@@ -81,9 +82,10 @@ export async function openNode(
   config: NodeConfig,
   { clock, random, log, events }: NodeSeams,
 ): Promise<OpenNode> {
-  const world = { ...openNodeWorld(config, systemNodeParts(clock, log, events)), notes: log };
+  const parts = systemNodeParts(clock, log, events);
+  const world = { ...openNodeWorld(config, parts), notes: log };
   await world.paths.makeFolder(config.stateDirectory, 0o700);
-  const letGo = await haveState(config.stateDirectory, clock, log);
+  const letGo = await haveState(config.stateDirectory, parts);
   const service = new NodeService(world);
   await service.countStaged();
   const locks = new VolumeLocks();
@@ -105,18 +107,33 @@ export async function openNode(
 
 /**
  * A process that was killed and hangs in the kernel keeps the state, and does nothing any more: it must not keep this node
- * from being served until the kernel gives up.
+ * from being served until the kernel gives up. Whoever is not seen to end is waited for by the next start.
+ *
+ * @throws {VolumeError} precondition when another process has the state, and goes on or cannot be seen
  */
-async function haveState(folder: string, clock: Clock, log: NodeNotes): Promise<LetGo> {
+export async function haveState(
+  folder: string,
+  { clock, files, notes, patienceMs = earlierProcessMs }: StateSeams,
+): Promise<LetGo> {
   try {
-    return await lockFolder(folder, clock, earlierProcessMs);
+    return await lockFolder(folder, clock, patienceMs);
   } catch (error) {
     if (!VolumeError.is(error, "precondition")) throw error;
-    log.warn("another process has this node's state, and is taken to hang in the kernel", {
+    const holders = lockHolders(files, BigInt((await Deno.stat(`${folder}/lock`)).ino!));
+    if (!(holders?.every((pid) => isEnding(files, pid)) ?? false)) throw error;
+    notes.warn("a killed process that hangs in the kernel has this node's state; serving without it", {
+      pids: holders!.join(","),
       reason: error.message,
     });
     return () => {};
   }
+}
+
+interface StateSeams {
+  readonly clock: Clock;
+  readonly files: KernelFiles;
+  readonly notes: Notes;
+  readonly patienceMs?: number;
 }
 
 /**

@@ -3,7 +3,10 @@ import { RecordedEvents } from "../../tests/fakes/node_events.ts";
 import { readServeConfig } from "../config.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
-import { openNode } from "./node.ts";
+import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
+import { lockFolder } from "../host/folder_lock.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { haveState, openNode } from "./node.ts";
 
 Deno.test("openNode() waits until an earlier process has let go of the node's state", async () => {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
@@ -37,3 +40,33 @@ Deno.test("openNode() waits until an earlier process has let go of the node's st
     await Deno.remove(folder, { recursive: true });
   }
 });
+
+for (const killed of [true, false, undefined]) {
+  const holder = killed === undefined
+    ? "one that cannot be seen"
+    : killed
+    ? "a killed one"
+    : "one that goes on";
+  Deno.test(`haveState() ${killed ? "goes on beside" : "refuses beside"} ${holder} that has the state`, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+    try {
+      const letGo = await lockFolder(folder, systemClock, 1000);
+      const { ino } = await Deno.stat(`${folder}/lock`);
+      const files = new FakeKernelFiles();
+      const pid = killed === undefined ? 0 : 7;
+      files.texts.set("/proc/locks", `1: FLOCK  ADVISORY  WRITE ${pid} fe:01:${ino} 0 EOF`);
+      files.folders.set("/proc/7/task", ["7"]);
+      files.texts.set("/proc/7/task/7/stat", "7 (rds-csi) D 1 7 7 0 -1 0 0");
+      files.texts.set("/proc/7/task/7/status", `SigPnd:\t${killed ? "100" : "0"}`);
+      const warnings: string[] = [];
+      const notes = { warn: (message: string) => void warnings.push(message) };
+      const taking = haveState(folder, { clock: systemClock, files, notes, patienceMs: 10 });
+      if (killed) (await taking)();
+      else await assert.rejects(taking, (error) => VolumeError.is(error, "precondition"));
+      assert.equal(warnings.length, killed ? 1 : 0);
+      letGo();
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  });
+}

@@ -81,9 +81,12 @@ export class SystemFilesystems implements Filesystems {
     };
     const result = await this.#processes.run("e2fsck", options);
     if (result.code === 0 || result.code === 1) return;
+    // 4: errors were left. Without it the check did not come to its end (in use, killed, no superblock, …), which may pass.
+    const needsRepair = (result.code & 4) !== 0;
     throw new VolumeError(
-      "precondition",
-      `Cannot use the file system as it needs repair by hand: device=${device.path}: ${complaint(result)}; ` +
+      needsRepair ? "precondition" : "unavailable",
+      `Cannot use the file system as ${needsRepair ? "it needs repair by hand" : "its check did not end"}: ` +
+        `device=${device.path}: ${complaint(result)}; ${needsRepair ? "" : "if it stays so, "}` +
         `with the volume attached and not mounted, run: e2fsck -f ${device.path}`,
     );
   }

@@ -110,11 +110,16 @@ for (const code of [0, 1]) {
   });
 }
 
-for (const code of [2, 4, 8, 12]) {
-  Deno.test(`check() throws precondition with the command to run when e2fsck -p ends with ${code}`, async () => {
+for (
+  const [code, kind] of [[4, "precondition"], [12, "precondition"], [8, "unavailable"], [
+    32,
+    "unavailable",
+  ]] as const
+) {
+  Deno.test(`check() throws ${kind} with the command to run when e2fsck -p ends with ${code}`, async () => {
     await assert.rejects(
       world(() => code).filesystems.check(device, "ext4", context),
-      (error) => is("precondition")(error) && /run: e2fsck -f \/dev\/loop3/.test(String(error)),
+      (error) => is(kind)(error) && /run: e2fsck -f \/dev\/loop3/.test(String(error)),
     );
   });
 }

@@ -14,7 +14,7 @@ export interface MountFlags {
 const refused: ReadonlySet<string> = new Set([
   ...["bind", "rbind", "move", "remount", "loop", "offset", "sizelimit", "helper", "uhelper"],
   ...["shared", "rshared", "private", "rprivate", "slave", "rslave", "unbindable", "runbindable"],
-  ...["noload", "norecovery", "journal_path", "journal_dev", "logdev", "rtdev", "fstype"],
+  ...["noload", "norecovery", "journal_path", "journal_dev", "logdev", "rtdev", "fstype", "sb"],
 ]);
 
 /** SELinux labels have commas and are quoted (`context="system_u:object_r:t:s0:c1,c2"`). */
@@ -37,8 +37,9 @@ export function parseMountFlags(words: readonly string[]): MountFlags {
       );
     }
     const name = word.replace(/=.*$/, "");
+    const wouldPanic = word === "errors=panic"; // One lost volume would take the whole node.
     const halfReadOnly = /^r[ow]=/.test(word); // `ro=vfs` would leave the file system writable.
-    if (refused.has(name) || halfReadOnly || /^x-mount/i.test(name)) {
+    if (refused.has(name) || wouldPanic || halfReadOnly || /^x-mount/i.test(name)) {
       throw new VolumeError("invalid", `Cannot use the mount flags as one is not allowed: flag=${name}`);
     }
   }

@@ -47,6 +47,8 @@ const bad: readonly (readonly string[])[] = [
   ["norecovery"],
   ["X-mount.mkdir"],
   ["logdev=/dev/sda"],
+  ["errors=panic"],
+  ["sb=32768"],
   ["x".repeat(300)],
 ];
 

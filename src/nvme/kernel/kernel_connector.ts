@@ -61,7 +61,6 @@ export class KernelConnector implements Connector {
   constructor(options: KernelConnectorOptions) {
     this.host = options.host;
     this.#options = options;
-    this.host = options.host;
     this.#tool = new NvmeTool(options.processes, options.clock, options.host);
   }
 
@@ -141,12 +140,15 @@ export class KernelConnector implements Connector {
   }
 
   /**
-   * Whatever becomes of it, the device goes: the caller has seen that nothing uses it, and what a target that is away did
-   * not take cannot be saved by waiting.
+   * What a device refuses to take is lost with it: the caller has seen that nothing uses it. What a live one is still
+   * taking is not.
+   *
+   * @throws {VolumeError} unavailable when a flush has not ended and a controller is live
    */
   async #flush(nqn: string, context: CallContext): Promise<void> {
     const { files, clock, notes, processes } = this.#options;
-    if (!readControllers(files, nqn).some(({ state }) => state === "live")) return;
+    const isLive = () => readControllers(files, nqn).some(({ state }) => state === "live");
+    if (!isLive()) return;
     const leftMs = (context.deadlineMs - clock.now()) / 2;
     for (const { path } of readDevices(files, nqn)) {
       const options = {
@@ -163,6 +165,7 @@ export class KernelConnector implements Connector {
       } catch (error) {
         context.signal.throwIfAborted();
         if (!VolumeError.is(error)) throw error;
+        if (VolumeError.is(error, "unavailable") && isLive()) throw error;
         notes.warn("cannot flush before a disconnect", { nqn, path, said: error.message });
       }
     }

@@ -383,6 +383,24 @@ Deno.test("disconnect() goes on when the flush fails", async () => {
   assert.match(world.warnings.join(), /cannot flush.*Input\/output error/);
 });
 
+for (const state of ["live", "connecting"]) {
+  const kept = state === "live";
+  Deno.test(`disconnect() ${kept ? "leaves" : "goes on with"} a controller that is ${state} after its flush did not end`, async () => {
+    const world = new World();
+    const controller = world.add(ours);
+    world.script = ({ tool }) => {
+      if (tool !== "blockdev") return undefined;
+      controller.state = state;
+      world.show();
+      throw new VolumeError("unavailable", "Cannot run blockdev to its end");
+    };
+    const disconnecting = world.connector.disconnect(nqn, world.call);
+    if (kept) await assert.rejects(disconnecting, refusal("unavailable", /blockdev/));
+    else await disconnecting;
+    assert.deepEqual(world.controllers, kept ? [controller] : []);
+  });
+}
+
 Deno.test("disconnect() throws unavailable while the kernel keeps it, whatever the tool says", async () => {
   const world = new World(true, 5_000);
   const controller = world.add(ours);
