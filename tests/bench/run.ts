@@ -185,7 +185,7 @@ async function measureIdle(subject: Subject, mode: "controller" | "node"): Promi
 
 /** ListVolumes without the time of SSH, with the sources. */
 async function measureLists(): Promise<ListFigures[]> {
-  const lists = await eachOf([1000, 5000], (disks) => measureList(disks, short ? 20 : 100));
+  const lists = await eachOf([1000, 5000], (disks) => measureList(disks, short ? 50 : 100));
   for (const { disks, medianMs, worstMs, responseBytes } of lists) {
     print(
       `ListVolumes of ${disks} disks beside SSH: median ${medianMs.toFixed(1)} ms, ` +
