@@ -41,7 +41,10 @@ export interface StackOptions {
 
 /** Starts a stack; dispose of it with `await using`. */
 export async function startStack(options: StackOptions = {}): Promise<Stack> {
+  // What was made before a start that fails is cleaned up as well.
+  await using made = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  made.defer(() => Deno.remove(folder, { recursive: true }));
   const passwordFile = `${folder}/password`;
   await Deno.writeTextFile(passwordFile, `${routerPassword}\n`);
   const simulator = await startSimulator({
@@ -51,11 +54,12 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     users: [{ name: "rds-csi", password: routerPassword }],
     ...options.simulator,
   });
+  made.defer(() => simulator.close());
   const log: string[] = [];
   const csi = loadCsi();
   const told = options.told ?? (options.probed === true ? simulator.model.knobs : undefined);
   const profileFlags = told === undefined ? [] : ["--router-profile", "/test/profile.json"];
-  const start = async (flags: readonly string[]) => {
+  const start = async (flags: readonly string[], parts: AsyncDisposableStack) => {
     const config = readServeConfig(
       [...reach(simulator, passwordFile), ...profileFlags, ...options.flags ?? [], ...flags],
       noEnvironment,
@@ -71,28 +75,24 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       sink,
       readText: Deno.readTextFile,
     });
-    return { driver, clients: dial(csi, driver.address, systemClock) };
+    parts.defer(() => driver.stop(1000));
+    const clients = dial(csi, driver.address, systemClock);
+    parts.defer(() => clients.close());
+    return { driver, clients };
   };
-  const running = [await start([])];
+  const first = await start([], made);
   const read = async (path: string) => await (await fetch(`${simulator.controlUrl}${path}`)).json();
+  const kept = made.move();
   return {
     simulator,
-    ...running[0]!,
+    ...first,
     log,
     count: () => read("/count"),
     violations: () => read("/violations"),
-    async another(flags = []) {
-      running.push(await start(flags));
-      return running.at(-1)!;
-    },
+    another: (flags = []) => start(flags, kept),
     async [Symbol.asyncDispose]() {
-      for (const { driver, clients } of running) {
-        clients.close();
-        await driver.stop(1000);
-      }
+      await kept.disposeAsync();
       const violations = simulator.violations.list();
-      await simulator.close();
-      await Deno.remove(folder, { recursive: true });
       // Whatever a test is about: nothing that the driver sends may break the rules of the router.
       assert.deepEqual(violations, []);
     },
