@@ -68,7 +68,7 @@ test/nightly: export MATRIX_ALL = 1
 test/nightly: export GUEST_WHOLE = 1
 test/nightly: test test/contract test/fault test/guest ## Try everything of which CI tries a part, with new random numbers: hours; make -k goes on after a failure; after make build.
 
-verify: ## Check formatting, lint, types, the direction of imports, sizes, generated files, and csi.proto against the published one.
+verify: ## Check formatting, lint, types, the direction of imports, sizes, generated files, and the files of proto/ against the published ones.
 	"$(DENO)" run --allow-all tools/verify.ts $(STRICT)
 
 verify/%: ## Run one of these checks: verify/format, lint, architecture, types, generated, proto.
@@ -77,7 +77,7 @@ verify/%: ## Run one of these checks: verify/format, lint, architecture, types, 
 format: ## Format every file.
 	"$(DENO)" fmt --quiet
 
-generate: ## Make the TypeScript types from proto/csi.proto again.
+generate: ## Make the TypeScript types from the files of proto/ again.
 	"$(DENO)" run --allow-all tools/proto/generate.ts
 
 docs: ## Write the reference pages that follow from the code.

@@ -57,6 +57,14 @@ export interface NodeConfig {
   readonly fenceSettleMs: number;
 }
 
+/** How this node's kubelet is told of the driver. */
+export interface RegistrationConfig {
+  /** The kubelet's folder, without a slash at its end. */
+  readonly kubeletPath: string;
+  /** The CSI socket, as the kubelet sees it. */
+  readonly socketPath: string;
+}
+
 /** Everything that `rds-csi serve` is told. */
 export interface ServeConfig {
   readonly endpoint: string;
@@ -66,6 +74,8 @@ export interface ServeConfig {
   readonly logLevel: LogLevel;
   readonly controller: ControllerConfig | undefined;
   readonly node: NodeConfig | undefined;
+  /** Undefined where somebody else, such as node-driver-registrar, tells the kubelet. */
+  readonly registration: RegistrationConfig | undefined;
 }
 
 /**
@@ -89,6 +99,7 @@ export function readServeConfig(
       ? undefined
       : readController(flags, [flags.text("node-id")].filter((id) => id !== ""), readText),
     node: mode === "controller" ? undefined : readNode(flags),
+    registration: flags.switch("register") ? readRegistration(flags, mode) : undefined,
   };
   flags.assertNoProblems();
   return config;
@@ -293,6 +304,32 @@ export function readNode(flags: FlagValues): NodeConfig {
     nqnPrefix: readNqnPrefix(flags),
     ...readFencing(flags),
   };
+}
+
+/** A kubelet that is told a socket which it cannot see would not find the driver, and say so to nobody who listens. */
+function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
+  const given = flags.text("kubelet-path");
+  const kubeletPath = given.replace(/\/+$/, "");
+  if (!isPlainPath(kubeletPath)) flags.problem("kubelet-path", given, "the absolute path of a folder");
+  const named = flags.text("kubelet-endpoint");
+  const endpoint = flags.text("endpoint");
+  const socketPath = named || endpoint.replace(/^unix:(?:\/\/)?(?=\/)/, "");
+  if (mode === "controller") flags.problem("register", "true", "true only where --mode serves a node");
+  if (named !== "" && !isPlainPath(named)) {
+    flags.problem("kubelet-endpoint", named, "the absolute path of a socket");
+  }
+  if (named === "" && !socketPath.startsWith(`${kubeletPath}/`)) {
+    const allowed =
+      `with --register a unix socket below --kubelet-path ${kubeletPath}, which the kubelet sees at ` +
+      "the same path; or say by --kubelet-endpoint where it sees the socket";
+    flags.problem("endpoint", endpoint, allowed);
+  }
+  return { kubeletPath, socketPath };
+}
+
+function isPlainPath(path: string): boolean {
+  return path.startsWith("/") && !path.endsWith("/") &&
+    path.split("/").every((part) => part !== ".." && part !== ".");
 }
 
 /** Reads lack a volume for long only if there are several of them. */

@@ -73,6 +73,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
       fenceIntervalMs: 30_000,
       fenceSettleMs: 120_000,
     },
+    registration: undefined,
   });
 });
 
@@ -83,6 +84,20 @@ Deno.test("readServeConfig() serves metrics where it is told, or nowhere, and re
   assert.deepEqual(problemsOf(() => read("9809")), [
     '--metrics-address cannot be "9809": allowed is host:port, [IPv6]:port, :port, or nothing',
   ]);
+});
+
+Deno.test("readServeConfig() registers a node under the path at which its kubelet sees the socket", () => {
+  const socket = "/var/lib/kubelet/plugins/rds.csi.srvlab.io/csi.sock";
+  const table: readonly (readonly [flags: readonly string[], kubelet: string, seen: string])[] = [
+    [["--endpoint", `unix://${socket}`], "/var/lib/kubelet", socket],
+    [["--endpoint", `unix:${socket}`, "--kubelet-path", "/var/lib/kubelet/"], "/var/lib/kubelet", socket],
+    [["--endpoint", "/k0s/csi.sock", "--kubelet-path", "/k0s"], "/k0s", "/k0s/csi.sock"],
+    [["--kubelet-endpoint", socket], "/var/lib/kubelet", socket],
+  ];
+  for (const [flags, kubeletPath, socketPath] of table) {
+    assert.deepEqual(serve([...node, "--register", ...flags]).registration, { kubeletPath, socketPath });
+    assert.equal(serve([...node, ...flags]).registration, undefined);
+  }
 });
 
 Deno.test("readServeConfig() leaves out the half that is not served, and what it would require", () => {
@@ -133,6 +148,13 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...node, "--fence-interval", "0s"], "fence-interval"],
   [[...node, "--fence-interval", "41s"], "fence-settle-time"],
   [[...node, "--fence-settle-time", "89s"], "fence-settle-time"],
+  [[...controller, "--endpoint", "/var/lib/kubelet/a.sock", "--register"], "register"],
+  [[...node, "--register"], "endpoint"],
+  [[...node, "--endpoint", "tcp://127.0.0.1:0", "--register"], "endpoint"],
+  [[...node, "--register", "--endpoint", "/var/lib/kubeletx/csi.sock"], "endpoint"],
+  [[...node, "--register", "--kubelet-endpoint", "plugins/csi.sock"], "kubelet-endpoint"],
+  [[...node, "--register", "--kubelet-endpoint", "/k/../csi.sock"], "kubelet-endpoint"],
+  [[...node, "--register", "--kubelet-endpoint", "/k/csi.sock", "--kubelet-path", "kubelet"], "kubelet-path"],
 ];
 
 for (const [args, flag] of wrong) {

@@ -66,6 +66,7 @@ export function compileArguments(
     `--v8-flags=${v8Flags.join(",")}`,
     ...permissionFlags(permissionsOfBuild(env)),
     "--include=proto/csi.proto",
+    "--include=proto/pluginregistration.proto",
     ...(target ? [`--target=${target}`] : []),
     `--output=${out}`,
     bundle,

@@ -38,7 +38,7 @@ const CHECKS: readonly Check[] = [
   { name: "types", what: "everything type-checks", command: [deno, "check", "--quiet", ...SOURCES] },
   {
     name: "generated",
-    what: "the generated types are in step with csi.proto",
+    what: "the generated types are in step with the files of proto/",
     command: [deno, "run", "--allow-all", "tools/proto/generate.ts", "--check"],
   },
   {
@@ -48,7 +48,7 @@ const CHECKS: readonly Check[] = [
   },
   {
     name: "proto",
-    what: "csi.proto equals the published definition",
+    what: "the files of proto/ equal the published definitions",
     command: ["sh", "tools/proto/verify.sh"],
   },
 ];

@@ -5,7 +5,10 @@ import type { KernelFiles } from "../host/kernel_files.ts";
 import { assertNodeId } from "../volume/ids.ts";
 
 /** Of `rds-csi serve`, what only a server has a use for. */
-const serverFlags = ["mode", "endpoint", "driver-name", "log-level"];
+const serverFlags = [
+  ...["mode", "endpoint", "driver-name", "log-level"],
+  ...["register", "kubelet-path", "kubelet-endpoint"],
+];
 
 /** What `rds-csi serve` is told about its node, word for word, so that a person may give a command the same. */
 export const nodeFlags: FlagTable = {

@@ -14,6 +14,7 @@ import type { Clock, Random } from "../volume/ports.ts";
 import type { Controller } from "./controller.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import type { OpenNode } from "./node.ts";
+import type { RegistrationKeeper } from "../csi/registration_keeper.ts";
 import { dropControllerPrivileges, dropNetworkPrivilege } from "./privileges.ts";
 import { openTelemetry, type Telemetry } from "./telemetry.ts";
 
@@ -50,7 +51,7 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   const seams = { clock: systemClock, random: systemRandom, sink: stderrSink(), readText: Deno.readTextFile };
   const driver = await startDriver(config, seams);
   if (config.node === undefined) await dropControllerPrivileges();
-  if (config.controller === undefined && config.node?.connector === "loop") await dropNetworkPrivilege();
+  if (needsNoNetwork(config)) await dropNetworkPrivilege();
   await aborted(io.signal);
   await driver.stop(stopGraceMs);
   return exitCodes.ok;
@@ -78,16 +79,40 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
     deno: Deno.version.deno,
   });
   telemetry.serve(log);
+  const registration = await register(config, seams, log, telemetry);
   return {
     address: server.address,
     metricsUrl: telemetry.url,
-    stop: (graceMs) => stopDriver(server, roles, telemetry, log, graceMs),
+    stop: (graceMs) => stopDriver(server, { ...roles, registration }, telemetry, log, graceMs),
   };
 }
 
 interface Roles {
   readonly controller: Controller | undefined;
   readonly node: OpenNode | undefined;
+}
+
+interface RegisteredRoles extends Roles {
+  readonly registration: RegistrationKeeper | undefined;
+}
+
+/** Not before the driver serves: the kubelet asks it who it is at once. */
+async function register(
+  config: ServeConfig,
+  seams: DriverSeams,
+  log: Logger,
+  telemetry: Telemetry,
+): Promise<RegistrationKeeper | undefined> {
+  if (config.registration === undefined) return undefined;
+  const { openRegistration } = await import("./registration.ts");
+  const keeper = openRegistration(config.registration, config.driverName, {
+    ...seams,
+    log,
+    events: telemetry.registrationEvents(),
+    observe: (record) => telemetry.observe(record),
+  });
+  keeper.start();
+  return keeper;
 }
 
 /** A role loads only what it needs: a node's memory has no room for SSH, nor a controller's for tools. */
@@ -130,19 +155,26 @@ function servicesOf(config: ServeConfig, { controller, node }: Roles): CsiServic
 
 async function stopDriver(
   server: RunningServer,
-  roles: Roles,
+  roles: RegisteredRoles,
   telemetry: Telemetry,
   log: Logger,
   graceMs: number,
 ): Promise<void> {
   log.info("stopping", { running: server.running });
   telemetry.stopping();
+  // First, so that the kubelet looks for nobody who is gone.
+  await roles.registration?.stop();
   await Promise.all([server.stop({ graceMs }), roles.node?.close()]);
   // Else with the end of this process: what hangs goes on until then.
   if (server.running === 0) roles.node?.letGo();
   await roles.controller?.close();
   await telemetry.close();
   log.info("stopped");
+}
+
+/** A socket that may have to be made again counts as network. */
+function needsNoNetwork({ controller, node, registration }: ServeConfig): boolean {
+  return controller === undefined && node?.connector === "loop" && registration === undefined;
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import type { CallRecord } from "../csi/access_log.ts";
+import type { RegistrationEvents } from "../csi/registration_keeper.ts";
 import { ControllerMetrics } from "../telemetry/controller_metrics.ts";
 import { GrpcMetrics } from "../telemetry/grpc_metrics.ts";
 import { serveTelemetry, type TelemetryServer } from "../telemetry/http.ts";
@@ -7,6 +8,7 @@ import type { Logger } from "../telemetry/log.ts";
 import { MetricRegistry } from "../telemetry/metrics.ts";
 import { NodeMetrics } from "../telemetry/node_metrics.ts";
 import { declareProcessMetrics } from "../telemetry/process_metrics.ts";
+import { RegistrationMetrics } from "../telemetry/registration_metrics.ts";
 import { version } from "../version.ts";
 import { type ControllerEvents, uncountedByController } from "../volume/controller_events.ts";
 import { uncounted } from "../volume/node_events.ts";
@@ -20,6 +22,8 @@ export interface Telemetry {
   controllerEvents(): ControllerEvents;
   /** What a node counts with; calling it declares the metrics of a node. */
   nodeEvents(): NodeEvents;
+  /** What the registration with the kubelet is counted with; calling it declares its metrics. */
+  registrationEvents(): RegistrationEvents;
   /** Begins to serve; from then on the driver counts as healthy. Says why not in the log: volumes are served without. */
   serve(log: Logger): void;
   /** `http://host:port`; undefined when nothing is served. */
@@ -38,6 +42,7 @@ const untold: Telemetry = {
   observe() {},
   controllerEvents: () => uncountedByController,
   nodeEvents: () => uncounted,
+  registrationEvents: () => ({ notified() {}, lost() {} }),
   serve() {},
   url: undefined,
   stopping() {},
@@ -71,6 +76,10 @@ class ServedTelemetry implements Telemetry {
 
   nodeEvents(): NodeEvents {
     return new NodeMetrics(this.#registry);
+  }
+
+  registrationEvents(): RegistrationEvents {
+    return new RegistrationMetrics(this.#registry);
   }
 
   serve(log: Logger): void {

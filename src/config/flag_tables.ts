@@ -138,6 +138,19 @@ export const serveFlags: FlagTable = {
     env: ["NODE_ID", "KUBE_NODE_NAME"],
     help: `Id of this node, at most ${maxNodeIdBytes} characters; usually the Kubernetes node's name.`,
   },
+  "register": {
+    form: "switch",
+    help: "Register the driver with this node's kubelet itself, so that no node-driver-registrar is needed.",
+  },
+  "kubelet-path": {
+    form: "text",
+    fallback: "/var/lib/kubelet",
+    help: "The kubelet's folder, for --register: its plugins_registry is where drivers are registered.",
+  },
+  "kubelet-endpoint": {
+    form: "text",
+    help: "Path of --endpoint's socket as the kubelet sees it, for --register; default is the same path.",
+  },
   "log-level": {
     form: "text",
     choices: LOG_LEVELS,

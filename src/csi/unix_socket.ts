@@ -8,6 +8,8 @@ const SOCKET_MODE = 0o660;
 
 /** A socket that lies at its path. */
 export interface PlacedSocket {
+  /** Whether it still lies there: neither removed nor replaced. */
+  isInPlace(): Promise<boolean>;
   /** Removes the socket unless another has taken its place. */
   remove(): Promise<void>;
 }
@@ -30,7 +32,7 @@ export async function placeSocket(
     await Deno.chmod(temporary, SOCKET_MODE);
     const placed = await Deno.lstat(temporary);
     await Deno.rename(temporary, path);
-    return { remove: () => removeIfSame(path, placed) };
+    return { isInPlace: () => isSame(path, placed), remove: () => removeIfSame(path, placed) };
   } catch (error) {
     await removeIfThere(temporary);
     throw error;
@@ -79,9 +81,12 @@ function temporaryPath(path: string, random: Random): string {
 }
 
 async function removeIfSame(path: string, placed: Deno.FileInfo): Promise<void> {
+  if (await isSame(path, placed)) await removeIfThere(path);
+}
+
+async function isSame(path: string, placed: Deno.FileInfo): Promise<boolean> {
   const there = await lstatIfThere(path);
-  if (there === undefined || there.ino !== placed.ino || there.dev !== placed.dev) return;
-  await removeIfThere(path);
+  return there !== undefined && there.ino === placed.ino && there.dev === placed.dev;
 }
 
 async function lstatIfThere(path: string): Promise<Deno.FileInfo | undefined> {

@@ -3,11 +3,13 @@ import { grpcMetrics } from "./grpc_metrics.ts";
 import type { MetricTable } from "./metrics.ts";
 import { nodeMetrics } from "./node_metrics.ts";
 import { processMetrics } from "./process_metrics.ts";
+import { registrationMetrics } from "./registration_metrics.ts";
 
 /** Every metric of the driver, by what it is about: for the documentation. */
 export const metricTables: Readonly<Record<string, MetricTable>> = {
   "Calls": grpcMetrics,
   "Controllers": controllerMetrics,
   "Nodes": nodeMetrics,
+  "Nodes with --register": registrationMetrics,
   "The process": processMetrics,
 };

@@ -1,4 +1,4 @@
-// Makes src/csi/generated (or FOLDER) from proto/csi.proto: `deno run -A tools/proto/generate.ts [--check] [FOLDER]`.
+// Makes src/csi/generated (or FOLDER) from the files of proto/: `deno run -A tools/proto/generate.ts [--check] [FOLDER]`.
 // With --check nothing is written: it exits 1 and names the files that are out of step.
 
 import type { Options } from "@grpc/proto-loader";
@@ -9,6 +9,7 @@ import { readSecrets, renderSecrets } from "./secrets.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const PROTO = "proto/csi.proto";
+const PROTOS = [PROTO, "proto/pluginregistration.proto"];
 const TARGET = join("src", "csi", "generated");
 
 /** Path below the target folder to content. */
@@ -77,7 +78,7 @@ async function runGenerator(folder: string): Promise<void> {
       "--targetFileExtension=.ts",
       "--importFileExtension=.ts",
       `--outDir=${folder}`,
-      PROTO,
+      ...PROTOS,
     ],
     cwd: ROOT,
   }).output();
@@ -135,10 +136,10 @@ async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   if (differences.length === 0) {
-    print(`${TARGET}: ${files.size} files in step with ${PROTO}`);
+    print(`${TARGET}: ${files.size} files in step with ${PROTOS.join(", ")}`);
     return 0;
   }
-  print(`${TARGET} is out of step with ${PROTO}; run tools/proto/generate.ts:`);
+  print(`${TARGET} is out of step with ${PROTOS.join(", ")}; run tools/proto/generate.ts:`);
   for (const difference of differences) print(`  ${join(TARGET, difference)}`);
   return 1;
 }

@@ -7,7 +7,10 @@ require (
 	google.golang.org/protobuf v1.36.12
 )
 
-// No Go code of it is used, only its csi.proto is read: `go mod tidy` would drop this line.
-require github.com/container-storage-interface/spec v1.13.0
+// No Go code of these is used, only their .proto files are read: `go mod tidy` would drop these lines.
+require (
+	github.com/container-storage-interface/spec v1.13.0
+	k8s.io/kubelet v0.34.1
+)
 
 require golang.org/x/sync v0.8.0 // indirect

@@ -1,0 +1,8 @@
+// Original file: proto/pluginregistration.proto
+
+
+export interface RegistrationStatusResponse {
+}
+
+export interface RegistrationStatusResponse__Output {
+}
