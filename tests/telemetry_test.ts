@@ -32,6 +32,46 @@ Deno.test("a controller counts its calls by method and code, and a scrape sends 
   assert.equal((await stack.count()).execs, execs);
 });
 
+Deno.test("a controller whose login the router refuses is alive and not ready", async () => {
+  await using stack = await startStack({ simulator: { users: [] } });
+  const url = stack.driver.metricsUrl ?? assert.fail("no metrics are served");
+  const status = async (path: string) => {
+    const response = await fetch(`${url}${path}`);
+    await response.text();
+    return response.status;
+  };
+  assert.deepEqual([await status("/readyz"), await status("/healthz")], [503, 200]);
+  const stop = new AbortController();
+  const seeking = stack.driver.seekRouter(stop.signal);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  stop.abort();
+  await seeking;
+  assert.deepEqual([await status("/readyz"), await status("/healthz")], [503, 200], "the login was refused");
+});
+
+Deno.test("a controller asks its router by itself, and is ready by its answer", async () => {
+  await using stack = await startStack();
+  const url = stack.driver.metricsUrl ?? assert.fail("no metrics are served");
+  const readiness = async () => await (await fetch(`${url}/readyz`)).text();
+  assert.match(await readiness(), /^the router has not answered yet/);
+  await stack.driver.seekRouter(new AbortController().signal);
+  assert.equal(await readiness(), "ok\n");
+});
+
+Deno.test("a driver whose socket somebody removed says that a restart would help", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  try {
+    const socket = `${folder}/csi.sock`;
+    await using stack = await startStack({ flags: ["--endpoint", `unix://${socket}`] });
+    const health = async () => await (await fetch(`${stack.driver.metricsUrl}/healthz`)).text();
+    assert.equal(await health(), "ok\n");
+    await Deno.remove(socket);
+    assert.match(await health(), /^the socket that calls come by is gone/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("a driver without --metrics-address serves none", async () => {
   await using stack = await startStack({ flags: ["--metrics-address", ""] });
   assert.equal(stack.driver.metricsUrl, undefined);

@@ -120,8 +120,15 @@ function metricsPage(): string {
   return `# Metrics
 
 Written by \`make docs\` from \`src/telemetry/\`. \`--metrics-address\` says where \`/metrics\` is served, in the text format
-of Prometheus; \`/healthz\` beside it answers 200 while the driver serves, and 503 once it is stopping. A scrape touches
-neither the router nor a disk. Counters begin at zero with the process.
+of Prometheus. A scrape touches neither the router nor a disk. Counters begin at zero with the process.
+
+Beside it are two answers for probes, 200 or 503 with the reason, in the place of livenessprobe:
+
+- \`/healthz\` fails only when a restart would help: when the socket that calls come by was removed or taken over. A
+  router that is away does not make it fail, nor a device that hangs.
+- \`/readyz\` fails until the driver serves and, for a controller, the router has answered once and is fit for this
+  driver; and when the driver stops. A router that goes away later leaves it ready: calls are then answered with the
+  cause.
 
 ${sections.join("\n")}`;
 }

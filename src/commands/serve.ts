@@ -10,8 +10,9 @@ import { systemRandom } from "../host/random.ts";
 import { createLogger, type Logger, type LogSink } from "../telemetry/log.ts";
 import { stderrSink } from "../telemetry/log_stderr.ts";
 import { version } from "../version.ts";
-import type { Clock, Random } from "../volume/ports.ts";
+import type { CallContext, Clock, Random } from "../volume/ports.ts";
 import type { Controller } from "./controller.ts";
+import { FirstAnswer } from "./first_answer.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import type { OpenNode } from "./node.ts";
 import type { RegistrationKeeper } from "../csi/registration_keeper.ts";
@@ -35,6 +36,8 @@ export interface RunningDriver {
   readonly address: string;
   /** Where metrics are, as `http://host:port`; undefined when they are nowhere. */
   readonly metricsUrl: string | undefined;
+  /** Asks the router, if there is a controller, until it has answered once: readiness is then known without a call. */
+  seekRouter(signal: AbortSignal): Promise<void>;
   /** Takes no new calls, lets running ones finish within `graceMs`, and closes the connection to the router. */
   stop(graceMs: number): Promise<void>;
 }
@@ -52,7 +55,7 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   const driver = await startDriver(config, seams);
   if (config.node === undefined) await dropControllerPrivileges();
   if (needsNoNetwork(config)) await dropNetworkPrivilege();
-  await aborted(io.signal);
+  await Promise.all([aborted(io.signal), driver.seekRouter(io.signal)]);
   await driver.stop(stopGraceMs);
   return exitCodes.ok;
 }
@@ -66,7 +69,8 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
   const log = createLogger({ clock: seams.clock, sink: seams.sink, level: config.logLevel });
   const telemetry = openTelemetry(config.metricsAddress, seams.clock);
   const roles = await openRoles(config, seams, log, telemetry);
-  const services = servicesOf(config, roles);
+  const router = roles.controller && new FirstAnswer(roles.controller.ready);
+  const services = servicesOf(config, roles, router);
   const observe = (record: CallRecord) => telemetry.observe(record);
   const { endpoint } = config;
   const server = await startServer({ endpoint, services, csi: loadCsi(), log, observe, ...seams });
@@ -78,11 +82,15 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
     version,
     deno: Deno.version.deno,
   });
-  telemetry.serve(log);
+  telemetry.serve(log, {
+    isInPlace: () => server.isInPlace(),
+    hasAnswered: () => router?.isIn ?? true,
+  });
   const registration = await register(config, seams, log, telemetry);
   return {
     address: server.address,
     metricsUrl: telemetry.url,
+    seekRouter: async (signal) => await router?.seek(seams.clock, signal),
     stop: (graceMs) => stopDriver(server, { ...roles, registration }, telemetry, log, graceMs),
   };
 }
@@ -139,12 +147,16 @@ async function openRoles(
   return { controller, node };
 }
 
-function servicesOf(config: ServeConfig, { controller, node }: Roles): CsiServices {
+function servicesOf(
+  config: ServeConfig,
+  { controller, node }: Roles,
+  router: FirstAnswer | undefined,
+): CsiServices {
   const identity = identityMethods({
     driverName: config.driverName,
     vendorVersion: version,
     controllerServed: controller !== undefined,
-    ...(controller === undefined ? {} : { ready: controller.ready }),
+    ...(router === undefined ? {} : { ready: (context: CallContext) => router.ask(context) }),
   });
   return {
     identity,

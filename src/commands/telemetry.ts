@@ -14,6 +14,14 @@ import { type ControllerEvents, uncountedByController } from "../volume/controll
 import { uncounted } from "../volume/node_events.ts";
 import type { Clock, NodeEvents } from "../volume/ports.ts";
 
+/** What the state of a driver is judged by. Looking takes neither the network nor anything that hangs. */
+export interface SignsOfLife {
+  /** Whether whoever dials the endpoint comes to this process. */
+  isInPlace(): Promise<boolean>;
+  /** Whether what the driver needs has answered since it started; always, where it needs nothing. */
+  hasAnswered(): boolean;
+}
+
 /** What a driver tells of itself in numbers. */
 export interface Telemetry {
   /** Hears of every answered call. */
@@ -24,11 +32,11 @@ export interface Telemetry {
   nodeEvents(): NodeEvents;
   /** What the registration with the kubelet is counted with; calling it declares its metrics. */
   registrationEvents(): RegistrationEvents;
-  /** Begins to serve; from then on the driver counts as healthy. Says why not in the log: volumes are served without. */
-  serve(log: Logger): void;
+  /** Begins to serve. Says why not in the log: volumes are served without. */
+  serve(log: Logger, signs: SignsOfLife): void;
   /** `http://host:port`; undefined when nothing is served. */
   readonly url: string | undefined;
-  /** From now on the driver counts as stopping. */
+  /** From now on the driver takes no calls, and does not count as ready. */
   stopping(): void;
   close(): Promise<void>;
 }
@@ -54,7 +62,7 @@ class ServedTelemetry implements Telemetry {
   readonly #registry = new MetricRegistry();
   readonly #grpc: GrpcMetrics;
   #server: TelemetryServer | undefined;
-  #healthy = false;
+  #stopping = false;
 
   constructor(address: ListenAddress, clock: Clock) {
     this.#address = address;
@@ -82,12 +90,12 @@ class ServedTelemetry implements Telemetry {
     return new RegistrationMetrics(this.#registry);
   }
 
-  serve(log: Logger): void {
-    this.#healthy = true;
+  serve(log: Logger, signs: SignsOfLife): void {
     try {
       this.#server = serveTelemetry(this.#address, {
         metrics: () => this.#registry.expose(),
-        healthy: () => this.#healthy,
+        failure: () => this.#failure(signs),
+        unreadiness: () => this.#unreadiness(signs),
       });
       log.info("serving metrics", { url: this.#server.url });
     } catch (error) {
@@ -98,7 +106,19 @@ class ServedTelemetry implements Telemetry {
   }
 
   stopping(): void {
-    this.#healthy = false;
+    this.#stopping = true;
+  }
+
+  /** A router that is away, a login that is refused, a device that is dead: no restart mends those. */
+  async #failure(signs: SignsOfLife): Promise<string | undefined> {
+    if (this.#stopping || await signs.isInPlace()) return undefined;
+    return "the socket that calls come by is gone, or somebody else's";
+  }
+
+  async #unreadiness(signs: SignsOfLife): Promise<string | undefined> {
+    if (this.#stopping) return "stopping";
+    if (!signs.hasAnswered()) return "the router has not answered yet, or cannot be used: the log tells why";
+    return await this.#failure(signs);
   }
 
   async close(): Promise<void> {

@@ -4,8 +4,10 @@ import type { ListenAddress } from "./listen_address.ts";
 export interface TelemetryPages {
   /** The metrics as text. It touches neither the network nor a disk. */
   metrics(): string;
-  /** Whether the driver serves. */
-  healthy(): boolean;
+  /** Why a restart of the driver would help; undefined when it would not. */
+  failure(): Promise<string | undefined>;
+  /** Why the driver cannot take calls, or what it needs for them is not known yet; undefined when it is ready. */
+  unreadiness(): Promise<string | undefined>;
 }
 
 /** A server of {@linkcode TelemetryPages}. */
@@ -20,7 +22,7 @@ const metricsType = "text/plain; version=0.0.4; charset=utf-8";
 const plainType = "text/plain; charset=utf-8";
 
 /**
- * Serves `/metrics` and `/healthz`.
+ * Serves `/metrics`, `/healthz` and `/readyz`.
  *
  * @throws {Error} when it cannot listen there
  */
@@ -33,7 +35,7 @@ export function serveTelemetry({ hostname, port }: ListenAddress, pages: Telemet
   };
 }
 
-function answer(request: Request, pages: TelemetryPages): Response {
+async function answer(request: Request, pages: TelemetryPages): Promise<Response> {
   if (request.method !== "GET" && request.method !== "HEAD") {
     return new Response("only GET and HEAD\n", { status: 405, headers: { allow: "GET, HEAD" } });
   }
@@ -41,10 +43,16 @@ function answer(request: Request, pages: TelemetryPages): Response {
     case "/metrics":
       return new Response(pages.metrics(), { headers: { "content-type": metricsType } });
     case "/healthz":
-      return pages.healthy() ? plain("ok", 200) : plain("stopping", 503);
+      return verdict(await pages.failure());
+    case "/readyz":
+      return verdict(await pages.unreadiness());
     default:
-      return plain("there are /metrics and /healthz", 404);
+      return plain("there are /metrics, /healthz and /readyz", 404);
   }
+}
+
+function verdict(problem: string | undefined): Response {
+  return problem === undefined ? plain("ok", 200) : plain(problem, 503);
 }
 
 function plain(text: string, status: number): Response {

@@ -1,11 +1,22 @@
 import assert from "node:assert/strict";
-import { serveTelemetry } from "./http.ts";
+import { serveTelemetry, type TelemetryPages } from "./http.ts";
 
 const local = { hostname: "127.0.0.1", port: 0 };
 
-Deno.test("serveTelemetry() serves metrics and health, and nothing else", async () => {
-  let healthy = true;
-  const server = serveTelemetry(local, { metrics: () => "acts_total 1\n", healthy: () => healthy });
+const quiet: TelemetryPages = {
+  metrics: () => "",
+  failure: () => Promise.resolve(undefined),
+  unreadiness: () => Promise.resolve(undefined),
+};
+
+Deno.test("serveTelemetry() serves metrics, health and readiness, and nothing else", async () => {
+  let failure: string | undefined;
+  let unreadiness: string | undefined = "not yet";
+  const server = serveTelemetry(local, {
+    metrics: () => "acts_total 1\n",
+    failure: () => Promise.resolve(failure),
+    unreadiness: () => Promise.resolve(unreadiness),
+  });
   const get = async (path: string, method = "GET") => {
     const response = await fetch(`${server.url}${path}`, { method });
     const text = await response.text();
@@ -16,8 +27,11 @@ Deno.test("serveTelemetry() serves metrics and health, and nothing else", async 
     assert.deepEqual(await get("/metrics"), [200, "acts_total 1\n", type]);
     assert.deepEqual((await get("/metrics?x=1"))[0], 200);
     assert.deepEqual((await get("/healthz")).slice(0, 2), [200, "ok\n"]);
-    healthy = false;
-    assert.deepEqual((await get("/healthz"))[0], 503);
+    assert.deepEqual((await get("/readyz")).slice(0, 2), [503, "not yet\n"]);
+    unreadiness = undefined;
+    assert.deepEqual((await get("/readyz")).slice(0, 2), [200, "ok\n"]);
+    failure = "gone";
+    assert.deepEqual((await get("/healthz")).slice(0, 2), [503, "gone\n"]);
     assert.deepEqual((await get("/healthz", "HEAD")).slice(0, 2), [503, ""]);
     assert.deepEqual((await get("/"))[0], 404);
     assert.deepEqual((await get("/metrics", "POST"))[0], 405);
@@ -27,18 +41,17 @@ Deno.test("serveTelemetry() serves metrics and health, and nothing else", async 
 });
 
 Deno.test("serveTelemetry() throws when the port is taken", async () => {
-  const pages = { metrics: () => "", healthy: () => true };
-  const server = serveTelemetry(local, pages);
+  const server = serveTelemetry(local, quiet);
   try {
     const port = Number(new URL(server.url).port);
-    assert.throws(() => serveTelemetry({ ...local, port }, pages), Deno.errors.AddrInUse);
+    assert.throws(() => serveTelemetry({ ...local, port }, quiet), Deno.errors.AddrInUse);
   } finally {
     await server.stop();
   }
 });
 
 Deno.test("stop() does not wait for a client that keeps its connection", async () => {
-  const server = serveTelemetry(local, { metrics: () => "", healthy: () => true });
+  const server = serveTelemetry(local, quiet);
   const client = await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(server.url).port) });
   try {
     await client.write(new TextEncoder().encode("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"));
