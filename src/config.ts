@@ -67,6 +67,8 @@ export interface RegistrationConfig {
 
 /** Everything that `rds-csi serve` is told. */
 export interface ServeConfig {
+  /** What was told and has no effect, as sentences without a full stop. */
+  readonly warnings: readonly string[];
   readonly endpoint: string;
   readonly driverName: string;
   /** Where metrics are served; undefined for nowhere. */
@@ -89,8 +91,9 @@ export function readServeConfig(
   readText: TextReader = readNothing,
 ): ServeConfig {
   const flags = readFlags(serveFlags, args, env);
-  const mode = flags.text("mode");
+  const mode = readMode(flags);
   const config: ServeConfig = {
+    warnings: flags.warnings(),
     endpoint: flags.text("endpoint"),
     driverName: readDriverName(flags),
     metricsAddress: readMetricsAddress(flags),
@@ -103,6 +106,22 @@ export function readServeConfig(
   };
   flags.assertNoProblems();
   return config;
+}
+
+/** The earlier driver has a switch for each half. */
+function readMode(flags: FlagValues): string {
+  const mode = flags.text("mode");
+  const halves = ["controller", "node"].filter((name) => flags.switch(name));
+  const bySwitch = halves.length === 1 ? halves[0]! : "all";
+  if (halves.length === 0) return mode;
+  if (flags.isGiven("mode") && mode !== bySwitch) {
+    flags.problem(
+      "mode",
+      mode,
+      `${bySwitch} beside --${halves.join(" and --")}: one of the two ways suffices`,
+    );
+  }
+  return bySwitch;
 }
 
 /**

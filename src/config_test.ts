@@ -25,6 +25,7 @@ const serve = (args: readonly string[], env: Environment = none) => readServeCon
 Deno.test("readServeConfig() has a default for all but what only the operator can know", () => {
   const config = serve(["--node-id", "node-1", ...reach, "--cluster-id", "c"]);
   assert.deepEqual(config, {
+    warnings: [],
     endpoint: "unix:///csi/csi.sock",
     driverName: "rds.csi.srvlab.io",
     metricsAddress: { hostname: "0.0.0.0", port: 9809 },
@@ -105,8 +106,73 @@ Deno.test("readServeConfig() leaves out the half that is not served, and what it
   assert.equal(serve(controller).node, undefined);
 });
 
+/** What the earlier driver's own manifests give, with the values that Kubernetes puts in. */
+const earlierController = [
+  ...["-endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock", "-node-id=worker-1", "-controller"],
+  ...["-rds-address=10.0.0.1", "-rds-port=22", "-rds-user=metal-csi"],
+  ...["-rds-key-file=/etc/rds-csi/rds-private-key", "-rds-host-key=/etc/rds-csi/rds-host-key"],
+  ...[
+    "-rds-volume-base-path=/storage-pool/metal-csi",
+    "-enable-orphan-reconciler",
+    "-orphan-check-interval=1h",
+  ],
+  ...["-orphan-grace-period=5m", "-orphan-dry-run=true", "-v=5"],
+];
+
+Deno.test("readServeConfig() takes the earlier driver's flags as its controller is given them", () => {
+  const config = serve([...earlierController, "-cluster-id=c"]);
+  const { router, settings } = config.controller!;
+  assert.equal(config.node, undefined);
+  assert.equal(config.endpoint, "unix:///var/lib/csi/sockets/pluginproxy/csi.sock");
+  assert.deepEqual([router.address, router.user], ["10.0.0.1", "metal-csi"]);
+  assert.deepEqual([router.keyFile, router.hostKeys], [
+    "/etc/rds-csi/rds-private-key",
+    ["/etc/rds-csi/rds-host-key"],
+  ]);
+  assert.deepEqual(settings.basePaths, ["/storage-pool/metal-csi"]);
+  const warned = config.warnings.map((warning) => warning.split(" ")[0]);
+  assert.deepEqual(warned, [
+    "--enable-orphan-reconciler",
+    "--orphan-check-interval",
+    "--orphan-grace-period",
+    "--orphan-dry-run",
+    "--v",
+  ]);
+});
+
+Deno.test("readServeConfig() takes the earlier driver's flags as its node is given them", () => {
+  const config = serve(["-endpoint=unix:///csi/csi.sock", "-node-id=worker-1", "-node", "-v=5"]);
+  assert.deepEqual([config.controller, config.node?.nodeId], [undefined, "worker-1"]);
+});
+
+Deno.test("readServeConfig() takes every other flag of the earlier driver, with a warning", () => {
+  const names = ["attachment-grace-period", "attachment-reconcile-interval", "vmi-cache-ttl", "vmodule"];
+  const switches = ["enable-vmi-serialization", "logtostderr", "alsologtostderr"];
+  const flags = [...names.flatMap((name) => [`--${name}`, "1m"]), ...switches.map((name) => `-${name}=T`)];
+  const { warnings } = serve([...node, ...flags]);
+  assert.deepEqual(
+    warnings.map((warning) => warning.split(" ")[0]).toSorted(),
+    [...names, ...switches].map((name) => `--${name}`).toSorted(),
+  );
+});
+
+Deno.test("readServeConfig() serves the halves that the earlier driver's switches name", () => {
+  const both = [...controller.slice(2), "--node-id", "n", "-controller", "-node"];
+  const halves = (args: readonly string[]) => {
+    const config = serve(args);
+    return [config.controller !== undefined, config.node !== undefined];
+  };
+  assert.deepEqual(halves(both), [true, true]);
+  assert.deepEqual(halves([...both, "-node=false"]), [true, false]);
+  assert.deepEqual(halves([...both, "-controller=0"]), [false, true]);
+  assert.deepEqual(halves([...both, "-controller=0", "-node=0"]), [true, true]);
+  assert.deepEqual(halves([...both, "--mode", "all"]), [true, true]);
+});
+
 const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...controller, "--node-id", "n", "--mode", "both"], "mode"],
+  [[...controller, "--node-id", "n", "-node"], "mode"],
+  [[...controller, "--node-id", "n", "-controller", "-node"], "mode"],
   [[...controller, "--log-level", "loud"], "log-level"],
   [[...controller, "--driver-name", "-rds"], "driver-name"],
   [[...controller, "--driver-name", "x".repeat(64)], "driver-name"],

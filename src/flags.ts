@@ -1,5 +1,3 @@
-import { parseArgs } from "node:util";
-
 /** How a value is written: what `help` shows and what is checked. */
 export type FlagForm = "text" | "list" | "switch" | "integer" | "number" | "duration";
 
@@ -8,6 +6,10 @@ export interface Flag {
   readonly form: FlagForm;
   /** What it is for, as a sentence. */
   readonly help: string;
+  /** Other names of it on the command line, without the dashes. */
+  readonly aliases?: readonly string[];
+  /** Why it is taken and has no effect, as a clause: whoever gives it is warned. */
+  readonly ignored?: string;
   /** As it would be written; left out when there is none. */
   readonly fallback?: string;
   /**
@@ -29,7 +31,12 @@ export type FlagTable = Readonly<Record<string, Flag>>;
 
 /** How flags and their environment variables go together, for help and documentation. */
 export const FLAG_DEFAULT_NOTE =
-  "A flag wins over its environment variable; in a variable the values of a list are separated by commas.";
+  "A flag is written with one dash or two, and its value after `=` or as the next word; a switch takes a value only " +
+  "after `=`. A flag wins over its environment variable; in a variable the values of a list are separated by commas.";
+
+/** What a switch may be set to: the words of Go's package flag, which the earlier driver and the sidecars use. */
+const onWords: readonly string[] = ["true", "TRUE", "True", "t", "T", "1"];
+const offWords: readonly string[] = ["false", "FALSE", "False", "f", "F", "0"];
 
 /** A command line that cannot be used: every reason, each naming its flag. */
 export class FlagError extends Error {
@@ -85,8 +92,16 @@ export class FlagValues {
   /** Whether a switch is on. */
   switch(name: string): boolean {
     const value = this.text(name);
-    if (value !== "" && value !== "true" && value !== "false") this.problem(name, value, "true or false");
-    return value === "true";
+    if (value === "" || offWords.includes(value)) return false;
+    if (!onWords.includes(value)) this.problem(name, value, "true or false");
+    return onWords.includes(value);
+  }
+
+  /** What whoever gave these flags should know though nothing is wrong. */
+  warnings(): readonly string[] {
+    return Object.entries(this.#table).flatMap(([name, { ignored }]) =>
+      ignored !== undefined && this.isGiven(name) ? [`--${name} has no effect: ${ignored}`] : []
+    );
   }
 
   /** A number within the flag's bounds. */
@@ -147,37 +162,7 @@ export function readFlags(
   args: readonly string[],
   env: (name: string) => string | undefined,
 ): FlagValues {
-  const options = Object.fromEntries(
-    Object.entries(table).map(([name, flag]) => [
-      name,
-      flag.form === "switch" ? { type: "boolean" as const } : { type: "string" as const, multiple: true },
-    ]),
-  );
-  const { tokens } = parseArgs({
-    args: [...args],
-    options,
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  });
-  const given = new Map<string, string[]>();
-  const problems: string[] = [];
-  let afterUnknown = false;
-  for (const token of tokens) {
-    // What follows an unknown flag is taken for its value and not shown: it may be a password.
-    if (token.kind === "positional" && !afterUnknown) {
-      problems.push(`${JSON.stringify(token.value)} is not a flag`);
-    }
-    afterUnknown = false;
-    if (token.kind !== "option") continue;
-    const flag = Object.hasOwn(table, token.name) ? table[token.name] : undefined;
-    if (flag === undefined) {
-      afterUnknown = token.value === undefined;
-      problems.push(`${token.rawName} is not a flag of this command`);
-    } else if (token.value === undefined && flag.form !== "switch") {
-      problems.push(`${token.rawName} needs a value`);
-    } else given.set(token.name, [...given.get(token.name) ?? [], token.value ?? "true"]);
-  }
+  const { given, problems } = readArguments(table, args);
   for (const [name, flag] of Object.entries(table)) {
     const value = given.has(name) ? undefined : flag.env?.map(env).find(Boolean);
     const splits = flag.form === "list" && flag.hasCommas !== true;
@@ -186,14 +171,56 @@ export function readFlags(
   return new FlagValues(table, given, problems);
 }
 
+/** One or two dashes, a name, and perhaps a value in the same word. */
+const flagPattern = /^(--?([^=-][^=]*))(?:=(.*))?$/s;
+
+function readArguments(table: FlagTable, args: readonly string[]) {
+  const names = namesOf(table);
+  const given = new Map<string, string[]>();
+  const problems: string[] = [];
+  let afterUnknown = false;
+  for (let at = 0; at < args.length; at++) {
+    const match = flagPattern.exec(args[at]!);
+    if (match === null) {
+      // What follows an unknown flag is taken for its value and not shown: it may be a password.
+      if (!afterUnknown) problems.push(`${JSON.stringify(args[at])} is not a flag`);
+      afterUnknown = false;
+      continue;
+    }
+    const [, written = "", spelled = "", own] = match;
+    const name = names.get(spelled);
+    afterUnknown = name === undefined && own === undefined;
+    if (name === undefined) {
+      problems.push(`${written} is not a flag of this command`);
+      continue;
+    }
+    // The next word is the value even if it begins with a dash; of a switch it never is.
+    const value = own ?? (table[name]!.form === "switch" ? "true" : args[++at]);
+    if (value === undefined) problems.push(`${written} needs a value`);
+    else given.set(name, [...given.get(name) ?? [], value]);
+  }
+  return { given, problems };
+}
+
+/** The flag that each spelling means. */
+function namesOf(table: FlagTable): ReadonlyMap<string, string> {
+  return new Map(
+    Object.entries(table).flatMap(([name, { aliases = [] }]) =>
+      [name, ...aliases].map((spelled): [string, string] => [spelled, name])
+    ),
+  );
+}
+
 /** The flags of a table as help text, one a paragraph. */
 export function describeFlags(table: FlagTable): string {
-  return Object.entries(table).map(([name, flag]) => {
+  const used = Object.entries(table).filter(([, flag]) => flag.ignored === undefined);
+  return used.map(([name, flag]) => {
     const form = flag.form === "switch" ? "" : ` ${(flag.choices?.join("|") ?? flag.form).toUpperCase()}`;
     const notes = [
       ...(flag.form === "list" ? ["repeatable"] : []),
       ...(flag.fallback === undefined ? [] : [`default ${flag.fallback}`]),
       ...(flag.env === undefined ? [] : [`env ${flag.env.join(", ")}`]),
+      ...(flag.aliases === undefined ? [] : [`also --${flag.aliases.join(", --")}`]),
     ];
     return `  --${name}${form}\n      ${flag.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}\n`;
   }).join("");

@@ -10,6 +10,8 @@ const table: FlagTable = {
   loud: { form: "switch", help: "Loud." },
   path: { form: "list", fallback: "/a", env: ["PATHS"], help: "Paths." },
   line: { form: "list", env: ["LINE"], hasCommas: true, help: "A line." },
+  key: { form: "text", aliases: ["key-file"], help: "A key." },
+  old: { form: "switch", ignored: "nobody needs it", help: "Old." },
 };
 
 function read(args: readonly string[], env: Readonly<Record<string, string>> = {}): FlagValues {
@@ -64,9 +66,44 @@ Deno.test("flags are read in both spellings, the last one wins, and lists keep a
   flags.assertNoProblems();
 });
 
-Deno.test("a switch can be given a value", () => {
-  assert.equal(read(["--loud=false"]).switch("loud"), false);
-  assert.equal(read(["--loud=true"]).switch("loud"), true);
+Deno.test("a switch can be given a value in any word that Go's flags know, in the same word only", () => {
+  for (const word of ["1", "t", "T", "TRUE", "true", "True"]) {
+    assert.equal(read([`--loud=${word}`]).switch("loud"), true, word);
+  }
+  for (const word of ["0", "f", "F", "FALSE", "false", "False"]) {
+    assert.equal(read([`-loud=${word}`]).switch("loud"), false, word);
+  }
+  const problems = problemsOf(["--loud", "false"]);
+  assert.deepEqual(problems, ['"false" is not a flag']);
+});
+
+Deno.test("flags are read with one dash as with two", () => {
+  const flags = read(["-name", "a", "-loud", "-port=7", "-path", "/x", "--path=/y", "-line", "k=v, w"]);
+  assert.deepEqual([flags.text("name"), flags.switch("loud"), flags.number("port")], ["a", true, 7]);
+  assert.deepEqual([flags.list("path"), flags.text("line")], [["/x", "/y"], "k=v, w"]);
+  flags.assertNoProblems();
+});
+
+Deno.test("a value may be empty, hold the sign of equality, and begin with a dash", () => {
+  assert.equal(read(["--name="]).text("name"), "");
+  assert.equal(read(["--name", ""]).text("name"), "");
+  assert.equal(read(["--name=a=b"]).text("name"), "a=b");
+  assert.equal(read(["-name", "--loud"]).text("name"), "--loud");
+});
+
+Deno.test("a flag can be given by another name, and the last one wins over both", () => {
+  assert.equal(read(["--key-file", "/a"]).text("key"), "/a");
+  assert.equal(read(["-key-file=/a", "--key=/b"]).text("key"), "/b");
+  assert.equal(read(["--key=/b", "-key-file=/a"]).text("key"), "/a");
+  assert.match(describeFlags(table), /also --key-file/);
+});
+
+Deno.test("a flag without effect is taken, warned about, and left out of the help", () => {
+  const flags = read(["-old=false"]);
+  assert.deepEqual(flags.warnings(), ["--old has no effect: nobody needs it"]);
+  flags.assertNoProblems();
+  assert.deepEqual(read([]).warnings(), []);
+  assert.doesNotMatch(describeFlags(table), /--old/);
 });
 
 for (const [text, ms] of [["0s", 0], ["250ms", 250], ["10s", 10_000], ["1m", 60_000]] as const) {
@@ -107,6 +144,11 @@ const wrong: readonly (readonly [args: readonly string[], names: RegExp])[] = [
   [["-x"], /-x is not a flag/],
   [["--constructor", "x"], /--constructor is not a flag/],
   [["stray"], /"stray" is not a flag/],
+  [["-name"], /^-name needs a value/],
+  [["--"], /"--" is not a flag/],
+  [["-"], /"-" is not a flag/],
+  [["---name=x"], /"---name=x" is not a flag/],
+  [["--=x"], /"--=x" is not a flag/],
 ];
 
 for (const [args, named] of wrong) {
@@ -149,7 +191,8 @@ Deno.test("required() tells when a flag is needed, for an empty value as for non
 
 Deno.test("the help names every flag with its form, fallback and variables", () => {
   const help = describeFlags(table);
-  for (const name of Object.keys(table)) assert.match(help, new RegExp(`^  --${name}\\b`, "m"));
+  const used = Object.keys(table).filter((name) => table[name]!.ignored === undefined);
+  for (const name of used) assert.match(help, new RegExp(`^  --${name}\\b`, "m"));
   assert.match(help, /--color RED\|BLUE/);
   assert.match(help, /default anon; env NAME, OTHER_NAME/);
 });

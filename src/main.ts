@@ -63,7 +63,7 @@ function usage(): string {
 
 async function main(args: string[]): Promise<number> {
   const io = commandIo();
-  const [name = "help", ...rest] = args;
+  const [name = "help", ...rest] = withCommand(args);
   if (name === "help" || name === "--help" || name === "-h") {
     io.out(usage());
     return exitCodes.ok;
@@ -78,6 +78,13 @@ async function main(args: string[]): Promise<number> {
   } catch (error) {
     return explain(name, error, io);
   }
+}
+
+/** Flags without a command are those of the earlier driver, which had none: its manifests go on with another image. */
+function withCommand(args: string[]): string[] {
+  const [first = ""] = args;
+  const isHelp = first === "--help" || first === "-h";
+  return first.startsWith("-") && !isHelp ? ["serve", ...args] : args;
 }
 
 function explain(name: string, error: unknown, io: CommandIo): number {

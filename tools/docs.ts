@@ -7,6 +7,7 @@ import { attachFlags, detachFlags } from "../src/commands/attach/options.ts";
 import { describeCommandFlags } from "../src/commands/describe.ts";
 import { doctorFlags } from "../src/commands/doctor/options.ts";
 import { nodeFlags } from "../src/commands/node_options.ts";
+import { earlierFlags } from "../src/config/earlier_flags.ts";
 import { routerFlags, serveFlags } from "../src/config/flag_tables.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/flags.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
@@ -67,7 +68,14 @@ Written by \`make docs\` from \`src/config.ts\`. ${FLAG_DEFAULT_NOTE}
 
 ## rds-csi serve
 
-${table(serveFlags)}
+${table(without(serveFlags, earlierFlags))}
+### Flags of the earlier driver
+
+The flags of the Go driver for the same hardware are taken as they stand, also without the command \`serve\` before them.
+These have no effect, which the log says: ${
+    Object.keys(earlierFlags).map((name) => `\`--${name}\``).join(", ")
+  }.
+
 ## rds-csi doctor
 
 ${table(without(doctorFlags, routerFlags))}
@@ -102,7 +110,8 @@ function table(flags: FlagTable): string {
   const rows = Object.entries(flags).map(([name, flag]) => {
     const form = flag.choices?.join(" \\| ") ?? flag.form;
     const env = flag.env?.map((name) => `\`${name}\``).join(", ") ?? "";
-    return `| \`--${name}\` | ${form} | ${flag.fallback ?? ""} | ${env} | ${flag.help} |`;
+    const names = [name, ...flag.aliases ?? []].map((one) => `\`--${one}\``).join(", ");
+    return `| ${names} | ${form} | ${flag.fallback ?? ""} | ${env} | ${flag.help} |`;
   });
   return [
     "| Flag | Form | Default | Environment | What it is for |",

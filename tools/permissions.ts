@@ -32,8 +32,8 @@ const KUBELET_FOLDERS = [
   "/var/snap/microk8s/common/var/lib/kubelet",
 ];
 
-/** Where sidecars share the gRPC socket. */
-const SOCKET_FOLDERS = ["/csi", "/run/rds-csi"];
+/** Where sidecars share the gRPC socket; the last as in the manifests of the earlier driver. */
+const SOCKET_FOLDERS = ["/csi", "/run/rds-csi", "/var/lib/csi/sockets/pluginproxy"];
 
 /** Lists of the kernel's modules, where a container is given them; never written. */
 const MODULE_FOLDERS = ["/lib/modules", "/usr/lib/modules"];

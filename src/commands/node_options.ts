@@ -1,4 +1,5 @@
 import { type Environment, type NodeConfig, readNode } from "../config.ts";
+import { earlierFlags } from "../config/earlier_flags.ts";
 import { routerFlags, serveFlags } from "../config/flag_tables.ts";
 import { type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
@@ -6,8 +7,9 @@ import { assertNodeId } from "../volume/ids.ts";
 
 /** Of `rds-csi serve`, what only a server has a use for. */
 const serverFlags = [
-  ...["mode", "endpoint", "driver-name", "log-level"],
+  ...["mode", "controller", "node", "endpoint", "driver-name", "log-level"],
   ...["register", "kubelet-path", "kubelet-endpoint"],
+  ...Object.keys(earlierFlags),
 ];
 
 /** What `rds-csi serve` is told about its node, word for word, so that a person may give a command the same. */

@@ -55,7 +55,7 @@ export async function openTransport(
     port: config.port,
     user: config.user,
     authentication: await readAuthentication(config, seams),
-    hostKeys: config.insecureSkipVerify ? "insecure" : readHostKeys(config),
+    hostKeys: config.insecureSkipVerify ? "insecure" : await readHostKeys(config, seams),
     warning: seams.warning,
   });
 }
@@ -100,10 +100,14 @@ async function readSecret(flag: string, path: string, seams: Readers): Promise<s
 }
 
 /**
- * The host keys that the router may present.
+ * The host keys that the router may present. What begins with a slash is a file of them: no key and no known_hosts line
+ * does.
  *
- * @throws {VolumeError} invalid when a line cannot be read, or none is left
+ * @throws {VolumeError} invalid when a file or a line cannot be read, or none is left
  */
-export function readHostKeys(config: RouterConfig): HostKey[] {
-  return config.hostKeys.flatMap((line) => parseHostKeys(line, config.address, config.port));
+export async function readHostKeys(config: RouterConfig, seams: Readers): Promise<HostKey[]> {
+  const texts = config.hostKeys.map((text) =>
+    text.startsWith("/") ? readSecret("rds-host-key", text, seams) : text
+  );
+  return (await Promise.all(texts)).flatMap((text) => parseHostKeys(text, config.address, config.port));
 }

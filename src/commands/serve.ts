@@ -67,6 +67,7 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
  */
 export async function startDriver(config: ServeConfig, seams: DriverSeams): Promise<RunningDriver> {
   const log = createLogger({ clock: seams.clock, sink: seams.sink, level: config.logLevel });
+  for (const warning of config.warnings) log.warn(warning);
   const telemetry = openTelemetry(config.metricsAddress, seams.clock);
   const roles = await openRoles(config, seams, log, telemetry);
   const router = roles.controller && new FirstAnswer(roles.controller.ready);

@@ -3,6 +3,7 @@ import { LOG_LEVELS } from "../telemetry/log.ts";
 import { defaultSettleMs } from "../volume/absence.ts";
 import { defaultFenceSettleMs } from "../volume/fence.ts";
 import { maxNodeIdBytes } from "../volume/ids.ts";
+import { earlierFlags } from "./earlier_flags.ts";
 
 /** Flags of every command that talks to the router as a controller does. */
 export const routerFlags: FlagTable = {
@@ -21,7 +22,12 @@ export const routerFlags: FlagTable = {
     env: ["RDS_USER"],
     help: "The router's user; policies ssh, read and write suffice.",
   },
-  "rds-key": { form: "text", env: ["RDS_KEY"], help: "File with the user's private key (ed25519 or RSA)." },
+  "rds-key": {
+    form: "text",
+    aliases: ["rds-key-file"],
+    env: ["RDS_KEY"],
+    help: "File with the user's private key (ed25519 or RSA).",
+  },
   "rds-password-file": {
     form: "text",
     env: ["RDS_PASSWORD_FILE"],
@@ -31,7 +37,8 @@ export const routerFlags: FlagTable = {
     form: "list",
     env: ["RDS_HOST_KEY"],
     hasCommas: true,
-    help: "The router's host key: an OpenSSH public key or a known_hosts line.",
+    help:
+      "The router's host key: an OpenSSH public key, a known_hosts line, or the absolute path of a file of them.",
   },
   "rds-insecure-skip-verify": {
     form: "switch",
@@ -45,6 +52,7 @@ export const routerFlags: FlagTable = {
   "base-path": {
     form: "list",
     fallback: "/storage-pool/metal-csi",
+    aliases: ["rds-volume-base-path"],
     env: ["RDS_BASE_PATH"],
     help: "Folder on the router that volumes may lie in; the first is where they go by default.",
   },
@@ -119,6 +127,8 @@ export const serveFlags: FlagTable = {
     fallback: "all",
     help: "Which services to serve.",
   },
+  "controller": { form: "switch", help: "Serve the controller; in the place of --mode." },
+  "node": { form: "switch", help: "Serve the node; in the place of --mode." },
   "endpoint": {
     form: "text",
     fallback: "unix:///csi/csi.sock",
@@ -193,4 +203,5 @@ export const serveFlags: FlagTable = {
     help:
       "How long the router has to lack a volume before a node gives it up; at least 3 times --fence-interval.",
   },
+  ...earlierFlags,
 };

@@ -81,7 +81,7 @@ async function enter(
   context: CallContext,
 ): Promise<Entrance> {
   const { router } = options;
-  const pins = pinsOf(options);
+  const pins = await pinsOf(options, seams);
   const greeting = await askGreeting({
     host: router.address,
     port: router.port,
@@ -103,10 +103,10 @@ async function enter(
   return { findings: [hostKey, finding], transport };
 }
 
-function pinsOf({ router }: DoctorOptions): readonly HostKey[] | string {
+async function pinsOf({ router }: DoctorOptions, seams: CheckupSeams): Promise<readonly HostKey[] | string> {
   if (router.hostKeys.length === 0) return [];
   try {
-    return readHostKeys(router);
+    return await readHostKeys(router, seams);
   } catch (error) {
     return describe(error);
   }

@@ -1,0 +1,45 @@
+import type { Flag, FlagTable } from "../flags.ts";
+
+/** Why the earlier driver's search for orphans and its attachments need no flags here. */
+const noOrphans = "this driver deletes nothing that nobody asked it to delete";
+const noAttachments = "who holds a volume is read from the router, and nothing has to be reconciled";
+
+/** Flags of the library that the earlier driver logs with. */
+const logFlags: readonly (readonly [name: string, form: Flag["form"]])[] = [
+  ...["v", "stderrthreshold", "vmodule", "log_backtrace_at", "log_dir", "log_file", "log_file_max_size"]
+    .map((name) => [name, "text"] as const),
+  ...["logtostderr", "alsologtostderr", "add_dir_header", "one_output", "skip_headers", "skip_log_headers"]
+    .map((name) => [name, "switch"] as const),
+];
+
+/**
+ * Flags of the earlier driver for the same hardware that mean nothing to this one, so that its manifests can be kept with
+ * another image. What they did is told to whoever gives one.
+ */
+export const earlierFlags: FlagTable = {
+  ...ignored(noOrphans, {
+    "enable-orphan-reconciler": "switch",
+    "orphan-check-interval": "text",
+    "orphan-grace-period": "text",
+    "orphan-dry-run": "switch",
+  }),
+  ...ignored(`${noAttachments}; --unexport-grace is how long an export may linger`, {
+    "attachment-grace-period": "text",
+  }),
+  ...ignored(noAttachments, { "attachment-reconcile-interval": "text" }),
+  ...ignored("calls for one volume are serialized, whatever uses it", {
+    "enable-vmi-serialization": "switch",
+    "vmi-cache-ttl": "text",
+  }),
+  ...ignored("there is no connection to the Kubernetes API yet", { "kubeconfig": "text" }),
+  ...ignored("--log-level says what is logged, always to standard error", Object.fromEntries(logFlags)),
+};
+
+function ignored(reason: string, forms: Readonly<Record<string, Flag["form"]>>): FlagTable {
+  return Object.fromEntries(
+    Object.entries(forms).map(([name, form]) => [
+      name,
+      { form, ignored: reason, help: `Of the earlier driver, without effect: ${reason}.` },
+    ]),
+  );
+}
