@@ -5,6 +5,7 @@ import { maxCommentBytes } from "./volume/record.ts";
 import { assertNodeId } from "./volume/ids.ts";
 import { parseNvmeAddresses } from "./volume/nvme_addresses.ts";
 import { assertBasePath } from "./volume/parameters.ts";
+import { type ClusterConfig, readCluster } from "./config/cluster.ts";
 import { maxNqnTailBytes, routerFlags, serveFlags } from "./config/flag_tables.ts";
 import type { ControllerSettings } from "./controller/world.ts";
 import { type FlagValues, readFlags } from "./flags.ts";
@@ -35,6 +36,7 @@ export interface RouterConfig {
 /** What the controller needs. */
 export interface ControllerConfig {
   readonly router: RouterConfig;
+  /** Of which `cluster` is empty where no flag says which one it is: it has to be asked then, see {@linkcode ServeConfig}. */
   readonly settings: ControllerSettings;
   readonly knownNodes: readonly string[];
   /** What is known about the router beyond what every one does. */
@@ -75,6 +77,8 @@ export interface ServeConfig {
   readonly metricsAddress: ListenAddress | undefined;
   readonly logLevel: LogLevel;
   readonly controller: ControllerConfig | undefined;
+  /** The controller's cluster; undefined when there is none. */
+  readonly cluster: ClusterConfig | undefined;
   readonly node: NodeConfig | undefined;
   /** Undefined where somebody else, such as node-driver-registrar, tells the kubelet. */
   readonly registration: RegistrationConfig | undefined;
@@ -92,15 +96,16 @@ export function readServeConfig(
 ): ServeConfig {
   const flags = readFlags(serveFlags, args, env);
   const mode = readMode(flags);
+  const cluster = mode === "node" ? undefined : readCluster(flags, env);
+  const own = [flags.text("node-id")].filter((id) => id !== "");
   const config: ServeConfig = {
     warnings: flags.warnings(),
     endpoint: flags.text("endpoint"),
     driverName: readDriverName(flags),
     metricsAddress: readMetricsAddress(flags),
     logLevel: flags.text("log-level") as LogLevel,
-    controller: mode === "node"
-      ? undefined
-      : readController(flags, [flags.text("node-id")].filter((id) => id !== ""), readText),
+    controller: mode === "node" ? undefined : readController(flags, own, readText, cluster !== undefined),
+    cluster,
     node: mode === "controller" ? undefined : readNode(flags),
     registration: flags.switch("register") ? readRegistration(flags, mode) : undefined,
   };
@@ -144,12 +149,15 @@ function readController(
   flags: FlagValues,
   ownNodes: readonly string[],
   readText: TextReader,
+  hasCluster = false,
 ): ControllerConfig {
   const router = readRouter(flags);
   const basePaths = readBasePaths(flags);
   const knownNodes = [...new Set([...flags.list("known-node"), ...ownNodes])];
   for (const node of flags.list("known-node")) check(flags, "known-node", node, () => assertNodeId(node));
-  const clusterId = flags.required("cluster-id", "for the controller");
+  const clusterId = hasCluster
+    ? flags.text("cluster-id")
+    : flags.required("cluster-id", "for the controller, where there is no cluster to ask");
   const nqnPrefix = readNqnPrefix(flags);
   const profile = readProfile(flags, nqnPrefix, readText);
   const waits = waitsFor(profile?.answers ?? {});
@@ -158,7 +166,7 @@ function readController(
     knownNodes,
     profile,
     settings: {
-      cluster: clusterHash(clusterId),
+      cluster: clusterId === "" ? "" : clusterHash(clusterId),
       backend: flags.text("backend"),
       basePaths,
       nvmeAddress: readNvmeAddress(flags, router),

@@ -26,6 +26,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
   const config = serve(["--node-id", "node-1", ...reach, "--cluster-id", "c"]);
   assert.deepEqual(config, {
     warnings: [],
+    cluster: undefined,
     endpoint: "unix:///csi/csi.sock",
     driverName: "rds.csi.srvlab.io",
     metricsAddress: { hostname: "0.0.0.0", port: 9809 },
@@ -299,6 +300,29 @@ Deno.test("the environment sets what the flags leave out", () => {
   assert.deepEqual(settings.basePaths, ["/a/b", "/c/d"]);
   assert.equal(settings.nvmeAddress, "10.1.0.9");
   assert.equal(settings.cluster, clusterHash("from env"));
+});
+
+Deno.test("a controller has a cluster in a pod or by --kubeconfig, and then needs no --cluster-id", () => {
+  const inPod = {
+    KUBERNETES_SERVICE_HOST: "10.96.0.1",
+    KUBERNETES_SERVICE_PORT: "443",
+    POD_NAMESPACE: "csi",
+  };
+  const env = (name: string) => (inPod as Readonly<Record<string, string>>)[name];
+  const mode = ["--mode", "controller", ...reach];
+  const folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+  const config = serve(mode, env);
+  const address = { host: "10.96.0.1", port: "443", folder };
+  assert.deepEqual(config.cluster, { address, leaseNamespace: "csi" });
+  assert.equal(config.controller?.settings.cluster, "");
+  const given = serve([...mode, "--kubeconfig", "/etc/rds-csi/config", "--cluster-id", "c"], env);
+  assert.deepEqual(given.cluster?.address, { kubeconfig: "/etc/rds-csi/config" });
+  assert.equal(given.controller?.settings.cluster, clusterHash("c"));
+  assert.equal(serve([...controller, "--kubernetes", "off"], env).cluster, undefined);
+  assert.equal(serve([...node], env).cluster, undefined);
+  assert.match(problemsOf(() => serve([...mode, "--kubernetes", "off"], env)).join(), /^--cluster-id /);
+  assert.match(problemsOf(() => serve([...controller, "--kubernetes", "on"])).join(), /^--kubernetes /);
+  assert.match(problemsOf(() => serve([...controller, "--lease-namespace", "A"], env)).join(), /^--lease-n/);
 });
 
 Deno.test("every fallback is a value that its flag allows", () => {

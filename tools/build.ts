@@ -4,7 +4,7 @@
 // the compiling Deno); COMPILE_TARGET, another platform; ALLOW_NET, the only hosts it may ever reach; ALLOW_FOLDERS, more
 // folders that it may read and write.
 
-import { dirname, join } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { serveFlags } from "../src/config/flag_tables.ts";
@@ -91,14 +91,28 @@ async function run(program: string, args: readonly string[]): Promise<void> {
   throw new Error(`${program} ${args[0]} failed:\n${decoder.decode(stdout)}${decoder.decode(stderr)}`);
 }
 
-/** Bundles a program into `folder`/main.js, with what packages expect to find; answers its path. */
-export async function bundle(entry: string, folder: string): Promise<string> {
-  await Deno.remove(folder, { recursive: true }).catch(ignoreMissing);
-  const file = join(folder, "main.js");
+/**
+ * Bundles a program into `folder`/main.js, with what packages expect to find; answers its path.
+ *
+ * @param splits whether what is imported only when needed becomes files of their own, beside it: a node then never reads
+ * what only a controller does
+ */
+export async function bundle(entry: string, folder: string, splits = false): Promise<string> {
+  const out = resolve(ROOT, folder);
+  await Deno.remove(out, { recursive: true }).catch(ignoreMissing);
   const externals = EXTERNALS.flatMap((name) => `--external=${name}`);
-  await run(Deno.execPath(), ["bundle", "--platform=deno", ...externals, "--output", file, entry]);
-  await Deno.writeTextFile(file, PREAMBLE + await Deno.readTextFile(file));
-  return file;
+  await run(Deno.execPath(), [
+    "bundle",
+    ...["--platform=deno", ...splits ? ["--code-splitting"] : [], ...externals, "--outdir", folder],
+    entry,
+  ]);
+  for await (const { name } of Deno.readDir(out)) {
+    if (!name.endsWith(".js")) continue;
+    await Deno.writeTextFile(join(out, name), PREAMBLE + await Deno.readTextFile(join(out, name)));
+  }
+  const main = join(folder, "main.js");
+  await Deno.rename(join(out, basename(entry).replace(/\.ts$/, ".js")), resolve(ROOT, main));
+  return main;
 }
 
 function ignoreMissing(error: unknown): void {
@@ -116,7 +130,7 @@ async function main(): Promise<number> {
   const env = (name: string) => Deno.env.get(name);
   const out = values.out;
   await Deno.mkdir(join(ROOT, dirname(out)), { recursive: true });
-  const file = await bundle(values.entry, join(dirname(out), "bundle"));
+  const file = await bundle(values.entry, join(dirname(out), "bundle"), true);
   const args = compileArguments(file, out, env);
   print(`deno ${args.filter((arg) => arg !== "--quiet").join(" \\\n    ")}`);
   // Empty means not set to make, and a file of no name to the compiler.

@@ -1,6 +1,7 @@
 // What each role of the executable may do, in one place: the build compiles it in, `make demo` and `make sanity` run the
 // sources under it. docs/explanation/architecture.md says what this does and does not protect from.
 
+import { clusterVariables, serviceAccountFolder } from "../src/config/cluster.ts";
 import * as flagTables from "../src/config/flag_tables.ts";
 import type { FlagTable } from "../src/flags.ts";
 import { libcPaths } from "../src/host/libc.ts";
@@ -41,6 +42,9 @@ const MODULE_FOLDERS = ["/lib/modules", "/usr/lib/modules"];
 /** Configuration and mounted credentials; never written. */
 const SETTINGS_FOLDERS = ["/etc/rds-csi"];
 
+/** A pod's own credentials, by both of the folder's names; never written. */
+const SERVICE_ACCOUNT_FOLDERS = [serviceAccountFolder, serviceAccountFolder.replace("/var/run/", "/run/")];
+
 /** The demo and the simulator work in a scratch folder of their own below it. */
 const SCRATCH_FOLDERS = ["/tmp"];
 
@@ -50,7 +54,7 @@ const LIBC = Object.values(libcPaths);
 const CONTROLLER: Permissions = {
   run: [],
   ffi: [],
-  read: [...SETTINGS_FOLDERS, ...SOCKET_FOLDERS],
+  read: [...SETTINGS_FOLDERS, ...SERVICE_ACCOUNT_FOLDERS, ...SOCKET_FOLDERS],
   write: SOCKET_FOLDERS,
   net: "any",
   env: environmentVariables(),
@@ -110,9 +114,9 @@ export function permissionFlags(permissions: Permissions): string[] {
   ];
 }
 
-/** Every variable that a flag can be set by, so that the list cannot fall behind the flags. */
+/** Every variable that a flag can be set by, so that the list cannot fall behind the flags, and where the cluster is. */
 function environmentVariables(): string[] {
   const tables = Object.values(flagTables).filter((value): value is FlagTable => typeof value === "object");
   const names = tables.flatMap((table) => Object.values(table).flatMap((flag) => flag.env ?? []));
-  return [...new Set(names)].sort();
+  return [...new Set([...names, ...clusterVariables])].sort();
 }

@@ -1,9 +1,11 @@
 import type { ControllerConfig } from "../config.ts";
+import type { ClusterConfig } from "../config/cluster.ts";
 import type { MethodsOf } from "../csi/call.ts";
 import { controllerMethods } from "../csi/controller.ts";
 import type { ControllerHandlers } from "../csi/generated/csi/v1/Controller.ts";
 import type { ControllerEvents } from "../volume/controller_events.ts";
 import type { CallContext } from "../volume/ports.ts";
+import type { ClusterSide } from "./cluster.ts";
 import { openRouter, type RouterSeams } from "./router.ts";
 import { controllerWorld } from "./world.ts";
 
@@ -12,26 +14,59 @@ export interface Controller {
   readonly methods: MethodsOf<ControllerHandlers>;
   /** Whether the router can be asked and is fit for this driver, see `VolumeStore.probe()`. */
   ready(context: CallContext): Promise<void>;
+  /** Begins what is done without being asked. */
+  start(): void;
   /** Ends what outlived its call, and the connection to the router. */
   close(): Promise<void>;
 }
 
+/** What a controller needs beside its configuration. */
+export interface ControllerSeams extends RouterSeams {
+  readonly events: ControllerEvents;
+  /** Its cluster, if it has one, and its name there. */
+  readonly cluster?: ClusterConfig | undefined;
+  readonly driverName: string;
+}
+
 /**
- * The controller of a configuration. Nothing is dialled before the first command.
+ * The controller of a configuration. The router is not dialled before the first command; the cluster is, where only it
+ * knows which one it is.
  *
- * @throws {VolumeError} invalid when a file of credentials cannot be used
+ * @throws {VolumeError} invalid when a file of credentials cannot be used; unavailable when it cannot be told which
+ * cluster this is
  */
-export async function openController(
+export async function openController(config: ControllerConfig, seams: ControllerSeams): Promise<Controller> {
+  const side = await openCluster(seams);
+  try {
+    return await openWith(await side?.identified(config) ?? config, seams, side);
+  } catch (error) {
+    await side?.close();
+    throw error;
+  }
+}
+
+/** The cluster's client is loaded only where there is a cluster: it takes its time and memory. */
+async function openCluster(
+  { cluster, driverName, ...seams }: ControllerSeams,
+): Promise<ClusterSide | undefined> {
+  if (cluster === undefined) return undefined;
+  return new (await import("./cluster.ts")).ClusterSide(cluster, driverName, seams);
+}
+
+async function openWith(
   config: ControllerConfig,
-  seams: RouterSeams & { readonly events: ControllerEvents },
+  seams: ControllerSeams,
+  side: ClusterSide | undefined,
 ): Promise<Controller> {
   const router = await openRouter(config.router, seams, { allowUnfenced: config.settings.allowUnfenced });
-  const world = controllerWorld(config, router, seams, seams.log, seams.events);
+  const neighbours = { events: seams.events, ...side?.neighbours(config) };
+  const world = controllerWorld(config, router, seams, seams.log, neighbours);
   return {
     methods: controllerMethods(world),
     ready: (context) => router.probe(context),
+    start: () => side?.start(world),
     async close() {
-      await world.copies.close();
+      await Promise.all([world.copies.close(), side?.close()]);
       router.close();
     },
   };

@@ -77,6 +77,7 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
   const server = await startServer({ endpoint, services, csi: loadCsi(), log, observe, ...seams });
   // Not before it serves: a process that finds another one at its socket has no business with the volumes.
   roles.node?.start();
+  roles.controller?.start();
   log.info("serving", {
     endpoint: server.address,
     driver: config.driverName,
@@ -137,6 +138,8 @@ async function openRoles(
       ...seams,
       log,
       events: telemetry.controllerEvents(),
+      cluster: config.cluster,
+      driverName: config.driverName,
     });
   const node = config.node === undefined
     ? undefined

@@ -6,16 +6,32 @@ import { ConfirmedWithdrawals } from "../controller/withdrawals.ts";
 import type { ControllerWorld } from "../controller/world.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type ControllerEvents, uncountedByController } from "../volume/controller_events.ts";
-import type { Clock, Random, VolumeStore } from "../volume/ports.ts";
+import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.ts";
+import { noProjection, type VolumeProjection } from "../volume/projection.ts";
 
-/** The world of a controller, from its configuration. */
+/** Who else hears of what a controller does, and knows more than its configuration. */
+export interface WorldNeighbours {
+  /** @default {what counts nothing} */
+  readonly events?: ControllerEvents;
+  /** @default {what shows nothing} */
+  readonly projection?: VolumeProjection;
+  /** @default {the nodes of the configuration} */
+  readonly nodes?: NodeDirectory;
+}
+
+/**
+ * The world of a controller, from its configuration.
+ *
+ * @throws {TypeError} when it does not say which cluster it is for
+ */
 export function controllerWorld(
   config: ControllerConfig,
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  events: ControllerEvents = uncountedByController,
+  { events, projection, nodes }: WorldNeighbours = {},
 ): ControllerWorld {
+  if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
     store,
     clock,
@@ -23,9 +39,10 @@ export function controllerWorld(
     withdrawals: new ConfirmedWithdrawals(clock),
     unsettled: new UnsettledChanges(clock),
     copies: new ImageCopies(clock),
-    nodes: fixedNodes(config.knownNodes),
+    nodes: nodes ?? fixedNodes(config.knownNodes),
     settings: config.settings,
-    events,
+    events: events ?? uncountedByController,
+    projection: projection ?? noProjection,
     notes: { warn: (message, fields) => log.warn(message, fields) },
   };
 }

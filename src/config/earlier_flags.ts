@@ -31,7 +31,6 @@ export const earlierFlags: FlagTable = {
     "enable-vmi-serialization": "switch",
     "vmi-cache-ttl": "text",
   }),
-  ...ignored("there is no connection to the Kubernetes API yet", { "kubeconfig": "text" }),
   ...ignored("--log-level says what is logged, always to standard error", Object.fromEntries(logFlags)),
 };
 

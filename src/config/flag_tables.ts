@@ -3,6 +3,7 @@ import { LOG_LEVELS } from "../telemetry/log.ts";
 import { defaultSettleMs } from "../volume/absence.ts";
 import { defaultFenceSettleMs } from "../volume/fence.ts";
 import { maxNodeIdBytes } from "../volume/ids.ts";
+import { clusterFlags } from "./cluster.ts";
 import { earlierFlags } from "./earlier_flags.ts";
 
 /** Flags of every command that talks to the router as a controller does. */
@@ -78,7 +79,8 @@ export const routerFlags: FlagTable = {
     form: "text",
     env: ["RDS_CLUSTER_ID"],
     help:
-      "What tells this cluster's volumes from another's on the same router. Never change it while there are volumes.",
+      "What tells this cluster's volumes from another's on the same router. Never change it while there are volumes. " +
+      "rds-csi serve takes the uid of the namespace kube-system where there is a cluster to ask.",
   },
   "known-node": {
     form: "list",
@@ -168,6 +170,7 @@ export const serveFlags: FlagTable = {
     help: "What to log, and everything above it.",
   },
   ...routerFlags,
+  ...clusterFlags,
   "connector": {
     form: "text",
     choices: ["nvme-tcp", "loop"],

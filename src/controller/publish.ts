@@ -46,6 +46,7 @@ export async function publishVolume(
   assertFences(id, view, world.settings.allowUnfenced);
   await assertKnownNode(world, request.nodeId, context);
   const published = await settle(world, volume, view, request, parameters, context);
+  world.projection.show(id, published.record);
   return publishContext(world, published, view, request, parameters);
 }
 

@@ -26,13 +26,16 @@ export async function unpublishVolume(
   const fields = { volume: id, node: nodeId };
   if (decision.action === "done") {
     await outdateUnsettled(world, "unpublish", volume, context);
+    world.projection.show(id, volume.record);
   } else if (decision.action === "not-holder") {
     await outdateUnsettled(world, "unpublish", volume, context);
     const holders = decision.remaining.map((holder) => holder.nodeId);
     world.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
   } else if (decision.action === "withdraw") {
     await withdrawExport(world, volume, "unpublish", context);
+    world.projection.show(id, decision.record);
   } else if (decision.action === "leave") {
     await leaveVolume(world, volume, { ...decision, nodeId }, context);
+    world.projection.show(id, decision.record);
   }
 }

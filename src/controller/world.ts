@@ -2,6 +2,7 @@ import type { SubvolumeNames } from "../volume/layout.ts";
 import type { ControllerEvents } from "../volume/controller_events.ts";
 import type { ParameterDefaults } from "../volume/parameters.ts";
 import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.ts";
+import type { VolumeProjection } from "../volume/projection.ts";
 import type { ImageCopies } from "./copies.ts";
 import type { CopyAbout, FinishedCopy } from "./copying.ts";
 import type { UnsettledChanges } from "./unsettled.ts";
@@ -50,6 +51,7 @@ export interface ControllerWorld {
   readonly settings: ControllerSettings;
   readonly notes: Notes;
   readonly events: ControllerEvents;
+  readonly projection: VolumeProjection;
   readonly withdrawals: ConfirmedWithdrawals;
   readonly unsettled: UnsettledChanges;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;

@@ -3,6 +3,7 @@ import { UnsettledChanges } from "../../src/controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
 import { ImageCopies } from "../../src/controller/copies.ts";
 import { uncountedByController } from "../../src/volume/controller_events.ts";
+import { noProjection } from "../../src/volume/projection.ts";
 import type { ControllerWorld } from "../../src/controller/world.ts";
 import { controllerMethods } from "../../src/csi/controller.ts";
 import { loadCsi } from "../../src/csi/proto.ts";
@@ -94,6 +95,7 @@ function worldOf(store: RouterVolumeStore): ControllerWorld {
     random: systemRandom,
     settings: testSettings,
     events: uncountedByController,
+    projection: noProjection,
     notes: { warn: (message) => unexpected(message) },
     withdrawals: new ConfirmedWithdrawals(systemClock),
     unsettled: new UnsettledChanges(systemClock),

@@ -6,6 +6,7 @@ import { maxCommentBytes } from "../../src/volume/record.ts";
 import type { Capability } from "../../src/volume/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/parameters.ts";
 import type { CallContext } from "../../src/volume/ports.ts";
+import { noProjection } from "../../src/volume/projection.ts";
 import type { CreateRequest } from "../../src/volume/provisioning.ts";
 import type { PublishRequest } from "../../src/volume/publishing.ts";
 import { FakeClock } from "./clock.ts";
@@ -64,6 +65,7 @@ export function testController(settings: Partial<ControllerSettings> = {}, seed 
     settings: { ...testSettings, ...settings },
     events: { leaverUnfenced: () => notes.push("counted: a leaver is not fenced") },
     notes: { warn: (message) => notes.push(message) },
+    projection: noProjection,
     withdrawals: new ConfirmedWithdrawals(clock),
     unsettled: new UnsettledChanges(clock),
     copies: new ImageCopies(clock),

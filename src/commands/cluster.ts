@@ -1,0 +1,86 @@
+import type { ControllerConfig } from "../config.ts";
+import type { ClusterConfig } from "../config/cluster.ts";
+import { fixedNodes } from "../controller/fixed_nodes.ts";
+import { getVolume } from "../controller/reading.ts";
+import { inBackground } from "../controller/background.ts";
+import { showAtStart } from "../controller/show_at_start.ts";
+import type { ControllerWorld } from "../controller/world.ts";
+import { Cluster } from "../kubernetes/cluster.ts";
+import type { AnnotationProjection } from "../kubernetes/volume_projection.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { clusterHash } from "../volume/ids.ts";
+import type { Clock, Random } from "../volume/ports.ts";
+import { type Attachment, attachmentOf } from "../volume/projection.ts";
+import type { WorldNeighbours } from "./world.ts";
+
+/** How long the router may take to say who holds a volume, in milliseconds. */
+const latestMs = 30_000;
+
+/** What a cluster lends to a controller, and what is done in it without being asked. */
+export class ClusterSide {
+  readonly #cluster: Cluster;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #stop = new AbortController();
+  readonly #projection: AnnotationProjection;
+  #world: ControllerWorld | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
+  constructor(
+    config: ClusterConfig,
+    driverName: string,
+    { clock, random, log }: { readonly clock: Clock; readonly random: Random; readonly log: Logger },
+  ) {
+    const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
+    this.#cluster = new Cluster({ address: config.address, driverName, clock, random, warn });
+    this.#clock = clock;
+    this.#log = log;
+    this.#projection = this.#cluster.projection((id, signal) => this.#latest(id, signal));
+  }
+
+  /** The configuration, complete: it knows which cluster this is. @throws {VolumeError} unavailable */
+  async identified(config: ControllerConfig): Promise<ControllerConfig> {
+    if (config.settings.cluster !== "") return config;
+    const uid = await this.#cluster.uid(this.#stop.signal);
+    this.#log.info("this cluster is told from others by the uid of its namespace kube-system", { uid });
+    return { ...config, settings: { ...config.settings, cluster: clusterHash(uid) } };
+  }
+
+  /** What the world of the controller has from the cluster. */
+  neighbours(config: ControllerConfig): WorldNeighbours {
+    return { projection: this.#projection, nodes: this.#cluster.nodes(fixedNodes(config.knownNodes)) };
+  }
+
+  /** Begins what is done without being asked. */
+  start(world: ControllerWorld): void {
+    this.#world = world;
+    this.#running = showAtStart(world, (signal) => this.#cluster.volumes.list(signal), this.#stop.signal);
+  }
+
+  /** Ends it, and the connections. */
+  async close(): Promise<void> {
+    this.#stop.abort(new VolumeError("cancelled", "The controller stops"));
+    await Promise.all([this.#running, this.#projection.close()]);
+    this.#cluster.close();
+  }
+
+  async #latest(id: string, signal: AbortSignal): Promise<Attachment | "unknown" | undefined> {
+    const world = this.#world;
+    if (world === undefined) return "unknown";
+    try {
+      const about = { name: `show-${id}`, timeoutMs: latestMs, signal };
+      return await inBackground(
+        this.#clock,
+        about,
+        async (context) => attachmentOf((await getVolume(world, id, context)).record),
+      );
+    } catch (error) {
+      if (VolumeError.is(error, "not-found")) return undefined;
+      // Waiting does not help: a person has to look at it first.
+      if (VolumeError.is(error, "precondition")) return "unknown";
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,56 @@
+import type { FlagTable, FlagValues } from "../flags.ts";
+
+/** Variables that every pod of a cluster finds set to where its API server is. */
+export const clusterVariables = ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"] as const;
+
+/** Where a pod's service account is mounted. */
+export const serviceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/** Flags of a controller that works for a cluster. */
+export const clusterFlags: FlagTable = {
+  "kubernetes": {
+    form: "text",
+    choices: ["auto", "on", "off"],
+    fallback: "auto",
+    help: "Whether to work with a cluster's API server; auto does so in a pod, or with --kubeconfig.",
+  },
+  "kubeconfig": {
+    form: "text",
+    help: "File that tells where the API server is and how to log in; a pod needs none.",
+  },
+  "lease-namespace": {
+    form: "text",
+    env: ["POD_NAMESPACE"],
+    help: "Namespace of the Lease by which one of several controllers runs the loops; default is the pod's.",
+  },
+};
+
+/** What a controller is told about its cluster. */
+export interface ClusterConfig {
+  readonly address:
+    | { readonly kubeconfig: string }
+    | { readonly host: string; readonly port: string; readonly folder: string };
+  /** Empty leaves it to where this driver runs. */
+  readonly leaseNamespace: string;
+}
+
+/** What a controller is told about its cluster; undefined when there is none. */
+export function readCluster(
+  flags: FlagValues,
+  env: (name: string) => string | undefined,
+): ClusterConfig | undefined {
+  const use = flags.text("kubernetes");
+  if (use === "off") return undefined;
+  const leaseNamespace = flags.text("lease-namespace");
+  if (leaseNamespace !== "" && !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(leaseNamespace)) {
+    flags.problem("lease-namespace", leaseNamespace, "the name of a namespace");
+  }
+  const kubeconfig = flags.text("kubeconfig");
+  if (kubeconfig !== "") return { address: { kubeconfig }, leaseNamespace };
+  const [host, port] = clusterVariables.map((name) => env(name) ?? "");
+  if (host && port) return { address: { host, port, folder: serviceAccountFolder }, leaseNamespace };
+  if (use === "on") {
+    flags.problem("kubernetes", use, "auto or off outside of a pod, unless --kubeconfig is given");
+  }
+  return undefined;
+}

@@ -1,0 +1,67 @@
+/** One request to the API server. */
+export interface ApiCall {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH";
+  /** Absolute, without a query. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>>;
+  /** Sent as JSON; of a PATCH as a merge patch. */
+  readonly body?: unknown;
+  /** Ends the request. */
+  readonly signal?: AbortSignal;
+  /** How long it may take, in milliseconds. @default {10000} */
+  readonly timeoutMs?: number;
+}
+
+/** The API server, as far as this driver asks it. */
+export interface KubernetesApi {
+  /**
+   * Sends a request and returns the object that was answered.
+   *
+   * @throws {ApiError} when there was no answer, or one that is no success
+   */
+  request<T>(call: ApiCall): Promise<T>;
+}
+
+/** Why a request to the API server has failed. */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+  /** The status of HTTP; 0 when there was no answer. */
+  readonly status: number;
+  /** As the server words it, such as `Conflict`; "" when it says nothing. */
+  readonly reason: string;
+  /** How long the server asks to be left alone, in milliseconds. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(
+    status: number,
+    message: string,
+    options: {
+      readonly reason?: string;
+      readonly retryAfterMs?: number | undefined;
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.status = status;
+    this.reason = options.reason ?? "";
+    this.retryAfterMs = options.retryAfterMs;
+  }
+
+  /** Whether `error` is an answer of one of these statuses. */
+  static is(error: unknown, ...statuses: readonly number[]): error is ApiError {
+    return error instanceof ApiError && statuses.includes(error.status);
+  }
+}
+
+/** What every object of the API has; what is not used here is left out. */
+export interface Metadata {
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly creationTimestamp?: string;
+  readonly deletionTimestamp?: string;
+  readonly ownerReferences?: readonly { readonly kind?: string; readonly uid?: string }[];
+}

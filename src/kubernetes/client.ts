@@ -1,0 +1,256 @@
+import {
+  Agent as HttpAgent,
+  type IncomingMessage,
+  request as httpRequest,
+  type RequestOptions,
+} from "node:http";
+import {
+  Agent as HttpsAgent,
+  request as httpsRequest,
+  type RequestOptions as HttpsOptions,
+} from "node:https";
+import { KubeConfig } from "@kubernetes/client-node";
+import { VolumeError } from "../volume/errors.ts";
+import type { Clock } from "../volume/ports.ts";
+import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
+
+/** Where a cluster's API server is, and who this driver is there. */
+export type ClusterAddress =
+  | { readonly kubeconfig: string }
+  /** As a pod of the cluster, by the service account that is mounted at `folder`. */
+  | { readonly host: string; readonly port: string; readonly folder: string };
+
+/** How long a request may take, in milliseconds, where nothing else is said. */
+const defaultTimeoutMs = 10_000;
+
+/** The longest answer that is read: a page of large objects has a few MiB. */
+const mostAnswerBytes = 64 << 20;
+
+/** How many requests are under way at once at most; the others wait for a connection. */
+const mostConnections = 8;
+
+/** A client of one cluster, which keeps its connections. */
+export class KubernetesClient implements KubernetesApi {
+  readonly #config: KubeConfig;
+  readonly #clock: Clock;
+  readonly #server: URL;
+  #agent: { readonly key: string; readonly agent: HttpAgent } | undefined;
+
+  private constructor(config: KubeConfig, clock: Clock) {
+    this.#config = config;
+    this.#clock = clock;
+    this.#server = new URL(config.getCurrentCluster()!.server);
+  }
+
+  /**
+   * Reads where the cluster is and how to log in. Nothing is dialled.
+   *
+   * @throws {VolumeError} invalid when that cannot be read or names no cluster
+   */
+  static open(address: ClusterAddress, clock: Clock): KubernetesClient {
+    const config = new KubeConfig();
+    const from = "kubeconfig" in address ? address.kubeconfig : address.folder;
+    try {
+      if ("kubeconfig" in address) config.loadFromFile(address.kubeconfig);
+      else loadServiceAccount(config, address);
+      const server = config.getCurrentCluster()?.server;
+      if (server === undefined) throw new Error("its current context names no cluster");
+      new URL(server);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new VolumeError("invalid", `Cannot use the cluster's configuration: path=${from}: ${reason}`, {
+        cause: error,
+      });
+    }
+    return new KubernetesClient(config, clock);
+  }
+
+  /** The namespace of the configuration's context; "" when it has none. */
+  get namespace(): string {
+    return this.#config.getContextObject(this.#config.getCurrentContext())?.namespace?.trim() ?? "";
+  }
+
+  async request<T>(call: ApiCall): Promise<T> {
+    const answer = await this.#send(call);
+    if (answer.status >= 200 && answer.status < 300) return parseJson<T>(answer.body, call);
+    throw refusalOf(answer, call);
+  }
+
+  /** Closes the connections that are kept. */
+  close(): void {
+    this.#agent?.agent.destroy();
+    this.#agent = undefined;
+  }
+
+  async #send(call: ApiCall): Promise<Answer> {
+    const over = new AbortController();
+    const limitMs = call.timeoutMs ?? defaultTimeoutMs;
+    const cancel = this.#clock.timer(
+      limitMs,
+      () => over.abort(new Error(`no answer within ${limitMs / 1000} s`)),
+    );
+    const signal = call.signal === undefined ? over.signal : AbortSignal.any([call.signal, over.signal]);
+    try {
+      signal.throwIfAborted();
+      const { options, body } = await this.#options(call);
+      return await exchange(this.#server.protocol === "https:", options, body, signal);
+    } catch (error) {
+      const cause = signal.aborted ? signal.reason : error;
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ApiError(0, `Cannot reach the API server as ${reason}: ${call.method} ${call.path}`, {
+        cause,
+      });
+    } finally {
+      cancel();
+    }
+  }
+
+  async #options(call: ApiCall): Promise<{ options: HttpsOptions; body: string | undefined }> {
+    const options: HttpsOptions = { headers: {} };
+    // Credentials are read again, so that a renewed token is used.
+    await this.#config.applyToHTTPSOptions(options as Parameters<KubeConfig["applyToHTTPSOptions"]>[0]);
+    const body = call.body === undefined ? undefined : JSON.stringify(call.body);
+    const headers = {
+      ...options.headers as Record<string, string>,
+      accept: "application/json",
+      "user-agent": "rds-csi",
+      ...(body === undefined ? {} : {
+        "content-type": call.method === "PATCH" ? "application/merge-patch+json" : "application/json",
+        "content-length": String(new TextEncoder().encode(body).length),
+      }),
+    };
+    const query = new URLSearchParams(call.query).toString();
+    const base = this.#server.pathname.replace(/\/$/, "");
+    return {
+      body,
+      options: {
+        ...options,
+        agent: this.#agentFor(options),
+        headers,
+        method: call.method,
+        // A URL has brackets round an IPv6 address, which a connection does not want.
+        hostname: this.#server.hostname.replace(/^\[|\]$/g, ""),
+        port: this.#server.port || (this.#server.protocol === "https:" ? "443" : "80"),
+        path: `${base}${call.path}${query === "" ? "" : `?${query}`}`,
+      },
+    };
+  }
+
+  /** The agent that the library makes for every request keeps no connection; one for a proxy is left as it is. */
+  #agentFor(options: HttpsOptions): RequestOptions["agent"] {
+    if (this.#config.getCurrentCluster()?.proxyUrl) return options.agent;
+    const { ca, cert, key, rejectUnauthorized, servername } = options;
+    const identity = [ca, cert, key, rejectUnauthorized, servername].map(String).join("\n");
+    if (this.#agent?.key === identity) return this.#agent.agent;
+    this.#agent?.agent.destroy();
+    const common = { keepAlive: true, maxSockets: mostConnections };
+    const agent = this.#server.protocol === "https:"
+      ? new HttpsAgent({ ...common, ...defined({ ca, cert, key, rejectUnauthorized, servername }) })
+      : new HttpAgent(common);
+    this.#agent = { key: identity, agent };
+    return agent;
+  }
+}
+
+interface Answer {
+  readonly status: number;
+  readonly retryAfter: string | undefined;
+  readonly body: string;
+}
+
+function loadServiceAccount(
+  config: KubeConfig,
+  { host, port, folder }: { readonly host: string; readonly port: string; readonly folder: string },
+): void {
+  const server = `https://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  config.loadFromOptions({
+    clusters: [{ name: "cluster", server, caFile: `${folder}/ca.crt`, skipTLSVerify: false }],
+    users: [{ name: "pod", authProvider: { name: "tokenFile", config: { tokenFile: `${folder}/token` } } }],
+    contexts: [{ name: "pod", cluster: "cluster", user: "pod" }],
+    currentContext: "pod",
+  });
+}
+
+function exchange(
+  secure: boolean,
+  options: HttpsOptions,
+  body: string | undefined,
+  signal: AbortSignal,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason);
+    const send = secure ? httpsRequest : httpRequest;
+    const request = send(options, (response) => {
+      readAll(response).then((body) => {
+        resolve({ status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"], body });
+      }, reject);
+    });
+    const onAbort = () => {
+      reject(signal.reason);
+      request.destroy();
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    request.once("close", () => signal.removeEventListener("abort", onAbort));
+    request.on("error", reject);
+    request.end(body);
+  });
+}
+
+async function readAll(response: IncomingMessage): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response) {
+    bytes += chunk.length;
+    if (bytes > mostAnswerBytes) throw new Error(`the answer is longer than ${mostAnswerBytes} bytes`);
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(concat(chunks, bytes));
+}
+
+function concat(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
+  const whole = new Uint8Array(bytes);
+  let at = 0;
+  for (const chunk of chunks) {
+    whole.set(chunk, at);
+    at += chunk.length;
+  }
+  return whole;
+}
+
+function parseJson<T>(text: string, call: ApiCall): T {
+  try {
+    return JSON.parse(text) as T;
+  } catch (error) {
+    throw new ApiError(0, `Cannot read the API server's answer: ${call.method} ${call.path}`, {
+      cause: error,
+    });
+  }
+}
+
+/** The server's own words, when it gave a Status; the beginning of whatever it gave otherwise. */
+function refusalOf({ status, retryAfter, body }: Answer, call: ApiCall): ApiError {
+  const told = toldIn(body);
+  const seconds = /^[0-9]{1,5}$/.test(retryAfter ?? "") ? Number(retryAfter) : undefined;
+  return new ApiError(
+    status,
+    `The API server answered ${status} to ${call.method} ${call.path}: ${told.message}`,
+    {
+      reason: told.reason,
+      retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
+    },
+  );
+}
+
+function toldIn(body: string): { message: string; reason: string } {
+  try {
+    const { message, reason } = JSON.parse(body) as { message?: unknown; reason?: unknown };
+    return { message: String(message ?? "").slice(0, 300), reason: String(reason ?? "") };
+  } catch {
+    // A proxy in between answers in a language of its own.
+    return { message: body.slice(0, 300), reason: "" };
+  }
+}
+
+function defined<T extends object>(options: T): Partial<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Partial<T>;
+}

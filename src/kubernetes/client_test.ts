@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import { systemClock } from "../host/clock.ts";
+import { FakeKubeApi } from "../../tests/fakes/kube_api.ts";
+import { ApiError } from "./api.ts";
+import { KubernetesClient } from "./client.ts";
+import { listKept, pageSize } from "./pages.ts";
+
+const volumes = "/api/v1/persistentvolumes";
+
+async function withClient(
+  work: (client: KubernetesClient, api: FakeKubeApi) => Promise<void>,
+): Promise<void> {
+  await using api = new FakeKubeApi();
+  api.token = "secret";
+  const file = await Deno.makeTempFile();
+  await Deno.writeTextFile(file, api.kubeconfig());
+  const client = KubernetesClient.open({ kubeconfig: file }, systemClock);
+  try {
+    await work(client, api);
+  } finally {
+    client.close();
+    await Deno.remove(file);
+  }
+}
+
+function seed(api: FakeKubeApi, count: number): void {
+  for (let i = 0; i < count; i++) {
+    api.put(volumes, { metadata: { name: `pv-${String(i).padStart(5, "0")}` } });
+  }
+}
+
+Deno.test("request() logs in with the token of the kubeconfig, and knows the namespace of its context", async () => {
+  await withClient(async (client, api) => {
+    seed(api, 1);
+    const volume = await client.request<{ metadata: { name: string } }>({
+      method: "GET",
+      path: `${volumes}/pv-00000`,
+    });
+    assert.equal(volume.metadata.name, "pv-00000");
+    assert.equal(client.namespace, "storage");
+    api.token = "another";
+    const refused = client.request({ method: "GET", path: volumes });
+    await assert.rejects(refused, (error) => ApiError.is(error, 401) && error.reason === "Unauthorized");
+  });
+});
+
+Deno.test("request() sends a merge patch, which takes away what is null and keeps the rest", async () => {
+  await withClient(async (client, api) => {
+    api.put(volumes, { metadata: { name: "pv", annotations: { a: "1", b: "2" } } });
+    const body = { metadata: { annotations: { a: null, c: "3" } } };
+    await client.request({ method: "PATCH", path: `${volumes}/pv`, body });
+    assert.deepEqual(api.get(volumes, "pv")?.metadata.annotations, { b: "2", c: "3" });
+    const outdated = { metadata: { resourceVersion: "1", annotations: { c: "4" } } };
+    const conflict = client.request({ method: "PATCH", path: `${volumes}/pv`, body: outdated });
+    await assert.rejects(conflict, (error) => ApiError.is(error, 409) && error.reason === "Conflict");
+  });
+});
+
+Deno.test("request() tells how long the server wants to be left alone", async () => {
+  await withClient(async (client, api) => {
+    api.faults.push({ match: /^GET/, status: 429, retryAfterSeconds: 7 });
+    await assert.rejects(
+      client.request({ method: "GET", path: volumes }),
+      (error) => ApiError.is(error, 429) && error.retryAfterMs === 7_000,
+    );
+  });
+});
+
+Deno.test("request() gives an answer up that takes too long, and one that its caller no longer wants", async () => {
+  await withClient(async (client, api) => {
+    api.faults.push({ match: /^GET/, delayMs: 300, times: 2 });
+    await assert.rejects(
+      client.request({ method: "GET", path: volumes, timeoutMs: 20 }),
+      (error) => ApiError.is(error, 0) && error.message.includes("no answer within 0.02 s"),
+    );
+    const caller = new AbortController();
+    const call = client.request({ method: "GET", path: volumes, signal: caller.signal });
+    caller.abort(new Error("gone"));
+    await assert.rejects(call, (error) => ApiError.is(error, 0) && error.message.includes("gone"));
+  });
+});
+
+Deno.test("request() has a status of 0 when nobody answers, or not in JSON", async () => {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => new Response("<html>"));
+  const file = await Deno.makeTempFile();
+  const context = { name: "x", context: { cluster: "x", user: "x" } };
+  const url = `http://127.0.0.1:${server.addr.port}`;
+  const clusters = [{ name: "x", cluster: { server: url, "insecure-skip-tls-verify": true } }];
+  const config = {
+    clusters,
+    "users": [{ name: "x", user: {} }],
+    "contexts": [context],
+    "current-context": "x",
+  };
+  await Deno.writeTextFile(file, JSON.stringify(config));
+  const client = KubernetesClient.open({ kubeconfig: file }, systemClock);
+  try {
+    const call = { method: "GET", path: volumes } as const;
+    await assert.rejects(client.request(call), (error) => ApiError.is(error, 0));
+    await server.shutdown();
+    await assert.rejects(client.request(call), (error) => ApiError.is(error, 0));
+  } finally {
+    client.close();
+    await Deno.remove(file);
+  }
+});
+
+Deno.test("open() refuses a configuration that is not there, and one that names no cluster", async () => {
+  const open = (kubeconfig: string) => () => KubernetesClient.open({ kubeconfig }, systemClock);
+  assert.throws(open("/nowhere/config"), { name: "VolumeError", kind: "invalid" });
+  const file = await Deno.makeTempFile();
+  try {
+    await Deno.writeTextFile(file, "contexts: []\nclusters: []\nusers: []\n");
+    assert.throws(open(file), { name: "VolumeError", kind: "invalid", message: /names no cluster/ });
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
+Deno.test("listKept() reads a thousand objects in pages, and keeps only what it is told to", async () => {
+  await withClient(async (client, api) => {
+    seed(api, 1_000);
+    const names = await listKept(
+      client,
+      { path: volumes },
+      ({ metadata }: { metadata: { name: string } }) =>
+        metadata.name.endsWith("7") ? metadata.name : undefined,
+    );
+    assert.equal(names.length, 100);
+    assert.equal(api.count(/^GET/), 1_000 / pageSize);
+  });
+});
+
+Deno.test("listKept() begins again when its pages go out of date, and not for ever", async () => {
+  await withClient(async (client, api) => {
+    seed(api, pageSize + 1);
+    let seen = 0;
+    const list = () =>
+      listKept(client, { path: volumes }, () => {
+        if (++seen === pageSize) api.expireLists();
+        return true;
+      });
+    assert.equal((await list()).length, pageSize + 1);
+    assert.equal(seen, 2 * pageSize + 1);
+    api.faults.push({ match: /^GET/, status: 410 });
+    await assert.rejects(list(), (error) => ApiError.is(error, 410));
+  });
+});

@@ -1,0 +1,50 @@
+import type { Clock, NodeDirectory, Random } from "../volume/ports.ts";
+import { type ClusterAddress, KubernetesClient } from "./client.ts";
+import { readClusterUid } from "./cluster_uid.ts";
+import { CsiNodes } from "./csi_nodes.ts";
+import { PersistentVolumes } from "./persistent_volumes.ts";
+import { AnnotationProjection, type ProjectionOptions } from "./volume_projection.ts";
+
+/** Options of {@linkcode Cluster}. */
+export interface ClusterOptions {
+  readonly address: ClusterAddress;
+  readonly driverName: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Hears what an operator should know. */
+  readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+/** A cluster, with everything in it that this driver reads and writes. Nothing is asked before somebody needs it. */
+export class Cluster {
+  readonly #options: ClusterOptions;
+  readonly #client: KubernetesClient;
+  readonly volumes: PersistentVolumes;
+
+  /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
+  constructor(options: ClusterOptions) {
+    this.#options = options;
+    this.#client = KubernetesClient.open(options.address, options.clock);
+    this.volumes = new PersistentVolumes({ ...options, api: this.#client });
+  }
+
+  /** See {@linkcode readClusterUid}. */
+  uid(signal: AbortSignal): Promise<string> {
+    return readClusterUid(this.#client, this.#options.clock, signal);
+  }
+
+  /** The cluster's nodes, and others beside them. */
+  nodes(others: NodeDirectory): NodeDirectory {
+    return new CsiNodes({ ...this.#options, api: this.#client, others });
+  }
+
+  /** What shows who holds which volume, which asks the router by `latest`. */
+  projection(latest: ProjectionOptions["latest"]): AnnotationProjection {
+    return new AnnotationProjection({ ...this.#options, api: this.#client, volumes: this.volumes, latest });
+  }
+
+  /** Ends the connections. */
+  close(): void {
+    this.#client.close();
+  }
+}

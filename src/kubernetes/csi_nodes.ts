@@ -1,0 +1,86 @@
+import type { CallContext, Clock, NodeDirectory } from "../volume/ports.ts";
+import type { KubernetesApi, Metadata } from "./api.ts";
+import { listKept } from "./pages.ts";
+
+/** A node's drivers as the API has them. */
+interface RawCsiNode {
+  readonly metadata?: Metadata;
+  readonly spec?: { readonly drivers?: readonly { readonly name?: string; readonly nodeID?: string }[] };
+}
+
+/** Options of {@linkcode CsiNodes}. */
+export interface CsiNodesOptions {
+  readonly api: KubernetesApi;
+  readonly clock: Clock;
+  readonly driverName: string;
+  /** Nodes that are known beside those of the cluster. */
+  readonly others: NodeDirectory;
+  /** Hears that the cluster cannot be asked. */
+  readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+/** How long a list is believed, and how long a node that is missing from it is worth no other one, in milliseconds. */
+const listMs = 5 * 60_000;
+const relistMs = 2_000;
+
+/** How long a call waits for the list at most, in milliseconds. */
+const patienceMs = 5_000;
+
+/** The nodes on which this driver has registered itself, from the cluster's CSINodes. */
+export class CsiNodes implements NodeDirectory {
+  readonly #options: CsiNodesOptions;
+  #known: ReadonlySet<string> = new Set();
+  #listedMs = -Infinity;
+  #listing: Promise<void> | undefined;
+
+  constructor(options: CsiNodesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * While the API server does not answer, every node counts as known: who asks has got the name from it, and attaching
+   * goes on without it.
+   */
+  async isKnown(nodeId: string, context: CallContext): Promise<boolean> {
+    if (await this.#options.others.isKnown(nodeId, context)) return true;
+    const ageMs = this.#options.clock.monotonicMs() - this.#listedMs;
+    if (ageMs < (this.#known.has(nodeId) ? listMs : relistMs)) return this.#known.has(nodeId);
+    try {
+      await this.#list();
+      return this.#known.has(nodeId);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#options.warn("cannot ask the cluster for its nodes: the node is taken for known", {
+        node: nodeId,
+        reason,
+      });
+      return true;
+    }
+  }
+
+  /** One list at a time, for whoever waits. */
+  async #list(): Promise<void> {
+    this.#listing ??= this.#listOnce().finally(() => {
+      this.#listing = undefined;
+    });
+    await this.#listing;
+  }
+
+  async #listOnce(): Promise<void> {
+    const { api, clock, driverName } = this.#options;
+    const over = new AbortController();
+    const cancel = clock.timer(patienceMs, () => over.abort(new Error("it takes too long")));
+    try {
+      const path = "/apis/storage.k8s.io/v1/csinodes";
+      const ids = await listKept(
+        api,
+        { path, signal: over.signal },
+        (raw: RawCsiNode) => raw.spec?.drivers?.find(({ name }) => name === driverName)?.nodeID,
+      );
+      this.#known = new Set(ids);
+      this.#listedMs = clock.monotonicMs();
+    } finally {
+      cancel();
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { fakeCall } from "../../tests/fakes/contexts.ts";
+import { startKube, testDriver } from "../../tests/fakes/kube_client.ts";
+import { CsiNodes } from "./csi_nodes.ts";
+import { clusterRules } from "./rules.ts";
+
+const path = "/apis/storage.k8s.io/v1/csinodes";
+
+async function withNodes(
+  work: (scene: {
+    readonly api: Awaited<ReturnType<typeof startKube>>["api"];
+    readonly clock: FakeClock;
+    readonly warnings: string[];
+    add(name: string, nodeID: string, driver?: string): void;
+    isKnown(nodeId: string): Promise<boolean>;
+  }) => Promise<void>,
+): Promise<void> {
+  await using pair = await startKube();
+  pair.api.rules = clusterRules;
+  const clock = new FakeClock();
+  const warnings: string[] = [];
+  const nodes = new CsiNodes({
+    api: pair.client,
+    clock,
+    driverName: testDriver,
+    others: { isKnown: (nodeId) => Promise.resolve(nodeId === "by-flag") },
+    warn: (message) => warnings.push(message),
+  });
+  await work({
+    api: pair.api,
+    clock,
+    warnings,
+    add: (name, nodeID, driver = testDriver) =>
+      void pair.api.put(path, { metadata: { name }, spec: { drivers: [{ name: driver, nodeID }] } }),
+    isKnown: (nodeId) => nodes.isKnown(nodeId, fakeCall(clock)),
+  });
+}
+
+Deno.test("a node is known when this driver has registered there under that id, or a flag names it", async () => {
+  await withNodes(async ({ api, add, isKnown }) => {
+    add("worker-1", "id-1");
+    add("worker-2", "id-2", "another.driver");
+    assert.equal(await isKnown("id-1"), true);
+    assert.equal(await isKnown("worker-1"), false);
+    assert.equal(await isKnown("id-2"), false);
+    assert.equal(await isKnown("by-flag"), true);
+    assert.equal(api.count(/^GET/), 1);
+  });
+});
+
+Deno.test("a node that comes later is found, and one that is gone is forgotten in time", async () => {
+  await withNodes(async ({ api, clock, add, isKnown }) => {
+    assert.equal(await isKnown("id-1"), false);
+    add("worker-1", "id-1");
+    await clock.advance(2_000);
+    assert.equal(await isKnown("id-1"), true);
+    api.delete(path, "worker-1");
+    assert.equal(await isKnown("id-1"), true);
+    await clock.advance(5 * 60_000);
+    assert.equal(await isKnown("id-1"), false);
+  });
+});
+
+Deno.test("a hundred calls at once are one list", async () => {
+  await withNodes(async ({ api, add, isKnown }) => {
+    add("worker-1", "id-1");
+    const answers = await Promise.all(Array.from({ length: 100 }, () => isKnown("id-1")));
+    assert.ok(answers.every((answer) => answer));
+    assert.equal(api.count(/^GET/), 1);
+  });
+});
+
+Deno.test("without an answer every node is taken for known, and that is said", async () => {
+  await withNodes(async ({ api, warnings, isKnown }) => {
+    api.faults.push({ match: /./, status: 500 });
+    assert.equal(await isKnown("id-1"), true);
+    assert.deepEqual(warnings, ["cannot ask the cluster for its nodes: the node is taken for known"]);
+  });
+});

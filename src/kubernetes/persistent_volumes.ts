@@ -1,0 +1,129 @@
+import type { Clock } from "../volume/ports.ts";
+import type { KubernetesApi, Metadata } from "./api.ts";
+import { listKept } from "./pages.ts";
+
+/** Path of the collection of persistent volumes. */
+export const volumesPath = "/api/v1/persistentvolumes";
+
+/** An object that an event can be about. */
+export interface ObjectRef {
+  readonly namespace?: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** A persistent volume of this driver, as far as it is used here. */
+export interface PersistentVolume extends ObjectRef {
+  readonly volumeId: string;
+  /** The claim that is bound to it. */
+  readonly claim: ObjectRef | undefined;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** The volume context. */
+  readonly attributes: Readonly<Record<string, string>>;
+  readonly resourceVersion: string;
+}
+
+/** A persistent volume as the API has it. */
+export interface RawPersistentVolume {
+  readonly metadata?: Metadata;
+  readonly spec?: {
+    readonly csi?: {
+      readonly driver?: string;
+      readonly volumeHandle?: string;
+      readonly volumeAttributes?: Readonly<Record<string, string>>;
+    };
+    readonly claimRef?: { readonly namespace?: string; readonly name?: string; readonly uid?: string };
+  };
+}
+
+/** What begins the names of this driver's annotations. */
+export const annotationPrefix = "csi.rds.srvlab.io/";
+
+/** How long a list is good enough for one who misses a volume in it, in milliseconds. */
+const relistMs = 5_000;
+
+/** Reads a persistent volume; undefined when it is another driver's. */
+export function parseVolume(raw: RawPersistentVolume, driverName: string): PersistentVolume | undefined {
+  const { metadata = {}, spec: { csi, claimRef } = {} } = raw;
+  if (csi?.driver !== driverName || !csi.volumeHandle || !metadata.name || !metadata.uid) return undefined;
+  const claim = claimRef?.namespace && claimRef.name && claimRef.uid
+    ? { namespace: claimRef.namespace, name: claimRef.name, uid: claimRef.uid }
+    : undefined;
+  const own = Object.entries(metadata.annotations ?? {}).filter(([key]) => key.startsWith(annotationPrefix));
+  return {
+    name: metadata.name,
+    uid: metadata.uid,
+    volumeId: csi.volumeHandle,
+    claim,
+    annotations: Object.fromEntries(own),
+    attributes: csi.volumeAttributes ?? {},
+    resourceVersion: metadata.resourceVersion ?? "",
+  };
+}
+
+/** The persistent volumes of this driver by volume id, as of the last list; listed again when one is missed. */
+export class PersistentVolumes {
+  readonly #api: KubernetesApi;
+  readonly #clock: Clock;
+  readonly #driverName: string;
+  #byId: ReadonlyMap<string, PersistentVolume> = new Map();
+  #listedMs = -Infinity;
+  #listing: Promise<void> | undefined;
+
+  constructor(options: { readonly api: KubernetesApi; readonly clock: Clock; readonly driverName: string }) {
+    this.#api = options.api;
+    this.#clock = options.clock;
+    this.#driverName = options.driverName;
+  }
+
+  /** Every one of the last list. */
+  get all(): readonly PersistentVolume[] {
+    return [...this.#byId.values()];
+  }
+
+  /** The one of the last list with that volume. */
+  known(volumeId: string): PersistentVolume | undefined {
+    return this.#byId.get(volumeId);
+  }
+
+  /** Reads one as it is now; undefined when it is gone, or another one by now. @throws {ApiError} */
+  async read(
+    { name, volumeId }: PersistentVolume,
+    signal: AbortSignal,
+  ): Promise<PersistentVolume | undefined> {
+    const raw = await this.#api.request<RawPersistentVolume>({
+      method: "GET",
+      path: `${volumesPath}/${name}`,
+      signal,
+    });
+    const volume = parseVolume(raw, this.#driverName);
+    return volume?.volumeId === volumeId ? volume : undefined;
+  }
+
+  /** The one with that volume, after a new list if it is not known; waits while the last list is too young for another. */
+  async find(volumeId: string, signal: AbortSignal): Promise<PersistentVolume | undefined> {
+    const known = this.known(volumeId);
+    if (known !== undefined) return known;
+    const listedMs = this.#listedMs;
+    const waitMs = listedMs + relistMs - this.#clock.monotonicMs();
+    if (waitMs > 0) await this.#clock.sleep(waitMs, signal);
+    // Somebody else who missed one may have listed meanwhile. (A timer can be early: the time alone would not tell.)
+    if (this.#listedMs === listedMs) await this.list(signal);
+    return this.known(volumeId);
+  }
+
+  /** Lists them, page by page; one list at a time. @throws {ApiError} */
+  async list(signal: AbortSignal): Promise<void> {
+    this.#listing ??= this.#list(signal).finally(() => {
+      this.#listing = undefined;
+    });
+    await this.#listing;
+  }
+
+  async #list(signal: AbortSignal): Promise<void> {
+    const keep = (raw: RawPersistentVolume) => parseVolume(raw, this.#driverName);
+    const volumes = await listKept(this.#api, { path: volumesPath, signal }, keep);
+    this.#byId = new Map(volumes.map((volume) => [volume.volumeId, volume]));
+    this.#listedMs = this.#clock.monotonicMs();
+  }
+}

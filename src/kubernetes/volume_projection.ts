@@ -1,0 +1,183 @@
+import type { OwnedVolume } from "../volume/ownership.ts";
+import type { Clock, Random } from "../volume/ports.ts";
+import { type Attachment, attachmentOf, type VolumeProjection } from "../volume/projection.ts";
+import type { VolumeRecord } from "../volume/record.ts";
+import { annotationsFor, areSo } from "./annotations.ts";
+import { ApiError, type KubernetesApi } from "./api.ts";
+import { Pace } from "./pace.ts";
+import { type PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
+
+/** Options of {@linkcode AnnotationProjection}. */
+export interface ProjectionOptions {
+  readonly api: KubernetesApi;
+  readonly volumes: PersistentVolumes;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Hears that annotations cannot be written. */
+  readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  /** Asks the router who holds a volume: undefined when nobody does, "unknown" when that cannot be told for long. */
+  readonly latest: (id: string, signal: AbortSignal) => Promise<Attachment | "unknown" | undefined>;
+}
+
+/** Writes in a second, in the long run; each takes two requests. A thousand volumes are through in less than a minute. */
+const limits = { perSecond: 20, burst: 20 };
+
+/** Writes under way at once. */
+const workers = 4;
+
+/** After how long what was shown may be out of date, since another controller may have changed it: it is read again. */
+const staleMs = 15_000;
+
+/** What has to be written. */
+interface Shown {
+  readonly attachment: Attachment | undefined;
+  readonly shownMs: number;
+  /** Whether it is to be read from the router again. */
+  readonly doubtful: boolean;
+}
+
+/**
+ * Shows on each PersistentVolume who holds it, in annotations. Of each volume only the latest state is written, over what
+ * the object is like just then: a write that meets a newer object begins again, and reads the router first.
+ */
+export class AnnotationProjection implements VolumeProjection {
+  readonly #options: ProjectionOptions;
+  readonly #pace: Pace;
+  readonly #closing = new AbortController();
+  /** What is still to be written, the longest waiting first. */
+  readonly #waiting = new Map<string, Shown>();
+  readonly #busy = new Set<string>();
+  /** In which order volumes were shown, to tell a look from what is newer. */
+  readonly #shownAt = new Map<string, number>();
+  readonly #running = new Set<Promise<void>>();
+  /** Counts whoever will look at what waits once more: `#running` lags behind. */
+  #workers = 0;
+  #turn = 0;
+  #complained = false;
+
+  constructor(options: ProjectionOptions) {
+    this.#options = options;
+    this.#pace = new Pace(options, limits);
+  }
+
+  /** Volumes whose annotations are still to be written. */
+  get pending(): number {
+    return this.#waiting.size + this.#busy.size;
+  }
+
+  show(id: string, record: Pick<VolumeRecord, "holders">): void {
+    this.#shownAt.set(id, ++this.#turn);
+    this.#note(id, attachmentOf(record));
+  }
+
+  beforeLook(): number {
+    return this.#turn;
+  }
+
+  /** Only what differs from the last list of objects: a thousand volumes that are as they should be cost nothing. */
+  showAll(look: number, volumes: readonly OwnedVolume[]): void {
+    for (const { stored: { id }, record } of volumes) {
+      if ((this.#shownAt.get(id) ?? 0) > look || this.#busy.has(id)) continue;
+      const object = this.#options.volumes.known(id);
+      const attachment = attachmentOf(record);
+      if (object !== undefined && !areSo(object.annotations, annotationsFor(attachment))) {
+        this.#note(id, attachment);
+      }
+    }
+    // What no call is about any more need not be remembered.
+    for (const [id, at] of this.#shownAt) if (at <= look) this.#shownAt.delete(id);
+  }
+
+  /** Writes nothing more; resolves when nothing is under way. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("the controller stops"));
+    this.#waiting.clear();
+    await Promise.all(this.#running);
+  }
+
+  #note(id: string, attachment: Attachment | undefined): void {
+    if (this.#closing.signal.aborted) return;
+    const shownMs = this.#options.clock.monotonicMs();
+    this.#waiting.delete(id);
+    this.#waiting.set(id, { attachment, shownMs, doubtful: false });
+    if (this.#workers >= workers) return;
+    this.#workers++;
+    const worker: Promise<void> = this.#work().finally(() => this.#running.delete(worker));
+    this.#running.add(worker);
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#closing;
+    for (;;) {
+      try {
+        await this.#pace.turn(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        throw error;
+      }
+      const next = this.#next();
+      if (next === undefined) {
+        this.#workers--;
+        return;
+      }
+      const [id, shown] = next;
+      this.#waiting.delete(id);
+      this.#busy.add(id);
+      const again = await this.#tryWrite(id, shown);
+      this.#busy.delete(id);
+      // What was shown meanwhile is newer.
+      if (again !== undefined && !this.#waiting.has(id) && !signal.aborted) this.#waiting.set(id, again);
+    }
+  }
+
+  #next(): [string, Shown] | undefined {
+    for (const entry of this.#waiting) if (!this.#busy.has(entry[0])) return entry;
+    return undefined;
+  }
+
+  /** Writes one; answers what is to be tried again. */
+  async #tryWrite(id: string, shown: Shown): Promise<Shown | undefined> {
+    try {
+      await this.#write(id, shown);
+      this.#pace.succeeded();
+      this.#complained = false;
+      return undefined;
+    } catch (error) {
+      if (this.#closing.signal.aborted || ApiError.is(error, 404)) return undefined;
+      const again = { ...shown, doubtful: true };
+      if (ApiError.is(error, 409)) return again;
+      this.#pace.failed(error);
+      this.#complain(id, error);
+      return again;
+    }
+  }
+
+  async #write(id: string, shown: Shown): Promise<void> {
+    const { api, volumes, clock, latest } = this.#options;
+    const { signal } = this.#closing;
+    const known = await volumes.find(id, signal);
+    const object = known === undefined ? undefined : await volumes.read(known, signal);
+    if (object === undefined) return;
+    const isOld = shown.doubtful || clock.monotonicMs() - shown.shownMs > staleMs;
+    // After the object: a change that another controller makes from here on shows as a conflict.
+    const attachment = isOld ? await latest(id, signal) : shown.attachment;
+    if (attachment === "unknown") return;
+    const annotations = annotationsFor(attachment);
+    if (areSo(object.annotations, annotations)) return;
+    await api.request({
+      method: "PATCH",
+      path: `${volumesPath}/${object.name}`,
+      body: { metadata: { resourceVersion: object.resourceVersion, annotations } },
+      signal,
+    });
+  }
+
+  /** Once until it works again. */
+  #complain(id: string, error: unknown): void {
+    if (this.#complained) return;
+    this.#complained = true;
+    const reason = error instanceof Error ? error.message : String(error);
+    const fields = { volume: id, waiting: this.#waiting.size + 1, reason };
+    this.#options.warn("cannot show on the volume's object who holds it; it is tried again", fields);
+  }
+}

@@ -1,0 +1,247 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import {
+  aPersistentVolume,
+  type KubePair,
+  startKube,
+  testDriver,
+  until,
+} from "../../tests/fakes/kube_client.ts";
+import { SeededRandom } from "../../tests/fakes/random.ts";
+import { aHolder, aVolume } from "../../tests/fakes/records.ts";
+import type { Attachment } from "../volume/projection.ts";
+import { PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
+import { clusterRules } from "./rules.ts";
+import { AnnotationProjection } from "./volume_projection.ts";
+
+const node = "csi.rds.srvlab.io/attached-node";
+const since = "csi.rds.srvlab.io/attach-time";
+const readOnly = "csi.rds.srvlab.io/readonly";
+const provisioner = { "pv.kubernetes.io/provisioned-by": testDriver };
+const heldBy = (...nodes: string[]) => ({ holders: nodes.map((name) => aHolder(name)) });
+
+interface Scene extends KubePair {
+  readonly clock: FakeClock;
+  readonly volumes: PersistentVolumes;
+  readonly projection: AnnotationProjection;
+  readonly warnings: string[];
+  /** What the router says; none when it is not asked. */
+  readonly truth: Map<string, Attachment | "unknown" | undefined>;
+  readonly asked: string[];
+  annotations(id: string): Record<string, string> | undefined;
+  /** Waits until everything is written. */
+  done(): Promise<void>;
+}
+
+async function withProjection(work: (scene: Scene) => Promise<void>): Promise<void> {
+  const clock = new FakeClock();
+  await using pair = await startKube();
+  pair.api.rules = clusterRules;
+  const truth = new Map<string, Attachment | "unknown" | undefined>();
+  const asked: string[] = [];
+  const warnings: string[] = [];
+  const volumes = new PersistentVolumes({ api: pair.client, clock, driverName: testDriver });
+  const projection = new AnnotationProjection({
+    api: pair.client,
+    volumes,
+    clock,
+    random: new SeededRandom(),
+    warn: (message) => warnings.push(message),
+    latest: (id) => {
+      asked.push(id);
+      return Promise.resolve(truth.get(id));
+    },
+  });
+  try {
+    await work({
+      ...pair,
+      clock,
+      volumes,
+      projection,
+      warnings,
+      truth,
+      asked,
+      annotations: (id) => pair.api.get(volumesPath, `pv-${id}`)?.metadata.annotations,
+      done: () => until(clock, () => projection.pending === 0),
+    });
+  } finally {
+    await projection.close();
+  }
+}
+
+Deno.test("a volume's object shows who holds it, since when and how, and nothing once nobody does", async () => {
+  await withProjection(async ({ api, projection, annotations, done }) => {
+    api.put(volumesPath, aPersistentVolume("v"));
+    projection.show("v", heldBy("node-1"));
+    await done();
+    assert.deepEqual(annotations("v"), {
+      ...provisioner,
+      [node]: "node-1",
+      [since]: "2023-11-14T22:13:20Z",
+      [readOnly]: "false",
+    });
+    projection.show("v", heldBy());
+    await done();
+    assert.deepEqual(annotations("v"), provisioner);
+  });
+});
+
+Deno.test("both nodes of a migration are shown", async () => {
+  await withProjection(async ({ api, projection, annotations, done }) => {
+    api.put(volumesPath, aPersistentVolume("v"));
+    projection.show("v", heldBy("node-2", "node-1"));
+    await done();
+    assert.equal(annotations("v")?.[node], "node-2,node-1");
+  });
+});
+
+Deno.test("only the latest of several states is written", async () => {
+  await withProjection(async ({ api, projection, annotations, done }) => {
+    api.put(volumesPath, aPersistentVolume("v"));
+    for (const name of ["node-1", "node-2", "node-3"]) projection.show("v", heldBy(name));
+    await done();
+    assert.equal(annotations("v")?.[node], "node-3");
+    assert.equal(api.count(/^PATCH/), 1);
+  });
+});
+
+Deno.test("what is so already is not written again", async () => {
+  await withProjection(async ({ api, projection, done }) => {
+    api.put(volumesPath, aPersistentVolume("v"));
+    for (let i = 0; i < 3; i++) {
+      projection.show("v", heldBy("node-1"));
+      await done();
+    }
+    assert.equal(api.count(/^PATCH/), 1);
+  });
+});
+
+Deno.test("a slow write is followed by what was shown meanwhile, and never the other way round", async () => {
+  await withProjection(async ({ api, clock, projection, annotations, done }) => {
+    api.put(volumesPath, aPersistentVolume("v"));
+    api.faults.push({ match: /^PATCH/, delayMs: 100, times: 1 });
+    projection.show("v", heldBy("node-1"));
+    await until(clock, () => api.count(/^GET .*pv-v$/) === 1);
+    projection.show("v", heldBy("node-2"));
+    await done();
+    assert.equal(annotations("v")?.[node], "node-2");
+    assert.equal(api.count(/^PATCH/), 2);
+  });
+});
+
+Deno.test("a write that meets a newer object asks the router before it tries again", async () => {
+  await withProjection(async ({ api, projection, truth, asked, annotations, done }) => {
+    api.put(volumesPath, aPersistentVolume("v"));
+    api.faults.push({ match: /^PATCH/, status: 409, times: 1 });
+    truth.set("v", { nodes: ["node-9"], sinceSeconds: 0, readOnly: true });
+    projection.show("v", heldBy("node-1"));
+    await done();
+    assert.deepEqual(asked, ["v"]);
+    assert.equal(annotations("v")?.[node], "node-9");
+    assert.equal(annotations("v")?.[readOnly], "true");
+  });
+});
+
+Deno.test("while the API server is away nothing is lost, and it is not pestered; afterwards the router is asked", async () => {
+  await withProjection(async ({ api, clock, projection, truth, warnings, annotations, done }) => {
+    for (const id of ["a", "b", "c"]) {
+      api.put(volumesPath, aPersistentVolume(id));
+      truth.set(id, { nodes: [`now-${id}`], sinceSeconds: 0, readOnly: false });
+    }
+    api.faults.push({ match: /./, status: 500 });
+    for (const id of ["a", "b", "c"]) projection.show(id, heldBy("node-1"));
+    for (let i = 0; i < 60; i++) {
+      await until(clock, () => false, { limitMs: 1_000, stepMs: 500 }).catch(() => {});
+    }
+    assert.ok(api.requests.length <= 30, `${api.requests.length} requests in a minute`);
+    assert.deepEqual(warnings, ["cannot show on the volume's object who holds it; it is tried again"]);
+    api.faults.length = 0;
+    await done();
+    assert.deepEqual(["a", "b", "c"].map((id) => annotations(id)?.[node]), ["now-a", "now-b", "now-c"]);
+  });
+});
+
+Deno.test("the server is left alone for as long as it asks", async () => {
+  await withProjection(async ({ api, clock, projection, truth, done }) => {
+    api.put(volumesPath, aPersistentVolume("v"));
+    truth.set("v", undefined);
+    api.faults.push({ match: /^GET/, status: 429, retryAfterSeconds: 30, times: 1 });
+    const begun = clock.now();
+    projection.show("v", heldBy("node-1"));
+    await done();
+    assert.ok(clock.now() - begun >= 30_000, `${clock.now() - begun} ms`);
+  });
+});
+
+Deno.test("a thousand volumes cost four requests when their objects are right, and are paced when they are not", async () => {
+  await withProjection(async ({ api, clock, volumes, projection, annotations, done }) => {
+    const ids = Array.from({ length: 1_000 }, (_, i) => `pvc-${String(i).padStart(4, "0")}`);
+    const right = { [node]: "node-1", [since]: "2023-11-14T22:13:20Z", [readOnly]: "false" };
+    for (const id of ids) api.put(volumesPath, aPersistentVolume(id, { annotations: right }));
+    const holders = [aHolder("node-1")];
+    const epoch = { counter: 1, nonce: "00000000" };
+    const held = ids.map((id) => aVolume({ holders, epoch }, { id }));
+    await volumes.list(new AbortController().signal);
+    projection.showAll(projection.beforeLook(), held);
+    assert.equal(projection.pending, 0);
+    assert.equal(api.requests.length, 4);
+    const moved = held.slice(0, 100).map(({ stored }) =>
+      aVolume({ holders: [aHolder("node-2")], epoch }, { id: stored.id })
+    );
+    const begun = clock.now();
+    projection.showAll(projection.beforeLook(), moved);
+    await done();
+    assert.ok(clock.now() - begun >= 3_500, `${clock.now() - begun} ms for 100 of which 20 may go at once`);
+    assert.ok(api.mostAtOnce <= 4, String(api.mostAtOnce));
+    assert.equal(annotations(ids[99]!)?.[node], "node-2");
+    assert.equal(annotations(ids[100]!)?.[node], "node-1");
+  });
+});
+
+Deno.test("a look does not undo what was shown after it had begun", async () => {
+  await withProjection(async ({ api, volumes, projection, annotations, done }) => {
+    api.put(volumesPath, aPersistentVolume("v"));
+    await volumes.list(new AbortController().signal);
+    const look = projection.beforeLook();
+    projection.show("v", heldBy("node-1"));
+    await done();
+    projection.showAll(look, [aVolume({}, { id: "v" })]);
+    await done();
+    assert.equal(annotations("v")?.[node], "node-1");
+  });
+});
+
+Deno.test("volumes that a look did not show are left as they are", async () => {
+  await withProjection(async ({ api, volumes, projection, annotations, done }) => {
+    api.put(volumesPath, aPersistentVolume("v", { annotations: { [node]: "node-1" } }));
+    await volumes.list(new AbortController().signal);
+    projection.showAll(projection.beforeLook(), []);
+    await done();
+    assert.equal(annotations("v")?.[node], "node-1");
+  });
+});
+
+Deno.test("a volume without an object is given up, one of another driver is not touched, and so is one that is gone", async () => {
+  await withProjection(async ({ api, projection, warnings, done }) => {
+    const foreign = aPersistentVolume("other");
+    (foreign["spec"] as { csi: { driver: string } }).csi.driver = "another.driver";
+    api.put(volumesPath, foreign);
+    api.put(volumesPath, aPersistentVolume("gone"));
+    api.faults.push({ match: /^GET .*pv-gone$/, status: 404 });
+    for (const id of ["none", "other", "gone"]) projection.show(id, heldBy("node-1"));
+    await done();
+    assert.equal(api.count(/^PATCH/), 0);
+    assert.deepEqual(warnings, []);
+  });
+});
+
+Deno.test("close() ends what waits, and what is shown afterwards is not written", async () => {
+  await withProjection(async ({ api, projection }) => {
+    api.put(volumesPath, aPersistentVolume("v"));
+    api.faults.push({ match: /./, status: 500 });
+    projection.show("v", heldBy("node-1"));
+    await projection.close();
+    projection.show("v", heldBy("node-1"));
+    assert.equal(projection.pending, 0);
+  });
+});

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";
+import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { clusterHash } from "../../src/volume/ids.ts";
+import { aPersistentVolume } from "../fakes/kube_client.ts";
+import type { FakeKubeApi } from "../fakes/kube_api.ts";
+import { eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
+
+const node = "csi.rds.srvlab.io/attached-node";
+const attachedNode = (api: FakeKubeApi, id: string) =>
+  api.get(volumesPath, `pv-${id}`)?.metadata.annotations?.[node];
+
+Deno.test("without --cluster-id the cluster's own uid names the files of its volumes", async () => {
+  await using cluster = await startClusterStack({ flags: ["--cluster-id="] });
+  const id = await create(cluster.stack, "pvc-one");
+  const { disks } = await state(cluster.stack);
+  const path = String(disks.find(({ slot }) => slot === id)?.["file-path"]);
+  assert.ok(path.includes(`.${clusterHash("a-cluster's-uid")}`), path);
+});
+
+Deno.test("under the rules of its role a controller attaches, detaches, and shows both", async () => {
+  const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
+  await using cluster = await startClusterStack({ prepare });
+  const { api, stack } = cluster;
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, "pvc-one");
+  api.put(volumesPath, aPersistentVolume(volumeId));
+  await controller.call("ControllerPublishVolume", publishRequest(volumeId, "worker-1"));
+  await eventually(() => attachedNode(api, volumeId) === "worker-1");
+  await rejectsWith(
+    status.FAILED_PRECONDITION,
+    controller.call("ControllerPublishVolume", publishRequest(volumeId, "worker-2")),
+    /worker-1/,
+  );
+  const stranger = controller.call("ControllerPublishVolume", publishRequest(volumeId, "worker-4"));
+  await rejectsWith(status.NOT_FOUND, stranger, /worker-4/);
+  await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "worker-1" });
+  await eventually(() => attachedNode(api, volumeId) === undefined);
+  assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
+});
+
+Deno.test("a controller that starts shows what happened while none was there, and takes away what is over", async () => {
+  await using cluster = await startClusterStack();
+  const { api, stack } = cluster;
+  const ids = await Promise.all(["a", "b", "c"].map((name) => create(stack, name)));
+  for (const id of ids) api.put(volumesPath, aPersistentVolume(id, { annotations: { [node]: "worker-9" } }));
+  api.faults.push({ match: /^PATCH/, status: 500 });
+  for (const id of ids.slice(0, 2)) {
+    await stack.clients.controller.call("ControllerPublishVolume", publishRequest(id, "worker-2"));
+  }
+  await stack.driver.stop(1_000);
+  api.faults.length = 0;
+  await stack.another();
+  await eventually(() => ids.map((id) => attachedNode(api, id)).join() === "worker-2,worker-2,");
+});
+
+Deno.test("attaching and detaching go on while the API server is away, and are shown once it is back", async () => {
+  await using cluster = await startClusterStack();
+  const { api, stack } = cluster;
+  const { controller } = stack.clients;
+  const [kept, left] = [await create(stack, "a"), await create(stack, "b")];
+  for (const id of [kept, left]) api.put(volumesPath, aPersistentVolume(id));
+  await controller.call("ControllerPublishVolume", publishRequest(left, "worker-1"));
+  await eventually(() => attachedNode(api, left) === "worker-1");
+  api.faults.push({ match: /./, status: 503 });
+  await controller.call("ControllerPublishVolume", publishRequest(kept, "worker-2"));
+  await controller.call("ControllerUnpublishVolume", { volumeId: left, nodeId: "worker-1" });
+  api.faults.length = 0;
+  await eventually(() => attachedNode(api, kept) === "worker-2" && attachedNode(api, left) === undefined);
+});

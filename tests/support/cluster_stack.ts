@@ -1,0 +1,54 @@
+import { FakeKubeApi } from "../fakes/kube_api.ts";
+import { testDriver } from "../fakes/kube_client.ts";
+import { type Stack, type StackOptions, startStack } from "./stack.ts";
+
+/** A stack whose controller works for a cluster with a false API server. */
+export interface ClusterStack extends AsyncDisposable {
+  readonly stack: Stack;
+  readonly api: FakeKubeApi;
+}
+
+/** Options of {@linkcode startClusterStack}. */
+export interface ClusterStackOptions extends StackOptions {
+  /** Prepares the cluster before the controller starts. */
+  readonly prepare?: (api: FakeKubeApi) => void;
+}
+
+/** Starts both; three nodes are registered, and the namespace kube-system is there. */
+export async function startClusterStack(options: ClusterStackOptions = {}): Promise<ClusterStack> {
+  const api = new FakeKubeApi();
+  api.put("/api/v1/namespaces", { metadata: { name: "kube-system", uid: "a-cluster's-uid" } });
+  for (const name of ["worker-1", "worker-2", "worker-3"]) {
+    const spec = { drivers: [{ name: testDriver, nodeID: name }] };
+    api.put("/apis/storage.k8s.io/v1/csinodes", { metadata: { name }, spec });
+  }
+  options.prepare?.(api);
+  const kubeconfig = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
+  await Deno.writeTextFile(kubeconfig, api.kubeconfig());
+  try {
+    const flags = ["--kubeconfig", kubeconfig, ...options.flags ?? []];
+    const stack = await startStack({ ...options, flags });
+    return {
+      stack,
+      api,
+      async [Symbol.asyncDispose]() {
+        await stack[Symbol.asyncDispose]();
+        await api[Symbol.asyncDispose]();
+        await Deno.remove(kubeconfig);
+      },
+    };
+  } catch (error) {
+    await api[Symbol.asyncDispose]();
+    await Deno.remove(kubeconfig);
+    throw error;
+  }
+}
+
+/** Waits until something is so. */
+export async function eventually(isSo: () => boolean | Promise<boolean>, limitMs = 20_000): Promise<void> {
+  const end = performance.now() + limitMs;
+  while (!await isSo()) {
+    if (performance.now() > end) throw new Error(`it is not so after ${limitMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
