@@ -39,7 +39,7 @@ export interface NodeParts {
 /** This machine's kernel and tools. */
 export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents = uncounted): NodeParts {
   const onHang = (operation: string) => events.operationHung(operation);
-  const processes = new SystemProcesses({ clock, onHang });
+  const processes = new SystemProcesses({ clock, onHang, listener: events });
   const files = new Libc();
   const paths = new SystemPaths(processes, { clock, files, onHang: () => onHang("file") });
   const mounts = new SystemMounts(processes, files, paths);
@@ -146,12 +146,12 @@ export function openNodeWorld(
   parts: NodeParts,
   host: HostIdentity = hostIdentityOf(config.nodeId),
 ): NodeWorld {
-  const { processes, mounts, devices, paths, clock, events } = parts;
+  const { processes, files, mounts, devices, paths, clock, events } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs } = config;
   return {
     connector: openConnector(config, parts, host),
     mounts,
-    filesystems: new SystemFilesystems(processes),
+    filesystems: new SystemFilesystems(processes, { files, clock }),
     devices,
     paths,
     clock,

@@ -1,11 +1,18 @@
+import type { DevicePart, KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, ProvenDevice } from "../volume/ports.ts";
+import type { CallContext, Clock, ProvenDevice } from "../volume/ports.ts";
 
 /** How much of either end of a device is looked at: every signature that tools know of lies there. */
 const endBytes = 1024 * 1024;
 
 const readTimeoutMs = 30_000;
+
+/** What reads a device. */
+export interface DeviceReading {
+  readonly files: Pick<KernelFiles, "readDirect">;
+  readonly clock: Clock;
+}
 
 /** Where the ends begin; one and the same for a device that is as small as that. */
 function endOffsets(device: ProvenDevice): readonly bigint[] {
@@ -26,48 +33,50 @@ function endOffsets(device: ProvenDevice): readonly bigint[] {
  */
 export async function endsAreZero(
   device: ProvenDevice,
-  processes: Processes,
+  reading: DeviceReading,
   context: CallContext,
 ): Promise<boolean> {
-  let zero = true;
-  for (const offset of endOffsets(device)) {
-    const bytes = await readAt(device, offset, endBytes, processes, context);
-    zero &&= bytes.every((byte) => byte === 0);
-  }
-  return zero;
+  const parts = endOffsets(device).map((offset) => ({ offset, length: endBytes }));
+  const ends = await readParts(device, parts, reading, context);
+  return ends.every(isZero);
+}
+
+/** By words of four bytes: a million calls of a function would take longer than the reading. */
+function isZero(bytes: Uint8Array): boolean {
+  const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+  for (let at = 0; at < words.length; at++) if (words[at] !== 0) return false;
+  return true;
 }
 
 /**
- * Reads part of a device past all caches; offset and length in bytes, multiples of its block size.
+ * Reads parts of a device past all caches; offsets and lengths in bytes, multiples of 4096.
  *
- * @throws {VolumeError} unavailable when it fails or gives less than was asked for
+ * @throws {VolumeError} unavailable when it fails, takes too long or gives less than was asked for
  */
-export async function readAt(
+export async function readParts(
   device: ProvenDevice,
-  offset: bigint,
-  length: number,
-  processes: Processes,
+  parts: readonly DevicePart[],
+  { files, clock }: DeviceReading,
   context: CallContext,
-): Promise<Uint8Array> {
-  const result = await processes.run("dd", {
-    args: [
-      `if=${device.path}`,
-      `bs=${length}`,
-      "count=1",
-      `skip=${offset}`,
-      "iflag=direct,fullblock,skip_bytes",
-      "status=none",
-    ],
-    signal: context.signal,
-    subject: device.path,
-    timeoutMs: readTimeoutMs,
-  });
-  if (result.code === 0 && result.bytes.length === length) return result.bytes;
-  throw new VolumeError(
-    "unavailable",
-    `Cannot read the device: device=${device.path} offset=${offset} bytes=${result.bytes.length} ` +
-      `wanted=${length}: ${complaint(result)}`,
-  );
+): Promise<readonly Uint8Array[]> {
+  const late = new AbortController();
+  const cancelTimer = clock.timer(readTimeoutMs, () => late.abort());
+  try {
+    const signal = AbortSignal.any([context.signal, late.signal]);
+    const read = await files.readDirect(device.path, parts, signal);
+    const wrong = parts.findIndex(({ length }, at) => read[at]?.length !== length);
+    if (wrong < 0) return read;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot read the device: device=${device.path} offset=${parts[wrong]!.offset} ` +
+        `bytes=${read[wrong]?.length ?? 0} wanted=${parts[wrong]!.length}`,
+    );
+  } catch (error) {
+    context.signal.throwIfAborted();
+    throw error;
+  } finally {
+    cancelTimer();
+  }
 }
 
 /**

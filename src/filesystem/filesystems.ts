@@ -10,7 +10,7 @@ import type {
   FormatOptions,
   ProvenDevice,
 } from "../volume/ports.ts";
-import { endsAreZero, readAt, zeroEnds } from "./device_ends.ts";
+import { type DeviceReading, endsAreZero, readParts, zeroEnds } from "./device_ends.ts";
 import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_command.ts";
 import { findSignature } from "./signatures.ts";
 import { parseStats, statsArguments } from "./stats.ts";
@@ -23,22 +23,28 @@ const xfsInProgressAt = 126;
 /** ext4 and xfs by their own tools. */
 export class SystemFilesystems implements Filesystems {
   readonly #processes: Processes;
+  readonly #reading: DeviceReading;
   #knownXfsVersion: string | undefined;
 
-  constructor(processes: Processes) {
+  constructor(processes: Processes, reading: DeviceReading) {
     this.#processes = processes;
+    this.#reading = reading;
   }
 
-  /** The ends are read first: blkid calls a device that cannot be read an empty one. */
+  /** Both at once, and neither without the other: blkid calls a device that cannot be read an empty one. */
   async probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe> {
-    const blank = await endsAreZero(device, this.#processes, context);
-    return { blank, signature: await findSignature(device, this.#processes, context) };
+    const asked = findSignature(device, this.#processes, context);
+    const [ends, signature] = await Promise.allSettled([endsAreZero(device, this.#reading, context), asked]);
+    if (ends.status === "rejected") throw ends.reason;
+    if (signature.status === "rejected") throw signature.reason;
+    return { blank: ends.value, signature: signature.value };
   }
 
   async isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean> {
     if (filesystem === "xfs") {
-      const superblock = await readAt(device, 0n, superblockBytes, this.#processes, context);
-      return superblock[xfsInProgressAt] === 0;
+      const start = [{ offset: 0n, length: superblockBytes }];
+      const [superblock] = await readParts(device, start, this.#reading, context);
+      return superblock![xfsInProgressAt] === 0;
     }
     // Opened read-only by -n; the full check is short, because nothing but mkfs ever wrote to it.
     const result = await this.#processes.run("e2fsck", {

@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { provenDevice } from "../../tests/fakes/devices.ts";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
@@ -13,16 +15,20 @@ const mebibyte = 1048576;
 function world(script: (run: RecordedRun) => Scripted | undefined) {
   const processes = new FakeProcesses();
   processes.script = script;
-  return { processes, filesystems: new SystemFilesystems(processes) };
+  const files = new FakeKernelFiles();
+  const clock = new FakeClock();
+  return { processes, files, clock, filesystems: new SystemFilesystems(processes, { files, clock }) };
 }
 
+/** A device whose tail has that byte there, and else holds zeros. */
 function ends(blkid: Scripted, byte = 0, at = 0) {
-  return world(({ tool, line }) => {
-    if (tool === "blkid") return blkid;
-    const bytes = new Uint8Array(mebibyte);
-    if (!line.includes(" skip=0 ")) bytes[at] = byte;
-    return { bytes };
-  });
+  const made = world(() => blkid);
+  made.files.contents = (_, { offset, length }) => {
+    const bytes = new Uint8Array(length);
+    if (offset > 0n) bytes[at] = byte;
+    return bytes;
+  };
+  return made;
 }
 
 function is(kind: VolumeErrorKind) {
@@ -30,12 +36,16 @@ function is(kind: VolumeErrorKind) {
 }
 
 Deno.test("probe() reads the first and the last MiB directly", async () => {
-  const { processes, filesystems } = ends(2);
+  const { files, processes, filesystems } = ends(2);
+  const parts: unknown[] = [];
+  const { contents } = files;
+  files.contents = (path, part) => {
+    parts.push([path, part.offset, part.length]);
+    return contents(path, part);
+  };
   assert.deepEqual(await filesystems.probe(device, context), { blank: true, signature: { state: "none" } });
-  assert.deepEqual(processes.lines.slice(0, 2), [
-    "dd if=/dev/loop3 bs=1048576 count=1 skip=0 iflag=direct,fullblock,skip_bytes status=none",
-    "dd if=/dev/loop3 bs=1048576 count=1 skip=1072693248 iflag=direct,fullblock,skip_bytes status=none",
-  ]);
+  assert.deepEqual(parts, [["/dev/loop3", 0n, mebibyte], ["/dev/loop3", 1072693248n, mebibyte]]);
+  assert.deepEqual(processes.lines, ["blkid -p -o export -- /dev/loop3"]);
 });
 
 Deno.test("probe() is not blank when the very last byte is not zero", async () => {
@@ -58,18 +68,48 @@ for (const [name, blkid, signature] of signatures) {
   });
 }
 
-const failures: readonly [string, Scripted][] = [
-  ["a short read", { bytes: new Uint8Array(mebibyte - 1) }],
-  ["an empty read", { bytes: new Uint8Array() }],
-  ["a failing read", { code: 1, stderr: "Input/output error", bytes: new Uint8Array(mebibyte) }],
+const failures: readonly [string, () => Uint8Array][] = [
+  ["a short read", () => new Uint8Array(mebibyte - 1)],
+  ["an empty read", () => new Uint8Array()],
+  ["a failing read", () => {
+    throw new VolumeError("unavailable", "Input/output error");
+  }],
 ];
 
-for (const [name, dd] of failures) {
+for (const [name, contents] of failures) {
   Deno.test(`probe() throws unavailable for ${name}, though blkid finds nothing`, async () => {
-    const { filesystems } = world(({ tool }) => tool === "dd" ? dd : 2);
+    const { files, filesystems } = world(() => 2);
+    files.contents = contents;
     await assert.rejects(filesystems.probe(device, context), is("unavailable"));
   });
 }
+
+for (const at of [0, 1, 2, 3, 4, 524_288, mebibyte - 4, mebibyte - 1]) {
+  Deno.test(`probe() is not blank when byte ${at} of the last MiB is not zero`, async () => {
+    const { filesystems } = ends(2, 1, at);
+    assert.equal((await filesystems.probe(device, context)).blank, false);
+  });
+}
+
+Deno.test("probe() throws unavailable when the reading does not end in time", async () => {
+  const { files, clock, filesystems } = world(() => 2);
+  files.hangs = true;
+  const probing = assert.rejects(filesystems.probe(device, context), is("unavailable"));
+  await clock.advance(30_000);
+  await probing;
+});
+
+Deno.test("probe() throws the reason of the call's end when that comes while it reads", async () => {
+  const { files, filesystems } = world(() => 2);
+  const controller = new AbortController();
+  const reason = new VolumeError("cancelled", "gone");
+  files.contents = () => {
+    controller.abort(reason);
+    throw new VolumeError("unavailable", "the call is over");
+  };
+  const probing = filesystems.probe(device, { ...context, signal: controller.signal });
+  await assert.rejects(probing, (error) => error === reason);
+});
 
 Deno.test("probe() throws precondition for a device smaller than its ends", async () => {
   const { filesystems } = ends(2);
@@ -97,7 +137,8 @@ for (const inProgress of [0, 1]) {
   Deno.test(`isComplete() is ${inProgress === 0} when the xfs superblock says ${inProgress} for in progress`, async () => {
     const bytes = new Uint8Array(4096);
     bytes[126] = inProgress;
-    const { filesystems } = world(() => ({ bytes }));
+    const { files, filesystems } = world(() => 0);
+    files.contents = () => bytes;
     assert.equal(await filesystems.isComplete(device, "xfs", context), inProgress === 0);
   });
 }

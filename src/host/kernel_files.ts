@@ -39,4 +39,17 @@ export interface KernelFiles {
    * not ended when the signal is aborted.
    */
   hold(path: string, signal: AbortSignal): Promise<HeldDevice | undefined>;
+  /**
+   * Reads parts of a block device past all caches, without claiming it; offsets and lengths in bytes, multiples of 4096.
+   *
+   * @throws {VolumeError} unavailable when a read fails, gives less than was asked for, or has not ended when the signal
+   * is aborted
+   */
+  readDirect(path: string, parts: readonly DevicePart[], signal: AbortSignal): Promise<readonly Uint8Array[]>;
+}
+
+/** Part of a device, in bytes. */
+export interface DevicePart {
+  readonly offset: bigint;
+  readonly length: number;
 }

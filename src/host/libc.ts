@@ -1,6 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
 import { concatenate } from "./bytes.ts";
-import type { HeldDevice, KernelFiles, NodeInfo } from "./kernel_files.ts";
+import type { DevicePart, HeldDevice, KernelFiles, NodeInfo } from "./kernel_files.ts";
 
 /** The C library's real path by architecture, as the permission to load it has to name it (Debian and its kin). */
 export const libcPaths: Readonly<Record<typeof Deno.build.arch, string>> = {
@@ -19,6 +19,16 @@ const functions = {
   closeWaiting: { name: "close", parameters: ["i32"], result: "i32", nonblocking: true },
   readlink: { parameters: ["buffer", "buffer", "usize"], result: "isize" },
   getdents64: { parameters: ["i32", "buffer", "usize"], result: "isize" },
+  /** Memory is handed over as a number: a pointer would need unscoped permission. */
+  preadWaiting: {
+    name: "pread",
+    parameters: ["i32", "u64", "usize", "i64"],
+    result: "isize",
+    nonblocking: true,
+  },
+  posix_memalign: { parameters: ["buffer", "usize", "usize"], result: "i32" },
+  free: { parameters: ["u64"], result: "void" },
+  copyOut: { name: "memcpy", parameters: ["buffer", "u64", "usize"], result: "pointer" },
   statx: { parameters: ["i32", "buffer", "i32", "u32", "buffer"], result: "i32" },
   __errno_location: { parameters: [], result: "pointer" },
   /** Copies errno out: a pointer view would need unscoped permission. */
@@ -29,6 +39,10 @@ const functions = {
 const O_EXCL = 0o200;
 const O_NONBLOCK = 0o4000;
 const O_CLOEXEC = 0o2000000;
+/** Not the same on both. */
+const O_DIRECT: Readonly<Record<typeof Deno.build.arch, number>> = { x86_64: 0o40000, aarch64: 0o200000 };
+/** What any device takes as a multiple of its blocks. */
+const directAlignment = 4096n;
 const AT_FDCWD = -100;
 const AT_STATX_DONT_SYNC = 0x4000;
 const AT_EMPTY_PATH = 0x1000;
@@ -50,7 +64,10 @@ const maxWaiting = 8;
 /** The C library, loaded at the first use, so that a role that needs none of it can give up the permission. */
 export class Libc implements KernelFiles {
   #library: Deno.DynamicLibrary<typeof functions> | undefined;
-  /** Opens and closes of devices under way by path, with the memory that has to outlive the call. */
+  /** For what is read and not kept: a new one for each of a thousand reads of /proc would cost more than they do. */
+  readonly #chunk = new Uint8Array(chunkBytes);
+  readonly #decoder = new TextDecoder();
+  /** Opens, reads and closes of devices under way by path, with the memory that has to outlive the call. */
   readonly #underWay = new Map<string, Uint8Array<ArrayBuffer>>();
   /** Whoever waits for one of them to end. */
   #queue: (() => void)[] = [];
@@ -60,17 +77,17 @@ export class Libc implements KernelFiles {
     if (descriptor < 0) return this.#absent(path);
     try {
       const bytes = this.#readAll(descriptor, path);
-      return bytes === undefined ? undefined : new TextDecoder().decode(bytes).replace(/\n$/, "");
+      return bytes === undefined ? undefined : this.#decoder.decode(bytes).replace(/\n$/, "");
     } finally {
       this.#c.close(descriptor);
     }
   }
 
   readLink(path: string): string | undefined {
-    const buffer = new Uint8Array(4096);
+    const buffer = this.#chunk;
     const length = Number(this.#c.readlink(cString(path), buffer, BigInt(buffer.length)));
     if (length < 0) return this.#absent(path);
-    return new TextDecoder().decode(buffer.subarray(0, length));
+    return this.#decoder.decode(buffer.subarray(0, length));
   }
 
   list(path: string): readonly string[] | undefined {
@@ -103,6 +120,49 @@ export class Libc implements KernelFiles {
       deviceNumber: this.#deviceNumber(descriptor),
       release: () => closing ??= this.#closeDevice(path, descriptor),
     };
+  }
+
+  async readDirect(
+    path: string,
+    parts: readonly DevicePart[],
+    signal: AbortSignal,
+  ): Promise<readonly Uint8Array[]> {
+    const descriptor = await this.#openDevice(path, O_DIRECT[Deno.build.arch], signal);
+    if (descriptor === undefined) throw unreadable(path, "as it does not open");
+    // Who gives up leaves the memory, and the descriptor, to the thread that still reads.
+    const reading = this.#readParts(path, descriptor, parts)
+      .finally(() => this.#closeDevice(path, descriptor));
+    const read = await unlessAborted(reading, signal);
+    if (read === undefined) throw unreadable(path, "as it takes too long, or the call is over");
+    return read;
+  }
+
+  async #readParts(
+    path: string,
+    descriptor: number,
+    parts: readonly DevicePart[],
+  ): Promise<readonly Uint8Array[]> {
+    this.#underWay.set(path, new Uint8Array());
+    const all: Uint8Array[] = [];
+    for (const part of parts) all.push(await this.#readPart(path, descriptor, part));
+    return all;
+  }
+
+  async #readPart(path: string, descriptor: number, { offset, length }: DevicePart): Promise<Uint8Array> {
+    const pointer = new BigUint64Array(1);
+    if (this.#c.posix_memalign(new Uint8Array(pointer.buffer), directAlignment, BigInt(length)) !== 0) {
+      throw unreadable(path, `as there is no memory: wanted=${length}`);
+    }
+    const memory = pointer[0]!;
+    try {
+      const count = Number(await this.#c.preadWaiting(descriptor, memory, BigInt(length), offset));
+      if (count !== length) throw unreadable(path, `whole: offset=${offset} bytes=${count} wanted=${length}`);
+      const bytes = new Uint8Array(length);
+      this.#c.copyOut(bytes, memory, BigInt(length));
+      return bytes;
+    } finally {
+      this.#c.free(memory);
+    }
   }
 
   /** The descriptor; undefined when it does not open, another open or close of it hangs, or it takes too long. */
@@ -164,7 +224,7 @@ export class Libc implements KernelFiles {
 
   #readAll(descriptor: number, path: string): Uint8Array | undefined {
     const chunks: Uint8Array[] = [];
-    const buffer = new Uint8Array(chunkBytes);
+    const buffer = this.#chunk;
     for (let total = 0; total <= maxFileBytes;) {
       const length = Number(this.#c.read(descriptor, buffer, BigInt(buffer.length)));
       if (length < 0) return this.#absent(path);
@@ -177,12 +237,12 @@ export class Libc implements KernelFiles {
 
   #readFolder(descriptor: number, path: string): readonly string[] | undefined {
     const names: string[] = [];
-    const buffer = new Uint8Array(chunkBytes);
+    const buffer = this.#chunk;
     for (;;) {
       const length = Number(this.#c.getdents64(descriptor, buffer, BigInt(buffer.length)));
       if (length < 0) return this.#absent(path);
       if (length === 0) return names.filter((name) => name !== "." && name !== "..");
-      names.push(...entryNames(buffer, length));
+      names.push(...entryNames(buffer, length, this.#decoder));
     }
   }
 
@@ -217,18 +277,26 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
+function unreadable(path: string, why: string): VolumeError {
+  return new VolumeError("unavailable", `Cannot read the device ${why}: device=${path}`);
+}
+
 function cString(text: string): Uint8Array<ArrayBuffer> {
   if (text.includes("\0")) throw new VolumeError("invalid", "Cannot use a path with a NUL character");
   return new TextEncoder().encode(text + "\0");
 }
 
 /** Names out of `struct linux_dirent64`: inode and offset of 8 bytes, record length of 2, type of 1, name (getdents(2)). */
-function entryNames(buffer: Uint8Array<ArrayBuffer>, length: number): readonly string[] {
+function entryNames(
+  buffer: Uint8Array<ArrayBuffer>,
+  length: number,
+  decoder: TextDecoder,
+): readonly string[] {
   const view = new DataView(buffer.buffer);
   const names: string[] = [];
   for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
     const start = at + 19;
-    names.push(new TextDecoder().decode(buffer.subarray(start, buffer.indexOf(0, start))));
+    names.push(decoder.decode(buffer.subarray(start, buffer.indexOf(0, start))));
   }
   return names;
 }

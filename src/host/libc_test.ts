@@ -111,3 +111,55 @@ Deno.test("a path with a NUL character is refused", () =>
   withLibc((libc) => {
     assert.throws(() => libc.readText("/proc\0/self"), (error) => VolumeError.is(error, "invalid"));
   }));
+
+Deno.test("readDirect() reads the parts that are asked for, one after the other", () =>
+  withLibc(async (libc) => {
+    await withFile(3 << 20, async (path) => {
+      const parts = [{ offset: 0n, length: 4096 }, { offset: 2n << 20n, length: 1 << 20 }];
+      const [head, tail] = await libc.readDirect(path, parts, never);
+      assert.deepEqual([head!.length, head![0], head![4095]], [4096, 1, 1]);
+      assert.deepEqual([tail!.length, tail![0], tail!.at(-1)], [1 << 20, 3, 3]);
+    });
+  }));
+
+for (
+  const [name, part] of [
+    ["gives less than was asked for", { offset: 4096n, length: 1 << 20 }],
+    ["begins behind the end", { offset: 8n << 20n, length: 4096 }],
+    ["is refused, as one within a block", { offset: 1n, length: 4096 }],
+  ] as const
+) {
+  Deno.test(`readDirect() throws unavailable for a read that ${name}`, () =>
+    withLibc(async (libc) => {
+      await withFile(1 << 20, async (path) => {
+        const reading = libc.readDirect(path, [{ offset: 0n, length: 4096 }, part], never);
+        await assert.rejects(reading, (error) => VolumeError.is(error, "unavailable"));
+        const [again] = await libc.readDirect(path, [{ offset: 0n, length: 4096 }], never);
+        assert.equal(again!.length, 4096);
+      });
+    }));
+}
+
+Deno.test("readDirect() throws unavailable for what is not there, and once nobody waits any more", () =>
+  withLibc(async (libc) => {
+    const parts = [{ offset: 0n, length: 4096 }];
+    for (const [path, signal] of [["/nowhere", never], ["/dev/null", AbortSignal.abort()]] as const) {
+      await assert.rejects(
+        libc.readDirect(path, parts, signal),
+        (error) => VolumeError.is(error, "unavailable"),
+      );
+    }
+  }));
+
+/** A file whose MiBs hold their numbers, from 1, on a file system that reads directly. */
+async function withFile(sizeBytes: number, use: (path: string) => Promise<void>): Promise<void> {
+  const path = Deno.makeTempFileSync({ dir: "/var/tmp" });
+  try {
+    const bytes = new Uint8Array(sizeBytes);
+    for (let at = 0; at < sizeBytes; at += 1 << 20) bytes.fill((at >> 20) + 1, at, at + (1 << 20));
+    Deno.writeFileSync(path, bytes);
+    await use(path);
+  } finally {
+    Deno.removeSync(path);
+  }
+}

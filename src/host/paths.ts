@@ -55,6 +55,18 @@ export class SystemPaths implements Paths {
     throw new VolumeError("unavailable", `Cannot look at ${path}: ${complaint(result)}`);
   }
 
+  async ownInfo(path: string, context: CallContext): Promise<PathInfo | undefined> {
+    context.signal.throwIfAborted();
+    try {
+      const info = await this.#files.run(path, () => orUndefined(Deno.lstat(path)));
+      // Of a device the number is wanted as well, which the runtime tells in another form.
+      if (info === undefined || !info.isBlockDevice) return info && { kind: kindOf(info) };
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotCapable)) throw error;
+    }
+    return await this.info(path, context);
+  }
+
   async mountPoint(path: string): Promise<string> {
     const parent = dirname(path);
     if (parent === path) return path;
@@ -160,6 +172,12 @@ async function removeFile(path: string): Promise<void> {
     await Deno.remove(one);
     await syncFolder(dirname(one));
   }
+}
+
+function kindOf(info: Deno.FileInfo): PathInfo["kind"] {
+  if (info.isDirectory) return "directory";
+  if (info.isFile) return "file";
+  return info.isSymlink ? "link" : "other";
 }
 
 /** Mode, and for devices their number, all in hex (stat(1), `%f %t %T`). */

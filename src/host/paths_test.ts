@@ -32,6 +32,24 @@ Deno.test("info() tells what a path is without following links", () =>
     assert.equal(await paths.info(`${folder}/file/below`, context), undefined);
   }));
 
+Deno.test("ownInfo() tells the same as info() of what is no block device, without a child", () =>
+  withFolder(async (folder) => {
+    const processes = new FakeProcesses();
+    const own = new SystemPaths(processes);
+    Deno.writeTextFileSync(`${folder}/file`, "");
+    Deno.symlinkSync("nowhere", `${folder}/link`);
+    const told = ["", "/file", "/link", "/nothing", "/file/below"].map((name) =>
+      own.ownInfo(folder + name, context)
+    );
+    assert.deepEqual((await Promise.all(told)).map((info) => info?.kind), [
+      ...["directory", "file", "link"],
+      undefined,
+      undefined,
+    ]);
+    assert.deepEqual(await own.ownInfo("/dev/null", context), { kind: "other" });
+    assert.deepEqual(processes.lines, []);
+  }));
+
 Deno.test("mountPoint() resolves links in parents, and leaves the last name and what is missing", () =>
   withFolder(async (folder) => {
     await Deno.mkdir(`${folder}/real`);

@@ -1,6 +1,7 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports.ts";
 import { type Spawned, spawnProcess } from "./spawn.ts";
+import { type ToolListener, ToolTimes } from "./tool_times.ts";
 import { packageOf, systemToolPaths, type ToolName, type ToolPaths } from "./tools.ts";
 import { Turns } from "./turns.ts";
 
@@ -20,6 +21,8 @@ export interface RunOptions {
    * @default {false}
    */
   readonly mustFinish?: boolean;
+  /** What the tool reads from its standard input. @default nothing */
+  readonly input?: string;
 }
 
 /** How a tool ended. */
@@ -51,8 +54,10 @@ export interface SystemProcessesOptions {
   readonly killGraceMs?: number;
   /** Hears of every child that was killed and is still there then. @default nobody */
   readonly onHang?: (tool: ToolName) => void;
+  /** Hears how long tools run. @default nobody */
+  readonly listener?: ToolListener;
   /** Starts a process; tests hand in another. @default {spawnProcess} */
-  readonly spawn?: (path: string, args: readonly string[]) => Spawned;
+  readonly spawn?: (path: string, args: readonly string[], input?: string) => Spawned;
 }
 
 /**
@@ -66,15 +71,18 @@ export class SystemProcesses implements Processes {
   readonly #options: Required<SystemProcessesOptions>;
   readonly #located = new Map<ToolName, string>();
   readonly #turns: Turns;
+  readonly #times: ToolTimes;
 
   constructor(options: SystemProcessesOptions) {
     this.#options = {
       toolPaths: systemToolPaths,
       killGraceMs: 2_000,
       onHang: () => {},
+      listener: { toolRan() {}, toolsRested() {} },
       spawn: spawnProcess,
       ...options,
     };
+    this.#times = new ToolTimes(options.clock, this.#options.listener);
     this.#turns = new Turns(options.clock);
   }
 
@@ -112,9 +120,10 @@ export class SystemProcesses implements Processes {
     const candidates = known === undefined ? this.#options.toolPaths[tool] : [known];
     for (const path of candidates) {
       try {
-        const child = this.#options.spawn(path, options.args);
+        const beganMs = this.#options.clock.monotonicMs();
+        const child = this.#options.spawn(path, options.args, options.input);
         this.#located.set(tool, path);
-        return child;
+        return timed(child, this.#times.begin(tool, beganMs));
       } catch (error) {
         // A path that was missing when the process started is not permitted either.
         if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotCapable) continue;
@@ -130,6 +139,18 @@ export class SystemProcesses implements Processes {
         `paths=${candidates.join(",")}`,
     );
   }
+}
+
+/** The child, whose end is told. */
+function timed(child: Spawned, end: () => void): Spawned {
+  return {
+    result: child.result.finally(end),
+    kill: () => child.kill(),
+    abandon: () => {
+      child.abandon();
+      end();
+    },
+  };
 }
 
 /** What a tool said, in one line, for the end of an error message. */

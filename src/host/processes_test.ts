@@ -43,6 +43,13 @@ Deno.test("run() keeps binary output as it is", async () => {
   assert.deepEqual([...bytes.slice(-3)], [0, 255, 1]);
 });
 
+Deno.test("run() gives the tool what it is to read, and does not mind when it reads nothing", async () => {
+  const { stdout } = await shell().run("dd", { ...script("cat"), input: "a,b\n" });
+  assert.equal(stdout, "a,b\n");
+  const unread = await shell().run("dd", { ...script("exec true"), input: "x".repeat(1_000_000) });
+  assert.equal(unread.code, 0);
+});
+
 Deno.test("run() hands down nothing of the environment but PATH and LC_ALL", async () => {
   const { stdout } = await shell().run("dd", script("env"));
   const names = stdout.trim().split("\n").map((line) => line.split("=")[0]).filter((name) => name !== "_");

@@ -24,16 +24,17 @@ const silenceMs = 250;
  * @throws {Deno.errors.NotFound} when there is no such file
  * @throws {Deno.errors.NotCapable} when it may not be run
  */
-export function spawnProcess(path: string, args: readonly string[]): Spawned {
+export function spawnProcess(path: string, args: readonly string[], input?: string): Spawned {
   const child = new Deno.Command(path, {
     args: [...args],
     clearEnv: true,
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" },
     cwd: "/",
-    stdin: "null",
+    stdin: input === undefined ? "null" : "piped",
     stdout: "piped",
     stderr: "piped",
   }).spawn();
+  if (input !== undefined) void feed(child, input);
   return {
     result: collect(child),
     kill() {
@@ -45,6 +46,17 @@ export function spawnProcess(path: string, args: readonly string[]): Spawned {
     },
     abandon: () => child.unref(),
   };
+}
+
+async function feed(child: Deno.ChildProcess, input: string): Promise<void> {
+  const writer = child.stdin.getWriter();
+  try {
+    await writer.write(new TextEncoder().encode(input));
+    await writer.close();
+  } catch (error) {
+    // It ended without reading it, and how it ended says why.
+    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+  }
 }
 
 async function collect(child: Deno.ChildProcess): Promise<ToolResult> {

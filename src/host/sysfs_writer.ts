@@ -13,6 +13,8 @@ const O_CLOEXEC = 0o2000000;
 
 /** Every attribute that may be written: none of them drops, resets or detaches anything. */
 const writable: readonly RegExp[] = [/^\/sys\/class\/nvme\/nvme[0-9]+\/fast_io_fail_tmo$/];
+/** Every attribute that may be held for a tool that writes it. */
+const holdable: readonly RegExp[] = [/^\/sys\/class\/nvme\/nvme[0-9]+\/delete_controller$/];
 
 /** Writes attributes of /sys, which Deno's own functions must not touch under scoped permissions. */
 export interface SysfsWriter {
@@ -22,14 +24,26 @@ export interface SysfsWriter {
    * @throws {VolumeError} internal when it is none of those that may be written; unavailable when it cannot be written
    */
   write(path: string, value: number): void;
+  /**
+   * Holds one attribute, so that a tool can write that very one: at the path itself another device's may lie by then.
+   * Undefined when it is gone.
+   *
+   * @throws {VolumeError} internal when it is none of those that may be held
+   */
+  hold(path: string): HeldAttribute | undefined;
+}
+
+/** An attribute that is held. */
+export interface HeldAttribute {
+  /** Where a tool finds it, and nothing else: once the device is gone, a write there fails. */
+  readonly path: string;
+  release(): void;
 }
 
 /** Writes through the C library, which is loaded for each write: they are few. */
 export const libcSysfsWriter: SysfsWriter = {
   write(path, value) {
-    if (!writable.some((form) => form.test(path))) {
-      throw new VolumeError("internal", `Cannot write ${path} as it is not on the list`);
-    }
+    assertListed(path, writable);
     const library = Deno.dlopen(libcPaths[Deno.build.arch], functions);
     try {
       writeOnce(library.symbols, path, new TextEncoder().encode(`${value}\n`));
@@ -37,7 +51,29 @@ export const libcSysfsWriter: SysfsWriter = {
       library.close();
     }
   },
+  hold(path) {
+    assertListed(path, holdable);
+    const library = Deno.dlopen(libcPaths[Deno.build.arch], functions);
+    const name = new TextEncoder().encode(path + "\0");
+    const descriptor = library.symbols.open(name, O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) {
+      library.close();
+      return undefined;
+    }
+    return {
+      path: `/proc/${Deno.pid}/fd/${descriptor}`,
+      release() {
+        library.symbols.close(descriptor);
+        library.close();
+      },
+    };
+  },
 };
+
+function assertListed(path: string, list: readonly RegExp[]): void {
+  if (list.some((form) => form.test(path))) return;
+  throw new VolumeError("internal", `Cannot write ${path} as it is not on the list`);
+}
 
 function writeOnce(
   libc: Deno.DynamicLibrary<typeof functions>["symbols"],

@@ -20,3 +20,13 @@ Deno.test("write() throws unavailable where there is no such controller", () => 
   const path = "/sys/class/nvme/nvme999999/fast_io_fail_tmo";
   assert.throws(() => libcSysfsWriter.write(path, 1), refusal("unavailable", /does not open/));
 });
+
+for (const path of [...forbidden.filter((one) => !one.endsWith("/delete_controller")), "/dev/nvme-fabrics"]) {
+  Deno.test(`hold() refuses ${JSON.stringify(path)}`, () => {
+    assert.throws(() => libcSysfsWriter.hold(path), refusal("internal", /not on the list/));
+  });
+}
+
+Deno.test("hold() answers undefined where there is no such controller", () => {
+  assert.equal(libcSysfsWriter.hold("/sys/class/nvme/nvme999999/delete_controller"), undefined);
+});

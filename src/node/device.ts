@@ -4,7 +4,9 @@ import { type ExpectedIdentity, proveDevice } from "./identity.ts";
 import type { Undo } from "./undo.ts";
 import type { NodeWorld } from "./world.ts";
 
-const firstPollMs = 20;
+const firstPollMs = 10;
+/** Slowly longer: it usually takes a tenth of a second, and waiting twice as long for it would show. */
+const pollGrowth = 1.2;
 const longestPollMs = 500;
 /** Where the call itself has no deadline. */
 const maxPollMs = 60_000;
@@ -82,7 +84,7 @@ export async function awaitDevice(
 ): Promise<FoundDevice> {
   const leftMs = context.deadlineMs - world.clock.now() - marginMs;
   const untilMs = world.clock.monotonicMs() + Math.min(leftMs, maxPollMs);
-  for (let waitMs = firstPollMs;; waitMs = Math.min(waitMs * 2, longestPollMs)) {
+  for (let waitMs = firstPollMs;; waitMs = Math.min(waitMs * pollGrowth, longestPollMs)) {
     const found = await world.connector.find(nqn, context);
     const lacking = await whatIsLacking(world, found, atLeastBytes, context);
     if (found !== undefined && lacking === undefined) return found;

@@ -6,7 +6,8 @@ import { proveAgain } from "./device.ts";
 import type { Staging } from "./staging.ts";
 
 /**
- * Makes sure that there is a whole file system on the device: made now if that is safe, or checked.
+ * Makes sure that there is a whole file system on the device, made now if that is safe, or checked; and writes down that
+ * it is going to be mounted.
  *
  * @throws {VolumeError} precondition when the device is neither blank nor holds it, unavailable when that cannot be
  * told, busy when an earlier mkfs may still run
@@ -50,8 +51,15 @@ export async function prepareFilesystem(
         await world.filesystems.check(await proveAgain(world, device, context), filesystem, context);
         context.signal.throwIfAborted();
       }
-      return mayBeUnfinished ? await staging.stashes.write({ ...stash, mkfs: "done" }) : stash;
+      return await staging.stashes.write(
+        toBeMounted(mayBeUnfinished ? { ...stash, mkfs: "done" } : stash, device),
+      );
   }
+}
+
+/** One state for the end of making it and the beginning of mounting it: nothing is decided otherwise in between. */
+function toBeMounted(stash: Stash, device: ProvenDevice): Stash {
+  return { ...stash, everMounted: true, mountedAs: device.deviceNumber };
 }
 
 async function probeDevice({ world, context }: Staging, device: ProvenDevice): Promise<DeviceProbe> {
@@ -79,17 +87,19 @@ async function format(
   // What comes before can take long, and the tools go by the path.
   await filesystems.format(await proveAgain(world, device, context), filesystem, options, context);
   // Even if the call was cancelled meanwhile: the file system is there.
-  const done = await staging.stashes.write({ ...started, mkfs: "done" });
+  const done = await staging.stashes.write(toBeMounted({ ...started, mkfs: "done" }, device));
   context.signal.throwIfAborted();
   return done;
 }
 
 /** A mkfs of an earlier process of this driver may have outlived it: it has the device open, and claimed. */
 async function refuseWhileBusy({ world, context }: Staging, device: ProvenDevice): Promise<void> {
-  const holder = await world.devices.holder(device, context);
-  const claimed = !await world.devices.isUnclaimed(device, context);
+  const [holder, unclaimed] = await Promise.all([
+    world.devices.holder(device, context),
+    world.devices.isUnclaimed(device, context),
+  ]);
   context.signal.throwIfAborted();
-  if (!claimed && holder?.certain !== true) return;
+  if (unclaimed && holder?.certain !== true) return;
   world.events.formatRefused("in-use");
   throw new VolumeError(
     "busy",

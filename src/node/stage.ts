@@ -13,6 +13,7 @@ import { wantsReadOnlyDevice } from "./read_only.ts";
 import { stageBlock } from "./stage_block.ts";
 import { stageFilesystem } from "./stage_filesystem.ts";
 import type { Staging } from "./staging.ts";
+import { stagingPoint } from "./staging_point.ts";
 import { Stashes } from "./stashes.ts";
 import { connectedNqns, disconnectUnused, recordedNumbers, tearDown } from "./teardown.ts";
 import { withUndo } from "./undo.ts";
@@ -51,10 +52,14 @@ export async function stageVolume(
     const staging: Staging = { world, stashes, publish, parameters, undo, context };
     const stash = known ?? await remember(staging, wanted);
     await assertStagingFree(stashes, stash.volumeId, stash.stagingPath);
-    const point = await ensureStagingFolder(staging, stash.stagingPath);
-    const { device, letGo, sameDevice } = await connect(staging, stash);
+    // Each waits for somebody else: a tool that looks at the path, and the target.
+    const [point, { device, letGo, sameDevice }] = await bothEnded(
+      ensureStagingFolder(staging, stash.stagingPath),
+      connect(staging, stash),
+    );
     await refuseWhileBound(staging, stash, device);
-    const located = await stashes.write(locate(stash, device));
+    // Written with the next step that goes by it: until then the NQN leads to whatever is to be taken down.
+    const located = locate(stash, device);
     await world.devices.setReadOnly(device, wantsReadOnlyDevice(located), context);
     const ready = filesystem === undefined
       ? await stageBlock(staging, located, device, point)
@@ -151,13 +156,19 @@ async function remember({ world, stashes, undo }: Staging, wanted: Stash): Promi
   return await stashes.write(wanted);
 }
 
+/** What both come to; when one fails, only once the other has ended as well: undoing what still goes on would miss it. */
+async function bothEnded<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
+  await Promise.allSettled([one, other]);
+  return await Promise.all([one, other]);
+}
+
 /** Answers what the kernel calls it when something is mounted there. */
 async function ensureStagingFolder(staging: Staging, path: string): Promise<string> {
   const { world, undo, context } = staging;
-  const point = await world.paths.mountPoint(path);
+  const point = await stagingPoint(world, path);
   const mounted = mountsAt(await world.mounts.table(), point);
   if (mounted.length > 0) return point; // It is a folder, and looking at it would ask what is mounted there.
-  const info = await world.paths.info(path, context);
+  const info = await world.paths.ownInfo(path, context);
   if (info?.kind === "directory") return point;
   if (info !== undefined) {
     throw new VolumeError("precondition", `Cannot stage as the staging path is not a folder: path=${path}`);

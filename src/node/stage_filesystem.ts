@@ -21,7 +21,7 @@ interface Wanted {
 
 /**
  * Stages a file system volume: the file system is made if everything says that there never was one, checked, mounted
- * and grown to its device.
+ * and grown to its device. What the answer says beyond what was written before the mount, the caller writes.
  *
  * @throws {VolumeError} precondition, in-use or identity-mismatch when what is there is not what should be
  */
@@ -35,11 +35,12 @@ export async function stageFilesystem(
   let current = stash;
   if (!await isMountedRight(staging, current, device, target)) {
     current = await prepareFilesystem(staging, current, device, filesystem, sameDevice);
-    current = await mount(staging, current, device, filesystem, target);
+    await mount(staging, current, device, filesystem, target);
   }
   if (current.mkfs === "done" && !current.rootOpened) {
     await world.paths.setMode(current.stagingPath, newRootMode);
-    current = await staging.stashes.write({ ...current, rootOpened: true });
+    // Written with the end of staging: whoever is killed before that has handed it to nobody, and may do it again.
+    current = { ...current, rootOpened: true };
   }
   const isNew = stash.mkfs === "none" && current.mkfs === "done"; // It fills the device that it was made on.
   if (!current.readOnly && !isNew) {
@@ -110,17 +111,11 @@ async function mount(
   device: ProvenDevice,
   filesystem: FilesystemType,
   target: string,
-): Promise<Stash> {
+): Promise<void> {
   const { world, undo, context } = staging;
   const proven = await proveAgain(world, device, context);
-  const mounting = await staging.stashes.write({
-    ...stash,
-    everMounted: true,
-    mountedAs: device.deviceNumber,
-  });
   undo.add("unmount", (undoing) => world.mounts.unmount(target, undoing));
   const options = { readOnly: stash.readOnly, flags: stash.mountFlags };
   await world.mounts.mountDevice(proven, target, filesystem, options, context);
   context.signal.throwIfAborted();
-  return mounting;
 }

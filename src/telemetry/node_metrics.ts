@@ -46,6 +46,17 @@ export const nodeMetrics = {
     help: "Volumes taken off this node because another one holds them.",
     labels: [],
   },
+  rds_csi_tool_seconds: {
+    type: "histogram",
+    help: "How long the tools ran that the driver does its work with, as mkfs.ext4 and mount.",
+    labels: ["tool"],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+  },
+  rds_csi_tools_busy_seconds_total: {
+    type: "counter",
+    help: "Time in which at least one tool ran: what a call takes beyond that is the driver's own.",
+    labels: [],
+  },
   rds_csi_staged_volumes: { type: "gauge", help: "Volumes staged on this node.", labels: [] },
 } as const satisfies MetricTable;
 
@@ -105,6 +116,14 @@ export class NodeMetrics implements NodeEvents {
 
   fencedTornDown(): void {
     this.#meter.add("rds_csi_fenced_volumes_torn_down_total");
+  }
+
+  toolRan(tool: string, seconds: number): void {
+    this.#meter.observe("rds_csi_tool_seconds", seconds, { tool });
+  }
+
+  toolsRested(seconds: number): void {
+    this.#meter.add("rds_csi_tools_busy_seconds_total", {}, seconds);
   }
 
   stagedChanged(volumeId: string, staged: boolean): void {

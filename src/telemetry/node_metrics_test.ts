@@ -77,3 +77,19 @@ Deno.test("NodeMetrics takes a volume that was unstaged and staged again for a n
   metrics.connectionsSeen("pvc-1", [path("b")]);
   assert.equal(value("rds_csi_connection_losses_total"), 0);
 });
+
+Deno.test("NodeMetrics tells how long tools ran, each and all together", () => {
+  const { metrics, value } = counting();
+  assert.equal(value("rds_csi_tools_busy_seconds_total"), 0);
+  metrics.toolRan("mount", 0.2);
+  metrics.toolRan("mount", 0.3);
+  metrics.toolsRested(0.4);
+  assert.deepEqual(
+    [
+      value('rds_csi_tool_seconds_count{tool="mount"}'),
+      value('rds_csi_tool_seconds_sum{tool="mount"}'),
+      value("rds_csi_tools_busy_seconds_total"),
+    ],
+    [2, 0.5, 0.4],
+  );
+});

@@ -26,6 +26,10 @@ export interface NodeEvents {
   fencedTornDown(): void;
   /** Whether that volume is staged here, as the node's state says now. */
   stagedChanged(volumeId: string, staged: boolean): void;
+  /** A tool ended, or was left behind, after so many seconds. */
+  toolRan(tool: string, seconds: number): void;
+  /** For so many seconds at least one tool ran, and now none does. */
+  toolsRested(seconds: number): void;
 }
 
 /** Counts nothing. */
@@ -38,4 +42,6 @@ export const uncounted: NodeEvents = {
   operationHung() {},
   fencedTornDown() {},
   stagedChanged() {},
+  toolRan() {},
+  toolsRested() {},
 };

@@ -270,6 +270,11 @@ export interface BlockDevices {
 export interface Paths {
   /** What is at `path`, not following links; undefined when nothing is there. */
   info(path: string, context: CallContext): Promise<PathInfo | undefined>;
+  /**
+   * As {@linkcode Paths.info}, for a path of which {@linkcode Paths.mountPoint} was told and where nothing is mounted: it is
+   * on the node's own file system, and no child is needed to look at it.
+   */
+  ownInfo(path: string, context: CallContext): Promise<PathInfo | undefined>;
   /** How the kernel writes `path` as a mount point: links in its parents resolved, its last name left as it is. */
   mountPoint(path: string): Promise<string>;
   /** What `path` leads to, links followed; undefined when nothing is there. */

@@ -1,4 +1,5 @@
-import type { HeldDevice, KernelFiles, NodeInfo } from "../../src/host/kernel_files.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import type { DevicePart, HeldDevice, KernelFiles, NodeInfo } from "../../src/host/kernel_files.ts";
 
 /** A /proc, /sys and /dev made of maps. */
 export class FakeKernelFiles implements KernelFiles {
@@ -10,6 +11,11 @@ export class FakeKernelFiles implements KernelFiles {
   readonly claimed = new Set<string>();
   /** Devices that are kept open. */
   readonly held = new Set<string>();
+
+  /** Whether devices never answer. */
+  hangs = false;
+  /** What is read of a device, zeros unless a test says otherwise. */
+  contents: (path: string, part: DevicePart) => Uint8Array = (_, { length }) => new Uint8Array(length);
 
   readText(path: string): string | undefined {
     return this.texts.get(path);
@@ -37,5 +43,15 @@ export class FakeKernelFiles implements KernelFiles {
     this.held.add(path);
     const release = () => Promise.resolve(void this.held.delete(path));
     return Promise.resolve({ deviceNumber: node.deviceNumber, release });
+  }
+
+  async readDirect(
+    path: string,
+    parts: readonly DevicePart[],
+    signal: AbortSignal,
+  ): Promise<readonly Uint8Array[]> {
+    if (this.hangs) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    if (signal.aborted) throw new VolumeError("unavailable", "The reading took too long");
+    return parts.map((part) => this.contents(path, part));
   }
 }

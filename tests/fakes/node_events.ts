@@ -40,4 +40,8 @@ export class RecordedEvents implements NodeEvents {
     if (staged) this.staged.add(volumeId);
     else this.staged.delete(volumeId);
   }
+
+  toolRan(): void {}
+
+  toolsRested(): void {}
 }

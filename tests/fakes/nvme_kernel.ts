@@ -27,7 +27,7 @@ export interface FakeNamespace {
 }
 
 /**
- * The kernel's initiator as /sys and nvme(1) show it, in both of its layouts. Numbers of controllers, heads and
+ * The kernel's initiator as /sys shows it and takes what is written, in both of its layouts. Numbers of controllers, heads and
  * subsystems are given out so that none says anything about another.
  */
 export class FakeNvmeKernel {
@@ -104,14 +104,18 @@ export class FakeNvmeKernel {
     return added;
   }
 
-  /** Removes the controllers of a subsystem, and its namespaces with them. */
-  remove(nqn: string): number {
-    const left = this.controllers.filter((one) => one.nqn !== nqn);
-    const removed = this.controllers.length - left.length;
+  /** Removes the controllers of a subsystem, or one of them; with the last one its namespaces go. */
+  remove(nqn: string, only?: FakeController): void {
+    const goes = (one: FakeController) => one.nqn === nqn && (only === undefined || one === only);
+    const left = this.controllers.filter((one) => !goes(one));
     this.controllers.splice(0, Infinity, ...left);
-    this.namespaces.splice(0, Infinity, ...this.namespaces.filter((one) => one.nqn !== nqn));
+    const isUsed = (one: FakeNamespace) => left.some((controller) => controller.nqn === one.nqn);
+    this.namespaces.splice(
+      0,
+      Infinity,
+      ...this.namespaces.filter((one) => one.nqn !== nqn || isUsed(one)),
+    );
     this.show();
-    return removed;
   }
 
   /** Makes /sys show what there is. */
@@ -168,22 +172,27 @@ export class FakeNvmeKernel {
     if (one.nguid !== undefined) this.files.texts.set(`${folder}/nguid`, one.nguid);
   }
 
-  #tool({ tool, options: { args } }: RecordedRun): Scripted {
-    if (tool !== "nvme") return 0;
-    const value = (name: string) => args[args.indexOf(name) + 1]!;
-    if (args[0] === "disconnect") {
-      return { stdout: `disconnected ${this.remove(value("-n"))} controller(s)\n` };
-    }
-    if (args[0] !== "connect") return 0;
-    const [nqn, address, port] = [value("-n"), value("-a"), Number(value("-s"))];
+  /** What dd(1) writes to the kernel's files. */
+  #tool({ tool, options: { args, input = "" } }: RecordedRun): Scripted {
+    if (tool !== "dd") return 0;
+    const path = args.find((word) => word.startsWith("of="))!.slice("of=".length);
+    if (path !== "/dev/nvme-fabrics") return this.#delete(path);
+    const given = new Map(input.split(",").map((word) => word.split("=") as [string, string]));
+    const [nqn, address, port] = [given.get("nqn")!, given.get("traddr")!, Number(given.get("trsvcid"))];
+    const failure = (said: string) => ({ code: 1, stderr: `dd: error writing '${path}': ${said}\n` });
     const there = this.controllers.some((one) => one.nqn === nqn && one.address === address);
-    if (there) return { code: 1, stderr: "already connected\n" };
+    if (there) return failure("Operation already in progress");
     const refused = this.refuse(address, nqn);
-    if (refused !== undefined) {
-      return { code: 1, stderr: `Failed to write to /dev/nvme-fabrics: ${refused}\n` };
-    }
-    const given = (name: string) => args.find((arg) => arg.startsWith(`${name}=`))!.slice(name.length + 1);
-    this.add({ nqn, address, port, hostNqn: given("--hostnqn"), hostId: given("--hostid") });
+    if (refused !== undefined) return failure(refused);
+    this.add({ nqn, address, port, hostNqn: given.get("hostnqn")!, hostId: given.get("hostid")! });
+    return 0;
+  }
+
+  #delete(path: string): Scripted {
+    const name = /nvme[0-9]+/.exec(path)?.[0];
+    const gone = this.controllers.find((one) => one.name === name);
+    if (gone === undefined) return { code: 1, stderr: "No such device" };
+    this.remove(gone.nqn, gone);
     return 0;
   }
 }

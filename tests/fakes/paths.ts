@@ -28,6 +28,10 @@ export class FakePaths implements Paths {
     });
   }
 
+  ownInfo(path: string, context: CallContext): Promise<PathInfo | undefined> {
+    return this.info(path, context);
+  }
+
   mountPoint(path: string): Promise<string> {
     return Promise.resolve(path);
   }

@@ -72,7 +72,7 @@ export class RealNode {
     this.world = {
       connector,
       mounts,
-      filesystems: new SystemFilesystems(processes),
+      filesystems: new SystemFilesystems(processes, { files, clock }),
       devices,
       paths,
       clock,

@@ -49,7 +49,7 @@ export interface KernelConnectorOptions {
 /** A flush that takes longer waits for a target that is away. */
 const flushMs = 10_000;
 
-/** Reaches volumes through the kernel's NVMe/TCP initiator, which nvme(1) is told what to do. */
+/** Reaches volumes through the kernel's NVMe/TCP initiator. */
 export class KernelConnector implements Connector {
   readonly name = "nvme-tcp";
   /** The kernel takes a device away from whoever has it open. */
@@ -59,9 +59,9 @@ export class KernelConnector implements Connector {
   readonly #tool: NvmeTool;
 
   constructor(options: KernelConnectorOptions) {
-    this.host = options.host;
     this.#options = options;
-    this.#tool = new NvmeTool(options.processes, options.clock, options.host);
+    this.host = options.host;
+    this.#tool = new NvmeTool(options);
   }
 
   // deno-lint-ignore require-await -- the interface is asynchronous, /dev is not

@@ -22,6 +22,9 @@ class World extends FakeNvmeKernel {
   readonly clock = new FakeClock();
   readonly warnings: string[] = [];
   readonly written: string[] = [];
+  /** Attributes that are held now. */
+  held = 0;
+  onHold = () => {};
   readonly names: Record<string, readonly string[]> = {};
   readonly call: FakeCall;
   readonly connector: KernelConnector;
@@ -37,7 +40,14 @@ class World extends FakeNvmeKernel {
       mounts: this.mountTable,
       host,
       nqnPrefix: prefix,
-      attributes: { write: (path, value) => void this.written.push(`${path}=${value}`) },
+      attributes: {
+        write: (path, value) => void this.written.push(`${path}=${value}`),
+        hold: (path) => {
+          this.onHold();
+          this.held++;
+          return { path: `/held${path}`, release: () => void this.held-- };
+        },
+      },
       resolve: (name) =>
         this.names[name] ? Promise.resolve(this.names[name]) : Promise.reject(new Error("ENOTFOUND")),
       notes: { warn: (message, fields) => void this.warnings.push(`${message} ${JSON.stringify(fields)}`) },
@@ -65,6 +75,11 @@ class World extends FakeNvmeKernel {
     for (let i = 0; i < 1000 && !settled; i++) await this.clock.advance(100);
     return await watched;
   }
+}
+
+function deleting(name: string): string {
+  const path = `/held/sys/class/nvme/${name}/delete_controller`;
+  return `dd of=${path} bs=4096 count=1 iflag=fullblock conv=nocreat,notrunc status=none`;
 }
 
 for (const multipath of [true, false]) {
@@ -187,11 +202,13 @@ Deno.test("connect() says who this host is, and how long to try", async () => {
   const world = new World();
   await world.connect({ ...target, ctrlLossTmo: -1, keepAliveTmo: 7, nrIoQueues: 2, fastIoFailTmo: 30 });
   await world.connect({ ...target, nqn: other });
-  const words = `--hostnqn=${host.hostNqn} --hostid=${host.hostId} --config=none`;
-  assert.deepEqual(world.processes.lines, [
-    `nvme connect -t tcp -a ${A} -s 4420 -n ${nqn} ${words} --ctrl-loss-tmo=-1 --reconnect-delay=5 ` +
-    "--keep-alive-tmo=7 --nr-io-queues=2",
-    `nvme connect -t tcp -a ${A} -s 4420 -n ${other} ${words} --ctrl-loss-tmo=1800 --reconnect-delay=5`,
+  const whom = `hostnqn=${host.hostNqn},hostid=${host.hostId}`;
+  const line = "dd of=/dev/nvme-fabrics bs=4096 count=1 iflag=fullblock conv=nocreat,notrunc status=none";
+  assert.deepEqual(world.processes.lines, [line, line]);
+  assert.deepEqual(world.processes.runs.map(({ options }) => options.input), [
+    `transport=tcp,traddr=${A},trsvcid=4420,nqn=${nqn},${whom},ctrl_loss_tmo=-1,reconnect_delay=5,` +
+    "keep_alive_tmo=7,nr_io_queues=2",
+    `transport=tcp,traddr=${A},trsvcid=4420,nqn=${other},${whom},ctrl_loss_tmo=1800,reconnect_delay=5`,
   ]);
   assert.deepEqual(world.written, [`/sys/class/nvme/${world.controllers[0]!.name}/fast_io_fail_tmo=30`]);
 });
@@ -247,7 +264,7 @@ const refusals: readonly (readonly [said: string, reason: RegExp])[] = [
   ["Invalid Data Parameter", /the target refuses/],
   ["Connect command failed, error wrong NQN", /the target refuses/],
   ["Invalid argument", /the kernel refuses/],
-  ["Something new", /nvme failed.*Something new/],
+  ["Something new", /the kernel fails.*Something new/],
 ];
 for (const [said, reason] of refusals) {
   Deno.test(`connect() throws unavailable for "${said}", and says what it means`, async () => {
@@ -353,13 +370,11 @@ for (const [what, difference] of Object.entries(strangers)) {
 
 Deno.test("disconnect() flushes, disconnects, and is done when nothing is left", async () => {
   const world = new World();
-  world.add(ours);
+  const { name } = world.add(ours);
   const device = (await world.connector.find(nqn))!;
   await world.connector.disconnect(nqn, world.call);
-  assert.deepEqual(world.processes.lines, [
-    `blockdev --flushbufs ${device.path}`,
-    `nvme disconnect -n ${nqn}`,
-  ]);
+  assert.deepEqual(world.processes.lines, [`blockdev --flushbufs ${device.path}`, deleting(name)]);
+  assert.deepEqual([world.processes.runs[1]?.options.input, world.held], ["1\n", 0]);
   assert.deepEqual(await world.connector.connections(nqn), []);
   await world.connector.disconnect(nqn, world.call);
   assert.equal(world.processes.lines.length, 2);
@@ -367,11 +382,32 @@ Deno.test("disconnect() flushes, disconnects, and is done when nothing is left",
 
 Deno.test("disconnect() does not flush to a target that is away, and cutOff() never", async () => {
   const world = new World();
-  world.add({ ...ours, state: "connecting" });
-  world.add({ ...ours, nqn: other });
+  const away = world.add({ ...ours, state: "connecting" });
+  const cut = world.add({ ...ours, nqn: other });
   await world.connector.disconnect(nqn, world.call);
   await world.connector.cutOff(other, world.call);
-  assert.deepEqual(world.processes.lines, [`nvme disconnect -n ${nqn}`, `nvme disconnect -n ${other}`]);
+  assert.deepEqual(world.processes.lines, [deleting(away.name), deleting(cut.name)]);
+});
+
+Deno.test("disconnect() removes every path of the subsystem, and none of another one", async () => {
+  const world = new World();
+  const paths = [world.add({ ...ours, state: "connecting" }), world.add({ ...ours, address: B })];
+  world.add({ ...ours, nqn: other });
+  await world.connector.cutOff(nqn, world.call);
+  assert.deepEqual(world.processes.lines, paths.map(({ name }) => deleting(name)));
+  assert.deepEqual(world.controllers.map((controller) => controller.nqn), [other]);
+});
+
+Deno.test("disconnect() leaves a controller alone whose name is another subsystem's by now", async () => {
+  const world = new World();
+  const { name } = world.add({ ...ours, state: "connecting" });
+  world.onHold = () => {
+    world.remove(nqn);
+    world.add({ ...ours, name, nqn: other });
+  };
+  await world.connector.cutOff(nqn, world.call);
+  assert.deepEqual([world.processes.lines, world.held], [[], 0]);
+  assert.deepEqual(world.controllers.map((controller) => controller.nqn), [other]);
 });
 
 Deno.test("disconnect() goes on when the flush fails", async () => {
@@ -404,7 +440,7 @@ for (const state of ["live", "connecting"]) {
 Deno.test("disconnect() throws unavailable while the kernel keeps it, whatever the tool says", async () => {
   const world = new World(true, 5_000);
   const controller = world.add(ours);
-  world.script = ({ tool }) => tool === "nvme" ? { stdout: "disconnected 1 controller(s)" } : undefined;
+  world.script = ({ tool }) => tool === "dd" ? 0 : undefined;
   const refused = refusal("unavailable", new RegExp(`controllers=${controller.name}:live`));
   await assert.rejects(world.inTime(world.connector.disconnect(nqn, world.call)), refused);
 });

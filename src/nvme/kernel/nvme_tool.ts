@@ -1,7 +1,11 @@
-import type { Processes, ToolResult } from "../../host/processes.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import type { Processes, RunOptions, ToolResult } from "../../host/processes.ts";
+import type { SysfsWriter } from "../../host/sysfs_writer.ts";
+import type { ToolName } from "../../host/tools.ts";
 import type { HostIdentity } from "../../volume/host_identity.ts";
 import type { CallContext, Clock, Target } from "../../volume/ports.ts";
 import { AtMost } from "./at_most.ts";
+import { readControllers } from "./sysfs.ts";
 
 /** Router upgrades take minutes: a volume that is given up sooner fails its pods for nothing. */
 const defaultCtrlLossTmo = 1800;
@@ -13,75 +17,119 @@ const connectMs = 75_000;
 const disconnectMs = 100_000;
 const rescanMs = 10_000;
 
-/** The tool takes some memory, of which a node has little to give. */
+/** A tool takes some memory, of which a node has little to give. */
 const mostAtOnce = 8;
 
 /** Where one path to a subsystem leads. */
 export interface PathAddress {
-  /** An IP address: the tool resolves no names. */
+  /** An IP address: the kernel resolves no names. */
   readonly address: string;
   readonly port: number;
 }
 
-/** nvme(1) of nvme-cli 2, as far as this driver uses it. Nothing here ever resets a controller. */
+/** What the initiator is told with. */
+export interface InitiatorSeams {
+  readonly processes: Processes;
+  readonly files: KernelFiles;
+  readonly attributes: SysfsWriter;
+  readonly clock: Clock;
+  readonly host: HostIdentity;
+}
+
+/**
+ * Tells the kernel's initiator what to do. Nothing here ever resets a controller.
+ *
+ * Connecting and disconnecting is a write to a file of the kernel's, which nvme(1) does in the end, too; but nvme-cli 2 first
+ * asks every namespace of the node who it is, and beside one silent target waits a minute for it. The write waits in the
+ * kernel, so a child makes it: nobody could leave a thread behind without this process being there until it ends.
+ */
 export class NvmeTool {
-  readonly #processes: Processes;
-  readonly #clock: Clock;
-  readonly #host: HostIdentity;
+  readonly #seams: InitiatorSeams;
   /** Whoever disconnects does not queue behind those who wait for a target that is away. */
   readonly #connecting = new AtMost(mostAtOnce);
   readonly #disconnecting = new AtMost(mostAtOnce);
 
-  constructor(processes: Processes, clock: Clock, host: HostIdentity) {
-    this.#processes = processes;
-    this.#clock = clock;
-    this.#host = host;
+  constructor(seams: InitiatorSeams) {
+    this.#seams = seams;
   }
 
   /** Adds a path to a subsystem. Throws what {@linkcode Processes.run} throws. */
   async connect(target: Target, path: PathAddress, context: CallContext): Promise<ToolResult> {
-    const args = connectArguments(target, path, this.#host);
+    const input = connectOptions(target, path, this.#seams.host);
     // A path that hangs keeps neither another one nor a disconnect from the subsystem.
     const subject = `${target.nqn} at ${path.address}:${path.port}`;
-    return await this.#run(this.#connecting, args, subject, connectMs, context);
+    const options = { args: writingTo("/dev/nvme-fabrics"), subject, input, timeoutMs: connectMs };
+    return await this.#run(this.#connecting, "dd", options, context);
   }
 
-  /** Removes every controller of a subsystem; waits for that in the kernel. */
+  /** Removes every controller of a subsystem; waits for that in the kernel. Answers the first failure, if there is one. */
   async disconnect(nqn: string, context: CallContext): Promise<ToolResult> {
-    return await this.#run(this.#disconnecting, ["disconnect", "-n", nqn], nqn, disconnectMs, context);
+    const controllers = readControllers(this.#seams.files, nqn);
+    const results = await Promise.all(controllers.map(({ name }) => this.#delete(name, nqn, context)));
+    return results.find(({ code }) => code !== 0) ?? results[0] ?? nothingDone;
+  }
+
+  async #delete(controller: string, nqn: string, context: CallContext): Promise<ToolResult> {
+    const { files, attributes } = this.#seams;
+    const folder = `/sys/class/nvme/${controller}`;
+    const held = attributes.hold(`${folder}/delete_controller`);
+    if (held === undefined) return nothingDone;
+    try {
+      // The name may be another subsystem's by now; what is held is whatever had it before this look.
+      if (files.readText(`${folder}/subsysnqn`) !== nqn) return nothingDone;
+      const subject = `${controller} of ${nqn}`;
+      const options = { args: writingTo(held.path), subject, input: "1\n", timeoutMs: disconnectMs };
+      return await this.#run(this.#disconnecting, "dd", options, context);
+    } finally {
+      held.release();
+    }
   }
 
   /** Makes a live controller look at its namespaces again. */
   async rescan(controller: string, context: CallContext): Promise<ToolResult> {
     const args = ["ns-rescan", `/dev/${controller}`];
-    return await this.#run(this.#connecting, args, controller, rescanMs, context);
+    return await this.#run(
+      this.#connecting,
+      "nvme",
+      { args, subject: controller, timeoutMs: rescanMs },
+      context,
+    );
   }
 
   #run(
     atMost: AtMost,
-    args: readonly string[],
-    subject: string,
-    timeoutMs: number,
+    tool: ToolName,
+    options: Omit<RunOptions, "signal">,
     context: CallContext,
   ): Promise<ToolResult> {
+    const { processes, clock } = this.#seams;
     const { signal } = context;
-    return atMost.take(
-      context,
-      this.#clock,
-      () => this.#processes.run("nvme", { args, signal, subject, timeoutMs }),
-    );
+    return atMost.take(context, clock, () => processes.run(tool, { ...options, signal }));
   }
 }
 
-function connectArguments(target: Target, path: PathAddress, host: HostIdentity): readonly string[] {
+const nothingDone: ToolResult = { code: 0, stdout: "", stderr: "", bytes: new Uint8Array() };
+
+/** The arguments of dd(1) that make it write its input to a file of the kernel's, in one piece. */
+function writingTo(path: string): readonly string[] {
+  return [`of=${path}`, "bs=4096", "count=1", "iflag=fullblock", "conv=nocreat,notrunc", "status=none"];
+}
+
+/** What the kernel reads from /dev/nvme-fabrics (`opt_tokens` in drivers/nvme/host/fabrics.c). */
+function connectOptions(target: Target, path: PathAddress, host: HostIdentity): string {
   const { ctrlLossTmo = defaultCtrlLossTmo, reconnectDelay = defaultReconnectDelay } = target;
-  const optional = (name: string, value: number | undefined) =>
-    value === undefined ? [] : [`--${name}=${value}`];
-  return [
-    ...["connect", "-t", "tcp", "-a", path.address, "-s", String(path.port), "-n", target.nqn],
-    ...[`--hostnqn=${host.hostNqn}`, `--hostid=${host.hostId}`, "--config=none"],
-    ...[`--ctrl-loss-tmo=${ctrlLossTmo}`, `--reconnect-delay=${reconnectDelay}`],
-    ...optional("keep-alive-tmo", target.keepAliveTmo),
-    ...optional("nr-io-queues", target.nrIoQueues),
-  ];
+  const options = {
+    transport: "tcp",
+    traddr: path.address,
+    trsvcid: path.port,
+    nqn: target.nqn,
+    hostnqn: host.hostNqn,
+    hostid: host.hostId,
+    ctrl_loss_tmo: ctrlLossTmo,
+    reconnect_delay: reconnectDelay,
+    keep_alive_tmo: target.keepAliveTmo,
+    nr_io_queues: target.nrIoQueues,
+  };
+  return Object.entries(options).flatMap(([name, value]) => value === undefined ? [] : `${name}=${value}`)
+    .join(",");
 }

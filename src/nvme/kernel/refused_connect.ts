@@ -29,7 +29,7 @@ export function connectFailure(
     );
   }
   const said = result.stderr + result.stdout;
-  const [, reason, advice] = reasons.find(([form]) => form.test(said)) ?? [undefined, "nvme failed", ""];
+  const [, reason, advice] = reasons.find(([form]) => form.test(said)) ?? [undefined, "the kernel fails", ""];
   return new VolumeError(
     "unavailable",
     `Cannot connect as ${reason}: ${facts}${advice === "" ? "" : `; ${advice}`}`,
@@ -49,7 +49,7 @@ export function missingTransport(files: KernelFiles): string | undefined {
   return undefined;
 }
 
-/** By the words of nvme-cli 2, which hands on the kernel's. */
+/** By the C library's words for the kernel's error. */
 const reasons: readonly (readonly [form: RegExp, reason: string, advice: string])[] = [
   [
     /connection refused/i,

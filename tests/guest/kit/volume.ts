@@ -63,7 +63,12 @@ export class GuestVolume {
 
   /** The NQN under which it was published to that node last. */
   nqn(nodeId: string): string {
-    return this.#published.get(nodeId)?.["nqn"] ?? "";
+    return this.publishContext(nodeId)["nqn"] ?? "";
+  }
+
+  /** What that node was told when it was published to it last. */
+  publishContext(nodeId: string): Readonly<Record<string, string>> {
+    return this.#published.get(nodeId) ?? {};
   }
 
   async publish(nodeId: string, timeoutMs = callMs): Promise<void> {
@@ -83,26 +88,36 @@ export class GuestVolume {
 
   /** Stages it on a node and publishes it there. */
   async attach(node: CsiClients["node"], nodeId: string): Promise<void> {
-    const request = {
-      volumeId: this.id,
-      publishContext: this.#published.get(nodeId) ?? {},
-      stagingTargetPath: this.staging,
-      volumeCapability: capabilityOf(this.use),
-      volumeContext: this.#context,
-    };
-    await untilOk(() => node.call("NodeStageVolume", request, callMs));
-    await untilOk(() =>
-      node.call("NodePublishVolume", { ...request, targetPath: this.target, readonly: false }, callMs)
-    );
+    await untilOk(() => this.stage(node, nodeId));
+    const request = { ...this.#stageRequest(nodeId), targetPath: this.target, readonly: false };
+    await untilOk(() => node.call("NodePublishVolume", request, callMs));
   }
 
   /** Unpublishes it on a node and unstages it there. */
   async detach(node: CsiClients["node"]): Promise<void> {
-    const request = { volumeId: this.id };
-    await untilOk(() => node.call("NodeUnpublishVolume", { ...request, targetPath: this.target }, callMs));
-    await untilOk(() =>
-      node.call("NodeUnstageVolume", { ...request, stagingTargetPath: this.staging }, callMs)
-    );
+    const request = { volumeId: this.id, targetPath: this.target };
+    await untilOk(() => node.call("NodeUnpublishVolume", request, callMs));
+    await untilOk(() => this.unstage(node));
+  }
+
+  /** Stages it on a node, by one call. */
+  async stage(node: CsiClients["node"], nodeId: string): Promise<void> {
+    await node.call("NodeStageVolume", this.#stageRequest(nodeId), callMs);
+  }
+
+  /** Unstages it on a node, by one call. */
+  async unstage(node: CsiClients["node"]): Promise<void> {
+    await node.call("NodeUnstageVolume", { volumeId: this.id, stagingTargetPath: this.staging }, callMs);
+  }
+
+  #stageRequest(nodeId: string) {
+    return {
+      volumeId: this.id,
+      publishContext: this.publishContext(nodeId),
+      stagingTargetPath: this.staging,
+      volumeCapability: capabilityOf(this.use),
+      volumeContext: this.#context,
+    };
   }
 }
 
