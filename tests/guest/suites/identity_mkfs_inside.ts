@@ -34,10 +34,15 @@ async function stopped(
   const pid = await pidOf(tool);
   // xfs begins at the beginning.
   const looked = tool === "mkfs.xfs" ? 1n << 20n : volume.sizeBytes;
+  // It stands still while it is looked at, which takes longer than it would take to its end.
   await until("it has written something", async () => {
-    return (await shell(`cmp -s -n ${looked} ${volume.image} /dev/zero`)).code === 1;
-  });
-  await sh(`kill -STOP ${pid}; echo 0 > /proc/sys/vm/dirty_bytes; echo 20 > /proc/sys/vm/dirty_ratio`);
+    await sh(`kill -STOP ${pid}; sleep 0.3`);
+    const written = (await shell(`cmp -s -n ${looked} ${volume.image} /dev/zero`)).code === 1;
+    if (!written) await sh(`kill -CONT ${pid}; sleep 0.1`);
+    return written;
+  }, 60_000);
+  assert.equal(await pidOf(tool), pid, `${tool} ended before it could be stopped`);
+  await sh("echo 0 > /proc/sys/vm/dirty_bytes; echo 20 > /proc/sys/vm/dirty_ratio");
   return { stage, pid };
 }
 
