@@ -156,6 +156,8 @@ export class Libc implements KernelFiles {
     const memory = pointer[0]!;
     try {
       const count = Number(await this.#c.preadWaiting(descriptor, memory, BigInt(length), offset));
+      // The number of the kernel's error stays with the thread that read.
+      if (count < 0) throw unreadable(path, `as the kernel gives an error: offset=${offset}`);
       if (count !== length) throw unreadable(path, `whole: offset=${offset} bytes=${count} wanted=${length}`);
       const bytes = new Uint8Array(length);
       this.#c.copyOut(bytes, memory, BigInt(length));
