@@ -66,14 +66,16 @@ export class Libc implements KernelFiles {
   #library: Deno.DynamicLibrary<typeof functions> | undefined;
   /** For what is read and not kept: a new one for each of a thousand reads of /proc would cost more than they do. */
   readonly #chunk = new Uint8Array(chunkBytes);
+  readonly #view = new DataView(this.#chunk.buffer);
   readonly #decoder = new TextDecoder();
+  readonly #encoder = new TextEncoder();
   /** Opens, reads and closes of devices under way by path, with the memory that has to outlive the call. */
   readonly #underWay = new Map<string, Uint8Array<ArrayBuffer>>();
   /** Whoever waits for one of them to end. */
   #queue: (() => void)[] = [];
 
   readText(path: string): string | undefined {
-    const descriptor = this.#c.open(cString(path), O_CLOEXEC | O_NONBLOCK);
+    const descriptor = this.#c.open(this.#cString(path), O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return this.#absent(path);
     try {
       const bytes = this.#readAll(descriptor, path);
@@ -85,13 +87,13 @@ export class Libc implements KernelFiles {
 
   readLink(path: string): string | undefined {
     const buffer = this.#chunk;
-    const length = Number(this.#c.readlink(cString(path), buffer, BigInt(buffer.length)));
+    const length = Number(this.#c.readlink(this.#cString(path), buffer, BigInt(buffer.length)));
     if (length < 0) return this.#absent(path);
     return this.#decoder.decode(buffer.subarray(0, length));
   }
 
   list(path: string): readonly string[] | undefined {
-    const descriptor = this.#c.open(cString(path), O_CLOEXEC | O_NONBLOCK);
+    const descriptor = this.#c.open(this.#cString(path), O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0) return this.#absent(path);
     try {
       return this.#readFolder(descriptor, path);
@@ -101,9 +103,9 @@ export class Libc implements KernelFiles {
   }
 
   info(path: string): NodeInfo | undefined {
-    const buffer = new Uint8Array(256);
-    const failed = this.#c.statx(AT_FDCWD, cString(path), AT_STATX_DONT_SYNC, STATX_TYPE, buffer) < 0;
-    return failed ? this.#absent(path) : nodeInfo(new DataView(buffer.buffer));
+    const name = this.#cString(path);
+    const failed = this.#c.statx(AT_FDCWD, name, AT_STATX_DONT_SYNC, STATX_TYPE, this.#chunk) < 0;
+    return failed ? this.#absent(path) : nodeInfo(this.#view);
   }
 
   async canOpenExclusively(path: string, signal: AbortSignal): Promise<boolean> {
@@ -183,7 +185,7 @@ export class Libc implements KernelFiles {
   }
 
   async #open(path: string, flags: number): Promise<number> {
-    const name = cString(path);
+    const name = this.#cString(path);
     this.#underWay.set(path, name);
     const descriptor = await this.#c.openWaiting(name, flags | O_NONBLOCK | O_CLOEXEC);
     this.#ended(path);
@@ -209,7 +211,7 @@ export class Libc implements KernelFiles {
   #deviceNumber(descriptor: number): string | undefined {
     const buffer = new Uint8Array(256);
     const flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
-    if (this.#c.statx(descriptor, cString(""), flags, STATX_TYPE, buffer) < 0) return undefined;
+    if (this.#c.statx(descriptor, this.#cString(""), flags, STATX_TYPE, buffer) < 0) return undefined;
     return nodeInfo(new DataView(buffer.buffer)).deviceNumber;
   }
 
@@ -244,7 +246,7 @@ export class Libc implements KernelFiles {
       const length = Number(this.#c.getdents64(descriptor, buffer, BigInt(buffer.length)));
       if (length < 0) return this.#absent(path);
       if (length === 0) return names.filter((name) => name !== "." && name !== "..");
-      names.push(...entryNames(buffer, length, this.#decoder));
+      names.push(...entryNames(buffer, this.#view, length, this.#decoder));
     }
   }
 
@@ -257,6 +259,11 @@ export class Libc implements KernelFiles {
 
   #failure(path: string, errno = this.#errno()): VolumeError {
     return new VolumeError("unavailable", `Cannot read ${path}: errno=${errno}`);
+  }
+
+  #cString(text: string): Uint8Array<ArrayBuffer> {
+    if (text.includes("\0")) throw new VolumeError("invalid", "Cannot use a path with a NUL character");
+    return this.#encoder.encode(text + "\0");
   }
 
   #errno(): number {
@@ -283,18 +290,13 @@ function unreadable(path: string, why: string): VolumeError {
   return new VolumeError("unavailable", `Cannot read the device ${why}: device=${path}`);
 }
 
-function cString(text: string): Uint8Array<ArrayBuffer> {
-  if (text.includes("\0")) throw new VolumeError("invalid", "Cannot use a path with a NUL character");
-  return new TextEncoder().encode(text + "\0");
-}
-
 /** Names out of `struct linux_dirent64`: inode and offset of 8 bytes, record length of 2, type of 1, name (getdents(2)). */
 function entryNames(
   buffer: Uint8Array<ArrayBuffer>,
+  view: DataView,
   length: number,
   decoder: TextDecoder,
 ): readonly string[] {
-  const view = new DataView(buffer.buffer);
   const names: string[] = [];
   for (let at = 0; at < length; at += view.getUint16(at + 16, true)) {
     const start = at + 19;

@@ -133,8 +133,7 @@ function temporaryOf(path: string): string {
 
 async function replaceFile(path: string, text: string, mode: number): Promise<void> {
   const temporary = temporaryOf(path);
-  await removeIfThere(temporary); // Left by a crash, perhaps with another mode.
-  const file = await Deno.open(temporary, { write: true, createNew: true, mode });
+  const file = await createNew(temporary, mode);
   try {
     await writeAll(file, new TextEncoder().encode(text));
     await file.sync();
@@ -205,6 +204,17 @@ function parseStat(output: string, path: string): PathInfo {
 
 async function writeAll(file: Deno.FsFile, bytes: Uint8Array): Promise<void> {
   for (let at = 0; at < bytes.length;) at += await file.write(bytes.subarray(at));
+}
+
+async function createNew(path: string, mode: number): Promise<Deno.FsFile> {
+  const create = () => Deno.open(path, { write: true, createNew: true, mode });
+  try {
+    return await create();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+    await removeIfThere(path); // Left by a crash, perhaps with another mode.
+    return await create();
+  }
 }
 
 /** A rename is on disk only when its folder is. */

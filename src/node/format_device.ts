@@ -22,7 +22,9 @@ export async function prepareFilesystem(
   const { world, publish, parameters, context } = staging;
   // What is found while it is still being made says nothing about what it will be.
   if (stash.mkfs === "started") await refuseWhileBusy(staging, device);
+  const early = lookEarly(staging, stash, device);
   const probe = await probeDevice(staging, device);
+  const seenFree = await early;
   const mayBeUnfinished = stash.mkfs === "started" && probe.signature.state === "found" &&
     probe.signature.type === filesystem;
   const decision = decideFormat({
@@ -43,9 +45,9 @@ export async function prepareFilesystem(
       world.events.formatRefused(decision.refusal);
       throw new VolumeError(decision.kind, decision.reason);
     case "format":
-      return await format(staging, stash, device, filesystem, false);
+      return await format(staging, stash, device, filesystem, { again: false, seenFree });
     case "reformat-interrupted":
-      return await format(staging, stash, device, filesystem, true);
+      return await format(staging, stash, device, filesystem, { again: true, seenFree });
     case "mount-existing":
       if (parameters.fsck === "preen" && !stash.readOnly) {
         await world.filesystems.check(await proveAgain(world, device, context), filesystem, context);
@@ -76,11 +78,11 @@ async function format(
   stash: Stash,
   device: ProvenDevice,
   filesystem: FilesystemType,
-  again: boolean,
+  { again, seenFree }: { readonly again: boolean; readonly seenFree: boolean },
 ): Promise<Stash> {
   const { world, parameters, context } = staging;
   const { filesystems } = world;
-  await refuseWhileBusy(staging, device);
+  await refuseWhileBusy(staging, device, seenFree);
   const started = await staging.stashes.write({ ...stash, mkfs: "started" });
   if (again) await filesystems.eraseEnds(await proveAgain(world, device, context), context);
   const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
@@ -92,12 +94,35 @@ async function format(
   return done;
 }
 
-/** A mkfs of an earlier process of this driver may have outlived it: it has the device open, and claimed. */
-async function refuseWhileBusy({ world, context }: Staging, device: ProvenDevice): Promise<void> {
-  const [holder, unclaimed] = await Promise.all([
-    world.devices.holder(device, context),
-    world.devices.isUnclaimed(device, context),
-  ]);
+/**
+ * Whether nobody has a device open that is likely to be formatted: looked at while the tool runs that looks for signatures.
+ * Where that one is met itself, or anybody else, or it cannot be told, one looks again later.
+ */
+async function lookEarly(
+  { world, publish, context }: Staging,
+  stash: Stash,
+  device: ProvenDevice,
+): Promise<boolean> {
+  if (!publish.mayFormat || stash.readOnly || stash.mkfs !== "none") return false;
+  try {
+    return await world.devices.holder(device, context) === undefined;
+  } catch (error) {
+    if (context.signal.aborted || VolumeError.is(error)) return false;
+    throw error;
+  }
+}
+
+/**
+ * A mkfs of an earlier process of this driver may have outlived it: it has the device open, and claimed. Having it open was
+ * seen already, if it was: whatever outlived that process had begun long before this call.
+ */
+async function refuseWhileBusy(
+  { world, context }: Staging,
+  device: ProvenDevice,
+  seenFree = false,
+): Promise<void> {
+  const holder = seenFree ? undefined : await world.devices.holder(device, context);
+  const unclaimed = await world.devices.isUnclaimed(device, context);
   context.signal.throwIfAborted();
   if (unclaimed && holder?.certain !== true) return;
   world.events.formatRefused("in-use");

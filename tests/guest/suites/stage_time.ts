@@ -62,7 +62,7 @@ interface Rig {
 
 /** Brings two new volumes onto the node, one by the driver and one by the shell, in that order. */
 async function round(rig: Rig, name: string, order: readonly ("driver" | "shell")[]): Promise<Measured> {
-  let measured: Measured = { driverMs: 0, shellMs: 0, shellSteps: {}, tools: {}, toolsMs: 0 };
+  let measured: Measured = { driverMs: 0, clientMs: 0, shellMs: 0, shellSteps: {}, tools: {}, toolsMs: 0 };
   for (const who of order) {
     const { controller } = rig.driver.clients;
     const volume = await GuestVolume.create(controller, `${name}-${who}`, "ext4", volumeBytes);
@@ -81,10 +81,10 @@ async function byDriver({ driver, metrics }: Rig, volume: GuestVolume): Promise<
   const before = await metrics.read();
   const started = performance.now();
   await volume.stage(driver.clients.node, nodeId);
-  const driverMs = performance.now() - started;
+  const clientMs = performance.now() - started;
   const ran = (await metrics.read()).since(before);
   await volume.unstage(driver.clients.node);
-  return { driverMs, ...ran };
+  return { clientMs, ...ran };
 }
 
 /** Its own time, without that of starting the shell; waiting for the device is part of connecting. */

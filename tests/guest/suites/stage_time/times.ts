@@ -1,7 +1,9 @@
 /** What one round took, in milliseconds. */
 export interface Measured {
-  /** The whole call, as its client saw it. */
+  /** The whole call, from its arrival to its answer. */
   readonly driverMs: number;
+  /** The whole call as its client saw it, on the host: over a forwarded port, and what relays it in the guest. */
+  readonly clientMs: number;
   readonly shellMs: number;
   readonly shellSteps: Readonly<Record<string, number>>;
   /** What the driver's tools ran for. */
@@ -46,7 +48,8 @@ export function report(times: StageTimes): readonly string[] {
     names(of).map((name) => `${name} ${ms(times.median((round) => of(round)[name] ?? 0))}`).join(", ");
   const rounds = times.rounds.map(({ driverMs, shellMs }) => `${driverMs.toFixed(0)}/${shellMs.toFixed(0)}`);
   return [
-    `medians: driver ${ms(times.median(({ driverMs }) => driverMs))}, ` +
+    `medians: driver ${ms(times.median(({ driverMs }) => driverMs))} ` +
+    `(${ms(times.median(({ clientMs }) => clientMs))} at its client), ` +
     `shell ${ms(times.median(({ shellMs }) => shellMs))}`,
     `driver: outside of child processes ${ms(times.median((round) => round.driverMs - round.toolsMs))}, ` +
     `in them ${ms(times.median(({ toolsMs }) => toolsMs))}: ${each(({ tools }) => tools)}`,
