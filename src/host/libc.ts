@@ -158,9 +158,9 @@ export class Libc implements KernelFiles {
     const memory = pointer[0]!;
     try {
       const count = Number(await this.#c.preadWaiting(descriptor, memory, BigInt(length), offset));
-      // The number of the kernel's error stays with the thread that read.
-      if (count < 0) throw unreadable(path, `as the kernel gives an error: offset=${offset}`);
-      if (count !== length) throw unreadable(path, `whole: offset=${offset} bytes=${count} wanted=${length}`);
+      // Why is lost with the thread.
+      if (count < 0) throw unreadable(path, "as a read fails, and the node's kernel log says why", offset);
+      if (count < length) throw unreadable(path, `whole: bytes=${count} wanted=${length}`, offset);
       const bytes = new Uint8Array(length);
       this.#c.copyOut(bytes, memory, BigInt(length));
       return bytes;
@@ -286,8 +286,9 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-function unreadable(path: string, why: string): VolumeError {
-  return new VolumeError("unavailable", `Cannot read the device ${why}: device=${path}`);
+function unreadable(path: string, why: string, offset?: bigint): VolumeError {
+  const where = offset === undefined ? "" : ` offset=${offset}`;
+  return new VolumeError("unavailable", `Cannot read the device ${why}: device=${path}${where}`);
 }
 
 /** Names out of `struct linux_dirent64`: inode and offset of 8 bytes, record length of 2, type of 1, name (getdents(2)). */
