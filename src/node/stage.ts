@@ -52,11 +52,8 @@ export async function stageVolume(
     const staging: Staging = { world, stashes, publish, parameters, undo, context };
     const stash = known ?? await remember(staging, wanted);
     await assertStagingFree(stashes, stash.volumeId, stash.stagingPath);
-    // Each waits for somebody else: a tool that looks at the path, and the target.
-    const [point, { device, letGo, sameDevice }] = await bothEnded(
-      ensureStagingFolder(staging, stash.stagingPath),
-      connect(staging, stash),
-    );
+    const point = await ensureStagingFolder(staging, stash.stagingPath);
+    const { device, letGo, sameDevice } = await connect(staging, stash);
     await refuseWhileBound(staging, stash, device);
     // Written with the next step that goes by it: until then the NQN leads to whatever is to be taken down.
     const located = locate(stash, device);
@@ -154,12 +151,6 @@ async function remember({ world, stashes, undo }: Staging, wanted: Stash): Promi
     if (stash?.mkfs === "none" && !connected.includes(stash.nqn)) await stashes.remove(wanted.volumeId);
   });
   return await stashes.write(wanted);
-}
-
-/** What both come to; when one fails, only once the other has ended as well: undoing what still goes on would miss it. */
-async function bothEnded<A, B>(one: Promise<A>, other: Promise<B>): Promise<[A, B]> {
-  await Promise.allSettled([one, other]);
-  return await Promise.all([one, other]);
 }
 
 /** Answers what the kernel calls it when something is mounted there. */

@@ -119,8 +119,8 @@ for (const capability of [ext4, block]) {
     await assert.rejects(node.stage({ capability }), (error) => error === injected);
     const undone = node.operations.slice(last).map((operation) => operation.split(" ")[0]);
     const expected = kind === "block"
-      ? ["removeFile", "removeEmptyFolder", "disconnect", "removeFile"]
-      : ["unmount", "removeEmptyFolder", "disconnect"];
+      ? ["removeFile", "disconnect", "removeEmptyFolder", "removeFile"]
+      : ["unmount", "disconnect", "removeEmptyFolder"];
     assert.deepEqual(undone, expected);
   });
 
