@@ -29,7 +29,7 @@ JOBS ?= 1
 SOURCES = "$(DENO)" run --quiet $$("$(DENO)" run --allow-all tools/permissions_flags.ts $(1)) src/main.ts
 
 .DEFAULT_GOAL := help
-.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/nightly verify verify/% format generate build sanity \
+.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/nightly verify verify/% format generate manifests helm build sanity \
 	sanity/sources sanity/binary bench bench/short ci clean
 .SILENT:
 
@@ -71,7 +71,7 @@ test/nightly: test test/contract test/fault test/guest ## Try everything of whic
 verify: ## Check formatting, lint, types, the direction of imports, sizes, generated files, and the files of proto/ against the published ones.
 	"$(DENO)" run --allow-all tools/verify.ts $(STRICT)
 
-verify/%: ## Run one of these checks: verify/format, lint, architecture, types, generated, proto.
+verify/%: ## Run one of these checks: verify/format, lint, architecture, types, generated, docs, manifests, proto.
 	"$(DENO)" run --allow-all tools/verify.ts $*
 
 format: ## Format every file.
@@ -82,6 +82,12 @@ generate: ## Make the TypeScript types from the files of proto/ again.
 
 docs: ## Write the reference pages that follow from the code.
 	"$(DENO)" run --allow-all tools/docs.ts
+
+manifests: ## Render deploy/manifests from deploy/chart; after make helm.
+	"$(DENO)" run --allow-all tools/deploy/manifests.ts
+
+helm: ## Build Helm into the cache, from the Go module proxy: minutes, once.
+	tools/get-helm.sh --build
 
 build: ## Compile dist/rds-csi, with exactly the permissions that it needs inside.
 	"$(DENO)" run --allow-all tools/build.ts

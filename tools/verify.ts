@@ -47,6 +47,11 @@ const CHECKS: readonly Check[] = [
     command: [deno, "run", "--allow-all", "tools/docs.ts", "--check"],
   },
   {
+    name: "manifests",
+    what: "deploy/manifests are in step with the chart",
+    command: [deno, "run", "--allow-all", "tools/deploy/manifests.ts", "--check"],
+  },
+  {
     name: "proto",
     what: "the files of proto/ equal the published definitions",
     command: ["sh", "tools/proto/verify.sh"],

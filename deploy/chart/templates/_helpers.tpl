@@ -1,0 +1,85 @@
+{{- define "rds-csi.fullname" -}}
+{{- default .Release.Name .Values.fullnameOverride | trunc 48 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "rds-csi.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "rds-csi.labels" -}}
+{{ include "rds-csi.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "rds-csi.image" -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+
+{{- /* Whether the process should be started anew, and whether it takes calls. */}}
+{{- define "rds-csi.probes" -}}
+startupProbe:
+  httpGet:
+    path: /healthz
+    port: metrics
+  periodSeconds: 5
+  failureThreshold: 24
+livenessProbe:
+  httpGet:
+    path: /healthz
+    port: metrics
+  periodSeconds: 15
+  timeoutSeconds: 10
+  failureThreshold: 4
+readinessProbe:
+  httpGet:
+    path: /readyz
+    port: metrics
+  periodSeconds: 10
+  timeoutSeconds: 5
+{{- end }}
+
+{{- /* Nothing that a process without privileges does not need. */}}
+{{- define "rds-csi.confined" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: ["ALL"]
+{{- end }}
+
+{{- /* Call with (list $ name specification arguments environment). */}}
+{{- define "rds-csi.sidecar" -}}
+{{- $root := index . 0 }}
+{{- $spec := index . 2 -}}
+- name: {{ index . 1 }}
+  image: {{ $spec.image }}
+  imagePullPolicy: {{ $root.Values.sidecars.pullPolicy }}
+  args:
+    - --csi-address=/csi/csi.sock
+    - --timeout={{ $root.Values.sidecars.timeout }}
+    - --leader-election
+    - --v={{ $root.Values.sidecars.logLevel }}
+    {{- range index . 3 }}
+    - {{ . }}
+    {{- end }}
+    {{- range $spec.extraArgs }}
+    - {{ . | quote }}
+    {{- end }}
+  {{- with index . 4 }}
+  env:
+    {{- range $name, $field := . }}
+    - name: {{ $name }}
+      valueFrom:
+        fieldRef:
+          fieldPath: {{ $field }}
+    {{- end }}
+  {{- end }}
+  {{- include "rds-csi.confined" $root | nindent 2 }}
+  resources:
+    {{- toYaml $spec.resources | nindent 4 }}
+  volumeMounts:
+    - name: socket
+      mountPath: /csi
+{{- end }}

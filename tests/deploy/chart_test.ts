@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { findHelm, renderChart } from "../../tools/deploy/helm.ts";
+import { assertSound, configOf } from "./judge.ts";
+import { type Container, driverOf, only, parseObjects, type Workload } from "./objects.ts";
+
+const helm = findHelm();
+const ignore = helm === undefined;
+if (ignore) {
+  const note = "ignored: the tests of the chart need Helm, which is not here; make helm\n";
+  Deno.stderr.writeSync(new TextEncoder().encode(note));
+}
+
+const required = ["clusterId=c", "router.address=10.0.0.1"];
+
+function render(...sets: string[]) {
+  return renderChart(helm!, [], [...required, ...sets]);
+}
+
+function driver(kind: string, ...sets: string[]): Container {
+  const objects = parseObjects(render(...sets).yaml);
+  assertSound(objects);
+  return driverOf(only<Workload>(objects, kind));
+}
+
+Deno.test({
+  name: "the chart asks for what only its user knows, and nothing else",
+  ignore,
+  fn() {
+    for (const missing of required) {
+      const rest = required.filter((one) => one !== missing);
+      const { success, complaint } = renderChart(helm!, [], rest);
+      assert.equal(success, false);
+      assert.match(complaint, new RegExp(missing.split("=")[0]!.split(".").at(-1)!));
+    }
+    assert.equal(render().success, true);
+  },
+});
+
+Deno.test({
+  name: "the chart serves a kubelet in each folder that the executable may use",
+  ignore,
+  fn() {
+    for (const path of ["/var/lib/k0s/kubelet", "/var/snap/microk8s/common/var/lib/kubelet"]) {
+      const { registration, node, endpoint } = configOf(driver("DaemonSet", `kubeletPath=${path}`));
+      assert.equal(registration?.kubeletPath, path);
+      assert.equal(endpoint, `unix://${path}/plugins/rds.csi.srvlab.io/csi.sock`);
+      assert.equal(node?.stateDirectory, `${path}/plugins/rds.csi.srvlab.io/state`);
+    }
+  },
+});
+
+Deno.test({
+  name: "the chart's values reach the driver",
+  ignore,
+  fn() {
+    const sets = [
+      ...["driverName=other.example.com", "logLevel=debug", "metricsPort=9000", "router.port=2222"],
+      ...[
+        "router.secretKeys.password=word",
+        "router.basePaths={/a/b,/c/d}",
+        "router.nvmeAddress=10.1.0.1\\,10.1.0.2",
+      ],
+      ...[
+        "controller.knownNodes={n1,n2}",
+        "controller.extraArgs={--overcommit=1.5}",
+        "node.maxVolumesPerNode=9",
+      ],
+    ];
+    const config = configOf(driver("Deployment", ...sets));
+    assert.deepEqual([config.driverName, config.logLevel], ["other.example.com", "debug"]);
+    assert.deepEqual([config.metricsAddress?.port, config.endpoint], [9000, "unix:///csi/csi.sock"]);
+    const { router, settings, knownNodes } = config.controller!;
+    assert.deepEqual([router.port, router.keyFile, router.passwordFile], [
+      2222,
+      undefined,
+      "/etc/rds-csi/word",
+    ]);
+    assert.deepEqual(settings.basePaths, ["/a/b", "/c/d"]);
+    assert.deepEqual([settings.nvmeAddress, settings.overcommit], ["10.1.0.1,10.1.0.2", 1.5]);
+    assert.deepEqual(knownNodes, ["n1", "n2"]);
+    assert.equal(configOf(driver("DaemonSet", ...sets)).node?.maxVolumesPerNode, 9);
+  },
+});
+
+Deno.test({
+  name: "the chart leaves snapshots out where the cluster has none",
+  ignore,
+  fn() {
+    const objects = parseObjects(render("sidecars.snapshotter.enabled=false").yaml);
+    assertSound(objects);
+    assert.equal(JSON.stringify(objects).includes("snapshot"), false);
+  },
+});
+
+Deno.test({
+  name: "the chart refuses values that would not do what they seem to",
+  ignore,
+  fn() {
+    const wrong = [
+      ...[
+        "kubeletpath=/k",
+        "router.basePath=/a",
+        "router.port=99999",
+        "logLevel=loud",
+        "kubeletPath=kubelet",
+      ],
+      ...["kubeletPath=/var/lib/kubelet/", "storageClasses[0].name=a,storageClasses[0].fsType=btrfs"],
+      ...["sidecars.timeout=forever", "controller.replicas=2", "controller.extraArgs={overcommit=1}"],
+    ];
+    for (const set of wrong) assert.equal(render(set).success, false, set);
+  },
+});

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { readServeConfig, type ServeConfig } from "../../src/config.ts";
+import { PERMISSIONS } from "../../tools/permissions.ts";
+import { type Container, driverOf, type KubernetesObject, only, type Workload } from "./objects.ts";
+
+/** The kernel's folders: no permission opens them, the C library does. */
+const kernelFolders = ["/dev", "/proc", "/sys"];
+
+/** Whether a path is a folder, or lies in it. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
+/** What the driver reads from a container's arguments, with any value for each of its variables. */
+export function configOf({ args, env = [] }: Container): ServeConfig {
+  const [command, ...flags] = args;
+  assert.equal(command, "serve");
+  return readServeConfig(flags, (name) => env.some((one) => one.name === name) ? "node-1" : undefined);
+}
+
+/** Whatever holds for every rendering of the chart. */
+export function assertSound(objects: readonly KubernetesObject[]): void {
+  const keys = objects.map(({ apiVersion, kind, metadata }) => {
+    assert.ok(apiVersion && kind && metadata?.name, JSON.stringify({ apiVersion, kind, metadata }));
+    return `${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
+  });
+  assert.equal(new Set(keys).size, keys.length, keys.join(", "));
+  for (const kind of ["Deployment", "DaemonSet"]) assertSoundWorkload(only<Workload>(objects, kind), objects);
+}
+
+function assertSoundWorkload(workload: Workload, objects: readonly KubernetesObject[]): void {
+  const { selector, template } = workload.spec;
+  for (const [label, value] of Object.entries(selector.matchLabels)) {
+    assert.equal(template.metadata.labels[label], value, label);
+  }
+  const { containers, volumes, serviceAccountName } = template.spec;
+  only(objects, "ServiceAccount", serviceAccountName);
+  const mounted = containers.flatMap(({ volumeMounts }) => volumeMounts.map(({ name }) => name));
+  assert.deepEqual([...new Set(mounted)].toSorted(), volumes.map(({ name }) => name).toSorted());
+  const names = containers.map(({ name }) => name);
+  assert.equal(new Set(names).size, names.length);
+  assertSoundDriver(driverOf(workload));
+}
+
+/** Its arguments are taken, and all that it is told of and given lies where the executable may look. */
+function assertSoundDriver(driver: Container): void {
+  const config = configOf(driver);
+  assert.deepEqual(config.warnings, []);
+  const role = PERMISSIONS[config.node === undefined ? "controller" : "node"];
+  for (const { mountPath, readOnly = false } of driver.volumeMounts) {
+    if (kernelFolders.includes(mountPath)) continue;
+    const folders = readOnly ? role.read : role.write;
+    assert.ok(folders.some((folder) => isWithin(mountPath, folder)), `${mountPath} is not permitted`);
+  }
+  const { router } = config.controller ?? {};
+  const told = [
+    config.endpoint.replace("unix://", ""),
+    ...[router?.keyFile, router?.passwordFile, ...router?.hostKeys ?? []],
+    ...[config.node?.stateDirectory, config.registration?.kubeletPath, config.registration?.socketPath],
+  ];
+  for (const path of told) {
+    if (path === undefined) continue;
+    const isMounted = driver.volumeMounts.some(({ mountPath }) => isWithin(path, mountPath));
+    assert.ok(isMounted, `${path} is told and not mounted`);
+  }
+  const port = driver.ports?.find(({ name }) => name === "metrics")?.containerPort;
+  assert.equal(port, config.metricsAddress?.port);
+  for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"] as const) {
+    assert.equal(driver[probe]?.httpGet.port, "metrics");
+    assert.equal(driver[probe]?.httpGet.path, probe === "readinessProbe" ? "/readyz" : "/healthz");
+  }
+}

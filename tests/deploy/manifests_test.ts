@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { parseParameters } from "../../src/volume/parameters.ts";
+import { driverRules } from "./driver_rules.ts";
+import { assertSound, configOf } from "./judge.ts";
+import {
+  type Binding,
+  driverOf,
+  type KubernetesObject,
+  only,
+  parseObjects,
+  readDeployFile,
+  type Rule,
+  type Workload,
+} from "./objects.ts";
+
+const objects = parseObjects(readDeployFile("manifests/rds-csi.yaml"));
+const controller = only<Workload>(objects, "Deployment");
+const node = only<Workload>(objects, "DaemonSet");
+const driverName = "rds.csi.srvlab.io";
+
+/**
+ * Flags of the sidecars, of the versions that the chart names, which it uses: a sidecar ends at a flag that it does not
+ * know.
+ */
+const sidecarFlags: Readonly<Record<string, readonly string[]>> = {
+  "csi-provisioner": [
+    ...[
+      "worker-threads",
+      "default-fstype",
+      "extra-create-metadata",
+      "enable-capacity",
+      "capacity-ownerref-level",
+    ],
+  ],
+  "csi-attacher": ["worker-threads"],
+  "csi-resizer": ["workers", "handle-volume-inuse-error"],
+  "csi-snapshotter": ["worker-threads"],
+};
+const commonFlags = ["csi-address", "timeout", "leader-election", "v"];
+
+Deno.test("the manifests are sound objects whose driver takes every argument and may use every path", () => {
+  assertSound(objects);
+});
+
+Deno.test("the manifests' namespace is the one that their objects are in", () => {
+  const namespace = only(parseObjects(readDeployFile("manifests/namespace.yaml")), "Namespace");
+  const used = new Set(objects.flatMap(({ metadata }) => metadata.namespace ?? []));
+  assert.deepEqual([...used], [namespace.metadata.name]);
+});
+
+Deno.test("the controller runs without any privilege, and has credentials that others cannot read", () => {
+  const { spec } = controller.spec.template;
+  assert.deepEqual(spec.securityContext, {
+    runAsNonRoot: true,
+    runAsUser: 65532,
+    runAsGroup: 65532,
+    fsGroup: 65532,
+    seccompProfile: { type: "RuntimeDefault" },
+  });
+  for (const { name, securityContext } of spec.containers) {
+    assert.deepEqual(securityContext, {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    }, name);
+  }
+  const secret = spec.volumes.find(({ name }) => name === "credentials")?.secret;
+  assert.equal(secret?.defaultMode, 0o440);
+  assert.deepEqual(secret?.items.map(({ key }) => key), ["rds-private-key", "rds-host-key"]);
+  assert.equal(spec.hostNetwork ?? spec.hostPID, undefined);
+});
+
+Deno.test("the node is one privileged container that registers itself, with no credentials and no token", () => {
+  const { spec } = node.spec.template;
+  assert.equal(spec.containers.length, 1);
+  assert.deepEqual([spec.hostNetwork, spec.hostPID, spec.automountServiceAccountToken], [true, true, false]);
+  assert.deepEqual(spec.volumes.filter(({ secret }) => secret !== undefined), []);
+  const { securityContext, volumeMounts } = driverOf(node);
+  assert.deepEqual(securityContext, { privileged: true, runAsUser: 0, readOnlyRootFilesystem: true });
+  const kubelet = volumeMounts.find(({ name }) => name === "kubelet");
+  assert.equal(kubelet?.mountPropagation, "Bidirectional");
+  for (const { name, hostPath } of spec.volumes) {
+    const mount = volumeMounts.find((one) => one.name === name);
+    assert.equal(mount?.mountPath, hostPath?.path, `${name} lies elsewhere than on the host`);
+  }
+  const config = configOf(driverOf(node));
+  assert.equal(config.registration?.socketPath, `/var/lib/kubelet/plugins/${driverName}/csi.sock`);
+  assert.equal(config.driverName, driverName);
+});
+
+Deno.test("the sidecars have the versions that are current, wait for 60 s, and know every flag", () => {
+  const sidecars = controller.spec.template.spec.containers.filter(({ name }) => name !== "driver");
+  assert.deepEqual(sidecars.map(({ image }) => image.slice(image.lastIndexOf("/") + 1)), [
+    "csi-provisioner:v6.3.0",
+    "csi-attacher:v4.12.0",
+    "csi-resizer:v2.2.0",
+    "csi-snapshotter:v8.6.0",
+  ]);
+  const endpoint = configOf(driverOf(controller)).endpoint.replace("unix://", "");
+  for (const { name, args, volumeMounts } of sidecars) {
+    assert.deepEqual(
+      args.slice(0, 3),
+      [`--csi-address=${endpoint}`, "--timeout=60s", "--leader-election"],
+      name,
+    );
+    assert.deepEqual(volumeMounts, [{ name: "socket", mountPath: "/csi" }]);
+    const flags = args.map((arg) => /^--([a-z-]+)/.exec(arg)?.[1] ?? arg);
+    assert.deepEqual(flags.toSorted(), [...commonFlags, ...sidecarFlags[name]!].toSorted(), name);
+  }
+});
+
+Deno.test("the CSIDriver tells Kubernetes what this driver does", () => {
+  const { metadata, spec } = only<KubernetesObject & { spec: unknown }>(objects, "CSIDriver");
+  assert.equal(metadata.name, driverName);
+  assert.deepEqual(spec, {
+    attachRequired: true,
+    podInfoOnMount: true,
+    fsGroupPolicy: "File",
+    seLinuxMount: false,
+    storageCapacity: true,
+    volumeLifecycleModes: ["Persistent"],
+  });
+});
+
+interface StorageClass extends KubernetesObject {
+  readonly provisioner: string;
+  readonly allowVolumeExpansion: boolean;
+  readonly parameters?: Readonly<Record<string, string>>;
+}
+
+Deno.test("the StorageClasses are this driver's, with parameters that it takes, and can be expanded", () => {
+  const classes = objects.filter(({ kind }) => kind === "StorageClass") as StorageClass[];
+  assert.deepEqual(
+    classes.map(({ metadata, parameters }) => [metadata.name, parameters?.["csi.storage.k8s.io/fstype"]]),
+    [["rds-ext4", "ext4"], ["rds-xfs", "xfs"], ["rds-block", undefined]],
+  );
+  const { settings } = configOf(driverOf(controller)).controller!;
+  for (const one of classes) {
+    assert.deepEqual([one.provisioner, one.allowVolumeExpansion], [driverName, true]);
+    parseParameters(one.parameters ?? {}, settings);
+  }
+  const snapshots = only<KubernetesObject & { driver: string }>(objects, "VolumeSnapshotClass");
+  assert.equal(snapshots.driver, driverName);
+});
+
+Deno.test("the driver's accounts may do exactly what its code asks for, and nobody may read a Secret", () => {
+  const bindings = objects.filter(({ kind }) => kind.endsWith("Binding")) as Binding[];
+  const rolesOf = (account: string) =>
+    bindings.filter(({ subjects }) => subjects.some(({ name }) => name === account)).map(({ roleRef }) =>
+      only<KubernetesObject & { rules: readonly Rule[] }>(objects, roleRef.kind, roleRef.name)
+    );
+  const own = (account: string) =>
+    rolesOf(account).filter(({ metadata }) => metadata.name !== "rds-csi-sidecars").flatMap(({ rules }) =>
+      rules
+    );
+  assert.deepEqual(own("rds-csi-controller"), driverRules.controller);
+  assert.deepEqual(own("rds-csi-node"), driverRules.node);
+  assert.equal(rolesOf("rds-csi-node").length, driverRules.node.length === 0 ? 0 : 1);
+  const all = objects.filter(({ kind }) => kind === "Role" || kind === "ClusterRole")
+    .flatMap((role) => (role as KubernetesObject & { rules: readonly Rule[] }).rules);
+  for (const { resources, verbs, apiGroups } of all) {
+    assert.equal(resources.includes("secrets"), false);
+    assert.equal([...resources, ...verbs, ...apiGroups].includes("*"), false);
+  }
+  for (const { subjects } of bindings) {
+    assert.deepEqual(subjects.map(({ namespace }) => namespace), ["rds-csi"]);
+  }
+});

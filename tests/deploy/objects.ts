@@ -1,0 +1,111 @@
+import { fileURLToPath } from "node:url";
+import { parseAllDocuments } from "yaml";
+
+/** A Kubernetes object, as far as these tests look into every kind alike. */
+export interface KubernetesObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  };
+}
+
+/** A container of a pod. */
+export interface Container {
+  readonly name: string;
+  readonly image: string;
+  readonly args: readonly string[];
+  readonly env?: readonly { readonly name: string }[];
+  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
+  readonly volumeMounts: readonly {
+    readonly name: string;
+    readonly mountPath: string;
+    readonly readOnly?: boolean;
+    readonly mountPropagation?: string;
+  }[];
+  readonly securityContext: Readonly<Record<string, unknown>>;
+  readonly [probe: `${string}Probe`]: { readonly httpGet: { readonly path: string; readonly port: string } };
+}
+
+/** What a pod is made by. */
+export interface PodSpec {
+  readonly serviceAccountName: string;
+  readonly automountServiceAccountToken?: boolean;
+  readonly hostNetwork?: boolean;
+  readonly hostPID?: boolean;
+  readonly securityContext?: Readonly<Record<string, unknown>>;
+  readonly containers: readonly Container[];
+  readonly volumes: readonly {
+    readonly name: string;
+    readonly hostPath?: { readonly path: string };
+    readonly secret?: {
+      readonly secretName: string;
+      readonly defaultMode: number;
+      readonly items: readonly { readonly key: string; readonly path: string }[];
+    };
+  }[];
+}
+
+/** A Deployment or DaemonSet. */
+export interface Workload extends KubernetesObject {
+  readonly spec: {
+    readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
+    readonly template: {
+      readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+      readonly spec: PodSpec;
+    };
+  };
+}
+
+/** One rule of a Role or ClusterRole. */
+export interface Rule {
+  readonly apiGroups: readonly string[];
+  readonly resources: readonly string[];
+  readonly verbs: readonly string[];
+}
+
+/** A RoleBinding or ClusterRoleBinding. */
+export interface Binding extends KubernetesObject {
+  readonly subjects: readonly { readonly kind: string; readonly name: string; readonly namespace: string }[];
+  readonly roleRef: { readonly kind: string; readonly name: string };
+}
+
+/** A file of deploy/. */
+export function readDeployFile(path: string): string {
+  return Deno.readTextFileSync(fileURLToPath(new URL(`../../deploy/${path}`, import.meta.url)));
+}
+
+/**
+ * The objects of a stream of YAML documents; empty documents are left out.
+ *
+ * @throws {Error} when one cannot be parsed, or has two entries of one name
+ */
+export function parseObjects(yaml: string): KubernetesObject[] {
+  return parseAllDocuments(yaml).flatMap((document) => {
+    if ("errors" in document && document.errors.length > 0) throw document.errors[0];
+    const value = document.toJS() as KubernetesObject | null;
+    return value === null ? [] : [value];
+  });
+}
+
+/** The object of that kind, and of that name if there are several. */
+export function only<T extends KubernetesObject>(
+  objects: readonly KubernetesObject[],
+  kind: string,
+  name?: string,
+): T {
+  const found = objects.filter((one) =>
+    one.kind === kind && (name === undefined || one.metadata.name === name)
+  );
+  if (found.length !== 1) throw new Error(`there are ${found.length} of ${kind} ${name ?? ""}`);
+  return found[0] as T;
+}
+
+/** The driver's own container of a workload. */
+export function driverOf(workload: Workload): Container {
+  const container = workload.spec.template.spec.containers.find(({ name }) => name === "driver");
+  if (container === undefined) throw new Error(`${workload.metadata.name} has no container "driver"`);
+  return container;
+}

@@ -1,0 +1,37 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+/** The Kubernetes that is rendered for: Helm asks no cluster. */
+const KUBE_VERSION = "1.33.0";
+
+/** Path of a Helm that can render the chart; undefined when there is none. */
+export function findHelm(): string | undefined {
+  const { stdout } = new Deno.Command(join(ROOT, "tools/get-helm.sh"), { stdin: "null" }).outputSync();
+  return new TextDecoder().decode(stdout).trim() || undefined;
+}
+
+/** What rendering came to. */
+export interface Rendered {
+  readonly success: boolean;
+  readonly yaml: string;
+  readonly complaint: string;
+}
+
+/** The objects of deploy/chart as YAML, in the namespace and under the name that the manifests have. */
+export function renderChart(helm: string, values: readonly string[], sets: readonly string[] = []): Rendered {
+  const { success, stdout, stderr } = new Deno.Command(helm, {
+    args: [
+      ...["template", "rds-csi", "deploy/chart", "--namespace", "rds-csi", "--kube-version", KUBE_VERSION],
+      ...values.flatMap((file) => ["--values", file]),
+      ...sets.flatMap((set) => ["--set", set]),
+    ],
+    cwd: ROOT,
+    stdin: "null",
+    // Nothing of whoever runs it: no plugins, no repositories.
+    env: { HELM_PLUGINS: "/nonexistent", HELM_CONFIG_HOME: "/nonexistent" },
+  }).outputSync();
+  const decoder = new TextDecoder();
+  return { success, yaml: decoder.decode(stdout), complaint: decoder.decode(stderr) };
+}

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Prints the path of a Helm that renders the chart: of exactly this version from the cache, where --build puts it by way
+# of the Go module proxy (minutes, once), else a Helm 3 of the PATH. Prints nothing when there is none.
+set -eu
+version=v3.22.0
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/rds-csi/helm-$version
+if [ -x "$cache/helm" ]; then
+  echo "$cache/helm"
+  exit
+fi
+if [ "${1:-}" = --build ] && command -v go >/dev/null; then
+  mkdir -p "$cache"
+  (cd "$cache" && GOBIN=$cache nice -n 15 go install "helm.sh/helm/v3/cmd/helm@$version" >&2)
+  echo "$cache/helm"
+  exit
+fi
+helm=$(command -v helm || true)
+case $([ -z "$helm" ] || "$helm" version --short 2>/dev/null) in
+  v3.*) echo "$helm" ;;
+esac
