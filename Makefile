@@ -29,7 +29,7 @@ JOBS ?= 1
 SOURCES = "$(DENO)" run --quiet $$("$(DENO)" run --allow-all tools/permissions_flags.ts $(1)) src/main.ts
 
 .DEFAULT_GOAL := help
-.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/nightly verify verify/% format generate manifests helm build sanity \
+.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/nightly verify verify/% format generate manifests helm build image/binaries sanity \
 	sanity/sources sanity/binary bench bench/short ci clean
 .SILENT:
 
@@ -91,6 +91,10 @@ helm: ## Build Helm into the cache, from the Go module proxy: minutes, once.
 
 build: ## Compile dist/rds-csi, with exactly the permissions that it needs inside.
 	"$(DENO)" run --allow-all tools/build.ts
+
+image/binaries: ## Compile the executables for the image, amd64 and arm64, into dist/linux-…; downloads both runtimes.
+	COMPILE_TARGET=x86_64-unknown-linux-gnu "$(DENO)" run --allow-all tools/build.ts --out dist/linux-amd64/rds-csi
+	COMPILE_TARGET=aarch64-unknown-linux-gnu "$(DENO)" run --allow-all tools/build.ts --out dist/linux-arm64/rds-csi
 
 sanity: sanity/binary sanity/sources ## Run csi-sanity against the executable (if built) and the sources; needs root and Go.
 

@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { allTools } from "../../src/host/tools.ts";
+import type { Finding } from "../../src/volume/finding.ts";
+import { ensureImageRoot } from "../../tools/deploy/image_root.ts";
+import { BINARY, isBuilt, type Outcome } from "./binary.ts";
+
+/** Longest that the executable may run in the image. */
+const limitMs = 60_000;
+
+const needed = ["apt-get", "dpkg-deb", "tar", "unshare", "chroot"];
+const lacking = [
+  ...needed.filter((name) =>
+    !new Deno.Command("which", { args: [name], stdout: "null" }).outputSync().success
+  ),
+  ...(Deno.uid() === 0 ? [] : ["root"]),
+];
+if (lacking.length > 0) {
+  const note = `ignored: the tests in the image's root file system need ${lacking.join(", ")}\n`;
+  Deno.stderr.writeSync(new TextEncoder().encode(note));
+}
+const ignore = !isBuilt || lacking.length > 0;
+
+const cache = join(
+  Deno.env.get("XDG_CACHE_HOME") ?? join(Deno.env.get("HOME") ?? "/root", ".cache"),
+  "rds-csi",
+);
+
+/** What runs in a mount namespace of its own, so that nothing of it can be left: as a node's container is given it. */
+const inside = `
+set -e
+root=$1; binary=$2; user=$3; shift 3
+mount --make-rprivate /
+mount --bind "$root" "$root"
+mount --bind "$binary" "$root/usr/bin/rds-csi"
+mount --rbind /proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --rbind /dev "$root/dev"
+mount -t tmpfs kubelet "$root/var/lib/kubelet"
+mount -o remount,bind,ro "$root"
+exec chroot --userspec="$user" "$root" /usr/bin/rds-csi "$@"
+`;
+
+/** Runs the executable in the image, whose root file system is read-only. */
+async function runInImage(user: "0:0" | "65532:65532", ...args: string[]): Promise<Outcome> {
+  const root = await ensureImageRoot(cache);
+  const { code, stdout, stderr } = await new Deno.Command("unshare", {
+    args: ["--mount", "sh", "-c", inside, "sh", root, BINARY, user, ...args],
+    clearEnv: true,
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+    stdin: "null",
+    signal: AbortSignal.timeout(limitMs),
+  }).output();
+  const decoder = new TextDecoder();
+  return { code, stdout: decoder.decode(stdout), stderr: decoder.decode(stderr) };
+}
+
+Deno.test({
+  name: "the executable runs in the image as the controller's user",
+  ignore,
+  async fn() {
+    const { code, stdout, stderr } = await runInImage("65532:65532", "version");
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^rds-csi \d+\.\d+\.\d+ /);
+  },
+});
+
+Deno.test({
+  name: "the doctor finds every tool in the image",
+  ignore,
+  async fn() {
+    const { stdout, stderr } = await runInImage("0:0", "doctor", "--json", "--node-id", "node-1");
+    const findings: readonly Finding[] = JSON.parse(stdout || assert.fail(stderr));
+    const tools = findings.filter(({ check }) => check === "tools");
+    for (const { state, found } of tools) assert.equal(state, "ok", found);
+    const names = tools.flatMap(({ found }) => found.split(": ")[1]?.split(", ") ?? []);
+    assert.deepEqual(names.toSorted(), allTools.filter((tool) => tool !== "losetup").toSorted());
+    assert.equal(findings.find(({ check }) => check === "dev")?.state, "ok");
+  },
+});
+
+Deno.test({
+  name: "a node service starts in the image, and refuses without a node's id",
+  ignore,
+  async fn() {
+    const { code, stderr } = await runInImage("0:0", "serve", "--mode=node");
+    assert.equal(code, 2);
+    assert.match(stderr, /--node-id is required/);
+  },
+});
