@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { clusterHash } from "../../src/volume/ids.ts";
 import { findHelm, renderChart } from "../../tools/deploy/helm.ts";
 import { assertSound, configOf } from "./judge.ts";
 import { type Container, driverOf, only, parseObjects, type Workload } from "./objects.ts";
@@ -10,7 +11,7 @@ if (ignore) {
   Deno.stderr.writeSync(new TextEncoder().encode(note));
 }
 
-const required = ["clusterId=c", "router.address=10.0.0.1"];
+const required = ["router.address=10.0.0.1"];
 
 function render(...sets: string[]) {
   return renderChart(helm!, [], [...required, ...sets]);
@@ -57,6 +58,7 @@ Deno.test({
       ...["driverName=other.example.com", "logLevel=debug", "metricsPort=9000", "router.port=2222"],
       ...[
         "router.secretKeys.password=word",
+        "clusterId=c",
         "router.basePaths={/a/b,/c/d}",
         "router.nvmeAddress=10.1.0.1\\,10.1.0.2",
       ],
@@ -78,6 +80,7 @@ Deno.test({
     assert.deepEqual(settings.basePaths, ["/a/b", "/c/d"]);
     assert.deepEqual([settings.nvmeAddress, settings.overcommit], ["10.1.0.1,10.1.0.2", 1.5]);
     assert.deepEqual(knownNodes, ["n1", "n2"]);
+    assert.equal(settings.cluster, clusterHash("c"));
     assert.equal(configOf(driver("DaemonSet", ...sets)).node?.maxVolumesPerNode, 9);
   },
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { readServeConfig, type ServeConfig } from "../../src/config.ts";
+import { clusterVariables } from "../../src/config/cluster.ts";
 import { PERMISSIONS } from "../../tools/permissions.ts";
 import { type Container, driverOf, type KubernetesObject, only, type Workload } from "./objects.ts";
 
@@ -11,11 +12,12 @@ export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(`${folder}/`);
 }
 
-/** What the driver reads from a container's arguments, with any value for each of its variables. */
+/** What the driver reads from a container's arguments, with any value for each of its variables and the kubelet's. */
 export function configOf({ args, env = [] }: Container): ServeConfig {
   const [command, ...flags] = args;
   assert.equal(command, "serve");
-  return readServeConfig(flags, (name) => env.some((one) => one.name === name) ? "node-1" : undefined);
+  const names: readonly string[] = [...env.map(({ name }) => name), ...clusterVariables];
+  return readServeConfig(flags, (name) => names.includes(name) ? "node-1" : undefined);
 }
 
 /** Whatever holds for every rendering of the chart. */

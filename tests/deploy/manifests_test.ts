@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
+import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
 import { parseParameters } from "../../src/volume/parameters.ts";
-import { driverRules } from "./driver_rules.ts";
 import { assertSound, configOf } from "./judge.ts";
 import {
   type Binding,
@@ -122,6 +122,10 @@ Deno.test("the CSIDriver tells Kubernetes what this driver does", () => {
   });
 });
 
+interface RoleObject extends KubernetesObject {
+  readonly rules: readonly Rule[];
+}
+
 interface StorageClass extends KubernetesObject {
   readonly provisioner: string;
   readonly allowVolumeExpansion: boolean;
@@ -145,24 +149,34 @@ Deno.test("the StorageClasses are this driver's, with parameters that it takes, 
 
 Deno.test("the driver's accounts may do exactly what its code asks for, and nobody may read a Secret", () => {
   const bindings = objects.filter(({ kind }) => kind.endsWith("Binding")) as Binding[];
-  const rolesOf = (account: string) =>
-    bindings.filter(({ subjects }) => subjects.some(({ name }) => name === account)).map(({ roleRef }) =>
-      only<KubernetesObject & { rules: readonly Rule[] }>(objects, roleRef.kind, roleRef.name)
-    );
-  const own = (account: string) =>
-    rolesOf(account).filter(({ metadata }) => metadata.name !== "rds-csi-sidecars").flatMap(({ rules }) =>
-      rules
-    );
-  assert.deepEqual(own("rds-csi-controller"), driverRules.controller);
-  assert.deepEqual(own("rds-csi-node"), driverRules.node);
-  assert.equal(rolesOf("rds-csi-node").length, driverRules.node.length === 0 ? 0 : 1);
-  const all = objects.filter(({ kind }) => kind === "Role" || kind === "ClusterRole")
-    .flatMap((role) => (role as KubernetesObject & { rules: readonly Rule[] }).rules);
-  for (const { resources, verbs, apiGroups } of all) {
+  const bound = bindings.map(({ kind, subjects, roleRef }) => ({
+    roles: `${kind.replace("Binding", "")} ${roleRef.kind} ${roleRef.name}`,
+    to: subjects.map(({ kind, name, namespace }) => `${kind} ${namespace}/${name}`).join(", "),
+  }));
+  const to = "ServiceAccount rds-csi/rds-csi-controller";
+  const names = ["controller", "sidecars"].map((name) => `rds-csi-${name}`);
+  const expected = ["ClusterRole", "Role"].flatMap((kind) =>
+    names.map((name) => ({ roles: `${kind} ${kind} ${name}`, to }))
+  );
+  const byRoles = (a: { roles: string }, b: { roles: string }) => a.roles < b.roles ? -1 : 1;
+  assert.deepEqual(
+    bound.toSorted(byRoles),
+    expected.toSorted(byRoles),
+    "nothing is bound to the node's account",
+  );
+  const rulesOf = (kind: string) => only<RoleObject>(objects, kind, "rds-csi-controller").rules;
+  assert.deepEqual(rulesOf("ClusterRole"), clusterRules);
+  assert.deepEqual(rulesOf("Role"), namespaceRules);
+  const roles = objects.filter(({ kind }) => kind === "Role" || kind === "ClusterRole") as RoleObject[];
+  assert.equal(roles.length, 4);
+  for (const { resources, verbs, apiGroups } of roles.flatMap(({ rules }) => rules)) {
     assert.equal(resources.includes("secrets"), false);
     assert.equal([...resources, ...verbs, ...apiGroups].includes("*"), false);
   }
-  for (const { subjects } of bindings) {
-    assert.deepEqual(subjects.map(({ namespace }) => namespace), ["rds-csi"]);
-  }
+});
+
+Deno.test("the controller works with its own cluster, whose uid tells its volumes from another's", () => {
+  const config = configOf(driverOf(controller));
+  assert.equal(config.controller?.settings.cluster, "");
+  assert.equal(config.cluster?.leaseNamespace, "node-1", "the variable that the pod is given");
 });
