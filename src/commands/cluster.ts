@@ -6,8 +6,10 @@ import { inBackground } from "../controller/background.ts";
 import { showAtStart } from "../controller/show_at_start.ts";
 import type { ControllerWorld } from "../controller/world.ts";
 import { Cluster } from "../kubernetes/cluster.ts";
+import type { EventRecorder } from "../kubernetes/event_recorder.ts";
 import type { AnnotationProjection } from "../kubernetes/volume_projection.ts";
 import type { Logger } from "../telemetry/log.ts";
+import { type ControllerEvents, tellingAll } from "../volume/controller_events.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { clusterHash } from "../volume/ids.ts";
 import type { Clock, Random } from "../volume/ports.ts";
@@ -24,6 +26,7 @@ export class ClusterSide {
   readonly #log: Logger;
   readonly #stop = new AbortController();
   readonly #projection: AnnotationProjection;
+  readonly #events: EventRecorder;
   #world: ControllerWorld | undefined;
   #running: Promise<void> = Promise.resolve();
 
@@ -38,6 +41,7 @@ export class ClusterSide {
     this.#clock = clock;
     this.#log = log;
     this.#projection = this.#cluster.projection((id, signal) => this.#latest(id, signal));
+    this.#events = this.#cluster.events();
   }
 
   /** The configuration, complete: it knows which cluster this is. @throws {VolumeError} unavailable */
@@ -49,8 +53,12 @@ export class ClusterSide {
   }
 
   /** What the world of the controller has from the cluster. */
-  neighbours(config: ControllerConfig): WorldNeighbours {
-    return { projection: this.#projection, nodes: this.#cluster.nodes(fixedNodes(config.knownNodes)) };
+  neighbours(config: ControllerConfig, counted: ControllerEvents): WorldNeighbours {
+    return {
+      projection: this.#projection,
+      nodes: this.#cluster.nodes(fixedNodes(config.knownNodes)),
+      events: tellingAll(counted, this.#events),
+    };
   }
 
   /** Begins what is done without being asked. */
@@ -62,7 +70,7 @@ export class ClusterSide {
   /** Ends it, and the connections. */
   async close(): Promise<void> {
     this.#stop.abort(new VolumeError("cancelled", "The controller stops"));
-    await Promise.all([this.#running, this.#projection.close()]);
+    await Promise.all([this.#running, this.#projection.close(), this.#events.close()]);
     this.#cluster.close();
   }
 

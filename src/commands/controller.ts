@@ -59,7 +59,7 @@ async function openWith(
   side: ClusterSide | undefined,
 ): Promise<Controller> {
   const router = await openRouter(config.router, seams, { allowUnfenced: config.settings.allowUnfenced });
-  const neighbours = { events: seams.events, ...side?.neighbours(config) };
+  const neighbours = side?.neighbours(config, seams.events) ?? { events: seams.events };
   const world = controllerWorld(config, router, seams, seams.log, neighbours);
   return {
     methods: controllerMethods(world),

@@ -27,6 +27,7 @@ import { discardFinished, giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
 import { ownStem } from "./look.ts";
 import { cutComment, isCut, outdateUnsettled, remembered } from "./outcome.ts";
+import { claimOf, spaceRefusal, tellingRefusal } from "./refusals.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -36,6 +37,15 @@ import type { ControllerWorld } from "./world.ts";
  * @throws {VolumeError} exists-incompatible, not-found (the source), exhausted, out-of-range, precondition, unavailable
  */
 export async function createVolume(
+  world: ControllerWorld,
+  request: CreateRequest,
+  context: CallContext,
+): Promise<OwnedVolume> {
+  const refusal = (error: VolumeError) => spaceRefusal(claimOf(request), error);
+  return await tellingRefusal(world, refusal, () => create(world, request, context));
+}
+
+async function create(
   world: ControllerWorld,
   request: CreateRequest,
   context: CallContext,

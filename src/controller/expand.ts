@@ -7,6 +7,7 @@ import { formatComment, rewritten } from "../volume/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../volume/sizes.ts";
 import { assertOwnImage, notFound, ownBase, ownStem } from "./look.ts";
 import { changeVolume, outdateUnsettled } from "./outcome.ts";
+import { spaceRefusal, tellingRefusal } from "./refusals.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -17,6 +18,16 @@ import type { ControllerWorld } from "./world.ts";
  * disk, or not one that is exported
  */
 export async function expandVolume(
+  world: ControllerWorld,
+  id: string,
+  range: SizeRange,
+  context: CallContext,
+): Promise<bigint> {
+  const refusal = (error: VolumeError) => spaceRefusal(id, error);
+  return await tellingRefusal(world, refusal, () => expand(world, id, range, context));
+}
+
+async function expand(
   world: ControllerWorld,
   id: string,
   range: SizeRange,

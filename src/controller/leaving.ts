@@ -26,6 +26,7 @@ export async function leaveVolume(
   context: CallContext,
 ): Promise<void> {
   const { stored } = volume;
+  const others = remaining.map((holder) => holder.nodeId);
   const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
   const hosts = canShutOut(volume, world.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
   if (hosts === undefined) {
@@ -37,15 +38,18 @@ export async function leaveVolume(
     const left = (after: StoredVolume) =>
       after.comment === comment && after.exported && after.exportNqn === exportNqn;
     const after = await changeVolume(world, "unpublish", stored, change, left, context);
-    if (sameHosts(after.allowedHosts, hosts)) return;
+    if (sameHosts(after.allowedHosts, hosts)) {
+      world.events.happened({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
+      return;
+    }
   }
-  world.events.leaverUnfenced();
+  world.events.happened({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
   world.notes.warn(
     "the volume goes on being exported for its other holder: the node that left is not fenced",
     {
       volume: stored.id,
       node: nodeId,
-      holders: remaining.map((holder) => holder.nodeId),
+      holders: others,
     },
   );
 }

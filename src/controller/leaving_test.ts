@@ -21,11 +21,11 @@ const foreign = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-5555555
 
 /** A controller on a router with a block volume that the nodes a and b hold. */
 function controller(allowHost: ControllerSettings["allowHost"], disk: Partial<StoredVolume> = {}) {
-  const { store, world, notes, clock } = testController({ allowHost, unexportGraceMs: 0 });
+  const { store, world, notes, events, clock } = testController({ allowHost, unexportGraceMs: 0 });
   const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
   store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders }), disk));
   return {
-    ...{ store, notes, clock },
+    ...{ store, notes, events, clock },
     disk: () => store.disks.get("pvc-1")!,
     unpublish: (nodeId: string) => unpublishVolume(world, "pvc-1", nodeId, context),
     publish: (nodeId: string) =>
@@ -33,8 +33,10 @@ function controller(allowHost: ControllerSettings["allowHost"], disk: Partial<St
   };
 }
 
+const leaver = { kind: "leaver-unfenced", volumeId: "pvc-1", nodeId: "a", remaining: ["b"] } as const;
+
 Deno.test("a node that leaves is shut out where the router goes by a list: in one command, under the same NQN", async () => {
-  const { store, notes, disk, unpublish } = controller("list");
+  const { store, notes, events, disk, unpublish } = controller("list");
   const before = disk();
   await unpublish("a");
   assert.deepEqual(store.calls.map(({ method }) => method), ["view", "change"]);
@@ -43,14 +45,16 @@ Deno.test("a node that leaves is shut out where the router goes by a list: in on
   ]]);
   assert.deepEqual(store.bounces, ["pvc-1"], "whoever is connected has to come again");
   assert.deepEqual(notes, []);
+  assert.deepEqual(events, [{ kind: "fenced", volumeId: "pvc-1", nodeIds: ["a"], remaining: ["b"] }]);
 });
 
 for (const allowHost of ["single", "ignored", undefined] as const) {
   Deno.test(`a node that leaves is reported as not fenced where the router's list is: ${allowHost}`, async () => {
-    const { store, notes, disk, unpublish } = controller(allowHost);
+    const { store, notes, events, disk, unpublish } = controller(allowHost);
     await unpublish("a");
     assert.deepEqual([disk().exported, disk().allowedHosts, store.bounces], [true, undefined, []]);
-    assert.match(notes.join(), /counted: a leaver is not fenced,.*the node that left is not fenced/);
+    assert.match(notes.join(), /the node that left is not fenced/);
+    assert.deepEqual(events, [leaver]);
   });
 }
 
@@ -78,10 +82,10 @@ Deno.test("a node that leaves is not answered OK while the list still has it", a
 });
 
 Deno.test("a node that leaves is reported when the router keeps no list in spite of what is known of it", async () => {
-  const { store, notes, unpublish } = controller("list");
+  const { store, events, unpublish } = controller("list");
   store.mishap("change", { after: () => store.edit("pvc-1", { allowedHosts: [] }) });
   await unpublish("a");
-  assert.match(notes.join(), /counted: a leaver is not fenced/);
+  assert.deepEqual(events, [leaver]);
 });
 
 Deno.test("a node that leaves is not answered OK while the other one is without its export", async () => {

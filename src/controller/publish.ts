@@ -17,6 +17,7 @@ import {
 import { formatComment, rewritten, type VolumeRecord } from "../volume/record.ts";
 import { assertNotShared, assertOwnImage, lookForChange, notFound } from "./look.ts";
 import { changeVolume } from "./outcome.ts";
+import { attachRefusal, tellingRefusal } from "./refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -30,6 +31,17 @@ export type PublishContext = Readonly<Record<string, string>>;
  * @throws {VolumeError} not-found, node-unknown, published-elsewhere, exists-incompatible, precondition, unavailable
  */
 export async function publishVolume(
+  world: ControllerWorld,
+  id: string,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+  context: CallContext,
+): Promise<PublishContext> {
+  const refusal = (error: VolumeError) => attachRefusal(id, request.nodeId, error);
+  return await tellingRefusal(world, refusal, () => publish(world, id, request, parameters, context));
+}
+
+async function publish(
   world: ControllerWorld,
   id: string,
   request: PublishRequest,

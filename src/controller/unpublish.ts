@@ -34,6 +34,11 @@ export async function unpublishVolume(
   } else if (decision.action === "withdraw") {
     await withdrawExport(world, volume, "unpublish", context);
     world.projection.show(id, decision.record);
+    const nodeIds = volume.record.holders.map((holder) => holder.nodeId);
+    // Of a node that is named it is only said that it does without the volume from now on.
+    if (nodeId === "" && nodeIds.length > 0) {
+      world.events.happened({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
+    }
   } else if (decision.action === "leave") {
     await leaveVolume(world, volume, { ...decision, nodeId }, context);
     world.projection.show(id, decision.record);

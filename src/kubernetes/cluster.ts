@@ -2,6 +2,7 @@ import type { Clock, NodeDirectory, Random } from "../volume/ports.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
 import { readClusterUid } from "./cluster_uid.ts";
 import { CsiNodes } from "./csi_nodes.ts";
+import { EventRecorder } from "./event_recorder.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 import { AnnotationProjection, type ProjectionOptions } from "./volume_projection.ts";
 
@@ -41,6 +42,11 @@ export class Cluster {
   /** What shows who holds which volume, which asks the router by `latest`. */
   projection(latest: ProjectionOptions["latest"]): AnnotationProjection {
     return new AnnotationProjection({ ...this.#options, api: this.#client, volumes: this.volumes, latest });
+  }
+
+  /** What tells people of events, on the volumes' objects and their claims. */
+  events(): EventRecorder {
+    return new EventRecorder({ ...this.#options, api: this.#client, volumes: this.volumes });
   }
 
   /** Ends the connections. */

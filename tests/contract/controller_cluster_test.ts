@@ -9,6 +9,7 @@ import { eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
 
 const node = "csi.rds.srvlab.io/attached-node";
+const onClaim = "/api/v1/namespaces/apps/events";
 const attachedNode = (api: FakeKubeApi, id: string) =>
   api.get(volumesPath, `pv-${id}`)?.metadata.annotations?.[node];
 
@@ -38,6 +39,8 @@ Deno.test("under the rules of its role a controller attaches, detaches, and show
   await rejectsWith(status.NOT_FOUND, stranger, /worker-4/);
   await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "worker-1" });
   await eventually(() => attachedNode(api, volumeId) === undefined);
+  await eventually(() => api.all(onClaim).length === 2);
+  assert.match(String(api.all(onClaim).map((event) => event["message"])), /worker-2 was refused.*worker-1/);
   assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
 });
 
@@ -54,6 +57,19 @@ Deno.test("a controller that starts shows what happened while none was there, an
   api.faults.length = 0;
   await stack.another();
   await eventually(() => ids.map((id) => attachedNode(api, id)).join() === "worker-2,worker-2,");
+});
+
+Deno.test("who leaves a migration without being shut out is told of on the claim", async () => {
+  await using cluster = await startClusterStack();
+  const { api, stack } = cluster;
+  const shared = { block: {}, accessMode: { mode: "MULTI_NODE_MULTI_WRITER" } } as const;
+  const volumeId = await create(stack, "a", { volumeCapabilities: [shared] });
+  api.put(volumesPath, aPersistentVolume(volumeId));
+  for (const nodeId of ["worker-1", "worker-2"]) {
+    await stack.clients.controller.call("ControllerPublishVolume", publishRequest(volumeId, nodeId, shared));
+  }
+  await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "worker-1" });
+  await eventually(() => api.all(onClaim).some((event) => event["reason"] === "LeaverNotFenced"));
 });
 
 Deno.test("attaching and detaching go on while the API server is away, and are shown once it is back", async () => {

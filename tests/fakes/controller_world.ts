@@ -5,6 +5,7 @@ import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
 import { maxCommentBytes } from "../../src/volume/record.ts";
 import type { Capability } from "../../src/volume/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/parameters.ts";
+import type { ControllerEvent } from "../../src/volume/controller_events.ts";
 import type { CallContext } from "../../src/volume/ports.ts";
 import { noProjection } from "../../src/volume/projection.ts";
 import type { CreateRequest } from "../../src/volume/provisioning.ts";
@@ -50,6 +51,8 @@ export interface TestController {
   readonly clock: FakeClock;
   /** What was said to a person. */
   readonly notes: string[];
+  /** What it was told of that happened. */
+  readonly events: ControllerEvent[];
 }
 
 /** Makes one. */
@@ -57,20 +60,21 @@ export function testController(settings: Partial<ControllerSettings> = {}, seed 
   const clock = new FakeClock();
   const store = new FakeVolumeStore(clock);
   const notes: string[] = [];
+  const events: ControllerEvent[] = [];
   const world: ControllerWorld = {
     store,
     nodes: { isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger") },
     clock,
     random: new SeededRandom(seed),
     settings: { ...testSettings, ...settings },
-    events: { leaverUnfenced: () => notes.push("counted: a leaver is not fenced") },
+    events: { happened: (event) => void events.push(event) },
     notes: { warn: (message) => notes.push(message) },
     projection: noProjection,
     withdrawals: new ConfirmedWithdrawals(clock),
     unsettled: new UnsettledChanges(clock),
     copies: new ImageCopies(clock),
   };
-  return { world, store, clock, notes };
+  return { world, store, clock, notes, events };
 }
 
 /** Makes the router's pools such as have no subvolumes. */

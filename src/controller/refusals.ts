@@ -1,0 +1,56 @@
+import type { ClaimRef, ControllerEvent } from "../volume/controller_events.ts";
+import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
+import type { CreateRequest } from "../volume/provisioning.ts";
+import type { ControllerWorld } from "./world.ts";
+
+/** Refusals of an attachment that a retry does not mend. */
+const lastingKinds: ReadonlySet<VolumeErrorKind> = new Set([
+  "published-elsewhere",
+  "exists-incompatible",
+  "node-unknown",
+  "precondition",
+  "exhausted",
+]);
+
+/** The event for a node that was refused a volume; undefined when another try may go well. */
+export function attachRefusal(
+  volumeId: string,
+  nodeId: string,
+  error: VolumeError,
+): ControllerEvent | undefined {
+  if (!lastingKinds.has(error.kind)) return undefined;
+  return { kind: "attach-refused", volumeId, nodeId, message: error.message };
+}
+
+/** The event for a pool that is full; undefined for any other error, or where there is nothing yet to tell it on. */
+export function spaceRefusal(
+  about: string | ClaimRef | undefined,
+  error: VolumeError,
+): ControllerEvent | undefined {
+  if (error.kind !== "exhausted" || about === undefined) return undefined;
+  return { kind: "out-of-space", about, message: error.message };
+}
+
+/** Does something, and tells of a refusal that people can mend before it is thrown on. */
+export async function tellingRefusal<T>(
+  world: Pick<ControllerWorld, "events">,
+  eventOf: (error: VolumeError) => ControllerEvent | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const event = VolumeError.is(error) ? eventOf(error) : undefined;
+    if (event !== undefined) world.events.happened(event);
+    throw error;
+  }
+}
+
+/** The claim that a volume is made for, where the provisioner names it (`--extra-create-metadata`). */
+export function claimOf({ name, rawParameters }: CreateRequest): ClaimRef | undefined {
+  const claim = rawParameters["csi.storage.k8s.io/pvc/name"];
+  const namespace = rawParameters["csi.storage.k8s.io/pvc/namespace"];
+  // The provisioner names a volume after the uid of its claim.
+  const uid = /^pvc-([0-9a-f-]{36})$/.exec(name)?.[1];
+  return claim && namespace && uid ? { name: claim, namespace, uid } : undefined;
+}

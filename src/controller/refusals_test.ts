@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import {
+  aCreate,
+  aPublish,
+  testContext,
+  testController,
+  testParameters,
+} from "../../tests/fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
+import { createVolume } from "./create.ts";
+import { expandVolume } from "./expand.ts";
+import { publishVolume } from "./publish.ts";
+import { unpublishVolume } from "./unpublish.ts";
+
+const epoch = { counter: 1, nonce: "0a0b0c0d" };
+const name = "pvc-01234567-89ab-cdef-0123-456789abcdef";
+
+function held() {
+  const controller = testController();
+  controller.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
+  return controller;
+}
+
+Deno.test("who is refused a volume that another node holds is told of, with that node", async () => {
+  const { world, events } = held();
+  await assert.rejects(publishVolume(world, "pvc-1", aPublish("node-2"), testParameters, testContext()));
+  assert.equal(events.length, 1);
+  const [event] = events;
+  assert.ok(
+    event?.kind === "attach-refused" && event.nodeId === "node-2" && event.message.includes("node=node-1"),
+  );
+});
+
+Deno.test("what another try may mend is not told of", async () => {
+  const { world, store, events } = held();
+  store.mishap("view", { unreadable: true });
+  await assert.rejects(publishVolume(world, "pvc-1", aPublish("node-2"), testParameters, testContext()));
+  assert.deepEqual(events, []);
+});
+
+Deno.test("a full pool is told of on the claim, where the provisioner names it, and on a volume that is to grow", async () => {
+  const { world, events } = held();
+  const tooMuch = { requiredBytes: 1n << 60n, limitBytes: 0n };
+  const rawParameters = { "csi.storage.k8s.io/pvc/name": "data", "csi.storage.k8s.io/pvc/namespace": "apps" };
+  const create = (over: object) =>
+    createVolume(world, { ...aCreate(name, { range: tooMuch }), ...over }, testContext());
+  await assert.rejects(create({}), { kind: "exhausted" });
+  await assert.rejects(create({ rawParameters }), { kind: "exhausted" });
+  await assert.rejects(expandVolume(world, "pvc-1", tooMuch, testContext()), { kind: "exhausted" });
+  const claim = { namespace: "apps", name: "data", uid: name.slice(4) };
+  assert.deepEqual(events.map((event) => event.kind === "out-of-space" && event.about), [claim, "pvc-1"]);
+});
+
+Deno.test("taking a volume from all its nodes is told of, and from one that is named is not", async () => {
+  const { world, events } = held();
+  await unpublishVolume(world, "pvc-1", "", testContext());
+  assert.deepEqual(events, [{ kind: "fenced", volumeId: "pvc-1", nodeIds: ["node-1"], remaining: [] }]);
+  const other = held();
+  await unpublishVolume(other.world, "pvc-1", "node-1", testContext());
+  assert.deepEqual(other.events, []);
+});

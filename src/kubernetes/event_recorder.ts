@@ -1,0 +1,206 @@
+import type { ControllerEvent, ControllerEvents } from "../volume/controller_events.ts";
+import { type EventText, eventText } from "../volume/event_text.ts";
+import type { Clock, Random } from "../volume/ports.ts";
+import { ApiError, type KubernetesApi } from "./api.ts";
+import {
+  eventName,
+  eventPatch,
+  eventsPath,
+  type Involved,
+  newEvent,
+  type RawEvent,
+  withoutFigures,
+} from "./event_object.ts";
+import { Pace } from "./pace.ts";
+import type { PersistentVolumes } from "./persistent_volumes.ts";
+
+/** Options of {@linkcode EventRecorder}. */
+export interface EventRecorderOptions {
+  readonly api: KubernetesApi;
+  readonly volumes: PersistentVolumes;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly driverName: string;
+  /** Hears that events cannot be written. */
+  readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Requests in a second, in the long run, and after a rest. */
+const limits = { perSecond: 5, burst: 25 };
+
+/** The same event is written no more often, in milliseconds; in between it is counted. */
+const repeatMs = 60_000;
+
+/** An event that cannot be written for this long is dropped, and one that is not seen for this long forgotten. */
+const keepMs = 30 * 60_000;
+
+/** Events that are remembered or wait; beyond that the one that was seen longest ago is dropped. */
+const mostEvents = 1_000;
+
+interface Remembered {
+  readonly about: Extract<ControllerEvent, { kind: "out-of-space" }>["about"];
+  text: EventText;
+  firstMs: number;
+  lastMs: number;
+  /** Sightings that are not written yet. */
+  unwritten: number;
+  /** Earliest time of the next write, `monotonicMs()`. */
+  dueMs: number;
+}
+
+/**
+ * Tells people of events on the objects that they look at: the PersistentVolume and its claim. The same event again is
+ * counted, not written again; nothing waits for it.
+ */
+export class EventRecorder implements ControllerEvents {
+  readonly #options: EventRecorderOptions;
+  readonly #pace: Pace;
+  readonly #closing = new AbortController();
+  /** In the order in which they were last seen. */
+  readonly #events = new Map<string, Remembered>();
+  #running: Promise<void> = Promise.resolve();
+  /** Whether somebody will look at what waits once more. */
+  #works = false;
+  #complained = false;
+
+  constructor(options: EventRecorderOptions) {
+    this.#options = options;
+    this.#pace = new Pace(options, limits);
+  }
+
+  /** Events with sightings that are still to be written. */
+  get pending(): number {
+    return [...this.#events.values()].filter(({ unwritten }) => unwritten > 0).length;
+  }
+
+  happened(event: ControllerEvent): void {
+    if (this.#closing.signal.aborted) return;
+    const text = eventText(event);
+    const about = "about" in event ? event.about : event.volumeId;
+    const key = JSON.stringify([about, text.reason, withoutFigures(text.message)]);
+    const nowMs = this.#options.clock.now();
+    const known = this.#events.get(key) ?? { about, firstMs: nowMs, unwritten: 0, dueMs: -Infinity };
+    this.#events.delete(key);
+    this.#events.set(key, { ...known, text, lastMs: nowMs, unwritten: known.unwritten + 1 });
+    this.#forget();
+    if (this.#works) return;
+    this.#works = true;
+    this.#running = this.#work();
+  }
+
+  /** Writes nothing more; resolves when nothing is under way. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("the controller stops"));
+    await this.#running;
+  }
+
+  #forget(): void {
+    const oldestMs = this.#options.clock.now() - keepMs;
+    for (const [key, { lastMs }] of this.#events) {
+      if (lastMs > oldestMs && this.#events.size <= mostEvents) return;
+      this.#events.delete(key);
+    }
+  }
+
+  /** Until nothing is left to be written. */
+  async #work(): Promise<void> {
+    const { clock } = this.#options;
+    const { signal } = this.#closing;
+    // Not within the call in which the event happened.
+    await Promise.resolve();
+    for (;;) {
+      const next = this.#earliest();
+      if (next === undefined) {
+        this.#works = false;
+        return;
+      }
+      const [key, event] = next;
+      const waitMs = event.dueMs - clock.monotonicMs();
+      try {
+        // One that comes meanwhile may be due earlier: it waits no longer than this step.
+        if (waitMs > 0) {
+          await clock.sleep(Math.min(waitMs, 1_000), signal);
+          continue;
+        }
+        await this.#pace.turn(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        throw error;
+      }
+      await this.#tryWrite(key, event);
+    }
+  }
+
+  #earliest(): [string, Remembered] | undefined {
+    let earliest: [string, Remembered] | undefined;
+    for (const entry of this.#events) {
+      if (entry[1].unwritten > 0 && !(earliest && earliest[1].dueMs <= entry[1].dueMs)) earliest = entry;
+    }
+    return earliest;
+  }
+
+  async #tryWrite(key: string, event: Remembered): Promise<void> {
+    const { unwritten } = event;
+    try {
+      for (const involved of await this.#involved(event)) await this.#write(involved, event);
+      this.#pace.succeeded();
+      this.#complained = false;
+      this.#settle(key, unwritten);
+    } catch (error) {
+      if (this.#closing.signal.aborted) return;
+      // An event on an object that is going away, or that the server finds wrong, does not become right by waiting.
+      if (ApiError.is(error, 400, 404, 422)) this.#settle(key, unwritten);
+      else this.#pace.failed(error);
+      this.#complain(error);
+    }
+    this.#forget();
+  }
+
+  /** What was seen while it was written stays to be written, later. */
+  #settle(key: string, written: number): void {
+    const now = this.#events.get(key);
+    if (now === undefined) return;
+    now.unwritten -= written;
+    now.dueMs = this.#options.clock.monotonicMs() + repeatMs;
+  }
+
+  async #involved({ about }: Remembered): Promise<readonly Involved[]> {
+    if (typeof about !== "string") return [{ kind: "PersistentVolumeClaim", ...about }];
+    const volume = await this.#options.volumes.find(about, this.#closing.signal);
+    if (volume === undefined) return [];
+    return [
+      { kind: "PersistentVolume", name: volume.name, uid: volume.uid },
+      ...volume.claim === undefined ? [] : [{ kind: "PersistentVolumeClaim" as const, ...volume.claim }],
+    ];
+  }
+
+  async #write(involved: Involved, event: Remembered): Promise<void> {
+    const { api, driverName } = this.#options;
+    const { signal } = this.#closing;
+    const path = eventsPath(involved);
+    const seen = { count: event.unwritten, firstMs: event.firstMs, lastMs: event.lastMs };
+    try {
+      await api.request({
+        method: "POST",
+        path,
+        body: newEvent(involved, event.text, seen, driverName),
+        signal,
+      });
+    } catch (error) {
+      if (!ApiError.is(error, 409)) throw error;
+      const name = eventName(involved, event.text);
+      const before = await api.request<RawEvent>({ method: "GET", path: `${path}/${name}`, signal });
+      const count = (before.count ?? 1) + seen.count;
+      const body = eventPatch(event.text, { ...seen, count });
+      await api.request({ method: "PATCH", path: `${path}/${name}`, body, signal });
+    }
+  }
+
+  /** Once until it works again. */
+  #complain(error: unknown): void {
+    if (this.#complained) return;
+    this.#complained = true;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#options.warn("cannot write events on the cluster's objects", { waiting: this.pending, reason });
+  }
+}
