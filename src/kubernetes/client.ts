@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import {
   Agent as HttpAgent,
   type IncomingMessage,
@@ -166,9 +167,19 @@ function loadServiceAccount(
   config.loadFromOptions({
     clusters: [{ name: "cluster", server, caFile: `${folder}/ca.crt`, skipTLSVerify: false }],
     users: [{ name: "pod", authProvider: { name: "tokenFile", config: { tokenFile: `${folder}/token` } } }],
-    contexts: [{ name: "pod", cluster: "cluster", user: "pod" }],
+    contexts: [{ name: "pod", cluster: "cluster", user: "pod", namespace: readNamespace(folder) }],
     currentContext: "pod",
   });
+}
+
+/** The namespace of a pod; empty when it is not told. */
+function readNamespace(folder: string): string {
+  try {
+    return readFileSync(`${folder}/namespace`, "utf-8").trim();
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "";
+    throw error;
+  }
 }
 
 function exchange(

@@ -117,6 +117,18 @@ Deno.test("open() refuses a configuration that is not there, and one that names 
   }
 });
 
+Deno.test("open() knows a pod's own namespace, or none", async () => {
+  const folder = await Deno.makeTempDir();
+  const open = () => KubernetesClient.open({ host: "fd00::1", port: "443", folder }, systemClock);
+  try {
+    assert.equal(open().namespace, "");
+    await Deno.writeTextFile(`${folder}/namespace`, "csi-system\n");
+    assert.equal(open().namespace, "csi-system");
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("listKept() reads a thousand objects in pages, and keeps only what it is told to", async () => {
   await withClient(async (client, api) => {
     seed(api, 1_000);

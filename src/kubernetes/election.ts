@@ -1,0 +1,217 @@
+import type { Clock, Random } from "../volume/ports.ts";
+import { ApiError } from "./api.ts";
+import type { LeaseState, LeaseStore } from "./lease.ts";
+
+/** How an election goes, in milliseconds. */
+export interface ElectionTimes {
+  /** How long candidates wait for a sign of the leader before one of them takes over. */
+  readonly leaseMs: number;
+  /** How long a leader leads after it has begun to renew with success; less than `leaseMs`, so that it ends first. */
+  readonly leadMs: number;
+  /** How often a leader renews, and a candidate looks. */
+  readonly retryMs: number;
+}
+
+/** As the cluster's own controllers have it. */
+export const usualTimes: ElectionTimes = { leaseMs: 15_000, leadMs: 10_000, retryMs: 2_000 };
+
+/** Options of {@linkcode Election}. */
+export interface ElectionOptions {
+  readonly store: LeaseStore;
+  /** Nobody else's, also not that of an earlier life of this process. */
+  readonly identity: string;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** @default {usualTimes} */
+  readonly times?: ElectionTimes;
+  /** Hears when this process begins or ends to lead, and why it cannot take part. */
+  readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Why a leader stops: without a reason it was asked to. */
+class Lost extends Error {
+  override readonly name = "Lost";
+}
+
+/**
+ * Lets one process at a time lead, by a Lease. A leader stops before others may take its place: it counts from the
+ * beginning of its last renewal, they from when they have seen it, each by its own clock.
+ */
+export class Election {
+  readonly #options: ElectionOptions;
+  readonly #times: ElectionTimes;
+  /** What was last seen, and when it was first seen so. */
+  #seen: { readonly state: LeaseState; readonly sinceMs: number } | undefined;
+  #complaint: string | undefined;
+
+  constructor(options: ElectionOptions) {
+    this.#options = options;
+    this.#times = options.times ?? usualTimes;
+  }
+
+  /**
+   * Takes part until the signal ends it. While this process leads, `lead` runs; the signal that it gets is aborted when
+   * the lead is lost, and no other attempt is made before it has returned.
+   */
+  async run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const untilMs = await this.#tryAcquire(signal);
+      // An answer that took too long is worth nothing any more.
+      if (untilMs !== undefined && untilMs > this.#options.clock.monotonicMs()) {
+        await this.#lead(untilMs, lead, signal);
+      }
+      await this.#pause(signal);
+    }
+  }
+
+  /** Until when this process leads, by its monotonic clock; undefined when it does not. */
+  async #tryAcquire(signal: AbortSignal): Promise<number | undefined> {
+    const { store, identity, clock } = this.#options;
+    const { leaseMs, leadMs } = this.#times;
+    try {
+      const state = await store.read(signal);
+      this.#see(state);
+      if (state !== undefined && !this.#isFree(state)) {
+        this.#complaint = undefined;
+        return undefined;
+      }
+      const startedMs = clock.monotonicMs();
+      const isOther = state?.holder !== identity;
+      const next = {
+        holder: identity,
+        durationSeconds: Math.ceil(leaseMs / 1000),
+        transitions: (state?.transitions ?? 0) + (isOther && state !== undefined ? 1 : 0),
+      };
+      this.#see(await store.write(next, state, signal));
+      this.#complaint = undefined;
+      return startedMs + leadMs;
+    } catch (error) {
+      // Somebody else was faster: that is what an election is about.
+      if (!signal.aborted && !ApiError.is(error, 409)) this.#complain(error);
+      return undefined;
+    }
+  }
+
+  #isFree({ holder, durationSeconds }: LeaseState): boolean {
+    if (holder === "" || holder === this.#options.identity) return true;
+    const silentMs = this.#options.clock.monotonicMs() - this.#seen!.sinceMs;
+    // Never less than this process's own: what is written there is another's, and may be anything.
+    return silentMs >= Math.max(durationSeconds * 1000, this.#times.leaseMs);
+  }
+
+  #see(state: LeaseState | undefined): void {
+    if (state === undefined) this.#seen = undefined;
+    else if (this.#seen?.state.version !== state.version) {
+      this.#seen = { state, sinceMs: this.#options.clock.monotonicMs() };
+    }
+  }
+
+  async #lead(
+    untilMs: number,
+    lead: (signal: AbortSignal) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { tell, identity } = this.#options;
+    const lost = new AbortController();
+    const both = AbortSignal.any([signal, lost.signal]);
+    tell("this controller runs the loops from now on", { identity });
+    const work = lead(both).catch((error) => {
+      if (!both.aborted) tell("the loops have ended by themselves", { reason: String(error) });
+    }).finally(() => lost.abort(new Lost("the loops have ended")));
+    await this.#keep(untilMs, lost, both);
+    await work;
+    tell("this controller no longer runs the loops", { identity, reason: reasonOf(both) });
+    // Nothing runs any more: whoever waits need not wait for the lease to end.
+    await this.#release();
+  }
+
+  /** Renews until that fails for too long; the lead is lost then. */
+  async #keep(untilMs: number, lost: AbortController, signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    let endMs = untilMs;
+    let cancel = () => {};
+    const watch = () => {
+      cancel();
+      cancel = clock.timer(
+        endMs - clock.monotonicMs(),
+        () => lost.abort(new Lost("it could not be renewed in time")),
+      );
+    };
+    watch();
+    try {
+      while (!signal.aborted) {
+        await this.#pause(signal);
+        if (signal.aborted) return;
+        const renewedUntilMs = await this.#renew(lost, signal);
+        if (renewedUntilMs === undefined) continue;
+        endMs = renewedUntilMs;
+        watch();
+      }
+    } finally {
+      cancel();
+    }
+  }
+
+  async #renew(lost: AbortController, signal: AbortSignal): Promise<number | undefined> {
+    const { store, identity, clock } = this.#options;
+    const startedMs = clock.monotonicMs();
+    try {
+      const state = this.#seen?.state;
+      if (state === undefined) return undefined;
+      this.#see(await store.write({ ...state, holder: identity }, state, signal));
+      return startedMs + this.#times.leadMs;
+    } catch (error) {
+      if (ApiError.is(error, 409)) return await this.#lookAgain(lost, signal);
+      return undefined;
+    }
+  }
+
+  /** An earlier renewal may have been written although its answer was lost; or somebody else has it. */
+  async #lookAgain(lost: AbortController, signal: AbortSignal): Promise<undefined> {
+    try {
+      const state = await this.#options.store.read(signal);
+      this.#see(state);
+      if (state?.holder !== this.#options.identity) lost.abort(new Lost("somebody else has taken it"));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      // Nothing is known: the time that is left goes on running out.
+    }
+  }
+
+  async #release(): Promise<void> {
+    const { store, identity, clock } = this.#options;
+    const over = new AbortController();
+    const cancel = clock.timer(this.#times.retryMs, () => over.abort(new Lost("it takes too long")));
+    try {
+      const state = await store.read(over.signal);
+      if (state?.holder === identity) {
+        this.#see(await store.write({ ...state, holder: "", durationSeconds: 1 }, state, over.signal));
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      // It ends by itself.
+    } finally {
+      cancel();
+    }
+  }
+
+  /** Longer by chance, so that candidates do not come all at once. */
+  async #pause(signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#options;
+    await clock.sleep(this.#times.retryMs * (1 + random.fraction() / 5), signal).catch(() => {
+      // Only the signal ends a sleep, and whoever waits asks it.
+    });
+  }
+
+  /** Once for each reason. */
+  #complain(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    if (reason === this.#complaint) return;
+    this.#complaint = reason;
+    this.#options.tell("cannot take part in the election of who runs the loops", { reason });
+  }
+}
+
+function reasonOf(signal: AbortSignal): string {
+  return signal.reason instanceof Error ? signal.reason.message : String(signal.reason);
+}

@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { SeededRandom } from "../../tests/fakes/random.ts";
+import { ApiError } from "./api.ts";
+import { Election, usualTimes } from "./election.ts";
+import type { LeaseState, LeaseStore } from "./lease.ts";
+
+/** A lease in memory, as the API server would keep it. */
+class Board {
+  state: LeaseState | undefined;
+  #version = 0;
+
+  write(state: Omit<LeaseState, "version">, before: LeaseState | undefined): LeaseState {
+    if (this.state?.version !== before?.version) throw new ApiError(409, "changed");
+    this.state = { ...state, version: String(++this.#version) };
+    return this.state;
+  }
+}
+
+/** How a candidate's requests go. */
+interface Link {
+  /** Throws what goes wrong before the request reaches the board. */
+  before?: () => void;
+  /** Throws what goes wrong with the answer. */
+  after?: () => void;
+  /** How long each half of a request takes. */
+  delayMs?: () => number;
+}
+
+function linked(board: Board, clock: FakeClock, link: Link): LeaseStore {
+  const through = async <T>(work: () => T, signal: AbortSignal): Promise<T> => {
+    link.before?.();
+    await clock.sleep(link.delayMs?.() ?? 0, signal).catch((error) => {
+      throw new ApiError(0, String(error));
+    });
+    const answer = work();
+    await clock.sleep(link.delayMs?.() ?? 0, signal).catch((error) => {
+      throw new ApiError(0, String(error));
+    });
+    link.after?.();
+    return answer;
+  };
+  return {
+    read: (signal) => through(() => board.state, signal),
+    write: (state, before, signal) => through(() => board.write(state, before), signal),
+  };
+}
+
+/** Candidates for one lease, and who of them leads. */
+class Race {
+  readonly clock = new FakeClock();
+  readonly board = new Board();
+  readonly leading = new Set<string>();
+  readonly led: string[] = [];
+  readonly told: string[] = [];
+  readonly #stops: (() => Promise<void>)[] = [];
+  readonly #random: SeededRandom;
+
+  constructor(seed = 1) {
+    this.#random = new SeededRandom(seed);
+  }
+
+  /** Lets a candidate take part; answers what makes it stop. */
+  enter(identity: string, link: Link = {}, unwindMs = 0): () => Promise<void> {
+    const stop = new AbortController();
+    const election = new Election({
+      store: linked(this.board, this.clock, link),
+      identity,
+      clock: this.clock,
+      random: this.#random,
+      tell: (message) => this.told.push(`${identity}: ${message}`),
+    });
+    const lead = async (signal: AbortSignal) => {
+      assert.deepEqual([...this.leading], [], `${identity} leads beside another one`);
+      this.leading.add(identity);
+      this.led.push(identity);
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+      await this.clock.sleep(unwindMs);
+      this.leading.delete(identity);
+    };
+    const over = election.run(lead, stop.signal);
+    const end = async () => {
+      stop.abort(new Error("stopped"));
+      await this.clock.advance(10_000);
+      await over;
+    };
+    this.#stops.push(end);
+    return end;
+  }
+
+  async end(): Promise<void> {
+    for (const stop of this.#stops) await stop();
+  }
+}
+
+Deno.test("of two candidates one leads, and goes on leading", async () => {
+  const race = new Race();
+  race.enter("a");
+  race.enter("b");
+  await race.clock.advance(10 * 60_000);
+  assert.deepEqual(race.led.length, 1);
+  assert.deepEqual([...race.leading], race.led);
+  await race.end();
+});
+
+Deno.test("a leader that stops makes place at once", async () => {
+  const race = new Race();
+  const stop = race.enter("a");
+  await race.clock.advance(1_000);
+  race.enter("b");
+  await race.clock.advance(10_000);
+  const stopping = stop();
+  await race.clock.advance(4_000);
+  await stopping;
+  assert.deepEqual(race.led, ["a", "b"]);
+  assert.deepEqual([...race.leading], ["b"]);
+  assert.equal(race.board.state?.transitions, 1);
+  await race.end();
+});
+
+Deno.test("a leader that cannot renew stops before another one may take its place", async () => {
+  const race = new Race();
+  const link: Link = {};
+  race.enter("a", link, 4_000);
+  await race.clock.advance(60_000);
+  race.enter("b");
+  await race.clock.advance(10_000);
+  link.before = () => {
+    throw new ApiError(0, "the network is gone");
+  };
+  await race.clock.advance(usualTimes.leadMs + 4_000);
+  assert.deepEqual([...race.leading], []);
+  await race.clock.advance(15_000);
+  assert.deepEqual(race.led, ["a", "b"]);
+  await race.end();
+});
+
+Deno.test("renewals whose answers are lost keep the lease, and do not keep the leader for ever", async () => {
+  const race = new Race();
+  const link: Link = {};
+  race.enter("a", link);
+  await race.clock.advance(5_000);
+  link.after = () => {
+    throw new ApiError(0, "the answer was lost");
+  };
+  await race.clock.advance(usualTimes.leadMs + 3_000);
+  assert.deepEqual([...race.leading], []);
+  delete link.after;
+  await race.clock.advance(30_000);
+  assert.deepEqual([...race.leading], ["a"]);
+  await race.end();
+});
+
+Deno.test("a lease that somebody else has taken ends the lead at once", async () => {
+  const race = new Race();
+  race.enter("a");
+  await race.clock.advance(5_000);
+  race.board.state = { ...race.board.state!, holder: "somebody", version: "other" };
+  await race.clock.advance(3_000);
+  assert.deepEqual([...race.leading], []);
+  await race.end();
+});
+
+Deno.test("the lease of a process that is gone is taken once it has been silent for its whole length", async () => {
+  const race = new Race();
+  race.board.state = { holder: "gone", durationSeconds: 15, transitions: 3, version: "9" };
+  race.enter("a");
+  await race.clock.advance(14_000);
+  assert.deepEqual(race.led, []);
+  await race.clock.advance(5_000);
+  assert.deepEqual(race.led, ["a"]);
+  assert.equal(race.board.state?.transitions, 4);
+  await race.end();
+});
+
+Deno.test("a length that makes no sense is not believed", async () => {
+  const race = new Race();
+  race.board.state = { holder: "other", durationSeconds: 0, transitions: 0, version: "9" };
+  race.enter("a");
+  await race.clock.advance(14_000);
+  assert.deepEqual(race.led, []);
+  await race.end();
+});
+
+Deno.test("who may not take part says so once, and leads nothing", async () => {
+  const race = new Race();
+  race.enter("a", {
+    before: () => {
+      throw new ApiError(403, "may not get leases");
+    },
+  });
+  await race.clock.advance(60_000);
+  assert.deepEqual(race.led, []);
+  assert.deepEqual(race.told, ["a: cannot take part in the election of who runs the loops"]);
+  await race.end();
+});
+
+Deno.test("work that ends by itself gives the lead back, and gets it again", async () => {
+  const clock = new FakeClock();
+  const board = new Board();
+  const stop = new AbortController();
+  let runs = 0;
+  const told: string[] = [];
+  const election = new Election({
+    store: linked(board, clock, {}),
+    identity: "a",
+    clock,
+    random: new SeededRandom(),
+    tell: (message) => told.push(message),
+  });
+  const over = election.run(() => Promise.reject(new Error(`run ${++runs}`)), stop.signal);
+  await clock.advance(20_000);
+  stop.abort(new Error("stopped"));
+  await clock.advance(5_000);
+  await over;
+  assert.ok(runs > 1, `${runs} runs`);
+  assert.equal(board.state?.holder, "");
+  assert.ok(told.includes("the loops have ended by themselves"));
+});
+
+for (let seed = 1; seed <= 40; seed++) {
+  Deno.test(`never do two lead, however requests go: seed ${seed}`, async () => {
+    const race = new Race(seed);
+    const chance = new SeededRandom(seed);
+    const fail = (often: number) => () => {
+      if (chance.fraction() < often) throw new ApiError(chance.fraction() < 0.5 ? 0 : 500, "it went wrong");
+    };
+    const links = ["a", "b", "c"].map((identity) => {
+      const link: Link = {
+        before: fail(0.3),
+        after: fail(0.2),
+        delayMs: () => chance.fraction() < 0.1 ? chance.fraction() * 20_000 : chance.fraction() * 500,
+      };
+      race.enter(identity, link, chance.fraction() * 4_000);
+      return link;
+    });
+    for (let minute = 0; minute < 20; minute++) {
+      const link = links[Math.floor(chance.fraction() * links.length)]!;
+      const { before } = link;
+      link.before = fail(1);
+      await race.clock.advance(chance.fraction() * 60_000);
+      link.before = before!;
+      await race.clock.advance(30_000);
+    }
+    assert.ok(race.led.length > 1, "somebody led");
+    for (const link of links) Object.assign(link, { before: undefined, after: undefined, delayMs: () => 0 });
+    await race.end();
+    assert.deepEqual([...race.leading], []);
+  });
+}
