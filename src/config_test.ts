@@ -313,7 +313,8 @@ Deno.test("a controller has a cluster in a pod or by --kubeconfig, and then need
   const folder = "/var/run/secrets/kubernetes.io/serviceaccount";
   const config = serve(mode, env);
   const address = { host: "10.96.0.1", port: "443", folder };
-  assert.deepEqual(config.cluster, { address, leaseNamespace: "csi" });
+  const rounds = { intervalMs: 60_000, reconcile: { mode: "on", graceMs: 600_000 } };
+  assert.deepEqual(config.cluster, { address, leaseNamespace: "csi", rounds });
   assert.equal(config.controller?.settings.cluster, "");
   const given = serve([...mode, "--kubeconfig", "/etc/rds-csi/config", "--cluster-id", "c"], env);
   assert.deepEqual(given.cluster?.address, { kubeconfig: "/etc/rds-csi/config" });

@@ -3,6 +3,7 @@ import type { ClusterConfig } from "../config/cluster.ts";
 import { fixedNodes } from "../controller/fixed_nodes.ts";
 import { getVolume } from "../controller/reading.ts";
 import { inBackground } from "../controller/background.ts";
+import { Rounds } from "../controller/rounds.ts";
 import { showAtStart } from "../controller/show_at_start.ts";
 import type { ControllerWorld } from "../controller/world.ts";
 import { Cluster } from "../kubernetes/cluster.ts";
@@ -21,6 +22,7 @@ const latestMs = 30_000;
 
 /** What a cluster lends to a controller, and what is done in it without being asked. */
 export class ClusterSide {
+  readonly #config: ClusterConfig;
   readonly #cluster: Cluster;
   readonly #clock: Clock;
   readonly #log: Logger;
@@ -37,7 +39,9 @@ export class ClusterSide {
     { clock, random, log }: { readonly clock: Clock; readonly random: Random; readonly log: Logger },
   ) {
     const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
-    this.#cluster = new Cluster({ address: config.address, driverName, clock, random, warn });
+    const tell = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
+    this.#config = config;
+    this.#cluster = new Cluster({ address: config.address, driverName, clock, random, warn, tell });
     this.#clock = clock;
     this.#log = log;
     this.#projection = this.#cluster.projection((id, signal) => this.#latest(id, signal));
@@ -64,7 +68,7 @@ export class ClusterSide {
   /** Begins what is done without being asked. */
   start(world: ControllerWorld): void {
     this.#world = world;
-    this.#running = showAtStart(world, (signal) => this.#cluster.volumes.list(signal), this.#stop.signal);
+    this.#running = this.#run(world);
   }
 
   /** Ends it, and the connections. */
@@ -72,6 +76,18 @@ export class ClusterSide {
     this.#stop.abort(new VolumeError("cancelled", "The controller stops"));
     await Promise.all([this.#running, this.#projection.close(), this.#events.close()]);
     this.#cluster.close();
+  }
+
+  /** Whoever leads runs the rounds; what a controller shows at its start it shows whether it leads or not. */
+  async #run(world: ControllerWorld): Promise<void> {
+    const { signal } = this.#stop;
+    const objects = this.#cluster.objects();
+    const election = this.#cluster.election(this.#config.leaseNamespace);
+    const lead = (signal: AbortSignal) => new Rounds(world, objects, this.#config.rounds).run(signal);
+    await Promise.all([
+      showAtStart(world, (signal) => this.#cluster.volumes.list(signal), signal),
+      election.run(lead, signal),
+    ]);
   }
 
   async #latest(id: string, signal: AbortSignal): Promise<Attachment | "unknown" | undefined> {

@@ -3,6 +3,7 @@ import type { ClusterConfig } from "../config/cluster.ts";
 import type { MethodsOf } from "../csi/call.ts";
 import { controllerMethods } from "../csi/controller.ts";
 import type { ControllerHandlers } from "../csi/generated/csi/v1/Controller.ts";
+import { VolumeLocks } from "../csi/volume_lock.ts";
 import type { ControllerEvents } from "../volume/controller_events.ts";
 import type { CallContext } from "../volume/ports.ts";
 import type { ClusterSide } from "./cluster.ts";
@@ -12,6 +13,8 @@ import { controllerWorld } from "./world.ts";
 /** A controller that is ready to be served. */
 export interface Controller {
   readonly methods: MethodsOf<ControllerHandlers>;
+  /** What calls and loops take before they change a volume. */
+  readonly locks: VolumeLocks;
   /** Whether the router can be asked and is fit for this driver, see `VolumeStore.probe()`. */
   ready(context: CallContext): Promise<void>;
   /** Begins what is done without being asked. */
@@ -59,10 +62,12 @@ async function openWith(
   side: ClusterSide | undefined,
 ): Promise<Controller> {
   const router = await openRouter(config.router, seams, { allowUnfenced: config.settings.allowUnfenced });
+  const locks = new VolumeLocks();
   const neighbours = side?.neighbours(config, seams.events) ?? { events: seams.events };
-  const world = controllerWorld(config, router, seams, seams.log, neighbours);
+  const world = controllerWorld(config, router, seams, seams.log, { ...neighbours, locks });
   return {
     methods: controllerMethods(world),
+    locks,
     ready: (context) => router.probe(context),
     start: () => side?.start(world),
     async close() {

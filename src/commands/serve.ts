@@ -164,7 +164,9 @@ function servicesOf(
   });
   return {
     identity,
-    ...(controller === undefined ? {} : { controller: controller.methods }),
+    ...(controller === undefined
+      ? {}
+      : { controller: controller.methods, controllerLocks: controller.locks }),
     ...(node === undefined ? {} : { node: node.methods, nodeLocks: node.locks }),
   };
 }

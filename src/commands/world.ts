@@ -4,6 +4,7 @@ import { ImageCopies } from "../controller/copies.ts";
 import { UnsettledChanges } from "../controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../controller/withdrawals.ts";
 import type { ControllerWorld } from "../controller/world.ts";
+import { VolumeLocks } from "../csi/volume_lock.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type ControllerEvents, uncountedByController } from "../volume/controller_events.ts";
 import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.ts";
@@ -17,6 +18,8 @@ export interface WorldNeighbours {
   readonly projection?: VolumeProjection;
   /** @default {the nodes of the configuration} */
   readonly nodes?: NodeDirectory;
+  /** The locks of the calls that are served. @default {locks of its own} */
+  readonly locks?: VolumeLocks;
 }
 
 /**
@@ -29,7 +32,7 @@ export function controllerWorld(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes }: WorldNeighbours = {},
+  { events, projection, nodes, locks }: WorldNeighbours = {},
 ): ControllerWorld {
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
@@ -43,6 +46,7 @@ export function controllerWorld(
     settings: config.settings,
     events: events ?? uncountedByController,
     projection: projection ?? noProjection,
+    locks: locks ?? new VolumeLocks(),
     notes: { warn: (message, fields) => log.warn(message, fields) },
   };
 }

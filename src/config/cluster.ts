@@ -1,3 +1,4 @@
+import type { RoundSettings } from "../controller/rounds.ts";
 import type { FlagTable, FlagValues } from "../flags.ts";
 
 /** Variables that every pod of a cluster finds set to where its API server is. */
@@ -18,6 +19,28 @@ export const clusterFlags: FlagTable = {
     form: "text",
     help: "File that tells where the API server is and how to log in; a pod needs none.",
   },
+  "reconcile": {
+    form: "text",
+    choices: ["on", "dry-run", "off"],
+    fallback: "on",
+    help:
+      "Whether lost exports of volumes in use are turned on again, and those that no VolumeAttachment wants " +
+      "withdrawn in time; dry-run only says what would be done.",
+  },
+  "reconcile-interval": {
+    form: "duration",
+    least: 5_000,
+    most: 3_600_000,
+    fallback: "60s",
+    help: "How often the router is compared with the cluster.",
+  },
+  "reconcile-grace": {
+    form: "duration",
+    least: 60_000,
+    most: 86_400_000,
+    fallback: "10m",
+    help: "How long an export has to be wanted by no VolumeAttachment before it is withdrawn.",
+  },
   "lease-namespace": {
     form: "text",
     env: ["POD_NAMESPACE"],
@@ -32,6 +55,7 @@ export interface ClusterConfig {
     | { readonly host: string; readonly port: string; readonly folder: string };
   /** Empty leaves it to where this driver runs. */
   readonly leaseNamespace: string;
+  readonly rounds: RoundSettings;
 }
 
 /** What a controller is told about its cluster; undefined when there is none. */
@@ -46,9 +70,16 @@ export function readCluster(
     flags.problem("lease-namespace", leaseNamespace, "the name of a namespace");
   }
   const kubeconfig = flags.text("kubeconfig");
-  if (kubeconfig !== "") return { address: { kubeconfig }, leaseNamespace };
+  const rounds = {
+    intervalMs: flags.durationMs("reconcile-interval"),
+    reconcile: {
+      mode: flags.text("reconcile") as RoundSettings["reconcile"]["mode"],
+      graceMs: flags.durationMs("reconcile-grace"),
+    },
+  };
+  if (kubeconfig !== "") return { address: { kubeconfig }, leaseNamespace, rounds };
   const [host, port] = clusterVariables.map((name) => env(name) ?? "");
-  if (host && port) return { address: { host, port, folder: serviceAccountFolder }, leaseNamespace };
+  if (host && port) return { address: { host, port, folder: serviceAccountFolder }, leaseNamespace, rounds };
   if (use === "on") {
     flags.problem("kubernetes", use, "auto or off outside of a pod, unless --kubeconfig is given");
   }

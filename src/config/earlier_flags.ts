@@ -2,7 +2,8 @@ import type { Flag, FlagTable } from "../flags.ts";
 
 /** Why the earlier driver's search for orphans and its attachments need no flags here. */
 const noOrphans = "this driver deletes nothing that nobody asked it to delete";
-const noAttachments = "who holds a volume is read from the router, and nothing has to be reconciled";
+const noAttachments =
+  "who holds a volume is read from the router; --reconcile says how that is compared with the cluster";
 
 /** Flags of the library that the earlier driver logs with. */
 const logFlags: readonly (readonly [name: string, form: Flag["form"]])[] = [

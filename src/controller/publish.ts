@@ -90,7 +90,7 @@ async function settle(
 }
 
 /** How a volume is to be exported. */
-interface Export {
+export interface Export {
   readonly record: VolumeRecord;
   readonly port: number;
   /** The router's list of hosts, where it has to change. */
@@ -98,7 +98,7 @@ interface Export {
 }
 
 /** Writes the record and turns the export on, in one command, and believes only what is read back. */
-async function exportAs(
+export async function exportAs(
   world: ControllerWorld,
   volume: OwnedVolume,
   state: RouterState,

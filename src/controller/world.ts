@@ -42,6 +42,12 @@ export interface Notes {
   warn(message: string, fields: Readonly<Record<string, unknown>>): void;
 }
 
+/** Who changes which volume right now: what is done without a call takes the same locks as calls do. */
+export interface VolumeLocking {
+  /** Takes all keys, or none: undefined when somebody else has one. What it returns lets them go. */
+  tryTake(keys: readonly string[], holder: string): (() => void) | undefined;
+}
+
 /** Everything the controller's operations need, handed in. */
 export interface ControllerWorld {
   readonly store: VolumeStore;
@@ -52,6 +58,7 @@ export interface ControllerWorld {
   readonly notes: Notes;
   readonly events: ControllerEvents;
   readonly projection: VolumeProjection;
+  readonly locks: VolumeLocking;
   readonly withdrawals: ConfirmedWithdrawals;
   readonly unsettled: UnsettledChanges;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;

@@ -18,6 +18,8 @@ export interface CsiServices {
   readonly identity: MethodsOf<IdentityHandlers>;
   readonly controller?: MethodsOf<ControllerHandlers>;
   readonly node?: MethodsOf<NodeHandlers>;
+  /** The locks of the controller's calls, where loops change volumes too; by default nobody else sees them. */
+  readonly controllerLocks?: VolumeLocks;
   /** The locks of the node's calls, where something else changes volumes too; by default nobody else sees them. */
   readonly nodeLocks?: VolumeLocks;
 }
@@ -94,7 +96,9 @@ function registerServices(server: Server, runner: CallRunner, { csi, services, l
   ) =>
     server.addService(withEncodingLog(definition, log), implementation(definition, methods, runner, locks));
   register(csi.Identity.service, services.identity);
-  if (services.controller !== undefined) register(csi.Controller.service, services.controller);
+  if (services.controller !== undefined) {
+    register(csi.Controller.service, services.controller, services.controllerLocks);
+  }
   if (services.node !== undefined) {
     register(csi.Node.service, services.node, services.nodeLocks);
   }

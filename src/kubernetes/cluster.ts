@@ -2,6 +2,9 @@ import type { Clock, NodeDirectory, Random } from "../volume/ports.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
 import { readClusterUid } from "./cluster_uid.ts";
 import { CsiNodes } from "./csi_nodes.ts";
+import { Election } from "./election.ts";
+import { ClusterLease } from "./lease.ts";
+import { VolumeAttachments } from "./volume_attachments.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 import { AnnotationProjection, type ProjectionOptions } from "./volume_projection.ts";
@@ -14,6 +17,8 @@ export interface ClusterOptions {
   readonly random: Random;
   /** Hears what an operator should know. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  /** Hears what happens as it should. */
+  readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
 /** A cluster, with everything in it that this driver reads and writes. Nothing is asked before somebody needs it. */
@@ -47,6 +52,34 @@ export class Cluster {
   /** What tells people of events, on the volumes' objects and their claims. */
   events(): EventRecorder {
     return new EventRecorder({ ...this.#options, api: this.#client, volumes: this.volumes });
+  }
+
+  /** The attachments. */
+  objects(): VolumeAttachments {
+    return new VolumeAttachments({ ...this.#options, api: this.#client, volumes: this.volumes });
+  }
+
+  /**
+   * The election of who runs the loops.
+   *
+   * @param namespace of the Lease; where it is empty, that of the configuration
+   */
+  election(namespace: string): Election {
+    const { clock, random, driverName, tell } = this.#options;
+    const lease = {
+      api: this.#client,
+      clock,
+      namespace: namespace || this.#client.namespace || "default",
+      name: `${driverName.toLowerCase()}-controller`,
+    };
+    const nonce = Array.from(random.bytes(8), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    return new Election({
+      store: new ClusterLease(lease),
+      identity: `rds-csi-${nonce}`,
+      clock,
+      random,
+      tell,
+    });
   }
 
   /** Ends the connections. */

@@ -2,6 +2,7 @@
 import { UnsettledChanges } from "../../src/controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
 import { ImageCopies } from "../../src/controller/copies.ts";
+import { VolumeLocks } from "../../src/csi/volume_lock.ts";
 import { uncountedByController } from "../../src/volume/controller_events.ts";
 import { noProjection } from "../../src/volume/projection.ts";
 import type { ControllerWorld } from "../../src/controller/world.ts";
@@ -96,6 +97,7 @@ function worldOf(store: RouterVolumeStore): ControllerWorld {
     settings: testSettings,
     events: uncountedByController,
     projection: noProjection,
+    locks: new VolumeLocks(),
     notes: { warn: (message) => unexpected(message) },
     withdrawals: new ConfirmedWithdrawals(systemClock),
     unsettled: new UnsettledChanges(systemClock),

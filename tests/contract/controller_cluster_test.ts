@@ -3,12 +3,13 @@ import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";
 import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
 import { clusterHash } from "../../src/volume/ids.ts";
-import { aPersistentVolume } from "../fakes/kube_client.ts";
+import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
 import { eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
 
 const node = "csi.rds.srvlab.io/attached-node";
+const attachments = "/apis/storage.k8s.io/v1/volumeattachments";
 const onClaim = "/api/v1/namespaces/apps/events";
 const attachedNode = (api: FakeKubeApi, id: string) =>
   api.get(volumesPath, `pv-${id}`)?.metadata.annotations?.[node];
@@ -70,6 +71,35 @@ Deno.test("who leaves a migration without being shut out is told of on the claim
   }
   await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "worker-1" });
   await eventually(() => api.all(onClaim).some((event) => event["reason"] === "LeaverNotFenced"));
+});
+
+Deno.test("one of two controllers turns an export on again that was turned off by hand, and the other takes over", async () => {
+  const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
+  await using cluster = await startClusterStack({ prepare, flags: ["--reconcile-interval", "5s"] });
+  const { api, stack } = cluster;
+  const second = await stack.another();
+  const volumeId = await create(stack, "a");
+  api.put(volumesPath, aPersistentVolume(volumeId));
+  const request = publishRequest(volumeId, "worker-1");
+  const { publishContext } = await stack.clients.controller.call("ControllerPublishVolume", request);
+  api.put(attachments, aVolumeAttachment(volumeId, "worker-1", { publishContext }));
+  const isExported = async () =>
+    (await state(stack)).disks.find(({ slot }) => slot === volumeId)?.["nvme-tcp-export"] === true;
+  for (const end of [() => stack.driver.stop(1_000), () => Promise.resolve()]) {
+    const off = await fetch(`${stack.simulator.controlUrl}/disks/${volumeId}`, {
+      method: "PATCH",
+      body: JSON.stringify({ "nvme-tcp-export": false }),
+    });
+    assert.ok(off.ok, await off.text());
+    assert.equal(await isExported(), false);
+    await eventually(isExported, 40_000);
+    await end();
+  }
+  const again = await second.clients.controller.call("ControllerPublishVolume", request);
+  assert.deepEqual(again.publishContext, publishContext);
+  const leases = api.all("/apis/coordination.k8s.io/v1/namespaces/storage/leases");
+  assert.deepEqual(leases.map(({ metadata }) => metadata.name), ["rds.csi.srvlab.io-controller"]);
+  assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
 });
 
 Deno.test("attaching and detaching go on while the API server is away, and are shown once it is back", async () => {

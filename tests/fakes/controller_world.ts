@@ -1,4 +1,5 @@
 import type { ControllerSettings, ControllerWorld } from "../../src/controller/world.ts";
+import { VolumeLocks } from "../../src/csi/volume_lock.ts";
 import { ImageCopies } from "../../src/controller/copies.ts";
 import { UnsettledChanges } from "../../src/controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
@@ -70,6 +71,7 @@ export function testController(settings: Partial<ControllerSettings> = {}, seed 
     events: { happened: (event) => void events.push(event) },
     notes: { warn: (message) => notes.push(message) },
     projection: noProjection,
+    locks: new VolumeLocks(),
     withdrawals: new ConfirmedWithdrawals(clock),
     unsettled: new UnsettledChanges(clock),
     copies: new ImageCopies(clock),

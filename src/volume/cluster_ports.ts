@@ -1,0 +1,25 @@
+/** A VolumeAttachment of this driver. */
+export interface ClusterAttachment {
+  /** Undefined when it cannot be told which volume it is about. */
+  readonly volumeId: string | undefined;
+  readonly nodeName: string;
+  readonly attached: boolean;
+  /** Whether it is going away. */
+  readonly deleting: boolean;
+  /** What was answered when it was attached: the publish context. */
+  readonly publishContext: Readonly<Record<string, string>>;
+}
+
+/** What the loops need to know of the cluster. */
+export interface ClusterObjects {
+  /**
+   * Every VolumeAttachment of this driver, with the volumes' objects read anew.
+   *
+   * @throws {VolumeError} unavailable when not all of them can be read
+   */
+  attachments(signal: AbortSignal): Promise<readonly ClusterAttachment[]>;
+  /** How many of this driver's volumes the cluster has objects of, as of the last reading. */
+  readonly volumeCount: number;
+  /** The volume context of a volume, as of the last reading; undefined when it is not known. */
+  volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
+}

@@ -1,0 +1,132 @@
+import type { ClusterAttachment } from "./cluster_ports.ts";
+import { parseEpoch } from "./epoch.ts";
+import type { OwnedVolume } from "./ownership.ts";
+import { isExportedAsRecorded } from "./publishing.ts";
+
+/** What has to be done about a volume that the cluster and the router see differently. */
+export type ReconcileStep =
+  /** Nodes hold it, and it is not exported as they know it: turn the export on again, under the same NQN. */
+  | { readonly action: "restore"; readonly volume: OwnedVolume }
+  /** It is exported or held, and wanted nowhere. */
+  | { readonly action: "withdraw"; readonly volume: OwnedVolume }
+  /** The cluster knows of a later epoch than the router: whatever is exported, it is not what a node uses. */
+  | { readonly action: "older-epoch"; readonly volume: OwnedVolume; readonly known: number };
+
+/** What a pass concludes. */
+export interface Reconciliation {
+  readonly steps: readonly ReconcileStep[];
+  /** Volumes that are unwanted for long enough, and for which this pass does nothing, with the reason. */
+  readonly heldBack: readonly OwnedVolume[];
+  readonly heldBackReason: string | undefined;
+  /** Since when each unwanted volume is, for the next pass. */
+  readonly unwantedSinceMs: ReadonlyMap<string, number>;
+}
+
+/** How careful a pass is. */
+export interface ReconcileRules {
+  /** How long a volume has to be unwanted, and held, before it is withdrawn, in milliseconds. */
+  readonly graceMs: number;
+  /** The most that are withdrawn in a pass. */
+  readonly mostWithdrawals: number;
+}
+
+/** What a pass looks at. */
+export interface ReconcileView {
+  /** Looked at before the attachments: what is held by then and wanted by nobody later has been let go. */
+  readonly volumes: readonly OwnedVolume[];
+  readonly attachments: readonly ClusterAttachment[];
+  readonly unwantedSinceMs: ReadonlyMap<string, number>;
+  /** `Clock.now()`, for the times in records. */
+  readonly nowMs: number;
+  /** `Clock.monotonicMs()`, for how long something has been unwanted. */
+  readonly monotonicMs: number;
+  /** How many of this driver's volumes the cluster has objects of. */
+  readonly volumeCount: number;
+  /** Whether the router shows all it has. */
+  readonly settled: boolean;
+}
+
+/**
+ * Compares the router with the cluster. It publishes nothing that is not held, and withdraws nothing on a doubt: an
+ * attachment that cannot be told, a router that has just booted, or most volumes unwanted at once, as after a restored
+ * backup of the cluster, are doubts.
+ */
+export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconciliation {
+  const inUse = view.volumes.filter(({ stored, record }) => stored.exported || record.holders.length > 0);
+  const byVolume = Map.groupBy(view.attachments, ({ volumeId }) => volumeId);
+  const steps: ReconcileStep[] = [];
+  const unwanted: OwnedVolume[] = [];
+  for (const volume of inUse) {
+    const attachments = byVolume.get(volume.stored.id) ?? [];
+    const known = latestEpoch(attachments);
+    if (known > (volume.record.epoch?.counter ?? 0)) steps.push({ action: "older-epoch", volume, known });
+    else if (attachments.length === 0) unwanted.push(volume);
+    else if (isToBeRestored(volume, attachments)) steps.push({ action: "restore", volume });
+  }
+  const unwantedSinceMs = new Map(
+    unwanted.map(({ stored: { id } }) => [id, view.unwantedSinceMs.get(id) ?? view.monotonicMs]),
+  );
+  const due = unwanted.filter((volume) => isDue(volume, unwantedSinceMs, view, rules))
+    .toSorted((a, b) => unwantedSinceMs.get(a.stored.id)! - unwantedSinceMs.get(b.stored.id)!);
+  const doubt = doubtOf(view, due.length, inUse.length, rules);
+  const taken = doubt === undefined ? due.slice(0, rules.mostWithdrawals) : [];
+  return {
+    steps: [...steps, ...taken.map((volume) => ({ action: "withdraw" as const, volume }))],
+    heldBack: doubt === undefined ? [] : due,
+    heldBackReason: due.length === 0 ? undefined : doubt,
+    unwantedSinceMs,
+  };
+}
+
+/** Whether nobody wants a volume, by attachments that were read just now. */
+export function isStillUnwanted(id: string, attachments: readonly ClusterAttachment[]): boolean {
+  return attachments.every(({ volumeId }) => volumeId !== undefined && volumeId !== id);
+}
+
+/** The latest epoch that the cluster knows of a volume; 0 when it knows none. */
+export function latestEpoch(attachments: readonly ClusterAttachment[]): number {
+  return Math.max(0, ...attachments.map(({ publishContext }) => counterOf(publishContext)));
+}
+
+function counterOf(publishContext: Readonly<Record<string, string>>): number {
+  return parseEpoch(publishContext["epoch"] ?? "")?.counter ?? 0;
+}
+
+/** Whether a node that really uses the volume has lost its export. */
+function isToBeRestored(volume: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
+  const { record } = volume;
+  if (record.holders.length === 0 || isExportedAsRecorded(volume)) return false;
+  return attachments.some(({ attached, deleting, nodeName, publishContext }) =>
+    attached && !deleting &&
+    // A node's id may be another than its name; the epoch tells then.
+    (record.holders.some(({ nodeId }) => nodeId === nodeName) ||
+      counterOf(publishContext) === record.epoch?.counter)
+  );
+}
+
+function isDue(
+  { stored, record }: OwnedVolume,
+  unwantedSinceMs: ReadonlyMap<string, number>,
+  view: ReconcileView,
+  { graceMs }: ReconcileRules,
+): boolean {
+  const youngestMs = Math.max(0, ...record.holders.map(({ sinceSeconds }) => sinceSeconds * 1000));
+  return view.monotonicMs - unwantedSinceMs.get(stored.id)! >= graceMs && view.nowMs - youngestMs >= graceMs;
+}
+
+function doubtOf(
+  { attachments, settled, volumeCount }: ReconcileView,
+  due: number,
+  inUse: number,
+  { mostWithdrawals }: ReconcileRules,
+): string | undefined {
+  if (attachments.some(({ volumeId }) => volumeId === undefined)) {
+    return "there are VolumeAttachments of which it cannot be told which volume they are about";
+  }
+  if (volumeCount === 0) return "the cluster knows none of this driver's volumes: is it the right one?";
+  if (!settled) return "the router has booted only just now";
+  if (due > mostWithdrawals && due * 2 > inUse) {
+    return "most volumes in use are wanted nowhere, as when the cluster was restored from an old backup";
+  }
+  return undefined;
+}
