@@ -21,7 +21,7 @@ export COMPILE_TARGET ?=
 # Tests to run with `make test/some`, and a flag that makes a skipped test a failure.
 T ?= src
 STRICT ?=
-# Suites to run with `make test/guest`, all when empty, and how many at a time.
+# Suites to run with `make test/guest` or `make test/cluster`, all when empty, and how many guests at a time.
 S ?=
 JOBS ?= 1
 
@@ -29,7 +29,7 @@ JOBS ?= 1
 SOURCES = "$(DENO)" run --quiet $$("$(DENO)" run --allow-all tools/permissions_flags.ts $(1)) src/main.ts
 
 .DEFAULT_GOAL := help
-.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/nightly verify verify/% format generate manifests helm build image/binaries sanity \
+.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/cluster test/nightly verify verify/% format generate manifests helm build image/binaries sanity \
 	sanity/sources sanity/binary bench bench/short ci clean
 .SILENT:
 
@@ -63,10 +63,13 @@ test/build: ## Test the compiled executable, above all what it refuses to do; af
 test/guest: ## Try real NVMe/TCP in QEMU guests with kernels of their own: make test/guest [S=suite] [JOBS=2]; after make build.
 	"$(DENO)" run --allow-all tests/guest/run.ts $(STRICT) --jobs $(JOBS) $(S)
 
+test/cluster: ## Try the driver in a real cluster on this machine: make test/cluster [S=suite]; needs root and Go, builds for 10 minutes once.
+	"$(DENO)" run --allow-all tests/cluster/run.ts $(STRICT) $(S)
+
 test/nightly: export MATRIX_RANDOM = 400
 test/nightly: export MATRIX_ALL = 1
 test/nightly: export GUEST_WHOLE = 1
-test/nightly: test test/contract test/fault test/guest ## Try everything of which CI tries a part, with new random numbers: hours; make -k goes on after a failure; after make build.
+test/nightly: test test/contract test/fault test/guest test/cluster ## Try everything of which CI tries a part, with new random numbers: hours; make -k goes on after a failure; after make build.
 
 verify: ## Check formatting, lint, types, the direction of imports, sizes, generated files, and the files of proto/ against the published ones.
 	"$(DENO)" run --allow-all tools/verify.ts $(STRICT)

@@ -14,6 +14,21 @@ export class Report {
     return this.#counts;
   }
 
+  /** Runs one test and reports what it showed, or how it failed; once `signal` is aborted every test fails by that. */
+  async test(name: string, signal: AbortSignal, body: () => Promise<string>): Promise<boolean> {
+    const started = performance.now();
+    try {
+      signal.throwIfAborted();
+      const showed = await body();
+      signal.throwIfAborted();
+      this.passed(name, performance.now() - started, showed);
+      return true;
+    } catch (error) {
+      this.failed(name, performance.now() - started, signal.aborted ? signal.reason : error);
+      return false;
+    }
+  }
+
   passed(name: string, milliseconds: number, showed: string): void {
     this.#counts.passed++;
     print(`${this.#line("ok", milliseconds)} ${name}${showed === "" ? "" : `: ${showed}`}`);

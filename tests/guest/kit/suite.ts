@@ -78,22 +78,8 @@ export class Bench {
   }
 
   /** Runs one test on the host and reports what it showed; a failure does not end the suite. */
-  async test(name: string, body: () => Promise<string>): Promise<boolean> {
-    const started = performance.now();
-    try {
-      this.#signal.throwIfAborted();
-      const showed = await body();
-      this.#signal.throwIfAborted();
-      this.report.passed(name, performance.now() - started, showed);
-      return true;
-    } catch (error) {
-      this.report.failed(
-        name,
-        performance.now() - started,
-        this.#signal.aborted ? this.#signal.reason : error,
-      );
-      return false;
-    }
+  test(name: string, body: () => Promise<string>): Promise<boolean> {
+    return this.report.test(name, this.#signal, body);
   }
 
   /**

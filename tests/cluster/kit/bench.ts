@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Report } from "../../guest/kit/report.ts";
+import type { Subject } from "../../support/parts.ts";
+import { Cluster, type ClusterOptions } from "./cluster.ts";
+import { secondsSince } from "./waiting.ts";
+import type { Tools } from "./tools.ts";
+import { findTraces } from "./traces.ts";
+
+/** What a file of suites/ exports. */
+export interface Suite {
+  /** One line: what it shows. */
+  readonly what: string;
+  /** Longest it may take, in minutes. */
+  readonly limitMinutes: number;
+  run(bench: Bench): Promise<void>;
+}
+
+/** Where the logs of clusters are kept in which a test failed. */
+const keptFolder = fileURLToPath(new URL("../../../dist/cluster", import.meta.url));
+
+/** How a suite starts its cluster and reports tests; it ends all that it started. */
+export class Bench {
+  readonly report: Report;
+  readonly signal: AbortSignal;
+  readonly #name: string;
+  readonly #folder: string;
+  readonly #means: { readonly tools: Tools; readonly subject: Subject };
+  readonly #undo: (() => Promise<readonly string[] | void>)[] = [];
+
+  /** @param folder an empty one below /tmp, with a short path */
+  constructor(
+    name: string,
+    folder: string,
+    means: { readonly tools: Tools; readonly subject: Subject },
+    signal: AbortSignal,
+  ) {
+    this.#name = name;
+    this.report = new Report(name);
+    this.signal = signal;
+    this.#folder = folder;
+    this.#means = means;
+  }
+
+  /** Starts the suite's cluster; a suite has one. */
+  async cluster(options: ClusterOptions): Promise<Cluster> {
+    const started = performance.now();
+    const undo = (what: () => Promise<readonly string[] | void>) => this.#undo.unshift(what);
+    const cluster = await Cluster.start(this.#folder, this.#means, options, undo, this.signal);
+    this.report.say(`the cluster serves after ${secondsSince(started)} s`);
+    return cluster;
+  }
+
+  /** Runs one test and reports what it showed; a failure does not end the suite. */
+  test(name: string, body: () => Promise<string>): Promise<boolean> {
+    return this.report.test(name, this.signal, body);
+  }
+
+  /** Ends everything, and shows as a test that nothing is left; where a test failed, logs are kept. */
+  async close(): Promise<void> {
+    const never = new AbortController().signal;
+    await this.report.test("everything ends, and leaves nothing on this machine", never, async () => {
+      const problems: string[] = [];
+      for (const undo of this.#undo.splice(0)) {
+        try {
+          problems.push(...await undo() ?? []);
+        } catch (error) {
+          problems.push(error instanceof Error ? error.message : String(error));
+        }
+      }
+      problems.push(...await findTraces(this.#folder));
+      assert.deepEqual(problems, []);
+      return "no process, mount, loop device, control group";
+    });
+    if (this.report.counts.failed > 0) await this.#keepLogs();
+  }
+
+  async #keepLogs(): Promise<void> {
+    const from = join(this.#folder, "log");
+    const to = join(keptFolder, this.#name);
+    await Deno.remove(to, { recursive: true }).catch(ignoreMissing);
+    await Deno.mkdir(to, { recursive: true });
+    try {
+      for (const { name } of Deno.readDirSync(from)) await Deno.copyFile(join(from, name), join(to, name));
+      this.report.say(`the logs are kept in ${to}`);
+    } catch (error) {
+      ignoreMissing(error);
+    }
+  }
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+}

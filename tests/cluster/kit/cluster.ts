@@ -1,0 +1,95 @@
+import { join } from "node:path";
+import type { Subject } from "../../support/parts.ts";
+import type { Api } from "./api.ts";
+import { ControlPlane } from "./control_plane.ts";
+import { type Driver, makeController } from "./driver.ts";
+import { KernelSettings } from "./kernel_settings.ts";
+import { ClusterNode } from "./node.ts";
+import { classes } from "./objects.ts";
+import { Router } from "./router.ts";
+import { Sidecars } from "./sidecars.ts";
+import type { Tools } from "./tools.ts";
+import { removeTraces } from "./traces.ts";
+
+/** Options of {@linkcode Cluster.start}. */
+export interface ClusterOptions {
+  /** Names of nodes with a kubelet, and of their kubelets' folders. */
+  readonly nodes?: Readonly<Record<string, string>>;
+  /** Names of nodes without one, which the controller is to know. */
+  readonly fakeNodes?: readonly string[];
+}
+
+/** A cluster with the driver in it, a simulated router beside it, and everything of both in one folder. */
+export class Cluster {
+  readonly plane: ControlPlane;
+  readonly router: Router;
+  readonly controller: Driver;
+  readonly nodes: ReadonlyMap<string, ClusterNode>;
+  readonly #sidecars: Sidecars;
+
+  private constructor(
+    plane: ControlPlane,
+    router: Router,
+    controller: Driver,
+    sidecars: Sidecars,
+    nodes: ReadonlyMap<string, ClusterNode>,
+  ) {
+    this.plane = plane;
+    this.router = router;
+    this.controller = controller;
+    this.nodes = nodes;
+    this.#sidecars = sidecars;
+  }
+
+  /** Starts everything, driver and sidecars included. `undo` gets what is to be done at the end, the last first. */
+  static async start(
+    folder: string,
+    { tools, subject }: { readonly tools: Tools; readonly subject: Subject },
+    options: ClusterOptions,
+    undo: (what: () => Promise<readonly string[] | void>) => void,
+    signal: AbortSignal,
+  ): Promise<Cluster> {
+    const settings = new KernelSettings();
+    undo(() => Promise.resolve(settings.restore()));
+    undo(() => removeTraces(folder));
+    const nodeNames = Object.keys(options.nodes ?? {});
+    const plane = await ControlPlane.prepare(folder, tools, nodeNames);
+    const logs = join(folder, "log");
+    const router = await Router.start(subject, folder, logs, signal);
+    undo(() => router.stop());
+    undo(() => plane.stop());
+    const known = [...nodeNames, ...options.fakeNodes ?? []];
+    const controller = await makeController({ subject, folder, logs, router }, known);
+    undo(() => controller.stop());
+    await Promise.all([plane.start(signal), controller.start(signal)]);
+    const sidecars = await Sidecars.start(plane, tools, controller.socket);
+    undo(() => sidecars.stop());
+    for (const [path, object] of classes) await plane.api.create(path, object);
+    const context = { folder, plane, tools, router, subject };
+    const nodes = new Map<string, ClusterNode>();
+    for (const [name, kubelet] of Object.entries(options.nodes ?? {})) {
+      const node = await ClusterNode.start(context, name, kubelet, signal);
+      undo(() => node.stop());
+      nodes.set(name, node);
+    }
+    return new Cluster(plane, router, controller, sidecars, nodes);
+  }
+
+  /** The API, as somebody who may do everything. */
+  get api(): Api {
+    return this.plane.api;
+  }
+
+  /** A node with a kubelet, by its name. */
+  node(name: string): ClusterNode {
+    const node = this.nodes.get(name);
+    if (node === undefined) throw new Error(`there is no node ${name}`);
+    return node;
+  }
+
+  /** What has ended although nobody ended it, with the end of its log. */
+  async fallen(): Promise<readonly string[]> {
+    const daemons = [...this.plane.fallen(), ...this.#sidecars.fallen()];
+    return await Promise.all(daemons.map(async (one) => `${one.name} has ended:\n${await one.tail()}`));
+  }
+}

@@ -1,0 +1,168 @@
+import { join } from "node:path";
+import { freePort } from "../../support/parts.ts";
+import { Api, type ApiAccess, kubeconfig } from "./api.ts";
+import { type Certificates, makeCertificates } from "./certificates.ts";
+import { Daemon } from "./daemon.ts";
+import type { Tools } from "./tools.ts";
+import { until } from "./waiting.ts";
+
+/** Longest until the API server serves, in seconds: it takes 8 where nothing else runs. */
+const startSeconds = 120;
+
+/** Who may talk to the API server by a token, beside service accounts. */
+interface User {
+  readonly name: string;
+  readonly groups: string;
+  readonly token: string;
+}
+
+/** etcd, API server, controller manager and scheduler on ports of 127.0.0.1, with their state in one folder. */
+export class ControlPlane {
+  readonly folder: string;
+  readonly certificates: Certificates;
+  readonly #tools: Tools;
+  readonly #users: readonly User[];
+  readonly #apiPort: number;
+  readonly #etcdPort: number;
+  #daemons: Daemon[] = [];
+  #apiServer: Daemon | undefined;
+  #api: Api | undefined;
+
+  private constructor(folder: string, tools: Tools, certificates: Certificates, users: readonly User[]) {
+    this.folder = folder;
+    this.certificates = certificates;
+    this.#tools = tools;
+    this.#users = users;
+    this.#apiPort = freePort();
+    this.#etcdPort = freePort();
+  }
+
+  /** Prepares one for nodes of these names; `start` starts it. */
+  static async prepare(folder: string, tools: Tools, nodes: readonly string[]): Promise<ControlPlane> {
+    await Deno.mkdir(join(folder, "log"), { recursive: true });
+    const users = [
+      ["admin", "system:masters"],
+      ["system:kube-controller-manager", ""],
+      ["system:kube-scheduler", ""],
+      ...nodes.map((node) => [`system:node:${node}`, "system:nodes"]),
+    ].map(([name = "", groups = ""]) => ({ name, groups, token: crypto.randomUUID() }));
+    const certificates = await makeCertificates(join(folder, "keys"));
+    const lines = users.map(({ name, groups, token }) => `${token},${name},${name},"${groups}"\n`);
+    await Deno.writeTextFile(join(certificates.folder, "tokens.csv"), lines.join(""), { mode: 0o600 });
+    return new ControlPlane(folder, tools, certificates, users);
+  }
+
+  /** Starts everything; it serves when this ends. */
+  async start(signal?: AbortSignal): Promise<void> {
+    this.#run("etcd", etcdArguments(join(this.folder, "etcd"), this.#etcdPort, freePort()));
+    await this.startApiServer(signal);
+    // Slow enough for a person, the usual limits of requests would only let the tests wait.
+    const client = ["--kube-api-qps=200", "--kube-api-burst=400", "--leader-elect=false", "--secure-port=0"];
+    this.#run("kube-controller-manager", [
+      ...[`--kubeconfig=${await this.kubeconfig("system:kube-controller-manager")}`, ...client],
+      ...["--controllers=*", "--use-service-account-credentials"],
+      `--service-account-private-key-file=${this.certificates.serviceAccountKey}`,
+      `--root-ca-file=${join(this.certificates.folder, "apiserver.crt")}`,
+    ]);
+    this.#run("kube-scheduler", [
+      ...[`--kubeconfig=${await this.kubeconfig("system:kube-scheduler")}`, ...client],
+    ]);
+    await until(
+      "the service account of the default namespace",
+      () => this.api.find("/api/v1/namespaces/default/serviceaccounts/default"),
+      { limitSeconds: startSeconds, ...(signal === undefined ? {} : { signal }) },
+    );
+  }
+
+  /** The API, as somebody who may do everything. */
+  get api(): Api {
+    if (this.#api === undefined) throw new Error("The API server has not been started");
+    return this.#api;
+  }
+
+  /** Starts the API server, at first or again, and waits until it serves. */
+  async startApiServer(signal?: AbortSignal): Promise<void> {
+    const { certificates: keys } = this;
+    this.#apiServer = Daemon.start("kube-apiserver", [
+      this.#tools.program("kube-apiserver"),
+      ...[`--etcd-servers=http://127.0.0.1:${this.#etcdPort}`],
+      ...["--bind-address=127.0.0.1", `--secure-port=${this.#apiPort}`, `--cert-dir=${keys.folder}`],
+      ...[`--token-auth-file=${join(keys.folder, "tokens.csv")}`, "--authorization-mode=Node,RBAC"],
+      ...["--enable-admission-plugins=NodeRestriction", "--allow-privileged=true"],
+      "--service-account-issuer=https://kubernetes.default.svc",
+      `--service-account-key-file=${keys.serviceAccountKey}`,
+      `--service-account-signing-key-file=${keys.serviceAccountKey}`,
+      ...["--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none"],
+      "--kubelet-preferred-address-types=InternalIP",
+      `--kubelet-client-certificate=${keys.kubeletClientCertificate}`,
+      `--kubelet-client-key=${keys.kubeletClientKey}`,
+    ], { folder: join(this.folder, "log") });
+    await this.#apiServer.ready(startSeconds, () => this.#isReady(), signal);
+  }
+
+  /** Ends the API server; etcd keeps what it knew. */
+  async stopApiServer(): Promise<void> {
+    await this.#apiServer?.stop();
+  }
+
+  /** A kubeconfig for a user of this name, as a file. */
+  async kubeconfig(user: string): Promise<string> {
+    const found = this.#users.find(({ name }) => name === user);
+    if (found === undefined) throw new Error(`Cannot write a kubeconfig as nobody is called ${user}`);
+    return await this.writeKubeconfig(user.replaceAll(":", "-"), found.token);
+  }
+
+  /** A kubeconfig for whoever has this token, as a file. */
+  async writeKubeconfig(name: string, token: string): Promise<string> {
+    const file = join(this.folder, `${name}.kubeconfig`);
+    await Deno.writeTextFile(file, kubeconfig({ ...this.api.access, token }), { mode: 0o600 });
+    return file;
+  }
+
+  /** The daemons of it that have ended although nobody ended them. */
+  fallen(): readonly Daemon[] {
+    return this.#daemons.filter((daemon) => !daemon.isRunning);
+  }
+
+  /** Ends everything. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#daemons.slice(1).map((daemon) => daemon.stop()));
+    await this.stopApiServer();
+    await this.#daemons[0]?.stop();
+    this.#api?.[Symbol.dispose]();
+  }
+
+  #run(name: string, args: readonly string[]): void {
+    const words = [this.#tools.program(name), ...args];
+    this.#daemons.push(Daemon.start(name, words, { folder: join(this.folder, "log") }));
+  }
+
+  /** At its first start the API server makes the certificate by which it is known. */
+  async #isReady(): Promise<boolean> {
+    this.#api ??= await this.#connect();
+    return await this.#api?.isReady() ?? false;
+  }
+
+  async #connect(): Promise<Api | undefined> {
+    try {
+      const pem = await Deno.readTextFile(join(this.certificates.folder, "apiserver.crt"));
+      const url = `https://127.0.0.1:${this.#apiPort}`;
+      const access: ApiAccess = { url, caPem: pem, token: this.#users[0]!.token };
+      return pem.trimEnd().endsWith("-----END CERTIFICATE-----") ? new Api(access) : undefined;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return undefined;
+      throw error;
+    }
+  }
+}
+
+/** A store for one run: what it has written need not outlive a power cut. */
+function etcdArguments(folder: string, clientPort: number, peerPort: number): string[] {
+  const [client, peer] = [`http://127.0.0.1:${clientPort}`, `http://127.0.0.1:${peerPort}`];
+  return [
+    ...["--name=test", `--data-dir=${folder}`, "--unsafe-no-fsync", "--log-level=warn"],
+    ...[`--listen-client-urls=${client}`, `--advertise-client-urls=${client}`],
+    ...[`--listen-peer-urls=${peer}`, `--initial-advertise-peer-urls=${peer}`],
+    `--initial-cluster=test=${peer}`,
+  ];
+}

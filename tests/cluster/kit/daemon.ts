@@ -1,0 +1,84 @@
+import { join } from "node:path";
+import { pause } from "./waiting.ts";
+
+/** How long a program may take to end by itself, in milliseconds. */
+const stopLimitMs = 10_000;
+/** How many of the last lines of a log are shown. */
+const tailLines = 20;
+
+/** A program of somebody else's that runs for as long as the cluster does, with a log of its own. */
+export class Daemon {
+  readonly name: string;
+  readonly logFile: string;
+  readonly #child: Deno.ChildProcess;
+  readonly #end: Promise<Deno.CommandStatus>;
+  #ended: Deno.CommandStatus | undefined;
+
+  private constructor(name: string, logFile: string, child: Deno.ChildProcess) {
+    this.name = name;
+    this.logFile = logFile;
+    this.#child = child;
+    this.#end = child.status.then((status) => this.#ended = status);
+  }
+
+  /**
+   * Starts it; its output is added to `folder`/`name`.log. The kernel ends it together with this process, however that
+   * ends.
+   *
+   * @param words the program's path and its arguments
+   */
+  static start(
+    name: string,
+    words: readonly string[],
+    options: { readonly folder: string; readonly env?: Readonly<Record<string, string>> },
+  ): Daemon {
+    const logFile = join(options.folder, `${name}.log`);
+    const script = 'log=$1; shift; exec setpriv --pdeathsig KILL "$@" >>"$log" 2>&1';
+    const child = new Deno.Command("/bin/sh", {
+      args: ["-c", script, "sh", logFile, ...words],
+      stdin: "null",
+      ...(options.env === undefined ? {} : { env: options.env }),
+    }).spawn();
+    return new Daemon(name, logFile, child);
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  get isRunning(): boolean {
+    return this.#ended === undefined;
+  }
+
+  /** Waits until `test` says that it serves; throws with the end of its log when it ends instead, or takes too long. */
+  async ready(limitSeconds: number, test: () => Promise<boolean>, signal?: AbortSignal): Promise<void> {
+    const until = performance.now() + limitSeconds * 1000;
+    while (!await test()) {
+      signal?.throwIfAborted();
+      if (!this.isRunning) throw new Error(`${this.name} ended at its start:\n${await this.tail()}`);
+      if (performance.now() > until) throw new Error(`${this.name} does not serve:\n${await this.tail()}`);
+      await pause(100);
+    }
+  }
+
+  /** SIGTERM, and SIGKILL for what does not end by itself. What it ends with is its own affair. */
+  async stop(): Promise<void> {
+    if (!this.isRunning) return;
+    this.#child.kill("SIGTERM");
+    const limit = setTimeout(() => this.#child.kill("SIGKILL"), stopLimitMs);
+    await this.#end;
+    clearTimeout(limit);
+  }
+
+  /** SIGKILL. */
+  async kill(): Promise<void> {
+    if (this.isRunning) this.#child.kill("SIGKILL");
+    await this.#end;
+  }
+
+  /** The end of what it printed. */
+  async tail(): Promise<string> {
+    const text = await Deno.readTextFile(this.logFile);
+    return text.trimEnd().split("\n").slice(-tailLines).join("\n");
+  }
+}

@@ -1,0 +1,46 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { findProgram, hostOutput } from "../../guest/kit/host_command.ts";
+
+/** The name of the one image; pods take it with `imagePullPolicy: Never`. */
+export const imageName = "rds-csi.test/busybox:1";
+
+/** Machines by the names that images use. */
+const architectures: Readonly<Record<string, string>> = { x86_64: "amd64", aarch64: "arm64" };
+
+/** Packs this machine's busybox, which is linked statically, as an image into an archive at `path`. */
+export async function packImage(path: string): Promise<void> {
+  const busybox = findProgram("busybox");
+  if (busybox === undefined) throw new Error("Cannot pack the image as there is no busybox");
+  const scratch = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-image-" });
+  try {
+    const root = join(scratch, "root");
+    for (const folder of ["bin", "dev", "etc", "proc", "sys", "tmp"]) {
+      await Deno.mkdir(join(root, folder), { recursive: true });
+    }
+    await Deno.copyFile(busybox, join(root, "bin/busybox"));
+    const applets = (await hostOutput(busybox, ["--list"])).split("\n").filter((name) => /^\w/.test(name));
+    for (const name of applets.filter((name) => name !== "busybox")) {
+      await Deno.symlink("busybox", join(root, "bin", name));
+    }
+    await packLayer(scratch, root);
+    await hostOutput("tar", ["-C", scratch, "-cf", path, "manifest.json", "config.json", "layer.tar"]);
+  } finally {
+    await Deno.remove(scratch, { recursive: true });
+  }
+}
+
+async function packLayer(scratch: string, root: string): Promise<void> {
+  const layer = join(scratch, "layer.tar");
+  await hostOutput("tar", ["-C", root, "--owner=0", "--group=0", "-cf", layer, "."]);
+  const digest = createHash("sha256").update(await Deno.readFile(layer)).digest("hex");
+  const config = {
+    architecture: architectures[Deno.build.arch],
+    os: "linux",
+    config: { Env: ["PATH=/bin"], Cmd: ["sleep", "1000000"] },
+    rootfs: { type: "layers", diff_ids: [`sha256:${digest}`] },
+  };
+  const manifest = [{ Config: "config.json", RepoTags: [imageName], Layers: ["layer.tar"] }];
+  await Deno.writeTextFile(join(scratch, "config.json"), JSON.stringify(config));
+  await Deno.writeTextFile(join(scratch, "manifest.json"), JSON.stringify(manifest));
+}

@@ -1,0 +1,128 @@
+import { join } from "node:path";
+import { freePort } from "../../support/parts.ts";
+import type { KubeObject } from "./api.ts";
+import type { ControlPlane } from "./control_plane.ts";
+import { Daemon } from "./daemon.ts";
+import type { Tools } from "./tools.ts";
+import { until } from "./waiting.ts";
+
+/** Longest until its node is ready, in seconds. */
+const readySeconds = 120;
+
+/** The part of a Node that says how it is. */
+interface Node extends KubeObject {
+  readonly spec: { readonly taints?: readonly unknown[] };
+  readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
+/** Where a kubelet lives and with whom it talks. */
+export interface KubeletPlace {
+  readonly node: string;
+  /** Its root folder; sockets below it have room for 107 characters. */
+  readonly folder: string;
+  readonly runtimeEndpoint: string;
+  readonly plane: ControlPlane;
+  readonly tools: Tools;
+}
+
+/** A kubelet that can be ended and started again. */
+export class Kubelet {
+  readonly place: KubeletPlace;
+  readonly #configFile: string;
+  #daemon: Daemon | undefined;
+
+  private constructor(place: KubeletPlace, configFile: string) {
+    this.place = place;
+    this.#configFile = configFile;
+  }
+
+  /** Prepares one; `start` starts it. */
+  static async prepare(place: KubeletPlace): Promise<Kubelet> {
+    await Deno.mkdir(join(place.folder, "plugins_registry"), { recursive: true });
+    const file = `${place.folder}.json`;
+    await Deno.writeTextFile(file, JSON.stringify(configuration(place)));
+    return new Kubelet(place, file);
+  }
+
+  /** Where it looks for plugins. */
+  get pluginsFolder(): string {
+    return join(this.place.folder, "plugins_registry");
+  }
+
+  /** Starts it; its node is ready when this ends. */
+  async start(signal?: AbortSignal): Promise<void> {
+    const { node, folder, plane, tools } = this.place;
+    this.#daemon = Daemon.start(`kubelet-${node}`, [
+      tools.program("kubelet"),
+      `--config=${this.#configFile}`,
+      `--kubeconfig=${await plane.kubeconfig(`system:node:${node}`)}`,
+      ...[`--root-dir=${folder}`, `--cert-dir=${join(folder, "pki")}`, `--hostname-override=${node}`, "-v=2"],
+    ], { folder: join(plane.folder, "log") });
+    await until(`node ${node} to be ready`, async () => {
+      if (!this.#daemon?.isRunning) throw new Error(`the kubelet ended:\n${await this.#daemon?.tail()}`);
+      const found = await plane.api.find<Node>(`/api/v1/nodes/${node}`);
+      const isReady = found?.status.conditions?.some(({ type, status }) =>
+        type === "Ready" && status === "True"
+      );
+      return isReady === true && (found?.spec.taints ?? []).length === 0;
+    }, { limitSeconds: readySeconds, ...(signal === undefined ? {} : { signal }) });
+  }
+
+  get isRunning(): boolean {
+    return this.#daemon?.isRunning ?? false;
+  }
+
+  /** SIGTERM; pods run on. */
+  async stop(): Promise<void> {
+    await this.#daemon?.stop();
+  }
+
+  /** SIGKILL; pods run on. */
+  async kill(): Promise<void> {
+    await this.#daemon?.kill();
+  }
+}
+
+function configuration({ folder, runtimeEndpoint, plane }: KubeletPlace) {
+  return {
+    apiVersion: "kubelet.config.k8s.io/v1beta1",
+    kind: "KubeletConfiguration",
+    containerRuntimeEndpoint: runtimeEndpoint,
+    port: freePort(),
+    readOnlyPort: 0,
+    healthzPort: 0,
+    authentication: {
+      anonymous: { enabled: false },
+      webhook: { enabled: false },
+      x509: { clientCAFile: plane.certificates.kubeletClientAuthority },
+    },
+    authorization: { mode: "Webhook" },
+    // It manages no control groups of its own beside whatever else there is on this machine.
+    failCgroupV1: false,
+    cgroupDriver: "cgroupfs",
+    cgroupsPerQOS: false,
+    enforceNodeAllocatable: [],
+    failSwapOn: false,
+    makeIPTablesUtilChains: false,
+    oomScoreAdj: 0,
+    resolvConf: "",
+    podLogsDir: `${folder}.logs`,
+    volumePluginDir: `${folder}.flex`,
+    // A machine that is nearly full is no reason to evict the tests' pods.
+    evictionHard: {
+      "memory.available": "1Mi",
+      "nodefs.available": "0%",
+      "imagefs.available": "0%",
+      "nodefs.inodesFree": "0%",
+    },
+    imageGCHighThresholdPercent: 100,
+    localStorageCapacityIsolation: false,
+    maxPods: 200,
+    // What is usually looked at once a minute is waited for here.
+    volumeStatsAggPeriod: "10s",
+    syncFrequency: "3s",
+    nodeStatusUpdateFrequency: "5s",
+    kubeAPIQPS: 100,
+    kubeAPIBurst: 200,
+  };
+}

@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { findLeftovers } from "../../sanity/leftovers.ts";
+import type { Cluster } from "./cluster.ts";
+import { paths } from "./objects.ts";
+import { until } from "./waiting.ts";
+
+/**
+ * Asserts that with its claims everything of the driver's has gone: from the API, from the router, and from the nodes,
+ * whose kubelets are given the time that they take.
+ */
+export async function assertNothingLeft(cluster: Cluster, signal: AbortSignal): Promise<string> {
+  for (const path of [paths.attachments, paths.volumes]) {
+    assert.deepEqual((await cluster.api.list(path)).map(({ metadata }) => metadata.name), [], path);
+  }
+  await until("the nodes to be as they were", async () => (await onNodes(cluster)).length === 0, {
+    limitSeconds: 60,
+    everyMs: 500,
+    signal,
+    state: async () => (await onNodes(cluster)).join(", "),
+  });
+  assert.deepEqual(await onRouter(cluster), []);
+  assert.deepEqual(await cluster.router.violations(), [], "the driver broke a rule of the router's");
+  assert.deepEqual(await cluster.fallen(), []);
+  return "no attachment, disk, file, mount, loop device, state";
+}
+
+/** What volumes there are on the router, and what files. */
+async function onRouter(cluster: Cluster): Promise<string[]> {
+  const { disks, files } = await cluster.router.control<
+    { disks: { slot: string; type: string }[]; files: { name: string; type: string }[] }
+  >("/state");
+  return [
+    ...disks.filter(({ type }) => type === "file").map(({ slot }) => `disk ${slot}`),
+    ...files.map(({ name }) => name).filter((name) => /metal-csi\/./.test(name)).map((name) =>
+      `file ${name}`
+    ),
+  ];
+}
+
+async function onNodes(cluster: Cluster): Promise<string[]> {
+  const left: string[] = [];
+  for (const { kubelet, stateFolder } of cluster.nodes.values()) {
+    const { mounts, loops } = await findLeftovers(kubelet.place.folder);
+    left.push(...mounts, ...loops);
+    left.push(...filesBelow(stateFolder).filter((path) => path !== `${stateFolder}/lock`));
+  }
+  const { loops } = await findLeftovers(cluster.router.backing);
+  return [...left, ...loops];
+}
+
+function filesBelow(folder: string): string[] {
+  return [...Deno.readDirSync(folder)].flatMap(({ name, isDirectory }) =>
+    isDirectory ? filesBelow(`${folder}/${name}`) : [`${folder}/${name}`]
+  );
+}

@@ -1,0 +1,173 @@
+import type { KubeObject } from "./api.ts";
+import { driverName } from "./driver.ts";
+import { imageName } from "./image.ts";
+
+/** Collections of the API, as paths; those with a namespace are those of `default`. */
+export const paths = {
+  claims: "/api/v1/namespaces/default/persistentvolumeclaims",
+  volumes: "/api/v1/persistentvolumes",
+  pods: "/api/v1/namespaces/default/pods",
+  nodes: "/api/v1/nodes",
+  events: "/api/v1/events",
+  attachments: "/apis/storage.k8s.io/v1/volumeattachments",
+  drivers: "/apis/storage.k8s.io/v1/csidrivers",
+  nodeDrivers: "/apis/storage.k8s.io/v1/csinodes",
+  classes: "/apis/storage.k8s.io/v1/storageclasses",
+  snapshots: "/apis/snapshot.storage.k8s.io/v1/namespaces/default/volumesnapshots",
+  snapshotContents: "/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents",
+  snapshotClasses: "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses",
+} as const;
+
+/** A PersistentVolumeClaim. */
+export interface Claim extends KubeObject {
+  readonly spec: { readonly volumeName?: string };
+  readonly status: {
+    readonly phase?: string;
+    readonly capacity?: { readonly storage: string };
+    readonly conditions?: readonly unknown[];
+  };
+}
+
+/** A PersistentVolume. */
+export interface Volume extends KubeObject {
+  readonly spec: {
+    readonly capacity: { readonly storage: string };
+    readonly csi?: { readonly volumeHandle: string };
+  };
+}
+
+/** A Pod. */
+export interface Pod extends KubeObject {
+  readonly spec: { readonly nodeName?: string };
+  readonly status: {
+    readonly phase?: string;
+    readonly containerStatuses?: readonly { readonly containerID?: string; readonly restartCount: number }[];
+  };
+}
+
+/** A VolumeAttachment. */
+export interface Attachment extends KubeObject {
+  readonly spec: { readonly nodeName: string; readonly source: { readonly persistentVolumeName?: string } };
+  readonly status?: {
+    readonly attached: boolean;
+    readonly attachmentMetadata?: Readonly<Record<string, string>>;
+    readonly attachError?: { readonly message: string };
+  };
+}
+
+/** A VolumeSnapshot. */
+export interface Snapshot extends KubeObject {
+  readonly status?: { readonly readyToUse?: boolean; readonly error?: { readonly message?: string } };
+}
+
+/** How a claim's volume is seen in a pod. */
+export type VolumeMode = "Filesystem" | "Block";
+
+/** Where a volume's content comes from. */
+export interface Source {
+  readonly kind: "VolumeSnapshot" | "PersistentVolumeClaim";
+  readonly name: string;
+}
+
+/** A claim of so many MiB. */
+export function claimOf(
+  name: string,
+  options: { mode: VolumeMode; mebibytes: number; storageClass: string; source?: Source },
+): object {
+  const { mode, mebibytes, storageClass, source } = options;
+  const apiGroup = source?.kind === "VolumeSnapshot" ? { apiGroup: "snapshot.storage.k8s.io" } : {};
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name },
+    spec: {
+      storageClassName: storageClass,
+      accessModes: ["ReadWriteOnce"],
+      volumeMode: mode,
+      resources: { requests: { storage: `${mebibytes}Mi` } },
+      ...(source === undefined ? {} : { dataSource: { ...source, ...apiGroup } }),
+    },
+  };
+}
+
+/** Which claims a pod uses: file systems as `/NAME`, devices as `/dev/NAME`. */
+export interface Uses {
+  readonly filesystems?: readonly string[];
+  readonly devices?: readonly string[];
+}
+
+/** A pod that runs a shell script, which ends with the pod. */
+export function podOf(name: string, script: string, { filesystems = [], devices = [] }: Uses): object {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, labels: { app: name.replace(/-[0-9]+$/, "") } },
+    spec: {
+      // A shell that is a container's first process does not hear of SIGTERM.
+      terminationGracePeriodSeconds: 0,
+      hostNetwork: true,
+      automountServiceAccountToken: false,
+      enableServiceLinks: false,
+      restartPolicy: "Always",
+      containers: [{
+        name: "main",
+        image: imageName,
+        imagePullPolicy: "Never",
+        command: ["/bin/sh", "-c", script],
+        volumeMounts: filesystems.map((claim) => ({ name: claim, mountPath: `/${claim}` })),
+        volumeDevices: devices.map((claim) => ({ name: claim, devicePath: `/dev/${claim}` })),
+      }],
+      volumes: [...filesystems, ...devices].map((claim) => ({
+        name: claim,
+        persistentVolumeClaim: { claimName: claim },
+      })),
+    },
+  };
+}
+
+/** A VolumeSnapshot of a claim's volume. */
+export function snapshotOf(name: string, claim: string): object {
+  return {
+    apiVersion: "snapshot.storage.k8s.io/v1",
+    kind: "VolumeSnapshot",
+    metadata: { name },
+    spec: { volumeSnapshotClassName: "rds", source: { persistentVolumeClaimName: claim } },
+  };
+}
+
+/** A VolumeAttachment of a PersistentVolume to a node. */
+export function attachmentOf(name: string, volume: string, node: string): object {
+  return {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "VolumeAttachment",
+    metadata: { name },
+    spec: { attacher: driverName, nodeName: node, source: { persistentVolumeName: volume } },
+  };
+}
+
+/** Those objects of the API that make the driver usable, by the collections that they belong to. */
+export const classes: readonly (readonly [path: string, object: object])[] = [
+  [paths.drivers, {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "CSIDriver",
+    metadata: { name: driverName },
+    spec: { attachRequired: true, podInfoOnMount: true, fsGroupPolicy: "File" },
+  }],
+  ...["ext4", "xfs"].map((fsType) =>
+    [paths.classes, {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "StorageClass",
+      metadata: { name: `rds-${fsType}` },
+      provisioner: driverName,
+      allowVolumeExpansion: true,
+      parameters: { "csi.storage.k8s.io/fstype": fsType },
+    }] as const
+  ),
+  [paths.snapshotClasses, {
+    apiVersion: "snapshot.storage.k8s.io/v1",
+    kind: "VolumeSnapshotClass",
+    metadata: { name: "rds" },
+    driver: driverName,
+    deletionPolicy: "Delete",
+  }],
+];

@@ -1,0 +1,88 @@
+import { join } from "node:path";
+import { hostOutput } from "../../guest/kit/host_command.ts";
+import { freePort, type Part, startPart, type Subject } from "../../support/parts.ts";
+
+/** Who may log in, and with which password. */
+export const routerUser = "csi";
+export const routerPassword = "cluster";
+
+/** The file system that volumes lie in: sparse, so that its size costs nothing. */
+const poolBytes = 64 * 2 ** 30;
+
+/** The simulated router on a Btrfs of its own, so that snapshots are real ones. */
+export class Router {
+  readonly sshPort: number;
+  readonly backing: string;
+  readonly part: Part;
+  readonly #control: string;
+
+  private constructor(part: Part, pool: string, sshPort: number, controlPort: number) {
+    this.part = part;
+    this.backing = join(pool, "router");
+    this.sshPort = sshPort;
+    this.#control = `http://127.0.0.1:${controlPort}`;
+  }
+
+  /** Starts it in `folder`, with its log in `logs`. */
+  static async start(subject: Subject, folder: string, logs: string, signal?: AbortSignal): Promise<Router> {
+    const pool = await makePool(folder);
+    const [sshPort, controlPort] = [freePort(), freePort()];
+    const part = startPart(subject, "simulator", logs, [
+      ...["--ssh-port", `${sshPort}`, "--control-port", `${controlPort}`, "--backing", join(pool, "router")],
+      ...["--pool", "storage-pool:4T:btrfs", "--exporter", "loop", "--timing-scale", "0"],
+      ...["--user", routerUser, "--password", routerPassword],
+    ]);
+    const router = new Router(part, pool, sshPort, controlPort);
+    try {
+      await part.ready(() => router.#serves(), 50, signal);
+      return router;
+    } catch (error) {
+      await part.kill();
+      throw error;
+    }
+  }
+
+  /** Asks its control port, as `/state`. */
+  async control<T>(path: string, init: RequestInit = {}): Promise<T> {
+    const response = await fetch(this.#control + path, { signal: AbortSignal.timeout(60_000), ...init });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`The simulator answers ${path} with ${response.status}: ${text}`);
+    return JSON.parse(text) as T;
+  }
+
+  /** Router commands so far. */
+  async commands(): Promise<number> {
+    return (await this.control<{ readonly execs: number }>("/count")).execs;
+  }
+
+  /** What it holds against its client. */
+  violations(): Promise<readonly unknown[]> {
+    return this.control("/violations");
+  }
+
+  /** Stops it; answers what was wrong. Its pool stays mounted, as there may be devices on it. */
+  stop(): Promise<readonly string[]> {
+    return this.part.stop();
+  }
+
+  async #serves(): Promise<boolean> {
+    try {
+      await this.control("/health");
+      return true;
+    } catch (error) {
+      if (error instanceof TypeError) return false; // Nobody listens yet.
+      throw error;
+    }
+  }
+}
+
+async function makePool(folder: string): Promise<string> {
+  const image = join(folder, "pool.img");
+  const pool = join(folder, "pool");
+  await Deno.writeFile(image, new Uint8Array());
+  await Deno.truncate(image, poolBytes);
+  await hostOutput("mkfs.btrfs", ["--quiet", image]);
+  await Deno.mkdir(pool);
+  await hostOutput("mount", ["-o", "loop", image, pool]);
+  return pool;
+}

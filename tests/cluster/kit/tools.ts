@@ -1,0 +1,144 @@
+import { join } from "node:path";
+import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
+import { downloadPackages } from "../../support/debian_archive.ts";
+import { buildFolder, toolsFolder } from "./cache.ts";
+import { packImage } from "./image.ts";
+import { programs } from "./programs.ts";
+
+/** What the cluster is made of, as paths. */
+export interface Tools {
+  /** Kubernetes' programs, etcd and the sidecars. */
+  program(name: string): string;
+  /** containerd, runc and what belongs to them. */
+  readonly runtimeFolders: readonly string[];
+  /** Manifests that the sidecars publish: custom resources, then the rules of what each may do. */
+  readonly manifests: { readonly resources: string; readonly rules: string };
+  /** The one image of the tests, as an archive. */
+  readonly image: string;
+}
+
+/** Longest that building may take where nothing is cached and others work too, in milliseconds. */
+const buildMs = 60 * 60_000;
+
+/** What a sidecar's module publishes: module, file in it, and the name that it gets. */
+const rules: readonly (readonly [module: string, file: string, name: string])[] = [
+  ["external-provisioner/v6", "deploy/kubernetes/rbac.yaml", "provisioner.yaml"],
+  ["external-attacher/v4", "deploy/kubernetes/rbac.yaml", "attacher.yaml"],
+  ["external-resizer/v2", "deploy/kubernetes/rbac.yaml", "resizer.yaml"],
+  [
+    "external-snapshotter/v8",
+    "deploy/kubernetes/csi-snapshotter/rbac-csi-snapshotter.yaml",
+    "snapshotter.yaml",
+  ],
+  [
+    "external-snapshotter/v8",
+    "deploy/kubernetes/snapshot-controller/rbac-snapshot-controller.yaml",
+    "snapshot-controller.yaml",
+  ],
+];
+const customResources = "external-snapshotter/client/v8";
+
+/** The tools out of the cache; what is not there is built first. `say` hears of what takes long. */
+export async function ensureTools(say: (line: string) => void, signal?: AbortSignal): Promise<Tools> {
+  const folder = await toolsFolder();
+  const done = join(folder, "done");
+  if (!isFile(done)) {
+    await Deno.mkdir(folder, { recursive: true });
+    await buildPrograms(folder, say, signal);
+    await copyManifests(folder);
+    await unpackRuntime(folder, signal);
+    await packImage(join(folder, "image.tar"));
+    await Deno.writeTextFile(done, "");
+  }
+  return {
+    program: (name) => join(folder, "bin", name),
+    runtimeFolders: ["usr/bin", "usr/sbin"].map((part) => join(folder, "runtime", part)),
+    manifests: { resources: join(folder, "manifests/resources"), rules: join(folder, "manifests/rules") },
+    image: join(folder, "image.tar"),
+  };
+}
+
+/** Builds what lacks, one package after the other: so it also goes on where another build was cut short. */
+async function buildPrograms(folder: string, say: (line: string) => void, signal?: AbortSignal) {
+  const bin = join(folder, "bin");
+  await Deno.mkdir(bin, { recursive: true });
+  if (Object.keys(programs).every((name) => isFile(join(bin, name)))) return;
+  const started = performance.now();
+  say(`building ${Object.keys(programs).length} programs into ${folder}; about 9 minutes of 2 processors`);
+  // Beside, and renamed: what is in the folder is whole.
+  const fresh = join(folder, "fresh");
+  const limits = [AbortSignal.timeout(buildMs), ...signal === undefined ? [] : [signal]];
+  const { success, stderr } = await new Deno.Command("nice", {
+    args: ["-n", "10", "go", "build", "-ldflags", await linkerFlags(), "-o", `${fresh}/`, "tool"],
+    cwd: buildFolder,
+    env: goEnvironment,
+    stdin: "null",
+    signal: AbortSignal.any(limits),
+  }).output();
+  if (!success) throw new Error(`Cannot build the cluster's tools: ${new TextDecoder().decode(stderr)}`);
+  for (const [name, built] of Object.entries(programs)) {
+    await Deno.rename(join(fresh, built), join(bin, name));
+  }
+  await Deno.remove(fresh, { recursive: true });
+  say(`built in ${Math.round((performance.now() - started) / 1000)} s`);
+}
+
+/** Static programs, and nothing in them of where they were built. */
+const goEnvironment = {
+  CGO_ENABLED: "0",
+  GOTOOLCHAIN: "local",
+  GOFLAGS: "-buildvcs=false -trimpath",
+};
+
+/** The programs ask for versions that their own builds stamp into them. */
+async function linkerFlags(): Promise<string> {
+  const release = await goOutput(["list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"]);
+  const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(release) ?? [];
+  const stamp = "k8s.io/component-base/version";
+  const values = { "main.version": "test", [`${stamp}.gitVersion`]: release };
+  const numbers = { [`${stamp}.gitMajor`]: major, [`${stamp}.gitMinor`]: minor };
+  return [
+    "-s",
+    "-w",
+    ...Object.entries({ ...values, ...numbers }).map(([key, value]) => `-X ${key}=${value}`),
+  ]
+    .join(" ");
+}
+
+async function copyManifests(folder: string): Promise<void> {
+  const target = join(folder, "manifests");
+  await Deno.mkdir(join(target, "resources"), { recursive: true });
+  await Deno.mkdir(join(target, "rules"), { recursive: true });
+  const definitions = join(await moduleFolder(customResources), "config/crd");
+  for (const { name } of Deno.readDirSync(definitions)) {
+    if (/storage\.k8s\.io_.*\.yaml$/.test(name)) {
+      await copyText(join(definitions, name), join(target, "resources", name));
+    }
+  }
+  for (const [module, file, name] of rules) {
+    await copyText(join(await moduleFolder(module), file), join(target, "rules", name));
+  }
+}
+
+/** Modules are read-only; their copies are not. */
+async function copyText(from: string, to: string): Promise<void> {
+  await Deno.writeTextFile(to, await Deno.readTextFile(from));
+}
+
+async function moduleFolder(module: string): Promise<string> {
+  const name = `github.com/kubernetes-csi/${module}`;
+  await goOutput(["mod", "download", name]);
+  return await goOutput(["list", "-m", "-f", "{{.Dir}}", name]);
+}
+
+async function goOutput(args: readonly string[]): Promise<string> {
+  return (await hostOutput("go", args, { cwd: buildFolder, env: goEnvironment })).trim();
+}
+
+/** Debian's containerd and runc, unpacked and not installed. */
+async function unpackRuntime(folder: string, signal?: AbortSignal): Promise<void> {
+  const target = join(folder, "runtime");
+  const packages = await downloadPackages(join(folder, "apt"), ["containerd", "runc"], signal);
+  for (const file of packages) await hostOutput("dpkg-deb", ["--extract", file, target]);
+  await Deno.remove(join(folder, "apt"), { recursive: true });
+}

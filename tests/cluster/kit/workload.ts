@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import type { KubeObject } from "./api.ts";
+import type { Cluster } from "./cluster.ts";
+import {
+  type Attachment,
+  type Claim,
+  paths,
+  type Pod,
+  type Snapshot,
+  type Volume,
+  type VolumeMode,
+} from "./objects.ts";
+import { until } from "./waiting.ts";
+
+/** Longest that one thing of a workload is waited for unless said otherwise, in seconds. */
+const patienceSeconds = 180;
+
+/** What a person does with a cluster: makes objects, and waits for what becomes of them. */
+export class Workload {
+  readonly #cluster: Cluster;
+  readonly #signal: AbortSignal;
+
+  constructor(cluster: Cluster, signal: AbortSignal) {
+    this.#cluster = cluster;
+    this.#signal = signal;
+  }
+
+  /** Adds an object to a collection. */
+  async create(path: string, object: object): Promise<void> {
+    await this.#cluster.api.create(path, object);
+  }
+
+  /** Waits until a claim is bound; answers its PersistentVolume's name. */
+  bound(claim: string): Promise<string> {
+    return this.#wait(`claim ${claim} to be bound`, async () => {
+      const { spec, status } = await this.#cluster.api.get<Claim>(`${paths.claims}/${claim}`);
+      return status.phase === "Bound" && spec.volumeName;
+    }, claim);
+  }
+
+  /** The id that the driver knows a claim's volume by. */
+  async handle(claim: string): Promise<string> {
+    const volume = await this.#cluster.api.get<Volume>(`${paths.volumes}/${await this.bound(claim)}`);
+    return volume.spec.csi?.volumeHandle ?? "";
+  }
+
+  /** Waits until a pod runs; answers the name of its node. */
+  running(pod: string, limitSeconds?: number): Promise<string> {
+    return this.#wait(
+      `pod ${pod} to run`,
+      async () => {
+        const { spec, status } = await this.#cluster.api.get<Pod>(`${paths.pods}/${pod}`);
+        return status.phase === "Running" && status.containerStatuses?.[0]?.containerID !== undefined &&
+          spec.nodeName;
+      },
+      pod,
+      limitSeconds,
+    );
+  }
+
+  /** Waits until a snapshot can be used. */
+  async snapshotReady(name: string): Promise<void> {
+    await this.#wait(`snapshot ${name} to be ready`, async () => {
+      const { status } = await this.#cluster.api.get<Snapshot>(`${paths.snapshots}/${name}`);
+      return status?.readyToUse === true;
+    }, name);
+  }
+
+  /** Asks for a claim of so many MiB instead, and waits until the node has grown it too. */
+  async expand(claim: string, mebibytes: number): Promise<void> {
+    const storage = `${mebibytes}Mi`;
+    const spec = { resources: { requests: { storage } } };
+    await this.#cluster.api.patch(`${paths.claims}/${claim}`, { spec });
+    await this.#wait(`claim ${claim} to have ${storage}`, async () => {
+      const { status } = await this.#cluster.api.get<Claim>(`${paths.claims}/${claim}`);
+      return parseMebibytes(status.capacity?.storage) >= mebibytes && (status.conditions ?? []).length === 0;
+    }, claim);
+  }
+
+  /** Runs a shell script in a pod and answers what it printed; throws unless it succeeds. */
+  async exec(pod: string, script: string): Promise<string> {
+    const { spec, status } = await this.#cluster.api.get<Pod>(`${paths.pods}/${pod}`);
+    const container = status.containerStatuses?.[0]?.containerID?.replace("containerd://", "");
+    assert(container !== undefined && spec.nodeName !== undefined, `pod ${pod} does not run`);
+    return await this.#cluster.node(spec.nodeName).runtime.exec(container, script);
+  }
+
+  /** Asks for the deletion of objects of a collection, and waits until they are gone. */
+  async remove(path: string, ...names: readonly string[]): Promise<void> {
+    await Promise.all(names.map((name) => this.#cluster.api.remove(`${path}/${name}`)));
+    for (const name of names) await this.gone(path, (object) => object.metadata.name === name, name);
+  }
+
+  /** Waits until a collection has no object like that. */
+  async gone(path: string, isMeant: (object: KubeObject) => boolean = () => true, about = ""): Promise<void> {
+    await this.#wait(`nothing to be left at ${path}`, async () => {
+      return !(await this.#cluster.api.list(path)).some(isMeant);
+    }, about);
+  }
+
+  /** VolumeAttachments as they are. */
+  attachments(): Promise<readonly Attachment[]> {
+    return this.#cluster.api.list<Attachment>(paths.attachments);
+  }
+
+  /** Waits for an answer that is neither undefined nor false; in vain, the events about `about` say why. */
+  #wait<T>(
+    what: string,
+    ask: () => Promise<T | undefined | false>,
+    about: string,
+    limitSeconds = patienceSeconds,
+  ): Promise<T> {
+    const state = () => this.#eventsAbout(about);
+    return until(what, ask, { limitSeconds, everyMs: 300, signal: this.#signal, state });
+  }
+
+  async #eventsAbout(name: string): Promise<string> {
+    type Event = KubeObject & { reason: string; message: string; involvedObject: { name: string } };
+    const events = await this.#cluster.api.list<Event>(paths.events);
+    const fallen = await this.#cluster.fallen();
+    const told = events.filter(({ involvedObject }) => involvedObject.name === name)
+      .map(({ reason, message }) => `\n  ${reason}: ${message}`);
+    return [...told.slice(-10), ...fallen].join("\n");
+  }
+}
+
+/** A quantity such as `1Gi` in MiB; NaN for what is none. */
+export function parseMebibytes(quantity = ""): number {
+  const [, digits, unit = ""] = /^(\d+)(|Ki|Mi|Gi|Ti)$/.exec(quantity) ?? [];
+  const bytes = { "": 2 ** -20, "Ki": 2 ** -10, "Mi": 1, "Gi": 2 ** 10, "Ti": 2 ** 20 };
+  return Number(digits ?? NaN) * bytes[unit as keyof typeof bytes];
+}
+
+/** How a pod reaches a volume of that mode, for {@linkcode podOf}. */
+export function uses(mode: VolumeMode, claim: string) {
+  return mode === "Block" ? { devices: [claim] } : { filesystems: [claim] };
+}
