@@ -5,7 +5,7 @@ import { ControlPlane } from "./control_plane.ts";
 import { type Driver, makeController } from "./driver.ts";
 import { KernelSettings } from "./kernel_settings.ts";
 import { ClusterNode } from "./node.ts";
-import { classes } from "./objects.ts";
+import { classes, fakeNode } from "./objects.ts";
 import { Router } from "./router.ts";
 import { Sidecars } from "./sidecars.ts";
 import type { Tools } from "./tools.ts";
@@ -15,7 +15,7 @@ import { removeTraces } from "./traces.ts";
 export interface ClusterOptions {
   /** Names of nodes with a kubelet, and of their kubelets' folders. */
   readonly nodes?: Readonly<Record<string, string>>;
-  /** Names of nodes without one, which the controller is to know. */
+  /** Names of nodes without one, which the controller is to know too: volumes are attached to them, no pod runs. */
   readonly fakeNodes?: readonly string[];
 }
 
@@ -64,7 +64,8 @@ export class Cluster {
     await Promise.all([plane.start(signal), controller.start(signal)]);
     const sidecars = await Sidecars.start(plane, tools, controller.socket);
     undo(() => sidecars.stop());
-    for (const [path, object] of classes) await plane.api.create(path, object);
+    const objects = [...classes, ...(options.fakeNodes ?? []).flatMap(fakeNode)];
+    for (const [path, object] of objects) await plane.api.create(path, object);
     const context = { folder, plane, tools, router, subject };
     const nodes = new Map<string, ClusterNode>();
     for (const [name, kubelet] of Object.entries(options.nodes ?? {})) {
@@ -87,9 +88,14 @@ export class Cluster {
     return node;
   }
 
-  /** What has ended although nobody ended it, with the end of its log. */
+  /** How often sidecars have ended by themselves, and were started again. */
+  get sidecarRestarts(): number {
+    return this.#sidecars.restarts;
+  }
+
+  /** What of the control plane has ended although nobody ended it, with the end of its log. */
   async fallen(): Promise<readonly string[]> {
-    const daemons = [...this.plane.fallen(), ...this.#sidecars.fallen()];
-    return await Promise.all(daemons.map(async (one) => `${one.name} has ended:\n${await one.tail()}`));
+    const told = this.plane.fallen().map(async (one) => `${one.name} has ended:\n${await one.tail()}`);
+    return await Promise.all(told);
   }
 }

@@ -50,6 +50,11 @@ export class Daemon {
     return this.#ended === undefined;
   }
 
+  /** Resolves when it has ended, however that came. */
+  get ended(): Promise<unknown> {
+    return this.#end;
+  }
+
   /** Waits until `test` says that it serves; throws with the end of its log when it ends instead, or takes too long. */
   async ready(limitSeconds: number, test: () => Promise<boolean>, signal?: AbortSignal): Promise<void> {
     const until = performance.now() + limitSeconds * 1000;
@@ -65,7 +70,7 @@ export class Daemon {
   async stop(): Promise<void> {
     if (!this.isRunning) return;
     this.#child.kill("SIGTERM");
-    const limit = setTimeout(() => this.#child.kill("SIGKILL"), stopLimitMs);
+    const limit = setTimeout(() => this.isRunning && this.#child.kill("SIGKILL"), stopLimitMs);
     await this.#end;
     clearTimeout(limit);
   }
@@ -80,5 +85,44 @@ export class Daemon {
   async tail(): Promise<string> {
     const text = await Deno.readTextFile(this.logFile);
     return text.trimEnd().split("\n").slice(-tailLines).join("\n");
+  }
+}
+
+/** How long a program that has ended stays ended, in milliseconds: a kubelet waits longer with every time. */
+const restartMs = 1_000;
+
+/** A program that is started again whenever it ends, as a container in a pod is: sidecars end when they lose the driver. */
+export class Supervised {
+  readonly #start: () => Daemon;
+  #daemon: Daemon;
+  #isWanted = true;
+  #restarts = 0;
+
+  constructor(start: () => Daemon) {
+    this.#start = start;
+    this.#daemon = start();
+    this.#watch();
+  }
+
+  /** How often it has ended by itself. */
+  get restarts(): number {
+    return this.#restarts;
+  }
+
+  /** Ends it for good. */
+  async stop(): Promise<void> {
+    this.#isWanted = false;
+    await this.#daemon.stop();
+  }
+
+  async #watch(): Promise<void> {
+    for (;;) {
+      await this.#daemon.ended;
+      if (!this.#isWanted) return;
+      await pause(restartMs);
+      if (!this.#isWanted) return;
+      this.#restarts++;
+      this.#daemon = this.#start();
+    }
   }
 }

@@ -145,6 +145,15 @@ export function attachmentOf(name: string, volume: string, node: string): object
   };
 }
 
+/** A node without a kubelet, and what a kubelet would have said of its driver, by the collections they belong to. */
+export function fakeNode(name: string): readonly (readonly [path: string, object: object])[] {
+  const spec = { drivers: [{ name: driverName, nodeID: name, topologyKeys: null }] };
+  return [
+    [paths.nodes, { apiVersion: "v1", kind: "Node", metadata: { name } }],
+    [paths.nodeDrivers, { apiVersion: "storage.k8s.io/v1", kind: "CSINode", metadata: { name }, spec }],
+  ];
+}
+
 /** Those objects of the API that make the driver usable, by the collections that they belong to. */
 export const classes: readonly (readonly [path: string, object: object])[] = [
   [paths.drivers, {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { hostOutput } from "../../guest/kit/host_command.ts";
 import type { ControlPlane } from "./control_plane.ts";
-import { Daemon } from "./daemon.ts";
+import { Daemon, Supervised } from "./daemon.ts";
 import type { Tools } from "./tools.ts";
 import { until } from "./waiting.ts";
 
@@ -27,23 +27,23 @@ const known: readonly Sidecar[] = [
 
 /** The sidecars of a controller, each with its own service account and the rules that its authors publish. */
 export class Sidecars {
-  readonly #daemons: readonly Daemon[];
+  readonly #daemons: readonly Supervised[];
 
-  private constructor(daemons: readonly Daemon[]) {
+  private constructor(daemons: readonly Supervised[]) {
     this.#daemons = daemons;
   }
 
   /** Installs custom resources and rules, and starts the sidecars at the driver's socket. */
   static async start(plane: ControlPlane, tools: Tools, socket: string): Promise<Sidecars> {
     await install(plane, tools);
-    const daemons: Daemon[] = [];
+    const daemons: Supervised[] = [];
     for (const sidecar of known) daemons.push(await startOne(plane, tools, socket, sidecar));
     return new Sidecars(daemons);
   }
 
-  /** The sidecars that have ended although nobody ended them. */
-  fallen(): readonly Daemon[] {
-    return this.#daemons.filter((daemon) => !daemon.isRunning);
+  /** How often sidecars have ended by themselves, and were started again. */
+  get restarts(): number {
+    return this.#daemons.reduce((sum, { restarts }) => sum + restarts, 0);
   }
 
   async stop(): Promise<void> {
@@ -81,12 +81,12 @@ async function startOne(
   tools: Tools,
   socket: string,
   { name, namespace, args }: Sidecar,
-): Promise<Daemon> {
+): Promise<Supervised> {
   const account = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
   const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
   const { status } = await plane.api.create<{ status: { token: string } }>(account, request);
   const config = await plane.writeKubeconfig(name, status.token);
   const own = name === "snapshot-controller" ? [] : [`--csi-address=${socket}`];
   const words = [tools.program(name), `--kubeconfig=${config}`, "-v=3", ...own, ...args];
-  return Daemon.start(name, words, { folder: join(plane.folder, "log") });
+  return new Supervised(() => Daemon.start(name, words, { folder: join(plane.folder, "log") }));
 }

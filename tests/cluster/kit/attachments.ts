@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import type { Cluster } from "./cluster.ts";
+import { type Attachment, attachmentOf, paths, type Volume } from "./objects.ts";
+import { until } from "./waiting.ts";
+
+/** A VolumeAttachment that is to be: which PersistentVolume on which node. */
+export interface Pairing {
+  readonly name: string;
+  readonly volume: string;
+  readonly node: string;
+}
+
+/** Pairs volumes with nodes in turn. */
+export function pair(volumes: readonly string[], nodes: readonly string[]): Pairing[] {
+  return volumes.map((volume, index) => ({
+    name: `attachment-${index}`,
+    volume,
+    node: nodes[index % nodes.length] ?? "",
+  }));
+}
+
+/** Asks for all of them at once. */
+export async function attach(cluster: Cluster, pairings: readonly Pairing[]): Promise<void> {
+  await Promise.all(
+    pairings.map(({ name, volume, node }) =>
+      cluster.api.create(paths.attachments, attachmentOf(name, volume, node))
+    ),
+  );
+}
+
+/** Asks for the end of all of them at once. */
+export async function detach(cluster: Cluster, pairings: readonly Pairing[]): Promise<void> {
+  await Promise.all(pairings.map(({ name }) => cluster.api.remove(`${paths.attachments}/${name}`)));
+}
+
+/** Waits until so many attachments say that they are attached. */
+export async function attached(cluster: Cluster, count: number, signal: AbortSignal): Promise<void> {
+  const list = () => cluster.api.list<Attachment>(paths.attachments);
+  const are = async () => (await list()).filter(({ status }) => status?.attached === true).length;
+  const state = async () => {
+    const errors = (await list()).flatMap(({ status }) => status?.attachError?.message ?? []);
+    return `${await are()} are; ${errors.slice(0, 3).join("; ")}`;
+  };
+  const what = `${count} volumes to be attached`;
+  await until(what, async () => await are() === count, { limitSeconds: 240, signal, state });
+}
+
+/** Waits until there is no attachment any more. */
+export async function detached(cluster: Cluster, signal: AbortSignal): Promise<void> {
+  const count = async () => (await cluster.api.list(paths.attachments)).length;
+  await until("every volume to be detached", async () => await count() === 0, {
+    limitSeconds: 240,
+    signal,
+    state: async () => `${await count()} attachments are left`,
+  });
+}
+
+/** The NQNs under which the router exports volumes. */
+export async function exportsOf(cluster: Cluster): Promise<readonly string[]> {
+  return (await cluster.router.control<{ readonly exports: readonly string[] }>("/state")).exports;
+}
+
+/**
+ * Asserts that API, driver and router are of one mind: each volume is at the node of its attachment and at no other, and is
+ * exported under the NQN that this node was told; nothing else is exported.
+ */
+export async function assertAgreement(cluster: Cluster, pairings: readonly Pairing[]): Promise<string> {
+  const attachments = await cluster.api.list<Attachment>(paths.attachments);
+  const volumes = await cluster.api.list<Volume>(paths.volumes);
+  const handles = new Map(volumes.map(({ metadata, spec }) => [metadata.name, spec.csi?.volumeHandle ?? ""]));
+  const told = attachments.map(({ metadata, status }) => {
+    assert.equal(status?.attached, true, `${metadata.name} is not attached`);
+    return status.attachmentMetadata?.["nqn"] ?? "";
+  });
+  assert.deepEqual(told.toSorted(), (await exportsOf(cluster)).toSorted());
+  assert.equal(new Set(told).size, pairings.length);
+  const published = await publishedNodes(cluster);
+  for (const { name, volume, node } of pairings) {
+    const handle = handles.get(volume) ?? "";
+    assert.deepEqual(published.get(handle), [node], `${volume} is to be at ${node}`);
+    const nqn = attachments.find(({ metadata }) => metadata.name === name)?.status?.attachmentMetadata
+      ?.["nqn"];
+    assert(nqn?.includes(handle), `${name} was told ${nqn} of ${handle}`);
+  }
+  return `${pairings.length} volumes, each at its node alone, under the NQN that it was told`;
+}
+
+/** By volume, the nodes that the driver says have it. */
+async function publishedNodes(cluster: Cluster): Promise<ReadonlyMap<string, readonly string[]>> {
+  const { entries } = await cluster.controller.clients.controller.call("ListVolumes", {});
+  return new Map(
+    entries.map(({ volume, status }) => [volume?.volumeId ?? "", status?.publishedNodeIds ?? []]),
+  );
+}
