@@ -17,7 +17,7 @@ export interface Suite {
   run(bench: Bench): Promise<void>;
 }
 
-/** Where the logs of clusters are kept in which a test failed. */
+/** Where the logs of each suite's last cluster are kept. */
 const keptFolder = fileURLToPath(new URL("../../../dist/cluster", import.meta.url));
 
 /** How a suite starts its cluster and reports tests; it ends all that it started. */
@@ -57,7 +57,12 @@ export class Bench {
     return this.report.test(name, this.signal, body);
   }
 
-  /** Ends everything, and shows as a test that nothing is left; where a test failed, logs are kept. */
+  /** Runs tests of which each goes on where the one before has ended; after a failure the rest could only fail too. */
+  async story(tests: readonly (readonly [name: string, body: () => Promise<string>])[]): Promise<void> {
+    for (const [name, body] of tests) if (!await this.test(name, body)) return;
+  }
+
+  /** Ends everything, and shows as a test that nothing is left; the logs are kept until the next time. */
   async close(): Promise<void> {
     const never = new AbortController().signal;
     await this.report.test("everything ends, and leaves nothing on this machine", never, async () => {
@@ -73,7 +78,7 @@ export class Bench {
       assert.deepEqual(problems, []);
       return "no process, mount, loop device, control group";
     });
-    if (this.report.counts.failed > 0) await this.#keepLogs();
+    await this.#keepLogs();
   }
 
   async #keepLogs(): Promise<void> {
@@ -83,7 +88,7 @@ export class Bench {
     await Deno.mkdir(to, { recursive: true });
     try {
       for (const { name } of Deno.readDirSync(from)) await Deno.copyFile(join(from, name), join(to, name));
-      this.report.say(`the logs are kept in ${to}`);
+      if (this.report.counts.failed > 0) this.report.say(`the logs are in ${to}`);
     } catch (error) {
       ignoreMissing(error);
     }

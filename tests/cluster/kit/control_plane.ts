@@ -100,9 +100,9 @@ export class ControlPlane {
     await this.#apiServer.ready(startSeconds, () => this.#isReady(), signal);
   }
 
-  /** Ends the API server; etcd keeps what it knew. */
-  async stopApiServer(): Promise<void> {
-    await this.#apiServer?.stop();
+  /** SIGKILL to the API server; etcd keeps what it knew. */
+  async killApiServer(): Promise<void> {
+    await this.#apiServer?.kill();
   }
 
   /** A kubeconfig for a user of this name, as a file. */
@@ -127,7 +127,8 @@ export class ControlPlane {
   /** Ends everything. */
   async stop(): Promise<void> {
     await Promise.all(this.#daemons.slice(1).map((daemon) => daemon.stop()));
-    await this.stopApiServer();
+    // It would wait for its clients.
+    await this.killApiServer();
     await this.#daemons[0]?.stop();
     this.#api?.[Symbol.dispose]();
   }

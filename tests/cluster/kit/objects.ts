@@ -8,6 +8,7 @@ export const paths = {
   volumes: "/api/v1/persistentvolumes",
   pods: "/api/v1/namespaces/default/pods",
   nodes: "/api/v1/nodes",
+  statefulSets: "/apis/apps/v1/namespaces/default/statefulsets",
   events: "/api/v1/events",
   attachments: "/apis/storage.k8s.io/v1/volumeattachments",
   drivers: "/apis/storage.k8s.io/v1/csidrivers",
@@ -60,6 +61,14 @@ export interface Snapshot extends KubeObject {
   readonly status?: { readonly readyToUse?: boolean; readonly error?: { readonly message?: string } };
 }
 
+/** An Event. */
+export interface Event extends KubeObject {
+  readonly type: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly involvedObject: { readonly name: string };
+}
+
 /** How a claim's volume is seen in a pod. */
 export type VolumeMode = "Filesystem" | "Block";
 
@@ -96,31 +105,58 @@ export interface Uses {
   readonly devices?: readonly string[];
 }
 
-/** A pod that runs a shell script, which ends with the pod. */
+/** A script for a pod that is only there. */
+export const idle = "sleep 1000000 & wait";
+
+/**
+ * A pod that runs a shell script. It is asked to end by SIGTERM, which its shell hears of when no other program keeps it
+ * waiting; without any grace the API would take it for gone while it still runs.
+ */
 export function podOf(name: string, script: string, { filesystems = [], devices = [] }: Uses): object {
+  const mounts = filesystems.map((claim) => ({ name: claim, mountPath: `/${claim}` }));
+  const volumes = [...filesystems, ...devices].map((claim) => ({
+    name: claim,
+    persistentVolumeClaim: { claimName: claim },
+  }));
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name, labels: { app: name.replace(/-[0-9]+$/, "") } },
+    metadata: { name },
+    spec: { ...podSpec(script, mounts, devices), volumes },
+  };
+}
+
+function podSpec(script: string, mounts: readonly object[], devices: readonly string[]) {
+  return {
+    terminationGracePeriodSeconds: 5,
+    hostNetwork: true,
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    containers: [{
+      name: "main",
+      image: imageName,
+      imagePullPolicy: "Never",
+      command: ["/bin/sh", "-c", `trap 'exit 0' TERM\n${script}`],
+      env: [{ name: "POD_NAME", valueFrom: { fieldRef: { fieldPath: "metadata.name" } } }],
+      volumeMounts: mounts,
+      volumeDevices: devices.map((claim) => ({ name: claim, devicePath: `/dev/${claim}` })),
+    }],
+  };
+}
+
+/** So many pods NAME-0, NAME-1, … that run a script, each with a raw block volume `/dev/data` of its own, claim data-NAME-… */
+export function writersOf(name: string, replicas: number, script: string): object {
+  const spec = claimOf("data", { mode: "Block", mebibytes: 1024, storageClass: "rds-ext4" });
+  return {
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    metadata: { name },
     spec: {
-      // A shell that is a container's first process does not hear of SIGTERM.
-      terminationGracePeriodSeconds: 0,
-      hostNetwork: true,
-      automountServiceAccountToken: false,
-      enableServiceLinks: false,
-      restartPolicy: "Always",
-      containers: [{
-        name: "main",
-        image: imageName,
-        imagePullPolicy: "Never",
-        command: ["/bin/sh", "-c", script],
-        volumeMounts: filesystems.map((claim) => ({ name: claim, mountPath: `/${claim}` })),
-        volumeDevices: devices.map((claim) => ({ name: claim, devicePath: `/dev/${claim}` })),
-      }],
-      volumes: [...filesystems, ...devices].map((claim) => ({
-        name: claim,
-        persistentVolumeClaim: { claimName: claim },
-      })),
+      replicas,
+      podManagementPolicy: "Parallel",
+      selector: { matchLabels: { app: name } },
+      template: { metadata: { labels: { app: name } }, spec: podSpec(script, [], ["data"]) },
+      volumeClaimTemplates: [spec],
     },
   };
 }

@@ -4,6 +4,7 @@ import type { Cluster } from "./cluster.ts";
 import {
   type Attachment,
   type Claim,
+  type Event,
   paths,
   type Pod,
   type Snapshot,
@@ -15,10 +16,18 @@ import { until } from "./waiting.ts";
 /** Longest that one thing of a workload is waited for unless said otherwise, in seconds. */
 const patienceSeconds = 180;
 
+/** Where a container is. */
+interface Container {
+  readonly node: string;
+  readonly id: string;
+}
+
 /** What a person does with a cluster: makes objects, and waits for what becomes of them. */
 export class Workload {
   readonly #cluster: Cluster;
   readonly #signal: AbortSignal;
+  /** Containers by the names of their pods, for when the API cannot be asked. */
+  readonly #known = new Map<string, Container>();
 
   constructor(cluster: Cluster, signal: AbortSignal) {
     this.#cluster = cluster;
@@ -79,10 +88,26 @@ export class Workload {
 
   /** Runs a shell script in a pod and answers what it printed; throws unless it succeeds. */
   async exec(pod: string, script: string): Promise<string> {
+    const { node, id } = this.#known.get(pod) ?? await this.#container(pod);
+    return await this.#cluster.node(node).runtime.exec(id, script);
+  }
+
+  /** Keeps in mind where a pod's container is, so that scripts run in it while there is no API. */
+  async remember(pod: string): Promise<void> {
+    this.#known.set(pod, await this.#container(pod));
+  }
+
+  /** How often a pod's container has been started again. */
+  async restarts(pod: string): Promise<number> {
+    const { status } = await this.#cluster.api.get<Pod>(`${paths.pods}/${pod}`);
+    return status.containerStatuses?.[0]?.restartCount ?? NaN;
+  }
+
+  async #container(pod: string): Promise<Container> {
     const { spec, status } = await this.#cluster.api.get<Pod>(`${paths.pods}/${pod}`);
-    const container = status.containerStatuses?.[0]?.containerID?.replace("containerd://", "");
-    assert(container !== undefined && spec.nodeName !== undefined, `pod ${pod} does not run`);
-    return await this.#cluster.node(spec.nodeName).runtime.exec(container, script);
+    const id = status.containerStatuses?.[0]?.containerID?.replace("containerd://", "");
+    assert(id !== undefined && spec.nodeName !== undefined, `pod ${pod} does not run`);
+    return { node: spec.nodeName, id };
   }
 
   /** Asks for the deletion of objects of a collection, and waits until they are gone. */
@@ -114,13 +139,19 @@ export class Workload {
     return until(what, ask, { limitSeconds, everyMs: 300, signal: this.#signal, state });
   }
 
-  async #eventsAbout(name: string): Promise<string> {
-    type Event = KubeObject & { reason: string; message: string; involvedObject: { name: string } };
+  /** The last things that went wrong, in words. */
+  async trouble(): Promise<string> {
     const events = await this.#cluster.api.list<Event>(paths.events);
-    const fallen = await this.#cluster.fallen();
+    const told = events.filter(({ type }) => type === "Warning")
+      .map(({ reason, message, involvedObject }) => `\n  ${involvedObject.name}: ${reason}: ${message}`);
+    return [...told.slice(-10), ...await this.#cluster.fallen()].join("\n");
+  }
+
+  async #eventsAbout(name: string): Promise<string> {
+    const events = await this.#cluster.api.list<Event>(paths.events);
     const told = events.filter(({ involvedObject }) => involvedObject.name === name)
       .map(({ reason, message }) => `\n  ${reason}: ${message}`);
-    return [...told.slice(-10), ...fallen].join("\n");
+    return [...told.slice(-10), ...await this.#cluster.fallen()].join("\n");
   }
 }
 

@@ -2,11 +2,8 @@ import assert from "node:assert/strict";
 import { canGrowExt4Online } from "../../../src/commands/demo/scratch.ts";
 import type { Bench, Suite } from "../kit/bench.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
-import { claimOf, paths, podOf, snapshotOf, type Source, type VolumeMode } from "../kit/objects.ts";
+import { claimOf, idle, paths, podOf, snapshotOf, type Source, type VolumeMode } from "../kit/objects.ts";
 import { uses, Workload } from "../kit/workload.ts";
-
-/** What the pods do beside being asked: nothing. */
-const idle = "sleep 1000000";
 
 /** Everything that claims can ask of the driver, one after the other. */
 export const suite: Suite = {
@@ -15,7 +12,7 @@ export const suite: Suite = {
   run: async (bench) => {
     const cluster = await bench.cluster({ nodes: { n1: "kubelet" } });
     const life = new Life(bench, new Workload(cluster, bench.signal));
-    const steps: readonly (readonly [name: string, body: () => Promise<string>])[] = [
+    await bench.story([
       ["pods with a file system, a second kind of it, and a raw block volume run", () => life.begin()],
       ["what a pod wrote is there for the pod after it", () => life.goOn()],
       ["volumes grow under their pods", () => life.expand()],
@@ -25,9 +22,7 @@ export const suite: Suite = {
         await life.end();
         return await assertNothingLeft(cluster, bench.signal);
       }],
-    ];
-    // Each goes on where the one before has ended.
-    for (const [name, body] of steps) if (!await bench.test(name, body)) return;
+    ]);
   },
 };
 

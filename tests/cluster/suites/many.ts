@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import type { KubeObject } from "../kit/api.ts";
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
-import { type Claim, claimOf, paths } from "../kit/objects.ts";
+import { type Claim, claimOf, type Event, paths } from "../kit/objects.ts";
 import { secondsSince, until } from "../kit/waiting.ts";
 import { Workload } from "../kit/workload.ts";
 
@@ -54,7 +53,6 @@ async function bindAll(cluster: Cluster, names: readonly string[], bench: Bench)
 
 /** What the provisioner complained of. */
 async function failures(cluster: Cluster): Promise<string[]> {
-  type Event = KubeObject & { reason: string; message: string; involvedObject: { name: string } };
   const events = await cluster.api.list<Event>(paths.events);
   return events.filter(({ reason }) => reason === "ProvisioningFailed")
     .map(({ involvedObject, message }) => `${involvedObject.name}: ${message}`);
