@@ -24,8 +24,9 @@ const keptFolder = fileURLToPath(new URL("../../../dist/cluster", import.meta.ur
 export class Bench {
   readonly report: Report;
   readonly signal: AbortSignal;
+  /** A folder for the suite's own files, and everything of its cluster. */
+  readonly folder: string;
   readonly #name: string;
-  readonly #folder: string;
   readonly #means: { readonly tools: Tools; readonly subject: Subject };
   readonly #undo: (() => Promise<readonly string[] | void>)[] = [];
 
@@ -39,7 +40,7 @@ export class Bench {
     this.#name = name;
     this.report = new Report(name);
     this.signal = signal;
-    this.#folder = folder;
+    this.folder = folder;
     this.#means = means;
   }
 
@@ -47,7 +48,7 @@ export class Bench {
   async cluster(options: ClusterOptions): Promise<Cluster> {
     const started = performance.now();
     const undo = (what: () => Promise<readonly string[] | void>) => this.#undo.unshift(what);
-    const cluster = await Cluster.start(this.#folder, this.#means, options, undo, this.signal);
+    const cluster = await Cluster.start(this.folder, this.#means, options, undo, this.signal);
     this.report.say(`the cluster serves after ${secondsSince(started)} s`);
     return cluster;
   }
@@ -74,7 +75,7 @@ export class Bench {
           problems.push(error instanceof Error ? error.message : String(error));
         }
       }
-      problems.push(...await findTraces(this.#folder));
+      problems.push(...await findTraces(this.folder));
       assert.deepEqual(problems, []);
       return "no process, mount, loop device, control group";
     });
@@ -82,7 +83,7 @@ export class Bench {
   }
 
   async #keepLogs(): Promise<void> {
-    const from = join(this.#folder, "log");
+    const from = join(this.folder, "log");
     const to = join(keptFolder, this.#name);
     await Deno.remove(to, { recursive: true }).catch(ignoreMissing);
     await Deno.mkdir(to, { recursive: true });

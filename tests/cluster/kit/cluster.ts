@@ -69,8 +69,9 @@ export class Cluster {
     const context = { folder, plane, tools, router, subject };
     const nodes = new Map<string, ClusterNode>();
     for (const [name, kubelet] of Object.entries(options.nodes ?? {})) {
-      const node = await ClusterNode.start(context, name, kubelet, signal);
+      const node = await ClusterNode.prepare(context, name, kubelet);
       undo(() => node.stop());
+      await node.start(signal);
       nodes.set(name, node);
     }
     return new Cluster(plane, router, controller, sidecars, nodes);

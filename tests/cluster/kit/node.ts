@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { removeLeftovers } from "../../sanity/leftovers.ts";
 import type { Subject } from "../../support/parts.ts";
 import type { ControlPlane } from "./control_plane.ts";
 import { type Driver, driverName, makeNodeDriver } from "./driver.ts";
@@ -7,6 +8,7 @@ import { Registrar } from "./registrar.ts";
 import type { Router } from "./router.ts";
 import { Runtime } from "./runtime.ts";
 import type { Tools } from "./tools.ts";
+import { killProcesses } from "./traces.ts";
 import { until } from "./waiting.ts";
 
 /** What a node belongs to. */
@@ -22,70 +24,67 @@ export interface NodeContext {
 /** One node: containerd, a kubelet, the driver's node service. */
 export class ClusterNode {
   readonly name: string;
+  readonly folder: string;
   readonly runtime: Runtime;
   readonly kubelet: Kubelet;
   readonly driver: Driver;
-  readonly #registrar: Registrar;
+  #registrar: Registrar | undefined;
 
-  private constructor(
-    name: string,
-    runtime: Runtime,
-    kubelet: Kubelet,
-    driver: Driver,
-    registrar: Registrar,
-  ) {
+  private constructor(name: string, folder: string, parts: [Runtime, Kubelet, Driver]) {
     this.name = name;
-    this.runtime = runtime;
-    this.kubelet = kubelet;
-    this.driver = driver;
-    this.#registrar = registrar;
+    this.folder = folder;
+    [this.runtime, this.kubelet, this.driver] = parts;
   }
 
   /**
-   * Starts one; its CSINode lists the driver when this ends. What it has begun when it fails is for `removeTraces`.
+   * Prepares one; `start` starts it.
    *
    * @param kubeletFolder name of the kubelet's folder
    */
-  static async start(context: NodeContext, name: string, kubeletFolder: string, signal?: AbortSignal) {
+  static async prepare(context: NodeContext, name: string, kubeletFolder: string): Promise<ClusterNode> {
     const { plane, tools, router, subject } = context;
     const folder = join(context.folder, name);
     const logs = join(plane.folder, "log");
     await Deno.mkdir(folder);
-    const runtime = await Runtime.start(join(folder, "containerd"), logs, tools, signal);
+    const runtime = await Runtime.prepare(join(folder, "containerd"), logs, tools);
     const root = join(folder, kubeletFolder);
-    const place = { node: name, folder: root, runtimeEndpoint: runtime.endpoint, plane, tools };
-    const kubelet = await Kubelet.prepare(place);
+    const kubelet = await Kubelet.prepare({
+      node: name,
+      folder: root,
+      runtimeEndpoint: runtime.endpoint,
+      plane,
+      tools,
+    });
     const driver = await makeNodeDriver({ subject, folder, logs, router }, name, root);
-    await driver.start(signal);
-    const registrar = await Registrar.start(kubelet.pluginsFolder, driverName, driver.socket);
-    const node = new ClusterNode(name, runtime, kubelet, driver, registrar);
-    try {
-      await kubelet.start(signal);
-      await node.registered(1, signal);
-      return node;
-    } catch (error) {
-      await node.stop();
-      throw error;
-    }
+    return new ClusterNode(name, folder, [runtime, kubelet, driver]);
   }
 
-  /** Waits until kubelets of this node have taken the driver so often. */
+  /** Starts all its parts; its CSINode lists the driver when this ends. */
+  async start(signal?: AbortSignal): Promise<void> {
+    await Promise.all([this.runtime.start(signal), this.driver.start(signal)]);
+    await this.runtime.importImage(this.kubelet.place.tools.image);
+    this.#registrar = await Registrar.start(this.kubelet.pluginsFolder, driverName, this.driver.socket);
+    await this.kubelet.start(signal);
+    await this.registered(1, signal);
+  }
+
+  /** Waits until kubelets of this node have taken the driver so often since it was started. */
   async registered(times: number, signal?: AbortSignal): Promise<void> {
     await until(`the driver to be registered at ${this.name}`, () => {
-      const [refusal] = this.#registrar.refusals;
+      const [refusal] = this.#registrar?.refusals ?? [];
       if (refusal !== undefined) {
         throw new Error(`the kubelet of ${this.name} refuses the driver: ${refusal}`);
       }
-      return Promise.resolve(this.#registrar.registrations >= times);
+      return Promise.resolve(this.registrations >= times);
     }, { limitSeconds: 60, ...(signal === undefined ? {} : { signal }) });
   }
 
-  /** How often kubelets of this node have taken the driver. */
+  /** How often kubelets of this node have taken the driver since it was started. */
   get registrations(): number {
-    return this.#registrar.registrations;
+    return this.#registrar?.registrations ?? 0;
   }
 
-  /** What its kubelet remembers of volumes: folders in which the driver's calls have placed something. */
+  /** Where the driver remembers what is staged here. */
   get stateFolder(): string {
     return join(this.kubelet.place.folder, "plugins", driverName, "state");
   }
@@ -93,9 +92,28 @@ export class ClusterNode {
   /** Ends its processes; pods are left to whoever ends what is left. */
   async stop(): Promise<readonly string[]> {
     await this.kubelet.stop();
-    this.#registrar.stop();
+    this.#registrar?.stop();
     const problems = await this.driver.stop();
     await this.runtime.stop();
     return problems;
+  }
+
+  /**
+   * Switches it off: all its processes, mounts and devices go, and what usually lies in memory; its files stay. `start`
+   * switches it on again.
+   *
+   * @param backing where the router's files are, on which the devices of this node lie, and of no other one
+   */
+  async cutPower(backing: string): Promise<void> {
+    await killProcesses(this.folder);
+    await Promise.all([this.kubelet.kill(), this.driver.kill(), this.runtime.stop()]);
+    this.#registrar?.stop();
+    for (const folder of [this.folder, backing]) {
+      const { mounts, loops } = await removeLeftovers(folder);
+      if (mounts.length + loops.length > 0) {
+        throw new Error(`stays after a power cut: ${[...mounts, ...loops]}`);
+      }
+    }
+    await this.runtime.forget();
   }
 }

@@ -11,37 +11,38 @@ const startSeconds = 60;
 /** containerd and runc for one node, with everything of theirs in one folder. */
 export class Runtime {
   readonly folder: string;
-  readonly daemon: Daemon;
+  readonly #logs: string;
   readonly #path: string;
+  #daemon: Daemon | undefined;
 
-  private constructor(folder: string, daemon: Daemon, path: string) {
+  private constructor(folder: string, logs: string, path: string) {
     this.folder = folder;
-    this.daemon = daemon;
+    this.#logs = logs;
     this.#path = path;
   }
 
-  /** Starts containerd in `folder` and gives it the image. */
-  static async start(folder: string, logs: string, tools: Tools, signal?: AbortSignal): Promise<Runtime> {
+  /** Prepares one in `folder`; `start` starts it. */
+  static async prepare(folder: string, logs: string, tools: Tools): Promise<Runtime> {
     await Deno.mkdir(folder);
-    const path = [...tools.runtimeFolders, "/usr/sbin", "/usr/bin", "/sbin", "/bin"].join(":");
     await writeNetwork(folder);
     await Deno.writeTextFile(join(folder, "config.toml"), configuration(folder));
-    const words = ["containerd", "--config", join(folder, "config.toml")];
-    const name = `containerd-${folder.split("/").at(-2)}`;
-    const daemon = Daemon.start(name, words, { folder: logs, env: { PATH: path } });
-    const runtime = new Runtime(folder, daemon, path);
-    try {
-      await daemon.ready(
-        startSeconds,
-        async () => (await runtime.#try(...runtime.#ctr, "version")).success,
-        signal,
-      );
-      await runtime.#run(...runtime.#ctr, "images", "import", tools.image);
-      return runtime;
-    } catch (error) {
-      await daemon.kill();
-      throw error;
-    }
+    const path = [...tools.runtimeFolders, "/usr/sbin", "/usr/bin", "/sbin", "/bin"].join(":");
+    return new Runtime(folder, logs, path);
+  }
+
+  /** Starts containerd; it serves when this ends. */
+  async start(signal?: AbortSignal): Promise<void> {
+    const words = ["containerd", "--config", join(this.folder, "config.toml")];
+    const name = `containerd-${this.folder.split("/").at(-2)}`;
+    this.#daemon = Daemon.start(name, words, { folder: this.#logs, env: { PATH: this.#path } });
+    await this.#daemon.ready(startSeconds, async () => {
+      return (await this.#try(...this.#ctr, "version")).success;
+    }, signal);
+  }
+
+  /** Gives it an image out of an archive. */
+  async importImage(archive: string): Promise<void> {
+    await this.#run(...this.#ctr, "images", "import", archive);
   }
 
   /** Where the kubelet finds it. */
@@ -58,15 +59,13 @@ export class Runtime {
     return this.#run("runc", "--root", root, "exec", container, "/bin/sh", "-c", script);
   }
 
-  /** Containers of which something is left. */
-  async containers(): Promise<readonly string[]> {
-    return (await this.#run(...this.#ctr, "containers", "ls", "-q")).split("\n").filter((line) =>
-      line !== ""
-    );
+  /** Forgets what a machine forgets when it is switched off: what usually lies below /run. */
+  async forget(): Promise<void> {
+    for (const part of ["state", "runc"]) await Deno.remove(join(this.folder, part), { recursive: true });
   }
 
   async stop(): Promise<void> {
-    await this.daemon.stop();
+    await this.#daemon?.stop();
   }
 
   get #ctr(): readonly string[] {

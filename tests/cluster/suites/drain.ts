@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { hostOutput } from "../../guest/kit/host_command.ts";
 import { findLeftovers } from "../../sanity/leftovers.ts";
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
@@ -12,7 +13,8 @@ const writers = Array.from({ length: podCount }, (_, index) => `writer-${index}`
 
 /** Pods with raw block volumes, under writes all the time, and what befalls nodes. */
 export const suite: Suite = {
-  what: `${podCount} pods write to raw block volumes while a kubelet is restarted and their node is drained`,
+  what:
+    `${podCount} pods write to raw block volumes while a kubelet is restarted, their node is drained, and loses power`,
   limitMinutes: 20,
   run: async (bench) => {
     // A folder with a dot in its name, as some distributions have one.
@@ -28,6 +30,9 @@ export const suite: Suite = {
       ["the node that they left has nothing of them any more", () => drain.assertLeft("n1")],
       ["and back again", () => drain.moveTo("n2", "n1")],
       ["the other node has nothing of them any more", () => drain.assertLeft("n2")],
+      ["switched off and on again, with its devices in another order, all pods find what they wrote", () => {
+        return drain.reboot();
+      }],
       ["everything can be deleted, and leaves nothing", async () => {
         await drain.end();
         return await assertNothingLeft(cluster, bench.signal);
@@ -81,6 +86,47 @@ class Drain {
     await Promise.all(writers.map((name) => this.#evict(name)));
     await this.#allRunAt(to);
     const seconds = secondsSince(started);
+    await this.#compare(before);
+    return `after ${seconds} s, ${podCount} of ${podCount} with their own last block, and they write on`;
+  }
+
+  /** Switches off the node that the pods are at. */
+  async reboot(): Promise<string> {
+    const node = this.#cluster.node("n1");
+    const before = await this.#progress();
+    const pods = identities(await this.#pods());
+    const devices = await devicesBelow(node.kubelet.place.folder);
+    await node.cutPower(this.#cluster.router.backing);
+    const started = performance.now();
+    await using _others = await OtherDevices.attach(this.#bench.folder, 5);
+    await node.start(this.#bench.signal);
+    await this.#begunAnew(pods);
+    const seconds = secondsSince(started);
+    await this.#compare(before);
+    const moved = (await devicesBelow(node.kubelet.place.folder)).filter((one) => !devices.includes(one));
+    assert(moved.length > 0, "all volumes have the devices that they had before");
+    return `after ${seconds} s, ${podCount} of ${podCount} with their own last block; devices are others: ${
+      moved[0]
+    }`;
+  }
+
+  /** Waits until each of these pods runs in another container. */
+  async #begunAnew(former: readonly string[]): Promise<void> {
+    const same = async () => {
+      const pods = (await this.#pods()).filter(({ status }) => status.phase === "Running");
+      return podCount - identities(pods).filter((one) => !former.includes(one)).length;
+    };
+    await until("every pod to run in another container", async () => await same() === 0, {
+      limitSeconds: 400,
+      everyMs: 500,
+      signal: this.#bench.signal,
+      state: async () => `${await same()} do not; ${await this.#work.trouble()}`,
+    });
+  }
+
+  /** Asserts that each pod has found what it wrote last, having written at least so often, and that it writes on. */
+  async #compare(before: readonly number[]): Promise<void> {
+    await this.#progress();
     const found = await Promise.all(writers.map((name) => this.#work.exec(name, "cat /tmp/found")));
     for (const [index, name] of writers.entries()) {
       const [, who, count] = /^(\S+) (\d+)$/.exec(found[index]!) ?? [];
@@ -90,8 +136,6 @@ class Drain {
         `${name} had written ${before[index]} times and found ${count}`,
       );
     }
-    await this.#progress();
-    return `after ${seconds} s, ${podCount} of ${podCount} with their own last block, and they write on`;
   }
 
   /** Asserts that a node is rid of the volumes, and that they are attached at no other than where the pods are. */
@@ -170,6 +214,37 @@ class Drain {
       });
       return count;
     }));
+  }
+}
+
+/** The devices that a node's block volumes have, as `pvc-…: /dev/loop7`. */
+async function devicesBelow(kubelet: string): Promise<string[]> {
+  const listing = await hostOutput("losetup", ["--list", "--noheadings", "--raw", "--output=NAME,BACK-FILE"]);
+  return listing.split("\n").map((line) => line.split(" "))
+    .filter(([, file = ""]) => file.startsWith(`${kubelet}/`))
+    .map(([device, file = ""]) => `${/pvc-[0-9a-f-]+/.exec(file)?.[0]}: ${device}`);
+}
+
+/** Loop devices that somebody else has taken in the meantime. */
+class OtherDevices implements AsyncDisposable {
+  readonly #devices: readonly string[];
+
+  private constructor(devices: readonly string[]) {
+    this.#devices = devices;
+  }
+
+  static async attach(folder: string, count: number): Promise<OtherDevices> {
+    const file = `${folder}/other`;
+    await Deno.writeFile(file, new Uint8Array(1 << 20));
+    const devices: string[] = [];
+    for (let index = 0; index < count; index++) {
+      devices.push((await hostOutput("losetup", ["--find", "--show", file])).trim());
+    }
+    return new OtherDevices(devices);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const device of this.#devices) await hostOutput("losetup", ["--detach", device]);
   }
 }
 
