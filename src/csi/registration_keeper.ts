@@ -29,8 +29,9 @@ const mostRetryMs = 300_000;
 /**
  * Keeps a driver registered with the kubelet.
  *
- * The kubelet looks at what appears in its folder, and at what lies there when it starts; it tries a socket once. So a
- * socket that was removed is made again, with its folder or without, and after a failure a new one takes its place.
+ * The kubelet looks at what appears in its folder, and at what lies there when it starts; not every one tries a socket
+ * again that it could not register. So a socket that was removed is made again, with its folder or without, and after a
+ * failure a new one takes its place.
  * Somebody else who serves there, such as node-driver-registrar, is left alone for as long as it answers.
  */
 export class RegistrationKeeper {
@@ -40,6 +41,7 @@ export class RegistrationKeeper {
   #running: Promise<void> = Promise.resolve();
   #complained = false;
   #failures = 0;
+  #failure: string | undefined;
   #retryAtMs: number | undefined;
 
   constructor(options: RegistrationKeeperOptions) {
@@ -88,14 +90,17 @@ export class RegistrationKeeper {
     const { clock, log, events } = this.#options;
     if (failure === undefined) {
       this.#failures = 0;
+      this.#failure = undefined;
       this.#retryAtMs = undefined;
       log.info("the kubelet has registered the driver");
       events.notified("ok");
       return;
     }
-    const waitMs = Math.min(retryMs * 2 ** this.#failures++, mostRetryMs);
-    this.#retryAtMs = clock.monotonicMs() + waitMs;
-    log.error("the kubelet could not register the driver", { reason: failure, retryMs: waitMs });
+    // Some kubelets try the same socket every second, others never again.
+    this.#retryAtMs ??= clock.monotonicMs() + Math.min(retryMs * 2 ** this.#failures++, mostRetryMs);
+    const level = failure === this.#failure ? "debug" : "error";
+    this.#failure = failure;
+    log[level]("the kubelet could not register the driver", { reason: failure });
     events.notified("failed");
   }
 

@@ -121,6 +121,25 @@ Deno.test("RegistrationKeeper tries a registration that failed again, after long
   await scene.keeper.stop();
 });
 
+Deno.test("RegistrationKeeper tells a failure once of a kubelet that tries every second, and offers a new socket all the same", async () => {
+  const scene = new Scene();
+  scene.keeper.start();
+  await scene.after(0);
+  for (let second = 0; second < retryMs / 1000; second++) {
+    scene.tell("NodeGetInfo failed");
+    await scene.clock.advance(1000);
+  }
+  assert.deepEqual(scene.events.filter((event) => event !== "failed"), ["closed 1", "served 2"]);
+  const errors = () => scene.lines.filter((line) => line.level === "ERROR").length;
+  assert.equal(errors(), 1);
+  scene.tell("another reason");
+  assert.equal(errors(), 2);
+  scene.tell(undefined);
+  scene.tell("another reason");
+  assert.equal(errors(), 3);
+  await scene.keeper.stop();
+});
+
 Deno.test("RegistrationKeeper stops although the socket could never be placed", async () => {
   const scene = new Scene();
   scene.obstacle = "no";
