@@ -37,9 +37,18 @@ mount --rbind /proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs kubelet "$root/var/lib/kubelet"
+mount -t tmpfs scratch "$root/tmp"
+mount -t tmpfs -o mode=0770,uid=65532,gid=65532 socket "$root/csi"
+mount -t tmpfs -o mode=0750,gid=65532 credentials "$root/etc/rds-csi"
+echo word >"$root/etc/rds-csi/password"
+chmod 0640 "$root/etc/rds-csi/password"
+chown 0:65532 "$root/etc/rds-csi/password"
 mount -o remount,bind,ro "$root"
-exec chroot --userspec="$user" "$root" /usr/bin/rds-csi "$@"
+exec timeout --signal=TERM --preserve-status "$LIMIT" chroot --userspec="$user" "$root" /usr/bin/rds-csi "$@"
 `;
+
+/** How long something that serves gets before SIGTERM, in seconds, and everything else. */
+const seconds = { serving: "5", other: "50" };
 
 /** Runs the executable in the image, whose root file system is read-only. */
 async function runInImage(user: "0:0" | "65532:65532", ...args: string[]): Promise<Outcome> {
@@ -47,7 +56,10 @@ async function runInImage(user: "0:0" | "65532:65532", ...args: string[]): Promi
   const { code, stdout, stderr } = await new Deno.Command("unshare", {
     args: ["--mount", "sh", "-c", inside, "sh", root, BINARY, user, ...args],
     clearEnv: true,
-    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+    env: {
+      PATH: "/usr/sbin:/usr/bin:/sbin:/bin",
+      LIMIT: args[0] === "serve" ? seconds.serving : seconds.other,
+    },
     stdin: "null",
     signal: AbortSignal.timeout(limitMs),
   }).output();
@@ -62,6 +74,39 @@ Deno.test({
     const { code, stdout, stderr } = await runInImage("65532:65532", "version");
     assert.equal(code, 0, stderr);
     assert.match(stdout, /^rds-csi \d+\.\d+\.\d+ /);
+  },
+});
+
+Deno.test({
+  name:
+    "a controller serves in the image as nobody who may write its socket's folder alone, and ends in order",
+  ignore,
+  async fn() {
+    const { code, stderr } = await runInImage("65532:65532", ...[
+      ...[
+        "serve",
+        "--mode=controller",
+        "--kubernetes=off",
+        "--cluster-id=c",
+        "--metrics-address=127.0.0.1:0",
+      ],
+      ...["--endpoint=unix:///csi/csi.sock", "--rds-address=127.0.0.1", "--rds-port=1"],
+      ...["--rds-password-file=/etc/rds-csi/password", "--rds-insecure-skip-verify"],
+    ]);
+    assert.equal(code, 0, stderr);
+    for (const message of ["serving", "serving metrics", "stopping", "stopped"]) {
+      assert.ok(stderr.includes(`"message":"${message}"`), `${message} is missing:\n${stderr}`);
+    }
+  },
+});
+
+Deno.test({
+  name: "the demo takes volumes through their lives in the image",
+  ignore,
+  async fn() {
+    const { code, stdout, stderr } = await runInImage("0:0", "demo");
+    assert.equal(code, 0, stdout + stderr);
+    assert.match(stdout, /^demo: ok$/m);
   },
 });
 

@@ -12,6 +12,18 @@ const LIMIT_MS = 5 * 60_000;
 /** What Debian has merged into /usr: packages of before write through these links. */
 const MERGED = ["bin", "sbin", "lib", "lib64"];
 
+/** What containers are given at these places; an engine makes them when it mounts something there. */
+const MOUNT_POINTS = [
+  "proc",
+  "sys",
+  "dev",
+  "tmp",
+  "csi",
+  "etc/rds-csi",
+  "var/lib/kubelet",
+  "usr/lib/modules",
+];
+
 /** The packages that the image installs, by name. */
 export function imagePackages(): readonly string[] {
   return Deno.readTextFileSync(join(ROOT, "deploy/image/packages")).split("\n").filter((line) => line !== "");
@@ -25,7 +37,7 @@ export function imagePackages(): readonly string[] {
 export async function ensureImageRoot(cache: string): Promise<string> {
   const packages = imagePackages();
   const release = Deno.readTextFileSync("/etc/os-release");
-  const bytes = new TextEncoder().encode([Deno.build.arch, release, ...packages].join("\n"));
+  const bytes = new TextEncoder().encode([Deno.build.arch, release, ...packages, ...MOUNT_POINTS].join("\n"));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)).toHex().slice(0, 16);
   const folder = join(cache, `image-root-${digest}`);
   if (await exists(folder)) return folder;
@@ -69,9 +81,7 @@ async function unpack(debs: readonly string[], root: string): Promise<void> {
     await Deno.mkdir(join(root, "usr", name));
     await Deno.symlink(`usr/${name}`, join(root, name));
   }
-  for (const name of ["proc", "sys", "dev", "var/lib/kubelet", "lib/modules"]) {
-    await Deno.mkdir(join(root, name), { recursive: true });
-  }
+  for (const name of MOUNT_POINTS) await Deno.mkdir(join(root, name), { recursive: true });
   const script = 'dpkg-deb --fsys-tarfile "$1" | tar --extract --keep-directory-symlink --directory "$2"';
   for (const deb of debs) await run("sh", ["-c", script, "sh", deb, root]);
   await Deno.writeTextFile(join(root, "usr/bin/rds-csi"), ""); // For the executable to be mounted on.
