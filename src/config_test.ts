@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
 import { type Environment, readControllerConfig, readServeConfig } from "./config.ts";
+import { clusterFlags } from "./config/cluster.ts";
+import { earlierFlags } from "./config/earlier_flags.ts";
 import { routerFlags, serveFlags } from "./config/flag_tables.ts";
 import { FlagError } from "./flags.ts";
 import { formatProfile, type RouterProfile } from "./router_profile/profile.ts";
@@ -155,6 +157,13 @@ Deno.test("readServeConfig() takes every other flag of the earlier driver, with 
     warnings.map((warning) => warning.split(" ")[0]).toSorted(),
     [...names, ...switches].map((name) => `--${name}`).toSorted(),
   );
+});
+
+Deno.test("no flag that means something here is taken for one of the earlier driver without effect", () => {
+  for (const name of Object.keys(earlierFlags)) {
+    assert.equal(Object.hasOwn(routerFlags, name) || Object.hasOwn(clusterFlags, name), false, name);
+    assert.equal(serveFlags[name]?.ignored !== undefined, true, name);
+  }
 });
 
 Deno.test("readServeConfig() serves the halves that the earlier driver's switches name", () => {
