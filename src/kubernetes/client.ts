@@ -1,3 +1,4 @@
+import "../host/no_deprecations.ts";
 import { readFileSync } from "node:fs";
 import {
   Agent as HttpAgent,
