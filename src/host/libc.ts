@@ -56,6 +56,8 @@ const ENOTDIR = 20;
 const goneErrors: ReadonlySet<number> = new Set([ENOENT, ESRCH, ENODEV, ENOTDIR]);
 
 const chunkBytes = 64 * 1024;
+/** What an attribute of /sys is shorter than; it is read at once or not at all (Linux, filesystems/sysfs.rst). */
+const attributeBytes = 4096;
 /** More than any file of the kernel's that this driver reads. */
 const maxFileBytes = 64 * 1024 * 1024;
 /** Opens and closes that may wait at once: each holds one of the runtime's 32 threads. */
@@ -235,6 +237,7 @@ export class Libc implements KernelFiles {
       if (length === 0) return concatenate(chunks, total);
       chunks.push(buffer.slice(0, length));
       total += length;
+      if (total < attributeBytes && path.startsWith("/sys/")) return chunks[0]!;
     }
     throw new VolumeError("unavailable", `Cannot read ${path} as it is too long: most=${maxFileBytes}`);
   }

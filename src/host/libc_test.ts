@@ -163,3 +163,10 @@ async function withFile(sizeBytes: number, use: (path: string) => Promise<void>)
     Deno.removeSync(path);
   }
 }
+
+Deno.test("readText() reads an attribute of /sys, also an empty one and one of several lines", () =>
+  withLibc((libc) => {
+    for (const path of ["/sys/class/net/lo/mtu", "/sys/class/net/lo/ifalias", "/sys/class/net/lo/uevent"]) {
+      assert.equal(libc.readText(path), Deno.readTextFileSync(path).replace(/\n$/, ""), path);
+    }
+  }));
