@@ -131,11 +131,12 @@ export class Libc implements KernelFiles {
     parts: readonly DevicePart[],
     signal: AbortSignal,
   ): Promise<readonly Uint8Array[]> {
+    if (this.#underWay.has(readOf(path))) throw unreadable(path, "as an earlier read hangs");
     const descriptor = await this.#openDevice(path, O_DIRECT[Deno.build.arch], signal);
     if (descriptor === undefined) throw unreadable(path, "as it does not open");
     // Who gives up leaves the memory, and the descriptor, to the thread that still reads.
     const reading = this.#readParts(path, descriptor, parts)
-      .finally(() => this.#closeDevice(path, descriptor));
+      .finally(() => this.#closeDevice(readOf(path), descriptor));
     const read = await unlessAborted(reading, signal);
     if (read === undefined) throw unreadable(path, "as it takes too long, or the call is over");
     return read;
@@ -146,10 +147,16 @@ export class Libc implements KernelFiles {
     descriptor: number,
     parts: readonly DevicePart[],
   ): Promise<readonly Uint8Array[]> {
-    this.#underWay.set(path, new Uint8Array());
-    const all: Uint8Array[] = [];
-    for (const part of parts) all.push(await this.#readPart(path, descriptor, part));
-    return all;
+    // Not under the path itself: what undoes this has to open the device to see that it may be disconnected, and only that
+    // ends a read whose target is gone.
+    this.#underWay.set(readOf(path), new Uint8Array());
+    try {
+      const all: Uint8Array[] = [];
+      for (const part of parts) all.push(await this.#readPart(path, descriptor, part));
+      return all;
+    } finally {
+      this.#ended(readOf(path));
+    }
   }
 
   async #readPart(path: string, descriptor: number, { offset, length }: DevicePart): Promise<Uint8Array> {
@@ -199,10 +206,11 @@ export class Libc implements KernelFiles {
     if (descriptor >= 0) await this.#closeDevice(path, descriptor);
   }
 
-  async #closeDevice(path: string, descriptor: number): Promise<void> {
-    this.#underWay.set(path, new Uint8Array());
+  /** @param key what it counts as while it is under way: the path, or a read of it */
+  async #closeDevice(key: string, descriptor: number): Promise<void> {
+    this.#underWay.set(key, new Uint8Array());
     await this.#c.closeWaiting(descriptor);
-    this.#ended(path);
+    this.#ended(key);
   }
 
   #ended(path: string): void {
@@ -287,6 +295,11 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   } finally {
     signal.removeEventListener("abort", onAbort);
   }
+}
+
+/** Under which a read of a device counts as under way. */
+function readOf(path: string): string {
+  return `a read of ${path}`;
 }
 
 function unreadable(path: string, why: string, offset?: bigint): VolumeError {

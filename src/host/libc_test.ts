@@ -151,6 +151,17 @@ Deno.test("readDirect() throws unavailable for what is not there, and once nobod
     }
   }));
 
+Deno.test("readDirect() keeps nobody from opening the device while it reads", () =>
+  withLibc(async (libc) => {
+    await withFile(64 << 20, async (path) => {
+      const reading = libc.readDirect(path, [{ offset: 0n, length: 64 << 20 }], never);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      assert.equal(await libc.canOpenExclusively(path, never), true);
+      const [read] = await reading;
+      assert.equal(read!.at(-1), 64);
+    });
+  }));
+
 /** A file whose MiBs hold their numbers, from 1, on a file system that reads directly. */
 async function withFile(sizeBytes: number, use: (path: string) => Promise<void>): Promise<void> {
   const path = Deno.makeTempFileSync({ dir: "/var/tmp" });
