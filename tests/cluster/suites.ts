@@ -1,9 +1,17 @@
 import type { Suite } from "./kit/bench.ts";
 import { suite as apiGone } from "./suites/api_gone.ts";
 import { suite as drain } from "./suites/drain.ts";
+import { suite as failover } from "./suites/failover.ts";
 import { suite as life } from "./suites/life.ts";
 import { suite as many } from "./suites/many.ts";
 import { suite as restart } from "./suites/restart.ts";
 
 /** All suites, in the order in which they run. */
-export const suites: Readonly<Record<string, Suite>> = { life, many, restart, api_gone: apiGone, drain };
+export const suites: Readonly<Record<string, Suite>> = {
+  life,
+  many,
+  restart,
+  api_gone: apiGone,
+  drain,
+  failover,
+};

@@ -61,6 +61,8 @@ export class ControlPlane {
     this.#run("kube-controller-manager", [
       ...[`--kubeconfig=${await this.kubeconfig("system:kube-controller-manager")}`, ...client],
       ...["--controllers=*", "--use-service-account-credentials"],
+      // How long a node may be silent until it counts as gone; usually 50 s.
+      "--node-monitor-grace-period=20s",
       `--service-account-private-key-file=${this.certificates.serviceAccountKey}`,
       `--root-ca-file=${join(this.certificates.folder, "apiserver.crt")}`,
     ]);

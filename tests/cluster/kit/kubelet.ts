@@ -1,19 +1,13 @@
 import { join } from "node:path";
 import { freePort } from "../../support/parts.ts";
-import type { KubeObject } from "./api.ts";
 import type { ControlPlane } from "./control_plane.ts";
 import { Daemon } from "./daemon.ts";
+import { type Node, paths } from "./objects.ts";
 import type { Tools } from "./tools.ts";
 import { until } from "./waiting.ts";
 
 /** Longest until its node is ready, in seconds. */
 const readySeconds = 120;
-
-/** The part of a Node that says how it is. */
-interface Node extends KubeObject {
-  readonly spec: { readonly taints?: readonly unknown[] };
-  readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
-}
 
 /** Where a kubelet lives and with whom it talks. */
 export interface KubeletPlace {
@@ -60,11 +54,13 @@ export class Kubelet {
     ], { folder: join(plane.folder, "log") });
     await until(`node ${node} to be ready`, async () => {
       if (!this.#daemon?.isRunning) throw new Error(`the kubelet ended:\n${await this.#daemon?.tail()}`);
-      const found = await plane.api.find<Node>(`/api/v1/nodes/${node}`);
+      const found = await plane.api.find<Node>(`${paths.nodes}/${node}`);
       const isReady = found?.status.conditions?.some(({ type, status }) =>
         type === "Ready" && status === "True"
       );
-      return isReady === true && (found?.spec.taints ?? []).length === 0;
+      const blocking = found?.spec.taints?.filter(({ key }) => key !== "node.kubernetes.io/unschedulable") ??
+        [];
+      return isReady === true && blocking.length === 0;
     }, { limitSeconds: readySeconds, ...(signal === undefined ? {} : { signal }) });
   }
 
@@ -122,6 +118,7 @@ function configuration({ folder, runtimeEndpoint, plane }: KubeletPlace) {
     volumeStatsAggPeriod: "10s",
     syncFrequency: "3s",
     nodeStatusUpdateFrequency: "5s",
+    nodeLeaseDurationSeconds: 12,
     kubeAPIQPS: 100,
     kubeAPIBurst: 200,
   };

@@ -46,6 +46,12 @@ export interface Pod extends KubeObject {
   };
 }
 
+/** A Node. */
+export interface Node extends KubeObject {
+  readonly spec: { readonly taints?: readonly { readonly key: string }[] };
+  readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
 /** A VolumeAttachment. */
 export interface Attachment extends KubeObject {
   readonly spec: { readonly nodeName: string; readonly source: { readonly persistentVolumeName?: string } };

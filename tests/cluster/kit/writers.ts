@@ -1,0 +1,168 @@
+import assert from "node:assert/strict";
+import { findLeftovers } from "../../sanity/leftovers.ts";
+import type { Cluster } from "./cluster.ts";
+import { type Attachment, type Node, paths, type Pod, writersOf } from "./objects.ts";
+import { until } from "./waiting.ts";
+import { Workload } from "./workload.ts";
+
+/** Pods that write to raw block volumes all the time, and can tell what they found there when they began. */
+export class Writers {
+  readonly names: readonly string[];
+  readonly #cluster: Cluster;
+  readonly #signal: AbortSignal;
+  readonly #work: Workload;
+
+  constructor(cluster: Cluster, count: number, signal: AbortSignal) {
+    this.names = Array.from({ length: count }, (_, index) => `writer-${index}`);
+    this.#cluster = cluster;
+    this.#signal = signal;
+    this.#work = new Workload(cluster, signal);
+  }
+
+  /** How many there are. */
+  get count(): number {
+    return this.names.length;
+  }
+
+  /** Makes them, with a volume each. */
+  async create(): Promise<void> {
+    await this.#work.create(paths.statefulSets, writersOf("writer", this.count, writing));
+  }
+
+  /** Lets no new pods come to a node, or lets them come again. */
+  async cordon(node: string, unschedulable: boolean): Promise<void> {
+    await this.#cluster.api.patch(`${paths.nodes}/${node}`, { spec: { unschedulable } });
+    const taints = async () => {
+      const { spec } = await this.#cluster.api.get<Node>(`${paths.nodes}/${node}`);
+      return (spec.taints ?? []).filter(({ key }) => key === "node.kubernetes.io/unschedulable").length;
+    };
+    await until(`the taint of ${node}`, async () => (await taints() > 0) === unschedulable, {
+      limitSeconds: 30,
+      signal: this.#signal,
+    });
+  }
+
+  /** Evicts all, as draining their node does. */
+  async evict(): Promise<void> {
+    await Promise.all(this.names.map((name) => {
+      const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name } };
+      return this.#cluster.api.create(`${paths.pods}/${name}/eviction`, eviction);
+    }));
+  }
+
+  /** Waits until all run at a node. */
+  async runAt(node: string): Promise<void> {
+    const run = async () =>
+      (await this.pods()).filter(({ metadata, spec, status }) =>
+        spec.nodeName === node && status.phase === "Running" && metadata.deletionTimestamp === undefined
+      ).length;
+    await until(`${this.count} pods to run at ${node}`, async () => await run() === this.count, {
+      limitSeconds: 400,
+      everyMs: 500,
+      signal: this.#signal,
+      state: async () => `${await run()} do; ${await this.#work.trouble()}`,
+    });
+  }
+
+  /** Waits until each of these pods runs in another container. */
+  async begunAnew(former: readonly string[]): Promise<void> {
+    const same = async () => {
+      const pods = (await this.pods()).filter(({ status }) => status.phase === "Running");
+      return this.count - identities(pods).filter((one) => !former.includes(one)).length;
+    };
+    await until("every pod to run in another container", async () => await same() === 0, {
+      limitSeconds: 400,
+      everyMs: 500,
+      signal: this.#signal,
+      state: async () => `${await same()} do not; ${await this.#work.trouble()}`,
+    });
+  }
+
+  /** Asserts that each pod has found what it wrote last, having written at least so often, and that it writes on. */
+  async compare(before: readonly number[]): Promise<void> {
+    await this.progress();
+    const found = await Promise.all(this.names.map((name) => this.#work.exec(name, "cat /tmp/found")));
+    for (const [index, name] of this.names.entries()) {
+      const [, who, count] = /^(\S+) (\d+)$/.exec(found[index]!) ?? [];
+      assert.equal(who, name, `${name} found what another pod wrote: ${found[index]}`);
+      assert(
+        Number(count) >= before[index]!,
+        `${name} had written ${before[index]} times and found ${count}`,
+      );
+    }
+  }
+
+  /** Asserts that a node is rid of the volumes, and that they are attached at no other than where the pods are. */
+  async assertLeft(node: string): Promise<string> {
+    const { kubelet } = this.#cluster.node(node);
+    const left = async () => {
+      const { mounts, loops } = await findLeftovers(kubelet.place.folder);
+      return [...mounts, ...loops];
+    };
+    await until(`${node} to be rid of its volumes`, async () => (await left()).length === 0, {
+      limitSeconds: 60,
+      signal: this.#signal,
+      state: async () => (await left()).join(", "),
+    });
+    const attachments = await this.#cluster.api.list<Attachment>(paths.attachments);
+    assert.equal(attachments.length, this.count);
+    assert(attachments.every(({ spec }) => spec.nodeName !== node), "a volume is still attached there");
+    return "no mount, loop device, attachment";
+  }
+
+  /** Deletes them and their volumes. */
+  async remove(): Promise<void> {
+    await this.#work.remove(paths.statefulSets, "writer");
+    await this.#work.gone(paths.pods);
+    await this.#work.gone(paths.attachments);
+    await this.#work.remove(paths.claims, ...this.names.map((name) => `data-${name}`));
+    await this.#work.gone(paths.volumes);
+  }
+
+  /** Their pods as they are. */
+  pods(): Promise<readonly Pod[]> {
+    return this.#cluster.api.list<Pod>(paths.pods);
+  }
+
+  /** How often each pod has written; every one of them has done so once more before this ends. */
+  async progress(): Promise<number[]> {
+    const read = async (name: string) =>
+      Number(await this.#work.exec(name, "cat /tmp/count 2>/dev/null || echo 0"));
+    const before = await Promise.all(this.names.map(read));
+    return await Promise.all(this.names.map(async (name, index) => {
+      let count = before[index]!;
+      await until(`${name} to write once more`, async () => (count = await read(name)) > before[index]!, {
+        limitSeconds: 60,
+        everyMs: 500,
+        signal: this.#signal,
+      });
+      return count;
+    }));
+  }
+}
+
+/** By which it is seen that a pod is another one, or was started again. */
+export function identities(pods: readonly Pod[]): string[] {
+  return pods.map(({ metadata, status }) =>
+    `${metadata.name} ${metadata.uid} ${status.containerStatuses?.[0]?.containerID}`
+  ).toSorted();
+}
+
+/**
+ * Keeps what the first block says, then writes there who it is and how often it has written, reads that back past the cache,
+ * and counts. What is read wrongly ends the pod's container.
+ */
+const writing = `set -e
+read_block() { dd if=/dev/data bs=4096 count=1 iflag=direct 2>/dev/null | tr -d '\\000' | head -n 1; }
+found=$(read_block)
+echo "$found" >/tmp/found
+n=\${found##* }
+n=\${n:-0}
+while :; do
+  n=$((n + 1))
+  echo "$POD_NAME $n" | dd of=/dev/data bs=4096 conv=notrunc,fsync,sync 2>/dev/null
+  [ "$(read_block)" = "$POD_NAME $n" ]
+  echo $n >/tmp/count.new
+  mv /tmp/count.new /tmp/count
+  sleep 1
+done`;
