@@ -69,6 +69,7 @@ test/cluster: ## Try the driver in a real cluster on this machine: make test/clu
 test/nightly: export MATRIX_RANDOM = 400
 test/nightly: export MATRIX_ALL = 1
 test/nightly: export GUEST_WHOLE = 1
+test/nightly: export CLUSTER_WHOLE = 1
 test/nightly: test test/contract test/fault test/guest test/cluster ## Try everything of which CI tries a part, with new random numbers: hours; make -k goes on after a failure; after make build.
 
 verify: ## Check formatting, lint, types, the direction of imports, sizes, generated files, and the files of proto/ against the published ones.

@@ -9,6 +9,7 @@ import { complain, print } from "../../tools/print.ts";
 import { isFile } from "../guest/kit/host_command.ts";
 import { binary, type Subject } from "../support/parts.ts";
 import { Bench, type Suite } from "./kit/bench.ts";
+import { restoreSettings } from "./kit/kernel_settings.ts";
 import { hindrance } from "./kit/needs.ts";
 import { ensureTools, type Tools } from "./kit/tools.ts";
 import { findTraces, removeTraces } from "./kit/traces.ts";
@@ -67,6 +68,7 @@ async function sweep(): Promise<void> {
     if (isFile(join(folder, "owner")) && !isRunning(await Deno.readTextFile(join(folder, "owner")))) {
       print(`an earlier run has left ${folder}, which is taken away`);
       await removeTraces(folder);
+      await restoreSettings(folder);
       await removeFolder(folder);
     }
   }

@@ -3,7 +3,7 @@ import type { Subject } from "../../support/parts.ts";
 import type { Api } from "./api.ts";
 import { ControlPlane } from "./control_plane.ts";
 import { type Driver, makeController } from "./driver.ts";
-import { KernelSettings } from "./kernel_settings.ts";
+import { keepSettings, restoreSettings } from "./kernel_settings.ts";
 import { ClusterNode } from "./node.ts";
 import { classes, fakeNode } from "./objects.ts";
 import { Router } from "./router.ts";
@@ -49,8 +49,8 @@ export class Cluster {
     undo: (what: () => Promise<readonly string[] | void>) => void,
     signal: AbortSignal,
   ): Promise<Cluster> {
-    const settings = new KernelSettings();
-    undo(() => Promise.resolve(settings.restore()));
+    await keepSettings(folder);
+    undo(() => restoreSettings(folder));
     undo(() => removeTraces(folder));
     const nodeNames = Object.keys(options.nodes ?? {});
     const plane = await ControlPlane.prepare(folder, tools, nodeNames);

@@ -1,3 +1,6 @@
+import { join } from "node:path";
+import { isFile } from "../../guest/kit/host_command.ts";
+
 /** What a kubelet sets for the whole machine. */
 const names = [
   "vm/overcommit_memory",
@@ -8,19 +11,22 @@ const names = [
   "kernel/keys/root_maxbytes",
 ];
 
-/** The machine's settings as they are now, to be put back when its last kubelet has ended. */
-export class KernelSettings {
-  readonly #values: ReadonlyMap<string, string>;
+/** Keeps the machine's settings as they are now in a file of `folder`, where they outlive this process. */
+export async function keepSettings(folder: string): Promise<void> {
+  const values = names.map((name) => [name, Deno.readTextFileSync(`/proc/sys/${name}`)]);
+  await Deno.writeTextFile(fileIn(folder), JSON.stringify(Object.fromEntries(values)));
+}
 
-  constructor() {
-    this.#values = new Map(names.map((name) => [name, Deno.readTextFileSync(`/proc/sys/${name}`)]));
+/** Puts back what has become another value since {@linkcode keepSettings}; once the last kubelet has ended. */
+export async function restoreSettings(folder: string): Promise<void> {
+  if (!isFile(fileIn(folder))) return;
+  const values = JSON.parse(await Deno.readTextFile(fileIn(folder))) as Record<string, string>;
+  for (const [name, value] of Object.entries(values)) {
+    const path = `/proc/sys/${name}`;
+    if (await Deno.readTextFile(path) !== value) await Deno.writeTextFile(path, value);
   }
+}
 
-  /** Puts back what has become another value. */
-  restore(): void {
-    for (const [name, value] of this.#values) {
-      const path = `/proc/sys/${name}`;
-      if (Deno.readTextFileSync(path) !== value) Deno.writeTextFileSync(path, value);
-    }
-  }
+function fileIn(folder: string): string {
+  return join(folder, "kernel-settings.json");
 }

@@ -150,9 +150,9 @@ function filesIn(folder: string): string[] {
 }
 
 function foldersIn(folder: string): string[] {
-  return [...Deno.readDirSync(folder)].filter((entry) => entry.isDirectory).map(({ name }) =>
-    join(folder, name)
-  );
+  return isFolder(folder)
+    ? [...Deno.readDirSync(folder)].filter((entry) => entry.isDirectory).map(({ name }) => join(folder, name))
+    : [];
 }
 
 function isFolder(path: string): boolean {
