@@ -62,8 +62,9 @@ export class Cluster {
     const controller = await makeController({ subject, folder, logs, router }, known);
     undo(() => controller.stop());
     await Promise.all([plane.start(signal), controller.start(signal)]);
-    const sidecars = await Sidecars.start(plane, tools, controller.socket);
+    const sidecars = new Sidecars();
     undo(() => sidecars.stop());
+    await sidecars.start(plane, tools, controller.socket);
     const objects = [...classes, ...(options.fakeNodes ?? []).flatMap(fakeNode)];
     for (const [path, object] of objects) await plane.api.create(path, object);
     const context = { folder, plane, tools, router, subject };

@@ -27,18 +27,12 @@ const known: readonly Sidecar[] = [
 
 /** The sidecars of a controller, each with its own service account and the rules that its authors publish. */
 export class Sidecars {
-  readonly #daemons: readonly Supervised[];
-
-  private constructor(daemons: readonly Supervised[]) {
-    this.#daemons = daemons;
-  }
+  readonly #daemons: Supervised[] = [];
 
   /** Installs custom resources and rules, and starts the sidecars at the driver's socket. */
-  static async start(plane: ControlPlane, tools: Tools, socket: string): Promise<Sidecars> {
+  async start(plane: ControlPlane, tools: Tools, socket: string): Promise<void> {
     await install(plane, tools);
-    const daemons: Supervised[] = [];
-    for (const sidecar of known) daemons.push(await startOne(plane, tools, socket, sidecar));
-    return new Sidecars(daemons);
+    for (const sidecar of known) this.#daemons.push(await startOne(plane, tools, socket, sidecar));
   }
 
   /** How often sidecars have ended by themselves, and were started again. */

@@ -64,7 +64,7 @@ async function buildPrograms(folder: string, say: (line: string) => void, signal
   await Deno.mkdir(bin, { recursive: true });
   if (Object.keys(programs).every((name) => isFile(join(bin, name)))) return;
   const started = performance.now();
-  say(`building ${Object.keys(programs).length} programs into ${folder}; about 9 minutes of 2 processors`);
+  say(`building ${Object.keys(programs).length} programs into ${folder}; 11 minutes of processor time`);
   // Beside, and renamed: what is in the folder is whole.
   const fresh = join(folder, "fresh");
   const limits = [AbortSignal.timeout(buildMs), ...signal === undefined ? [] : [signal]];

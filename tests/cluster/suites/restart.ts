@@ -55,6 +55,8 @@ async function attachThrough(cluster: Cluster, pairings: readonly Pairing[], ben
   assert(killedAt < volumeCount, "all were attached before the controller was killed");
   await attached(cluster, volumeCount, bench.signal);
   const seconds = secondsSince(started);
+  // They end when they lose the driver, and it is as if the kubelet started them again.
+  assert(cluster.sidecarRestarts > 0, "the sidecars have not noticed that the controller was away");
   const told = await assertAgreement(cluster, pairings);
   return `killed at ${killedAt} exports, all attached after ${seconds} s: ${told}`;
 }
