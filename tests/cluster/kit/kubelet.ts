@@ -38,11 +38,6 @@ export class Kubelet {
     return new Kubelet(place, file);
   }
 
-  /** Where it looks for plugins. */
-  get pluginsFolder(): string {
-    return join(this.place.folder, "plugins_registry");
-  }
-
   /** Starts it; its node is ready when this ends. */
   async start(signal?: AbortSignal): Promise<void> {
     const { node, folder, plane, tools } = this.place;

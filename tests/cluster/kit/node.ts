@@ -4,7 +4,6 @@ import type { Subject } from "../../support/parts.ts";
 import type { ControlPlane } from "./control_plane.ts";
 import { type Driver, driverName, makeNodeDriver } from "./driver.ts";
 import { Kubelet } from "./kubelet.ts";
-import { Registrar } from "./registrar.ts";
 import type { Router } from "./router.ts";
 import { Runtime } from "./runtime.ts";
 import type { Tools } from "./tools.ts";
@@ -28,7 +27,6 @@ export class ClusterNode {
   readonly runtime: Runtime;
   readonly kubelet: Kubelet;
   readonly driver: Driver;
-  #registrar: Registrar | undefined;
 
   private constructor(name: string, folder: string, parts: [Runtime, Kubelet, Driver]) {
     this.name = name;
@@ -63,25 +61,20 @@ export class ClusterNode {
   async start(signal?: AbortSignal): Promise<void> {
     await Promise.all([this.runtime.start(signal), this.driver.start(signal)]);
     await this.runtime.importImage(this.kubelet.place.tools.image);
-    this.#registrar = await Registrar.start(this.kubelet.pluginsFolder, driverName, this.driver.socket);
     await this.kubelet.start(signal);
     await this.registered(1, signal);
   }
 
   /** Waits until kubelets of this node have taken the driver so often since it was started. */
   async registered(times: number, signal?: AbortSignal): Promise<void> {
-    await until(`the driver to be registered at ${this.name}`, () => {
-      const [refusal] = this.#registrar?.refusals ?? [];
-      if (refusal !== undefined) {
-        throw new Error(`the kubelet of ${this.name} refuses the driver: ${refusal}`);
-      }
-      return Promise.resolve(this.registrations >= times);
+    await until(`the driver to be registered at ${this.name}`, async () => {
+      return await this.registrations() >= times;
     }, { limitSeconds: 60, ...(signal === undefined ? {} : { signal }) });
   }
 
   /** How often kubelets of this node have taken the driver since it was started. */
-  get registrations(): number {
-    return this.#registrar?.registrations ?? 0;
+  registrations(): Promise<number> {
+    return this.driver.metric('rds_csi_kubelet_registrations_total{outcome="ok"}');
   }
 
   /** Where the driver remembers what is staged here. */
@@ -92,7 +85,6 @@ export class ClusterNode {
   /** Ends its processes; pods are left to whoever ends what is left. */
   async stop(): Promise<readonly string[]> {
     await this.kubelet.stop();
-    this.#registrar?.stop();
     const problems = await this.driver.stop();
     await this.runtime.stop();
     return problems;
@@ -107,7 +99,6 @@ export class ClusterNode {
   async cutPower(backing: string): Promise<void> {
     await killProcesses(this.folder);
     await Promise.all([this.kubelet.kill(), this.driver.kill(), this.runtime.stop()]);
-    this.#registrar?.stop();
     for (const folder of [this.folder, backing]) {
       const { mounts, loops } = await removeLeftovers(folder);
       if (mounts.length + loops.length > 0) {

@@ -60,12 +60,13 @@ class Drain {
   }
 
   async restartKubelet(): Promise<string> {
-    const { kubelet, registrations } = this.#cluster.node("n1");
+    const node = this.#cluster.node("n1");
+    const registrations = await node.registrations();
     const before = await this.writers.pods();
-    await kubelet.kill();
+    await node.kubelet.kill();
     const during = await this.writers.progress();
-    await kubelet.start(this.#bench.signal);
-    await this.#cluster.node("n1").registered(registrations + 1, this.#bench.signal);
+    await node.kubelet.start(this.#bench.signal);
+    await node.registered(registrations + 1, this.#bench.signal);
     // Time for a kubelet that has forgotten its volumes to do something wrong.
     await pause(10_000);
     const after = await this.writers.progress();
