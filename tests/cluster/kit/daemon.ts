@@ -68,17 +68,26 @@ export class Daemon {
 
   /** SIGTERM, and SIGKILL for what does not end by itself. What it ends with is its own affair. */
   async stop(): Promise<void> {
-    if (!this.isRunning) return;
-    this.#child.kill("SIGTERM");
-    const limit = setTimeout(() => this.isRunning && this.#child.kill("SIGKILL"), stopLimitMs);
+    this.#signal("SIGTERM");
+    const limit = setTimeout(() => this.#signal("SIGKILL"), stopLimitMs);
     await this.#end;
     clearTimeout(limit);
   }
 
   /** SIGKILL. */
   async kill(): Promise<void> {
-    if (this.isRunning) this.#child.kill("SIGKILL");
+    this.#signal("SIGKILL");
     await this.#end;
+  }
+
+  #signal(signal: Deno.Signal): void {
+    if (!this.isRunning) return;
+    try {
+      this.#child.kill(signal);
+    } catch (error) {
+      // It has ended, and this process has not been told yet.
+      if (!(error instanceof TypeError)) throw error;
+    }
   }
 
   /** The end of what it printed. */
