@@ -323,7 +323,12 @@ Deno.test("a controller has a cluster in a pod or by --kubeconfig, and then need
   const config = serve(mode, env);
   const address = { host: "10.96.0.1", port: "443", folder };
   const rounds = { intervalMs: 60_000, reconcile: { mode: "on", graceMs: 600_000 } };
-  assert.deepEqual(config.cluster, { address, leaseNamespace: "csi", rounds });
+  assert.deepEqual(config.cluster, {
+    address,
+    leaseNamespace: "csi",
+    rounds,
+    migrationPairs: "any",
+  });
   assert.equal(config.controller?.settings.cluster, "");
   const given = serve([...mode, "--kubeconfig", "/etc/rds-csi/config", "--cluster-id", "c"], env);
   assert.deepEqual(given.cluster?.address, { kubeconfig: "/etc/rds-csi/config" });
@@ -332,6 +337,10 @@ Deno.test("a controller has a cluster in a pod or by --kubeconfig, and then need
   assert.equal(serve([...node], env).cluster, undefined);
   assert.match(problemsOf(() => serve([...mode, "--kubernetes", "off"], env)).join(), /^--cluster-id /);
   assert.match(problemsOf(() => serve([...controller, "--kubernetes", "on"])).join(), /^--kubernetes /);
+  assert.match(
+    problemsOf(() => serve([...controller, "--migration-pairs", "kubevirt"])).join(),
+    /^--migration-/,
+  );
   assert.match(problemsOf(() => serve([...controller, "--lease-namespace", "A"], env)).join(), /^--lease-n/);
 });
 

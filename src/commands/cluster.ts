@@ -62,6 +62,7 @@ export class ClusterSide {
       projection: this.#projection,
       nodes: this.#cluster.nodes(fixedNodes(config.knownNodes)),
       events: tellingAll(counted, this.#events),
+      ...(this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() }),
     };
   }
 

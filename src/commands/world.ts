@@ -6,6 +6,7 @@ import { ConfirmedWithdrawals } from "../controller/withdrawals.ts";
 import type { ControllerWorld } from "../controller/world.ts";
 import { VolumeLocks } from "../csi/volume_lock.ts";
 import type { Logger } from "../telemetry/log.ts";
+import { anyPair, type MigrationPairs } from "../volume/cluster_ports.ts";
 import { type ControllerEvents, uncountedByController } from "../volume/controller_events.ts";
 import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.ts";
 import { noProjection, type VolumeProjection } from "../volume/projection.ts";
@@ -18,6 +19,8 @@ export interface WorldNeighbours {
   readonly projection?: VolumeProjection;
   /** @default {the nodes of the configuration} */
   readonly nodes?: NodeDirectory;
+  /** @default {any two nodes} */
+  readonly pairs?: MigrationPairs;
   /** The locks of the calls that are served. @default {locks of its own} */
   readonly locks?: VolumeLocks;
 }
@@ -32,7 +35,7 @@ export function controllerWorld(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks }: WorldNeighbours = {},
+  { events, projection, nodes, locks, pairs }: WorldNeighbours = {},
 ): ControllerWorld {
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
@@ -47,6 +50,7 @@ export function controllerWorld(
     events: events ?? uncountedByController,
     projection: projection ?? noProjection,
     locks: locks ?? new VolumeLocks(),
+    pairs: pairs ?? anyPair,
     notes: { warn: (message, fields) => log.warn(message, fields) },
   };
 }

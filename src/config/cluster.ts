@@ -41,6 +41,14 @@ export const clusterFlags: FlagTable = {
     fallback: "10m",
     help: "How long an export has to be wanted by no VolumeAttachment before it is withdrawn.",
   },
+  "migration-pairs": {
+    form: "text",
+    choices: ["any", "kubevirt"],
+    fallback: "any",
+    help:
+      "Which two nodes may share a block volume for a migration: any, or only those of the pods of one KubeVirt " +
+      "virtual machine, for which the controller has to be allowed to list pods.",
+  },
   "lease-namespace": {
     form: "text",
     env: ["POD_NAMESPACE"],
@@ -56,6 +64,7 @@ export interface ClusterConfig {
   /** Empty leaves it to where this driver runs. */
   readonly leaseNamespace: string;
   readonly rounds: RoundSettings;
+  readonly migrationPairs: "any" | "kubevirt";
 }
 
 /** What a controller is told about its cluster; undefined when there is none. */
@@ -64,7 +73,7 @@ export function readCluster(
   env: (name: string) => string | undefined,
 ): ClusterConfig | undefined {
   const use = flags.text("kubernetes");
-  if (use === "off") return undefined;
+  if (use === "off") return noCluster(flags);
   const leaseNamespace = flags.text("lease-namespace");
   if (leaseNamespace !== "" && !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(leaseNamespace)) {
     flags.problem("lease-namespace", leaseNamespace, "the name of a namespace");
@@ -77,11 +86,19 @@ export function readCluster(
       graceMs: flags.durationMs("reconcile-grace"),
     },
   };
-  if (kubeconfig !== "") return { address: { kubeconfig }, leaseNamespace, rounds };
+  const migrationPairs = flags.text("migration-pairs") as ClusterConfig["migrationPairs"];
+  const settings = { leaseNamespace, rounds, migrationPairs };
+  if (kubeconfig !== "") return { address: { kubeconfig }, ...settings };
   const [host, port] = clusterVariables.map((name) => env(name) ?? "");
-  if (host && port) return { address: { host, port, folder: serviceAccountFolder }, leaseNamespace, rounds };
+  if (host && port) return { address: { host, port, folder: serviceAccountFolder }, ...settings };
   if (use === "on") {
     flags.problem("kubernetes", use, "auto or off outside of a pod, unless --kubeconfig is given");
   }
-  return undefined;
+  return noCluster(flags);
+}
+
+/** What is left out for want of a cluster must not be what somebody relies on. */
+function noCluster(flags: FlagValues): undefined {
+  const pairs = flags.text("migration-pairs");
+  if (pairs === "kubevirt") flags.problem("migration-pairs", pairs, "any where there is no cluster to ask");
 }

@@ -84,6 +84,8 @@ async function settle(
     const withdrawn = await withdrawExport(world, volume, "publish", context);
     return await settle(world, withdrawn, state, request, parameters, context);
   }
+  const joins = others && !volume.record.holders.some((holder) => holder.nodeId === request.nodeId);
+  if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(world, id, context);
   if (decision.action === "begin") await waitForGrace(world, volume, state, "publish", context);
   const record = unsettled ? rewritten(decision.record) : decision.record;
   return await exportAs(world, volume, state, { record, port, hosts }, context);
@@ -155,6 +157,17 @@ function recordNqn(
     throw new VolumeError("internal", `Cannot name the export of a volume without an epoch: volume=${id}`);
   }
   return nqnOf(volume, record.epoch, world.settings.nqnPrefix, state);
+}
+
+/** Two writers at once are allowed for a migration, and for nothing else where an operator says so. */
+async function assertPair(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
+  const reason = await world.pairs.reasonAgainst(id, context.signal);
+  if (reason === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot publish the volume to a second node as it is not the migration of one virtual machine: volume=${id}: ` +
+      `${reason} (--migration-pairs)`,
+  );
 }
 
 async function assertKnownNode(world: ControllerWorld, nodeId: string, context: CallContext): Promise<void> {

@@ -1,5 +1,6 @@
 import type { SubvolumeNames } from "../volume/layout.ts";
 import type { ControllerEvents } from "../volume/controller_events.ts";
+import type { MigrationPairs } from "../volume/cluster_ports.ts";
 import type { ParameterDefaults } from "../volume/parameters.ts";
 import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.ts";
 import type { VolumeProjection } from "../volume/projection.ts";
@@ -59,6 +60,8 @@ export interface ControllerWorld {
   readonly events: ControllerEvents;
   readonly projection: VolumeProjection;
   readonly locks: VolumeLocking;
+  /** Who may share a volume for a migration. */
+  readonly pairs: MigrationPairs;
   readonly withdrawals: ConfirmedWithdrawals;
   readonly unsettled: UnsettledChanges;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;

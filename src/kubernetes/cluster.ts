@@ -6,6 +6,7 @@ import { Election } from "./election.ts";
 import { ClusterLease } from "./lease.ts";
 import { VolumeAttachments } from "./volume_attachments.ts";
 import { EventRecorder } from "./event_recorder.ts";
+import { KubevirtPairs } from "./kubevirt_pairs.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 import { AnnotationProjection, type ProjectionOptions } from "./volume_projection.ts";
 
@@ -52,6 +53,11 @@ export class Cluster {
   /** What tells people of events, on the volumes' objects and their claims. */
   events(): EventRecorder {
     return new EventRecorder({ ...this.#options, api: this.#client, volumes: this.volumes });
+  }
+
+  /** What lets only the pods of one KubeVirt virtual machine share a volume. */
+  kubevirtPairs(): KubevirtPairs {
+    return new KubevirtPairs({ api: this.#client, volumes: this.volumes });
   }
 
   /** The attachments. */

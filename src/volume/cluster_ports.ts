@@ -23,3 +23,16 @@ export interface ClusterObjects {
   /** The volume context of a volume, as of the last reading; undefined when it is not known. */
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
 }
+
+/** Who may share a volume for a migration. */
+export interface MigrationPairs {
+  /**
+   * Why a second node may not have a volume for writing beside the one that holds it, in words; undefined when it may.
+   *
+   * @throws {VolumeError} unavailable when that cannot be told
+   */
+  reasonAgainst(volumeId: string, signal: AbortSignal): Promise<string | undefined>;
+}
+
+/** Any two nodes may. */
+export const anyPair: MigrationPairs = { reasonAgainst: () => Promise.resolve(undefined) };

@@ -4,6 +4,7 @@ import { ConfirmedWithdrawals } from "../../src/controller/withdrawals.ts";
 import { ImageCopies } from "../../src/controller/copies.ts";
 import { VolumeLocks } from "../../src/csi/volume_lock.ts";
 import { uncountedByController } from "../../src/volume/controller_events.ts";
+import { anyPair } from "../../src/volume/cluster_ports.ts";
 import { noProjection } from "../../src/volume/projection.ts";
 import type { ControllerWorld } from "../../src/controller/world.ts";
 import { controllerMethods } from "../../src/csi/controller.ts";
@@ -98,6 +99,7 @@ function worldOf(store: RouterVolumeStore): ControllerWorld {
     events: uncountedByController,
     projection: noProjection,
     locks: new VolumeLocks(),
+    pairs: anyPair,
     notes: { warn: (message) => unexpected(message) },
     withdrawals: new ConfirmedWithdrawals(systemClock),
     unsettled: new UnsettledChanges(systemClock),

@@ -8,6 +8,7 @@ import type { Capability } from "../../src/volume/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/parameters.ts";
 import type { ControllerEvent } from "../../src/volume/controller_events.ts";
 import type { CallContext } from "../../src/volume/ports.ts";
+import { anyPair } from "../../src/volume/cluster_ports.ts";
 import { noProjection } from "../../src/volume/projection.ts";
 import type { CreateRequest } from "../../src/volume/provisioning.ts";
 import type { PublishRequest } from "../../src/volume/publishing.ts";
@@ -72,6 +73,7 @@ export function testController(settings: Partial<ControllerSettings> = {}, seed 
     notes: { warn: (message) => notes.push(message) },
     projection: noProjection,
     locks: new VolumeLocks(),
+    pairs: anyPair,
     withdrawals: new ConfirmedWithdrawals(clock),
     unsettled: new UnsettledChanges(clock),
     copies: new ImageCopies(clock),

@@ -1,0 +1,64 @@
+import type { MigrationPairs } from "../volume/cluster_ports.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { type ClaimUser, reasonAgainstPair } from "../volume/virtual_machines.ts";
+import type { KubernetesApi, Metadata } from "./api.ts";
+import { listKept } from "./pages.ts";
+import type { PersistentVolumes } from "./persistent_volumes.ts";
+
+interface RawPod {
+  readonly metadata?: Metadata;
+  readonly spec?: {
+    readonly volumes?: readonly { readonly persistentVolumeClaim?: { readonly claimName?: string } }[];
+  };
+  readonly status?: { readonly phase?: string };
+}
+
+/** Uid of the virtual machine instance, on each pod that KubeVirt starts for it: on both of a migration. */
+const createdBy = "kubevirt.io/created-by";
+
+/** Lets two nodes share a volume only for the two pods of one KubeVirt virtual machine. */
+export class KubevirtPairs implements MigrationPairs {
+  readonly #api: KubernetesApi;
+  readonly #volumes: PersistentVolumes;
+
+  constructor(options: { readonly api: KubernetesApi; readonly volumes: PersistentVolumes }) {
+    this.#api = options.api;
+    this.#volumes = options.volumes;
+  }
+
+  async reasonAgainst(volumeId: string, signal: AbortSignal): Promise<string | undefined> {
+    try {
+      const claim = (await this.#volumes.find(volumeId, signal))?.claim;
+      if (claim?.namespace === undefined) return "no claim is bound to it";
+      const pods = await listKept(
+        this.#api,
+        { path: `/api/v1/namespaces/${claim.namespace}/pods`, signal },
+        (pod: RawPod) => parsePod(pod, claim.name),
+      );
+      return reasonAgainstPair(pods);
+    } catch (error) {
+      signal.throwIfAborted();
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new VolumeError(
+        "unavailable",
+        `Cannot tell whether two nodes may share the volume as the cluster does not say who uses it: ` +
+          `volume=${volumeId}: ${reason} (--migration-pairs kubevirt)`,
+        { cause: error },
+      );
+    }
+  }
+}
+
+/** Undefined for pods that are of no interest. */
+function parsePod({ metadata = {}, spec, status }: RawPod, claimName: string): ClaimUser | undefined {
+  const hasEnded = status?.phase === "Succeeded" || status?.phase === "Failed";
+  const usesClaim = !hasEnded &&
+    spec?.volumes?.some((volume) => volume.persistentVolumeClaim?.claimName === claimName) === true;
+  const { labels = {} } = metadata;
+  const machine = labels["kubevirt.io"] === "virt-launcher" ? labels[createdBy] : undefined;
+  if (!usesClaim && machine === undefined) return undefined;
+  const owners = (metadata.ownerReferences ?? []).flatMap(({ kind, uid }) =>
+    kind === "Pod" && uid !== undefined ? [uid] : []
+  );
+  return { name: metadata.name ?? "", uid: metadata.uid ?? "", usesClaim, machine, owners };
+}

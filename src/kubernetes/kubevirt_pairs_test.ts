@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { aPersistentVolume, type KubePair, startKube, testDriver } from "../../tests/fakes/kube_client.ts";
+import { KubevirtPairs } from "./kubevirt_pairs.ts";
+import { PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
+import { clusterRules, kubevirtRules } from "./rules.ts";
+
+const path = "/api/v1/namespaces/apps/pods";
+const { signal } = new AbortController();
+
+async function withPairs(
+  work: (
+    scene: KubePair & { launcher(name: string, over?: Launcher): void; pairs: KubevirtPairs },
+  ) => Promise<void>,
+): Promise<void> {
+  await using pair = await startKube();
+  pair.api.rules = [...clusterRules, ...kubevirtRules];
+  pair.api.put(volumesPath, aPersistentVolume("v"));
+  const volumes = new PersistentVolumes({ api: pair.client, clock: new FakeClock(), driverName: testDriver });
+  const launcher = (
+    name: string,
+    { claim = "claim-v", machine = "vm-1", phase = "Running", labels }: Launcher = {},
+  ) =>
+    void pair.api.put(path, {
+      metadata: {
+        name,
+        namespace: "apps",
+        labels: labels ?? { "kubevirt.io": "virt-launcher", "kubevirt.io/created-by": machine },
+      },
+      spec: { volumes: [{ name: "x" }, { name: "disk", persistentVolumeClaim: { claimName: claim } }] },
+      status: { phase },
+    });
+  await work({ ...pair, launcher, pairs: new KubevirtPairs({ api: pair.client, volumes }) });
+}
+
+interface Launcher {
+  readonly claim?: string;
+  readonly machine?: string;
+  readonly phase?: string;
+  readonly labels?: Record<string, string>;
+}
+
+Deno.test("the two pods of one virtual machine may share a volume, whatever else runs in the namespace", async () => {
+  await withPairs(async ({ launcher, pairs }) => {
+    launcher("source");
+    launcher("target", { phase: "Pending" });
+    launcher("before", { machine: "vm-0", phase: "Succeeded" });
+    launcher("another", { machine: "vm-9", claim: "another" });
+    launcher("web", { labels: {}, claim: "web" });
+    assert.equal(await pairs.reasonAgainst("v", signal), undefined);
+  });
+});
+
+Deno.test("pods of two virtual machines, and pods of none, may not", async () => {
+  await withPairs(async ({ launcher, pairs }) => {
+    launcher("one");
+    launcher("two", { machine: "vm-2" });
+    assert.match(await pairs.reasonAgainst("v", signal) ?? "", /several virtual machines/);
+    launcher("two", { labels: { app: "x" } });
+    assert.match(await pairs.reasonAgainst("v", signal) ?? "", /the pod two uses it/);
+  });
+});
+
+Deno.test("a disk that was plugged in later counts for the machine whose pod owns its pod", async () => {
+  await withPairs(async ({ api, launcher, pairs }) => {
+    launcher("source", { claim: "root" });
+    const uid = api.get(path, "source")!.metadata.uid;
+    api.put(path, {
+      metadata: {
+        ...{ name: "hp-volume", namespace: "apps", labels: { "kubevirt.io": "hotplug-disk" } },
+        ownerReferences: [{ kind: "Pod", uid }],
+      },
+      spec: { volumes: [{ persistentVolumeClaim: { claimName: "claim-v" } }] },
+      status: { phase: "Running" },
+    });
+    assert.equal(await pairs.reasonAgainst("v", signal), undefined);
+  });
+});
+
+Deno.test("without a claim, or without an answer, nobody shares a volume", async () => {
+  await withPairs(async ({ api, launcher, pairs }) => {
+    const unbound = aPersistentVolume("unbound");
+    delete (unbound["spec"] as { claimRef?: unknown }).claimRef;
+    api.put(volumesPath, unbound);
+    assert.match(await pairs.reasonAgainst("unbound", signal) ?? "", /no claim is bound/);
+    launcher("one");
+    api.faults.push({ match: /pods/, status: 500 });
+    await assert.rejects(pairs.reasonAgainst("v", signal), { kind: "unavailable" });
+  });
+});

@@ -1,0 +1,30 @@
+/** A pod that uses a claim, or may be the owner of one that does. */
+export interface ClaimUser {
+  readonly name: string;
+  readonly uid: string;
+  /** Whether it uses the claim, and has not ended. */
+  readonly usesClaim: boolean;
+  /** Uid of the virtual machine instance that it runs; undefined when it runs none. */
+  readonly machine: string | undefined;
+  /** Uids of its owners: a disk that was plugged in later has a pod of its own, which the machine's pod owns. */
+  readonly owners: readonly string[];
+}
+
+/**
+ * Why the users of a claim are not the pods of one virtual machine that migrates, in words; undefined when they are.
+ *
+ * @param pods every pod of the claim's namespace that uses it or runs a virtual machine
+ */
+export function reasonAgainstPair(pods: readonly ClaimUser[]): string | undefined {
+  const machines = new Map(pods.map(({ uid, machine }) => [uid, machine]));
+  const users = pods.filter(({ usesClaim }) => usesClaim).map((pod) => ({
+    name: pod.name,
+    machine: pod.machine ?? pod.owners.map((owner) => machines.get(owner)).find((one) => one !== undefined),
+  }));
+  const other = users.find(({ machine }) => machine === undefined);
+  if (users.length === 0) return "no pod uses its claim";
+  if (other !== undefined) return `the pod ${other.name} uses it, which runs no virtual machine of KubeVirt`;
+  const several = new Set(users.map(({ machine }) => machine));
+  if (several.size === 1) return undefined;
+  return `pods of several virtual machines use it: ${users.map(({ name }) => name).join(", ")}`;
+}
