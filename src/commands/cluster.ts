@@ -49,9 +49,9 @@ export class ClusterSide {
   }
 
   /** The configuration, complete: it knows which cluster this is. @throws {VolumeError} unavailable */
-  async identified(config: ControllerConfig): Promise<ControllerConfig> {
+  async identified(config: ControllerConfig, stop?: AbortSignal): Promise<ControllerConfig> {
     if (config.settings.cluster !== "") return config;
-    const uid = await this.#cluster.uid(this.#stop.signal);
+    const uid = await this.#cluster.uid(stop ?? this.#stop.signal);
     this.#log.info("this cluster is told from others by the uid of its namespace kube-system", { uid });
     return { ...config, settings: { ...config.settings, cluster: clusterHash(uid) } };
   }

@@ -29,6 +29,8 @@ export interface ControllerSeams extends RouterSeams {
   /** Its cluster, if it has one, and its name there. */
   readonly cluster?: ClusterConfig | undefined;
   readonly driverName: string;
+  /** Ends a start that waits for the cluster. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -41,7 +43,7 @@ export interface ControllerSeams extends RouterSeams {
 export async function openController(config: ControllerConfig, seams: ControllerSeams): Promise<Controller> {
   const side = await openCluster(seams);
   try {
-    return await openWith(await side?.identified(config) ?? config, seams, side);
+    return await openWith(await side?.identified(config, seams.signal) ?? config, seams, side);
   } catch (error) {
     await side?.close();
     throw error;

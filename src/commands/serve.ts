@@ -28,6 +28,8 @@ export interface DriverSeams {
   readonly random: Random;
   readonly sink: LogSink;
   readText(path: string): Promise<string>;
+  /** Ends a start that waits for others. */
+  readonly signal?: AbortSignal;
 }
 
 /** A driver that serves. */
@@ -52,7 +54,7 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   }
   const config = readServeConfig(args, io.env, Deno.readTextFileSync);
   const seams = { clock: systemClock, random: systemRandom, sink: stderrSink(), readText: Deno.readTextFile };
-  const driver = await startDriver(config, seams);
+  const driver = await startDriver(config, { ...seams, signal: io.signal });
   if (config.node === undefined) await dropControllerPrivileges();
   if (needsNoNetwork(config)) await dropNetworkPrivilege();
   await Promise.all([aborted(io.signal), driver.seekRouter(io.signal)]);
