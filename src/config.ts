@@ -7,6 +7,7 @@ import { parseNvmeAddresses } from "./volume/nvme_addresses.ts";
 import { assertBasePath } from "./volume/parameters.ts";
 import { type ClusterConfig, readCluster } from "./config/cluster.ts";
 import { maxNqnTailBytes, routerFlags, serveFlags } from "./config/flag_tables.ts";
+import type { AuditLoopSettings } from "./controller/audit_loop.ts";
 import type { ControllerSettings } from "./controller/world.ts";
 import { type FlagValues, readFlags } from "./flags.ts";
 import type { RouterAnswers } from "./router_profile/answers.ts";
@@ -79,6 +80,7 @@ export interface ServeConfig {
   readonly controller: ControllerConfig | undefined;
   /** The controller's cluster; undefined when there is none. */
   readonly cluster: ClusterConfig | undefined;
+  readonly audit: AuditLoopSettings;
   readonly node: NodeConfig | undefined;
   /** Undefined where somebody else, such as node-driver-registrar, tells the kubelet. */
   readonly registration: RegistrationConfig | undefined;
@@ -106,6 +108,7 @@ export function readServeConfig(
     logLevel: flags.text("log-level") as LogLevel,
     controller: mode === "node" ? undefined : readController(flags, own, readText, cluster !== undefined),
     cluster,
+    audit: readAudit(flags),
     node: mode === "controller" ? undefined : readNode(flags),
     registration: flags.switch("register") ? readRegistration(flags, mode) : undefined,
   };
@@ -145,7 +148,8 @@ export function readControllerConfig(
   return config;
 }
 
-function readController(
+/** What a controller is told, in the flags of a command that has those of `routerFlags`. */
+export function readController(
   flags: FlagValues,
   ownNodes: readonly string[],
   readText: TextReader,
@@ -183,6 +187,15 @@ function readController(
   };
 }
 
+/** How often a controller looks for what has no owner, and what becomes of it. */
+function readAudit(flags: FlagValues): AuditLoopSettings {
+  const given = flags.isGiven("orphan-delete-older-than");
+  return {
+    intervalMs: flags.durationMs("audit-interval"),
+    deleteOlderThanMs: given ? flags.durationMs("orphan-delete-older-than") : undefined,
+  };
+}
+
 /** What was not asked of a router is assumed to be as on Linux, but for the one answer on which data depends. */
 function readBehaviour(answers: Partial<RouterAnswers>) {
   const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, allowHost, maxComment = Infinity } =
@@ -199,7 +212,7 @@ function readBehaviour(answers: Partial<RouterAnswers>) {
 }
 
 /** Stands where no flag names a file. */
-function readNothing(path: string): string {
+export function readNothing(path: string): string {
   throw new TypeError(`there is nothing to read it with: ${path}`);
 }
 

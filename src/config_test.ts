@@ -33,6 +33,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
     driverName: "rds.csi.srvlab.io",
     metricsAddress: { hostname: "0.0.0.0", port: 9809 },
     logLevel: "info",
+    audit: { intervalMs: 3_600_000, deleteOlderThanMs: undefined },
     controller: {
       router: {
         address: "10.0.0.1",

@@ -38,6 +38,10 @@ const commands: Readonly<Record<string, Command>> = {
     help: "end what attach began",
     run: async (args, io) => (await import("./commands/detach.ts")).detachCommand(args, io),
   },
+  audit: {
+    help: "find what lies on the router without an owner",
+    run: async (args, io) => (await import("./commands/audit.ts")).auditCommand(args, io),
+  },
   "allow-format": {
     help: "let an empty, unpublished volume be formatted once more",
     run: async (args, io) => (await import("./commands/allow_format.ts")).allowFormatCommand(args, io),

@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { attachFlags, detachFlags } from "../src/commands/attach/options.ts";
+import { auditCommandFlags } from "../src/commands/audit/options.ts";
 import { describeCommandFlags } from "../src/commands/describe.ts";
 import { doctorFlags } from "../src/commands/doctor/options.ts";
 import { nodeFlags } from "../src/commands/node_options.ts";
@@ -95,6 +96,11 @@ ${nodeFlagsNote}
 
 ${table(without(detachFlags, nodeFlags))}
 ${nodeFlagsNote}
+
+## rds-csi audit
+
+${table(auditCommandFlags)}
+Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
 
 ## rds-csi allow-format VOLUME
 

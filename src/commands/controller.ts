@@ -1,5 +1,6 @@
 import type { ControllerConfig } from "../config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
+import { AuditLoop, type AuditLoopSettings } from "../controller/audit_loop.ts";
 import type { MethodsOf } from "../csi/call.ts";
 import { controllerMethods } from "../csi/controller.ts";
 import type { ControllerHandlers } from "../csi/generated/csi/v1/Controller.ts";
@@ -31,6 +32,7 @@ export interface ControllerSeams extends RouterSeams {
   readonly driverName: string;
   /** Ends a start that waits for the cluster. */
   readonly signal?: AbortSignal;
+  readonly audit: AuditLoopSettings;
 }
 
 /**
@@ -67,13 +69,17 @@ async function openWith(
   const locks = new VolumeLocks();
   const neighbours = side?.neighbours(config, seams.events) ?? { events: seams.events };
   const world = controllerWorld(config, router, seams, seams.log, { ...neighbours, locks });
+  const audits = new AuditLoop(world, seams.audit);
   return {
     methods: controllerMethods(world),
     locks,
     ready: (context) => router.probe(context),
-    start: () => side?.start(world),
+    start() {
+      side?.start(world);
+      audits.start();
+    },
     async close() {
-      await Promise.all([world.copies.close(), side?.close()]);
+      await Promise.all([world.copies.close(), side?.close(), audits.close()]);
       router.close();
     },
   };

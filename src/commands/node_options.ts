@@ -9,6 +9,7 @@ import { assertNodeId } from "../volume/ids.ts";
 const serverFlags = [
   ...["mode", "controller", "node", "endpoint", "driver-name", "log-level"],
   ...["register", "kubelet-path", "kubelet-endpoint"],
+  ...["audit-interval", "orphan-delete-older-than"],
   ...Object.keys(earlierFlags),
 ];
 

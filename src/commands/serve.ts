@@ -142,6 +142,7 @@ async function openRoles(
       events: telemetry.controllerEvents(),
       cluster: config.cluster,
       driverName: config.driverName,
+      audit: config.audit,
     });
   const node = config.node === undefined
     ? undefined

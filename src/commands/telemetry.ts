@@ -63,9 +63,11 @@ class ServedTelemetry implements Telemetry {
   readonly #grpc: GrpcMetrics;
   #server: TelemetryServer | undefined;
   #stopping = false;
+  readonly #clock: Clock;
 
   constructor(address: ListenAddress, clock: Clock) {
     this.#address = address;
+    this.#clock = clock;
     this.#grpc = new GrpcMetrics(this.#registry);
     declareProcessMetrics(this.#registry, version, clock.now());
   }
@@ -79,7 +81,7 @@ class ServedTelemetry implements Telemetry {
   }
 
   controllerEvents(): ControllerEvents {
-    return new ControllerMetrics(this.#registry);
+    return new ControllerMetrics(this.#registry, () => this.#clock.now());
   }
 
   nodeEvents(): NodeEvents {

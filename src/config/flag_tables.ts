@@ -121,6 +121,22 @@ export const routerFlags: FlagTable = {
 /** What slot and epoch add to the prefix of an NQN at most: `:<32 characters>:<9 digits>-<8 digits>`. */
 export const maxNqnTailBytes = 52;
 
+/** Flags of a controller's audits. */
+const auditFlags: FlagTable = {
+  "audit-interval": {
+    form: "duration",
+    most: 604_800_000,
+    fallback: "1h",
+    help: "How often a controller looks for what lies on the router without an owner; 0s for never.",
+  },
+  "orphan-delete-older-than": {
+    form: "duration",
+    least: 3_600_000,
+    help:
+      "Delete what has had no owner for so long, as `rds-csi audit --delete-older-than` does; at least 1h. Without it nothing is deleted.",
+  },
+};
+
 /** Flags of `rds-csi serve`. */
 export const serveFlags: FlagTable = {
   "mode": {
@@ -171,6 +187,7 @@ export const serveFlags: FlagTable = {
   },
   ...routerFlags,
   ...clusterFlags,
+  ...auditFlags,
   "connector": {
     form: "text",
     choices: ["nvme-tcp", "loop"],

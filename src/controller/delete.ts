@@ -12,15 +12,24 @@ import type { ControllerWorld } from "./world.ts";
 /**
  * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there.
  *
+ * @param judged the comment of the disk by which somebody has decided so; without one whoever asks has
  * @throws {VolumeError} precondition while a node holds it, or when it is not this cluster's; unavailable when it is
  * not there and that proves nothing
  */
-export async function deleteVolume(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
+export async function deleteVolume(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+  judged?: string,
+): Promise<void> {
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
   await world.copies.cancel(id);
   const view = await world.store.view(id, ownStem(world, id), context);
   assertNotForeign(view.foreign, "delete");
   assertNotShared(world, id, view, "delete");
+  if (judged !== undefined && view.volume?.comment !== judged) {
+    failMutation("delete", id, judged, view.volume, undefined);
+  }
   if (view.volume !== undefined) {
     const volume = assertOwned(view.volume, world.settings.cluster, "delete");
     await deleteDisk(world, volume, view, context);

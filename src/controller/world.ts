@@ -1,4 +1,5 @@
 import type { SubvolumeNames } from "../volume/layout.ts";
+import type { ClusterView } from "../volume/cluster_view.ts";
 import type { ControllerEvents } from "../volume/controller_events.ts";
 import type { MigrationPairs } from "../volume/cluster_ports.ts";
 import type { ParameterDefaults } from "../volume/parameters.ts";
@@ -65,4 +66,6 @@ export interface ControllerWorld {
   readonly withdrawals: ConfirmedWithdrawals;
   readonly unsettled: UnsettledChanges;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
+  /** What the cluster uses; undefined where there is none to ask. */
+  readonly clusterView?: ClusterView | undefined;
 }

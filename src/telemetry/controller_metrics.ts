@@ -1,3 +1,4 @@
+import { type AuditKind, auditKinds } from "../volume/audit_finding.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/controller_events.ts";
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
@@ -35,14 +36,28 @@ export const controllerMetrics = {
     help: "Looks that found a volume exported which the cluster wants nowhere, by whether it was withdrawn.",
     labels: ["withdrawn"],
   },
+  rds_csi_orphans: {
+    type: "gauge",
+    help: "What the last audit found without an owner, or without itself, by kind: see `rds-csi audit`.",
+    labels: ["kind"],
+  },
+  rds_csi_last_audit_timestamp_seconds: {
+    type: "gauge",
+    help: "When the last audit was made; 0 while there was none.",
+    labels: [],
+  },
 } as const satisfies MetricTable;
 
 /** Counts what happens in a controller. */
 export class ControllerMetrics implements ControllerEvents {
   readonly #meter: Meter<typeof controllerMetrics>;
 
-  constructor(registry: MetricRegistry) {
+  readonly #nowMs: () => number;
+
+  /** @param nowMs the time, in milliseconds since the Unix epoch */
+  constructor(registry: MetricRegistry, nowMs: () => number) {
     this.#meter = registry.declare(controllerMetrics);
+    this.#nowMs = nowMs;
   }
 
   happened(event: ControllerEvent): void {
@@ -65,5 +80,12 @@ export class ControllerMetrics implements ControllerEvents {
         // Counted as answers of calls, told as events, or both.
         return;
     }
+  }
+
+  audited(counts: ReadonlyMap<AuditKind, number>): void {
+    for (const kind of Object.keys(auditKinds) as AuditKind[]) {
+      this.#meter.set("rds_csi_orphans", counts.get(kind) ?? 0, { kind });
+    }
+    this.#meter.set("rds_csi_last_audit_timestamp_seconds", this.#nowMs() / 1000);
   }
 }

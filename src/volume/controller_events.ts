@@ -1,3 +1,4 @@
+import type { AuditKind } from "./audit_finding.ts";
 import type { HealthProblem } from "./health.ts";
 
 /** A claim by name, where there is no volume yet. */
@@ -64,6 +65,8 @@ export type ControllerEvent =
 /** Hears what happens in a controller. No method throws, waits, or changes what is done. */
 export interface ControllerEvents {
   happened(event: ControllerEvent): void;
+  /** An audit has found so many things without an owner, by kind; a kind that is left out has none. */
+  audited?(counts: ReadonlyMap<AuditKind, number>): void;
 }
 
 /** Hears nothing. */
@@ -74,6 +77,9 @@ export function tellingAll(...listeners: readonly ControllerEvents[]): Controlle
   return {
     happened: (event) => {
       for (const listener of listeners) listener.happened(event);
+    },
+    audited: (counts) => {
+      for (const listener of listeners) listener.audited?.(counts);
     },
   };
 }

@@ -7,6 +7,7 @@ import { maxCommentBytes } from "../../src/volume/record.ts";
 import type { Capability } from "../../src/volume/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/parameters.ts";
 import type { ControllerEvent } from "../../src/volume/controller_events.ts";
+import type { ClusterView } from "../../src/volume/cluster_view.ts";
 import type { CallContext } from "../../src/volume/ports.ts";
 import { anyPair } from "../../src/volume/cluster_ports.ts";
 import { noProjection } from "../../src/volume/projection.ts";
@@ -58,7 +59,11 @@ export interface TestController {
 }
 
 /** Makes one. */
-export function testController(settings: Partial<ControllerSettings> = {}, seed = 1): TestController {
+export function testController(
+  settings: Partial<ControllerSettings> = {},
+  seed = 1,
+  clusterView?: ClusterView,
+): TestController {
   const clock = new FakeClock();
   const store = new FakeVolumeStore(clock);
   const notes: string[] = [];
@@ -69,7 +74,12 @@ export function testController(settings: Partial<ControllerSettings> = {}, seed 
     clock,
     random: new SeededRandom(seed),
     settings: { ...testSettings, ...settings },
-    events: { happened: (event) => void events.push(event) },
+    events: {
+      happened: (event) => void events.push(event),
+      audited: (counts) => {
+        for (const [kind, count] of counts) notes.push(`counted: ${count} ${kind}`);
+      },
+    },
     notes: { warn: (message) => notes.push(message) },
     projection: noProjection,
     locks: new VolumeLocks(),
@@ -77,6 +87,7 @@ export function testController(settings: Partial<ControllerSettings> = {}, seed 
     withdrawals: new ConfirmedWithdrawals(clock),
     unsettled: new UnsettledChanges(clock),
     copies: new ImageCopies(clock),
+    clusterView,
   };
   return { world, store, clock, notes, events };
 }

@@ -1,0 +1,69 @@
+import {
+  type ControllerConfig,
+  type Environment,
+  readController,
+  readNothing,
+  type TextReader,
+} from "../../config.ts";
+import { routerFlags } from "../../config/flag_tables.ts";
+import { type FlagTable, readFlags } from "../../flags.ts";
+
+/** Flags of `rds-csi audit`. */
+export const auditCommandFlags: FlagTable = {
+  "json": { form: "switch", help: "Print one JSON object." },
+  "foreign": {
+    form: "switch",
+    help: "Name the disks of others too: without a record, of other clusters, of the earlier driver.",
+  },
+  "delete": {
+    form: "list",
+    help: "Delete what was found of that volume or snapshot, or at that path, if nothing protects it.",
+  },
+  "delete-older-than": {
+    form: "duration",
+    least: 3_600_000,
+    help:
+      "Delete whatever was found and is so old as its record tells, at least 1h; what has no known age stays.",
+  },
+  "vouch": {
+    form: "switch",
+    help:
+      "Where there is no cluster to ask: you vouch that no PersistentVolume needs what --delete names. Data can be lost.",
+  },
+};
+
+/** What `rds-csi audit` is told. */
+export interface AuditCommandOptions {
+  readonly config: ControllerConfig;
+  readonly json: boolean;
+  readonly foreign: boolean;
+  /** Ids and paths. */
+  readonly chosen: readonly string[];
+  /** In milliseconds; undefined deletes nothing by its age. */
+  readonly deleteOlderThanMs: number | undefined;
+  readonly vouched: boolean;
+}
+
+/**
+ * Reads the command line of `rds-csi audit`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readAuditOptions(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+): AuditCommandOptions {
+  const flags = readFlags({ ...auditCommandFlags, ...routerFlags }, args, env);
+  const byAge = flags.isGiven("delete-older-than");
+  const options = {
+    config: readController(flags, [], readText),
+    json: flags.switch("json"),
+    foreign: flags.switch("foreign"),
+    chosen: flags.list("delete"),
+    deleteOlderThanMs: byAge ? flags.durationMs("delete-older-than") : undefined,
+    vouched: flags.switch("vouch"),
+  };
+  flags.assertNoProblems();
+  return options;
+}

@@ -1,0 +1,94 @@
+import { type AuditFinding, type AuditKind, isDue } from "../volume/audit_finding.ts";
+import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
+import { inBackground } from "./background.ts";
+import type { ControllerWorld } from "./world.ts";
+
+/** What an operator sets for the audits of a controller. */
+export interface AuditLoopSettings {
+  /** How often it looks, in milliseconds; 0 never. */
+  readonly intervalMs: number;
+  /** What has had no owner for so long is deleted, in milliseconds; undefined deletes nothing. */
+  readonly deleteOlderThanMs: number | undefined;
+}
+
+/** How long one audit may take, and how long after the start the first one comes, in milliseconds. */
+const auditMs = 300_000;
+const firstMs = 60_000;
+
+/** A restored backup of the cluster makes much look unowned: so few are deleted in one audit that a person can stop it. */
+const mostDeletions = 5;
+
+/** Looks from time to time for what lies on the router without an owner, beside all calls. */
+export class AuditLoop {
+  readonly #world: ControllerWorld;
+  readonly #settings: AuditLoopSettings;
+  readonly #stop = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(world: ControllerWorld, settings: AuditLoopSettings) {
+    this.#world = world;
+    this.#settings = settings;
+  }
+
+  /** Begins; the first audit comes when the controller has settled in. */
+  start(): void {
+    if (this.#settings.intervalMs > 0) this.#running = this.#run();
+  }
+
+  /** Ends it, and waits until nothing of it is under way. */
+  async close(): Promise<void> {
+    this.#stop.abort(new Error("the controller stops"));
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, notes } = this.#world;
+    const { signal } = this.#stop;
+    let waitMs = Math.min(firstMs, this.#settings.intervalMs);
+    while (!signal.aborted) {
+      try {
+        await clock.sleep(waitMs, signal);
+        await this.#auditOnce(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        const reason = error instanceof Error ? error.message : String(error);
+        notes.warn("the audit could not be made; it is tried again", { reason });
+      }
+      waitMs = this.#settings.intervalMs;
+    }
+  }
+
+  async #auditOnce(signal: AbortSignal): Promise<void> {
+    const world = this.#world;
+    await inBackground(world.clock, { name: "audit", timeoutMs: auditMs, signal }, async (context) => {
+      const audit = await auditRouter(world, { vouched: false }, context);
+      world.events.audited?.(countKinds(audit.findings));
+      const { deleteOlderThanMs } = this.#settings;
+      if (deleteOlderThanMs === undefined) return;
+      const due = audit.findings.filter((one) => isDue(one, world.clock.now(), deleteOlderThanMs));
+      for (const finding of due.slice(0, mostDeletions)) await this.#delete(finding, audit, context);
+    });
+  }
+
+  async #delete(
+    finding: AuditFinding,
+    { view }: Audit,
+    context: Parameters<typeof deleteOrphan>[3],
+  ): Promise<void> {
+    const { kind, id, path } = finding;
+    try {
+      await deleteOrphan(this.#world, finding, view, context);
+      this.#world.notes.warn("deleted what had no owner (--orphan-delete-older-than)", { kind, id, path });
+    } catch (error) {
+      context.signal.throwIfAborted();
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#world.notes.warn("could not delete what has no owner", { kind, id, path, reason });
+    }
+  }
+}
+
+/** How many findings there are of each kind; of others none. */
+export function countKinds(findings: readonly AuditFinding[]): ReadonlyMap<AuditKind, number> {
+  const byKind = Map.groupBy(findings, ({ kind }) => kind);
+  return new Map([...byKind].map(([kind, of]) => [kind, of.length]));
+}

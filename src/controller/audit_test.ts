@@ -1,0 +1,194 @@
+import assert from "node:assert/strict";
+import { aClusterVolume, FakeClusterView } from "../../tests/fakes/cluster_view.ts";
+import {
+  aCreate,
+  aPublish,
+  gibibyte,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+} from "../../tests/fakes/controller_world.ts";
+import {
+  aDisk,
+  aRecord,
+  plainImage,
+  subvolumeImage,
+  testBase,
+  testCluster,
+} from "../../tests/fakes/records.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import type { AuditFinding } from "../volume/audit_finding.ts";
+import { volumeIdFor } from "../volume/ids.ts";
+import { auditRouter, deleteOrphan } from "./audit.ts";
+import { AuditLoop } from "./audit_loop.ts";
+import { createVolume } from "./create.ts";
+import { publishVolume } from "./publish.ts";
+import { unpublishVolume } from "./unpublish.ts";
+
+const asked = { vouched: false };
+
+function audited() {
+  const cluster = new FakeClusterView();
+  const test = testController({}, 1, cluster);
+  const audit = async (context = testContext()) =>
+    await inTime(test.clock, auditRouter(test.world, asked, context));
+  return { ...test, cluster, audit };
+}
+
+/** A volume that was used once and is not any more. */
+async function used({ world, clock }: ReturnType<typeof testController>, name: string): Promise<string> {
+  const id = volumeIdFor(name);
+  await inTime(clock, createVolume(world, aCreate(name), testContext()));
+  await inTime(clock, publishVolume(world, id, aPublish("node-1"), testParameters, testContext()));
+  await inTime(clock, unpublishVolume(world, id, "node-1", testContext()));
+  return id;
+}
+
+Deno.test("auditRouter() takes two commands when all is well, and tells what was so twice when not", async () => {
+  const test = audited();
+  const id = await used(test, "pvc-a");
+  test.cluster.used = [aClusterVolume(id)];
+  test.store.takeCount();
+  assert.deepEqual((await test.audit()).findings, []);
+  assert.equal(test.store.takeCount(), 2);
+  test.store.putImage(plainImage("pvc-9"), gibibyte);
+  const work = auditRouter(test.world, asked, testContext());
+  await test.clock.advance(1);
+  // It was only about to get its disk.
+  test.store.disks.set("pvc-9", aDisk(aRecord(), { id: "pvc-9", imagePath: plainImage("pvc-9") }));
+  assert.deepEqual((await inTime(test.clock, work)).findings, []);
+  assert.equal(test.store.takeCount(), 4);
+});
+
+Deno.test("auditRouter() concludes nothing while the router settles or a pool is away", async () => {
+  const test = audited();
+  test.store.pools = [];
+  await assert.rejects(test.audit(), refusal("unavailable", /not mounted/));
+  const young = testController({ settleMs: Number.MAX_SAFE_INTEGER });
+  await assert.rejects(
+    auditRouter(young.world, asked, testContext()),
+    refusal("unavailable", /booted only/),
+  );
+});
+
+Deno.test("auditRouter() goes on without the cluster where that cannot be asked, and says so", async () => {
+  const test = audited();
+  await used(test, "pvc-a");
+  test.cluster.readable = false;
+  test.store.putImage(plainImage("pvc-9"), gibibyte);
+  const { cluster, findings } = await inTime(
+    test.clock,
+    auditRouter(test.world, { vouched: true }, testContext()),
+  );
+  assert.deepEqual(cluster, { unreadable: "Cannot reach the API server" });
+  assert.deepEqual(findings.map(({ kind }) => kind), ["image-without-disk"]);
+  // Where there is a cluster nobody can vouch in its place.
+  assert.match(findings[0]!.kept!, /no cluster was asked/);
+});
+
+async function findOne(test: ReturnType<typeof audited>, kind: string) {
+  const context = testContext();
+  const { findings, view } = await test.audit(context);
+  const found = findings.filter((one) => one.kind === kind);
+  assert.equal(found.length, 1, JSON.stringify(findings));
+  const remove = (finding: AuditFinding = found[0]!) =>
+    inTime(test.clock, deleteOrphan(test.world, finding, view, context));
+  return { finding: found[0]!, remove };
+}
+
+Deno.test("deleteOrphan() deletes a disk without a PersistentVolume with its image, and nothing else", async () => {
+  const test = audited();
+  const [id, other] = [await used(test, "pvc-a"), await used(test, "pvc-b")];
+  test.cluster.used = [aClusterVolume(other)];
+  await test.clock.advance(3_600_000);
+  const { remove } = await findOne(test, "disk-without-pv");
+  await remove();
+  assert.equal(test.store.disks.has(id), false);
+  assert.equal(test.store.allFiles.has(subvolumeImage(id)), false);
+  assert.equal(test.store.disks.has(other), true);
+  assert.equal(test.store.allFiles.has(subvolumeImage(other)), true);
+  assert.deepEqual(test.store.violations, []);
+});
+
+Deno.test("deleteOrphan() deletes no disk that was used or changed since it was judged", async () => {
+  const test = audited();
+  const id = await used(test, "pvc-a");
+  await test.clock.advance(3_600_000);
+  const { remove } = await findOne(test, "disk-without-pv");
+  await inTime(
+    test.clock,
+    publishVolume(test.world, id, aPublish("node-1"), testParameters, testContext()),
+  );
+  await assert.rejects(remove(), refusal("busy", /changed at the same time/));
+  await inTime(test.clock, unpublishVolume(test.world, id, "node-1", testContext()));
+  await assert.rejects(remove(), refusal("busy", /changed at the same time/));
+  assert.equal(test.store.disks.has(id), true);
+});
+
+Deno.test("deleteOrphan() deletes files of every form, one at a time", async () => {
+  const test = audited();
+  const paths = {
+    "image-without-disk": plainImage("pvc-9"),
+    "unfinished-copy": `${plainImage("pvc-8")}.0011aabb.part`,
+    "leftover-subvolume": `${testBase}/pvc-7.${testCluster}`,
+  };
+  for (const [kind, path] of Object.entries(paths)) {
+    if (kind === "leftover-subvolume") {
+      test.store.putImage(`${path}/disk.img`, gibibyte);
+      test.store.allFiles.delete(`${path}/disk.img`);
+    } else test.store.putFile(path, gibibyte);
+    const { finding, remove } = await findOne(test, kind);
+    assert.equal(finding.path, path);
+    await remove();
+    assert.equal(test.store.allFiles.has(path), false, kind);
+    // Killed before it was told, and asked again.
+    await remove();
+  }
+});
+
+Deno.test("deleteOrphan() keeps an image whose disk came back, and what is protected", async () => {
+  const test = audited();
+  test.store.putImage(plainImage("pvc-9"), gibibyte);
+  const { finding, remove } = await findOne(test, "image-without-disk");
+  test.store.disks.set("pvc-9", aDisk(aRecord(), { id: "pvc-9", imagePath: plainImage("pvc-9") }));
+  await assert.rejects(remove(), refusal("unavailable", /still there/));
+  await assert.rejects(
+    remove({ ...finding, kept: "it is published" }),
+    refusal("precondition", /as it is published/),
+  );
+  assert.equal(test.store.allFiles.has(plainImage("pvc-9")), true);
+});
+
+Deno.test("an audit loop counts, deletes nothing unless told to, and then only what is old enough", async () => {
+  for (const deleteOlderThanMs of [undefined, 86_400_000]) {
+    const test = audited();
+    const old = await used(test, "pvc-old");
+    await test.clock.advance(86_400_000);
+    const young = await used(test, "pvc-young");
+    test.store.putImage(plainImage("pvc-9"), gibibyte);
+    await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
+    const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs });
+    loop.start();
+    await test.clock.advance(1_800_000);
+    assert.deepEqual(
+      test.notes.filter((note) => note.startsWith("counted")),
+      ["counted: 1 image-without-disk", "counted: 2 disk-without-pv"],
+    );
+    assert.equal(test.store.disks.has(old), deleteOlderThanMs === undefined);
+    assert.equal(test.store.disks.has(young), true);
+    assert.equal(test.store.allFiles.has(plainImage("pvc-9")), true);
+    assert.deepEqual(test.store.violations, []);
+  }
+});
+
+Deno.test("an audit loop tries again after a failure, and ends when it is closed", async () => {
+  const test = audited();
+  test.store.pools = [];
+  const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs: undefined });
+  loop.start();
+  await test.clock.advance(2 * 3_600_000);
+  assert.equal(test.notes.filter((note) => note.includes("could not be made")).length, 2);
+  await loop.close();
+  assert.equal(test.clock.waiting, 0);
+});

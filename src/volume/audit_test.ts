@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { aClusterVolume, anAttachment } from "../../tests/fakes/cluster_view.ts";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  plainImage,
+  subvolumeImage,
+  testBase,
+  testCluster,
+  testPrefix,
+} from "../../tests/fakes/records.ts";
+import { judgeAudit } from "./audit.ts";
+import { type AuditFinding, type AuditScope, isDue, orphanGraceMs } from "./audit_finding.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "./ports.ts";
+
+const nowMs = 1_800_000_000_000;
+const nowSeconds = nowMs / 1000;
+const pool: Pool = {
+  mountPoint: "pool",
+  filesystem: "btrfs",
+  sizeBytes: 1n << 40n,
+  freeBytes: 1n << 39n,
+  state: "clean",
+  subvolumeLabel: "pool-fs",
+};
+const epoch = { counter: 3, nonce: "0a0b0c0d" };
+
+function file(path: string, directory = false): StoredFile {
+  return { path, directory, sizeBytes: directory ? 0n : 1n << 30n };
+}
+
+/** Disks with their images, and what else lies there. */
+function view(disks: readonly StoredVolume[], files: readonly StoredFile[] = []): Inventory & FileView {
+  const images = disks.map(({ imagePath }) => file(imagePath));
+  return { volumes: disks, files: [...images, ...files], pools: [pool], upMs: 1e9 };
+}
+
+function scope(over: Partial<AuditScope> = {}): AuditScope {
+  return {
+    cluster: testCluster,
+    basePaths: [testBase],
+    used: undefined,
+    vouched: false,
+    nowMs,
+    isCopying: () => false,
+    ...over,
+  };
+}
+
+function kinds(findings: readonly AuditFinding[]): string[] {
+  return findings.map(({ kind, id }) => `${kind} ${id}`);
+}
+
+const idle = aDisk(aRecord({ epoch, withdrawnAtSeconds: nowSeconds - 7 * 86_400 }));
+const held = aDisk(aRecord({ epoch, holders: [aHolder("node-1")] }), { id: "pvc-2" });
+const used = (...ids: string[]) => ({ volumes: ids.map((id) => aClusterVolume(id)), attachments: [] });
+
+Deno.test("judgeAudit() finds nothing on a router where everything has its owner", () => {
+  const attachments = [anAttachment("pvc-2", "node-1")];
+  const all = scope({ used: { ...used("pvc-1", "pvc-2"), attachments } });
+  assert.deepEqual(judgeAudit(view([idle, held]), all), []);
+  assert.deepEqual(judgeAudit(view([idle, held]), scope()), []);
+});
+
+const lone = `${testBase}/pvc-9.${testCluster}`;
+const snapshot = `${testBase}/snap-${"1".repeat(28)}.pvc-1.${nowSeconds.toString(36)}.n.${testCluster}`;
+
+Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says what protects it", () => {
+  const cases: readonly [string, Inventory & FileView, string, RegExp | undefined][] = [
+    ["a disk whose image is gone", { ...view([idle]), files: [] }, "disk-without-image pvc-1", /look for/],
+    [
+      "an image without its disk",
+      view([], [file(`${lone}/disk.img`)]),
+      "image-without-disk pvc-9",
+      /no cluster was asked/,
+    ],
+    ["a plain one", view([], [file(`${lone}.img`)]), "image-without-disk pvc-9", /no cluster was asked/],
+    [
+      "an empty subvolume",
+      view([], [file(lone, true)]),
+      "leftover-subvolume pvc-9",
+      /no cluster was asked/,
+    ],
+    ["an unfinished copy", view([], [file(`${lone}.img.0011aabb.part`)]), "unfinished-copy pvc-9", undefined],
+    [
+      "an export that nobody holds",
+      view([{ ...idle, exported: true }]),
+      "export-without-holder pvc-1",
+      /exported/,
+    ],
+    [
+      "another NQN",
+      view([{ ...held, exportNqn: `${testPrefix}:pvc-2:9-ffffffff` }]),
+      "export-differs pvc-2",
+      /published/,
+    ],
+    [
+      "a damaged record",
+      view([{ ...idle, comment: idle.comment.replace("b=1", "b=2") }]),
+      "record-damaged pvc-1",
+      /cannot be told/,
+    ],
+    [
+      "a snapshot of a volume that is gone",
+      view([], [file(`${snapshot}/disk.img`)]),
+      `snapshot-without-source snap-${"1".repeat(28)}`,
+      /VolumeSnapshot/,
+    ],
+    ["somebody's disk", view([{ ...idle, comment: "mine" }]), "no-record pvc-1", /somebody else/],
+    [
+      "another cluster's",
+      view([aDisk(aRecord({ cluster: "ffffffff" }))]),
+      "other-cluster pvc-1",
+      /another cluster/,
+    ],
+  ];
+  for (const [name, shown, expected, kept] of cases) {
+    const findings = judgeAudit(shown, scope());
+    assert.deepEqual(kinds(findings), [expected], name);
+    if (kept === undefined) assert.equal(findings[0]!.kept, undefined, name);
+    else assert.match(findings[0]!.kept!, kept, name);
+  }
+});
+
+Deno.test("judgeAudit() leaves alone what other clusters and other folders hold", () => {
+  const files = [
+    file(`${testBase}/pvc-9.ffffffff.img`),
+    file(`/pool/elsewhere/pvc-9.${testCluster}.img`),
+    file(`${testBase}/precious.${testCluster}.img.bak`),
+    file(`${testBase}/snap-${"1".repeat(28)}.pvc-1.1.n.ffffffff.img`),
+  ];
+  assert.deepEqual(judgeAudit(view([], files), scope({ vouched: true })), []);
+});
+
+Deno.test("judgeAudit() compares with the cluster where it was asked", () => {
+  const attachments = [anAttachment("pvc-1", "node-3"), anAttachment("pvc-1", "node-4", { attached: false })];
+  const findings = judgeAudit(
+    view([idle, held]),
+    scope({ used: { ...used("pvc-1", "pvc-7"), attachments } }),
+  );
+  assert.deepEqual(kinds(findings), [
+    "pv-without-disk pvc-7",
+    "disk-without-pv pvc-2",
+    "holder-without-attachment pvc-2",
+    "attachment-without-holder pvc-1",
+  ]);
+});
+
+Deno.test("judgeAudit() lets a disk without a PersistentVolume go only when nothing protects it", () => {
+  const young = aRecord({ epoch, withdrawnAtSeconds: nowSeconds - 60 });
+  const named = { volumes: [], attachments: [anAttachment("pvc-1", "node-1", { attached: false })] };
+  const clone = aDisk(aRecord({ source: "v:pvc-1" }), { id: "pvc-3" });
+  const other = { ...held, id: "pvc-3", imagePath: idle.imagePath };
+  const cases: readonly [string, Inventory & FileView, Partial<AuditScope>, RegExp | undefined][] = [
+    ["nothing", view([idle]), {}, undefined],
+    ["it is held", view([{ ...held, id: "pvc-1", imagePath: subvolumeImage("pvc-1") }]), {}, /published/],
+    ["it is exported", view([{ ...idle, exported: true }]), {}, /exported/],
+    ["an attachment names it", view([idle]), { used: named }, /VolumeAttachment/],
+    ["it is young", view([aDisk(young)]), {}, /younger than 10 minutes/],
+    ["another file", view([{ ...idle, imagePath: `${testBase}/precious.img` }]), {}, /another name/],
+    ["another folder", view([{ ...idle, imagePath: plainImage("pvc-1", "/pool/x") }]), {}, /or folder/],
+    ["a snapshot", view([idle], [file(`${snapshot}/disk.img`)]), {}, /were made from it/],
+    ["a clone", view([idle, clone]), { used: used("pvc-3") }, /were made from it/],
+    ["another disk on it", view([idle, other]), { used: used("pvc-3") }, /another disk/],
+    ["a copy that is made of it", view([idle]), { isCopying: () => true }, /copy/],
+  ];
+  for (const [name, shown, over, kept] of cases) {
+    const findings = judgeAudit(shown, scope({ used: used(), ...over }))
+      .filter(({ kind, id }) => kind === "disk-without-pv" && id === "pvc-1");
+    assert.equal(findings.length, 1, name);
+    if (kept === undefined) assert.equal(findings[0]!.kept, undefined, name);
+    else assert.match(findings[0]!.kept ?? "", kept, name);
+  }
+});
+
+Deno.test("judgeAudit() lets an image go when a cluster was asked, or a person vouches, and nobody needs it", () => {
+  const shown = view([], [file(`${lone}.img`)]);
+  const kept = (over: Partial<AuditScope>) =>
+    judgeAudit(shown, scope(over)).find(({ path }) => path !== "")!.kept;
+  assert.equal(kept({ used: used() }), undefined);
+  assert.equal(kept({ vouched: true }), undefined);
+  assert.match(kept({ used: used("pvc-9") })!, /PersistentVolume names it/);
+  assert.match(kept({ used: used(), isCopying: () => true })!, /copy is being made/);
+  const elsewhere = view([aDisk(aRecord(), { id: "pvc-9", imagePath: plainImage("pvc-9") })], [
+    file(`${lone}/disk.img`),
+  ]);
+  const [found] = judgeAudit(elsewhere, scope({ used: used("pvc-9") }));
+  assert.match(found!.kept!, /uses another file/);
+});
+
+Deno.test("judgeAudit() keeps the unfinished copy of a snapshot for as long as it may be made elsewhere", () => {
+  const part = (hours: number) =>
+    file(
+      `${testBase}/snap-${"1".repeat(28)}.pvc-1.${
+        (nowSeconds - hours * 3600).toString(36)
+      }.n.${testCluster}` +
+        ".img.0011aabb.part",
+    );
+  const kept = (hours: number) => judgeAudit(view([idle], [part(hours)]), scope())[0]!.kept;
+  assert.match(kept(2)!, /younger than/);
+  assert.equal(kept(26), undefined);
+});
+
+Deno.test("isDue() needs a known age, from the past, above the grace and what is asked for", () => {
+  const [finding] = judgeAudit(view([idle]), scope({ used: used() }));
+  const week = 7 * 86_400_000;
+  assert.equal(isDue(finding!, nowMs, week), true);
+  assert.equal(isDue(finding!, nowMs, week + 1), false);
+  assert.equal(isDue({ ...finding!, sinceSeconds: undefined }, nowMs, 0), false);
+  assert.equal(isDue({ ...finding!, kept: "it is published" }, nowMs, 0), false);
+  assert.equal(isDue({ ...finding!, sinceSeconds: nowSeconds + 60 }, nowMs, 0), false);
+  assert.equal(isDue({ ...finding!, sinceSeconds: nowSeconds - orphanGraceMs / 1000 + 1 }, nowMs, 0), false);
+});

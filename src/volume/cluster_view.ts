@@ -1,0 +1,44 @@
+import type { CallContext } from "./ports.ts";
+
+/** A PersistentVolume of this driver, as far as rules about volumes need it. */
+export interface ClusterVolume {
+  /** Name of the object, for people. */
+  readonly name: string;
+  /** The volume handle. */
+  readonly volumeId: string;
+  readonly access: "block" | "mount";
+  /** As the object says; "" leaves it to the driver. */
+  readonly fsType: string;
+  /** As Kubernetes words them, such as `ReadWriteOnce`. */
+  readonly accessModes: readonly string[];
+  readonly readOnly: boolean;
+  /** The volume context. */
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** A VolumeAttachment to this driver. */
+export interface ClusterAttachment {
+  readonly volumeId: string;
+  /** The CSI node id, not the object's node name. */
+  readonly nodeId: string;
+  /** Whether the attachment is done: only then may a node have the volume. */
+  readonly attached: boolean;
+  /** Seconds since the Unix epoch; undefined when it is not known. */
+  readonly sinceSeconds: number | undefined;
+}
+
+/** The cluster's own list of what it uses. It decides nothing about the router; it says what somebody may still need. */
+export interface ClusterView {
+  /**
+   * Every PersistentVolume of this driver.
+   *
+   * @throws {VolumeError} unavailable when the list cannot be read whole
+   */
+  volumes(context: CallContext): Promise<readonly ClusterVolume[]>;
+  /**
+   * Every VolumeAttachment of this driver whose PersistentVolume is there.
+   *
+   * @throws {VolumeError} unavailable when the list cannot be read whole
+   */
+  attachments(context: CallContext): Promise<readonly ClusterAttachment[]>;
+}

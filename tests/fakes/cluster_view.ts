@@ -1,0 +1,45 @@
+import type { ClusterAttachment, ClusterView, ClusterVolume } from "../../src/volume/cluster_view.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+
+/** A cluster that says what a test has it say. */
+export class FakeClusterView implements ClusterView {
+  used: readonly ClusterVolume[] = [];
+  attached: readonly ClusterAttachment[] = [];
+  readable = true;
+
+  volumes(): Promise<readonly ClusterVolume[]> {
+    return this.#answer(() => this.used);
+  }
+
+  attachments(): Promise<readonly ClusterAttachment[]> {
+    return this.#answer(() => this.attached);
+  }
+
+  #answer<T>(value: () => T): Promise<T> {
+    if (this.readable) return Promise.resolve(value());
+    return Promise.reject(new VolumeError("unavailable", "Cannot reach the API server"));
+  }
+}
+
+/** A PersistentVolume of ext4 for one node at a time. */
+export function aClusterVolume(volumeId: string, over: Partial<ClusterVolume> = {}): ClusterVolume {
+  return {
+    name: `pv-of-${volumeId}`,
+    volumeId,
+    access: "mount",
+    fsType: "ext4",
+    accessModes: ["ReadWriteOnce"],
+    readOnly: false,
+    attributes: {},
+    ...over,
+  };
+}
+
+/** A VolumeAttachment that is done. */
+export function anAttachment(
+  volumeId: string,
+  nodeId: string,
+  over: Partial<ClusterAttachment> = {},
+): ClusterAttachment {
+  return { volumeId, nodeId, attached: true, sinceSeconds: 1_700_000_000, ...over };
+}

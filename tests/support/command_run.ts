@@ -1,0 +1,39 @@
+import type { CommandIo } from "../../src/commands/io.ts";
+import { clusterId, routerPassword, type Stack } from "./stack.ts";
+
+/** What a command did. */
+export interface CommandRun {
+  readonly code: number;
+  /** Its result, line by line. */
+  readonly out: string;
+  readonly err: string;
+}
+
+/** Runs a command that talks to the router as a controller does, against a stack's router and for its cluster. */
+export async function runCommand(
+  stack: Pick<Stack, "simulator">,
+  command: (args: string[], io: CommandIo) => Promise<number>,
+  args: readonly string[],
+): Promise<CommandRun> {
+  const passwordFile = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
+  const [out, err]: string[][] = [[], []];
+  const io = {
+    out: (line: string) => void out!.push(line),
+    err: (line: string) => void err!.push(line),
+    env: () => undefined,
+    signal: new AbortController().signal,
+  };
+  try {
+    await Deno.writeTextFile(passwordFile, `${routerPassword}\n`);
+    const { sshPort, hostKeyPublic } = stack.simulator;
+    const code = await command([
+      ...args,
+      ...["--rds-address", "127.0.0.1", "--rds-port", String(sshPort)],
+      ...["--rds-password-file", passwordFile, "--rds-host-key", hostKeyPublic],
+      ...["--cluster-id", clusterId, "--unexport-grace", "0s"],
+    ], io);
+    return { code, out: out!.join("\n"), err: err!.join("\n") };
+  } finally {
+    await Deno.remove(passwordFile);
+  }
+}
