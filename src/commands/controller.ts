@@ -5,6 +5,8 @@ import type { MethodsOf } from "../csi/call.ts";
 import { controllerMethods } from "../csi/controller.ts";
 import type { ControllerHandlers } from "../csi/generated/csi/v1/Controller.ts";
 import { VolumeLocks } from "../csi/volume_lock.ts";
+import { takeOverAtStart } from "../controller/takeover_sweep.ts";
+import type { ClusterView } from "../volume/cluster_view.ts";
 import type { ControllerEvents } from "../volume/controller_events.ts";
 import type { CallContext } from "../volume/ports.ts";
 import type { ClusterSide } from "./cluster.ts";
@@ -33,6 +35,8 @@ export interface ControllerSeams extends RouterSeams {
   /** Ends a start that waits for the cluster. */
   readonly signal?: AbortSignal;
   readonly audit: AuditLoopSettings;
+  /** What stands for the cluster, or in its place. */
+  readonly clusterView?: ClusterView | undefined;
 }
 
 /**
@@ -67,8 +71,12 @@ async function openWith(
 ): Promise<Controller> {
   const router = await openRouter(config.router, seams, { allowUnfenced: config.settings.allowUnfenced });
   const locks = new VolumeLocks();
+  const { clusterView } = seams;
   const neighbours = side?.neighbours(config, seams.events) ?? { events: seams.events };
-  const world = controllerWorld(config, router, seams, seams.log, { ...neighbours, locks });
+  const given = { ...neighbours, locks, ...clusterView && { clusterView } };
+  const world = controllerWorld(config, router, seams, seams.log, given);
+  const stop = new AbortController();
+  let takeover: Promise<void> | undefined;
   const audits = new AuditLoop(world, seams.audit);
   return {
     methods: controllerMethods(world),
@@ -77,9 +85,11 @@ async function openWith(
     start() {
       side?.start(world);
       audits.start();
+      if (world.clusterView !== undefined) takeover = takeOverAtStart(world, stop.signal);
     },
     async close() {
-      await Promise.all([world.copies.close(), side?.close(), audits.close()]);
+      stop.abort(new Error("the controller stops"));
+      await Promise.all([world.copies.close(), side?.close(), audits.close(), takeover]);
       router.close();
     },
   };

@@ -11,6 +11,7 @@ import { createLogger, type Logger, type LogSink } from "../telemetry/log.ts";
 import { stderrSink } from "../telemetry/log_stderr.ts";
 import { version } from "../version.ts";
 import type { CallContext, Clock, Random } from "../volume/ports.ts";
+import type { ClusterView } from "../volume/cluster_view.ts";
 import type { Controller } from "./controller.ts";
 import { FirstAnswer } from "./first_answer.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
@@ -30,6 +31,8 @@ export interface DriverSeams {
   readText(path: string): Promise<string>;
   /** Ends a start that waits for others. */
   readonly signal?: AbortSignal;
+  /** What the cluster uses, where there is one to ask. */
+  readonly clusterView?: ClusterView | undefined;
 }
 
 /** A driver that serves. */

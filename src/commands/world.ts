@@ -8,6 +8,7 @@ import { VolumeLocks } from "../csi/volume_lock.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { anyPair, type MigrationPairs } from "../volume/cluster_ports.ts";
 import { type ControllerEvents, uncountedByController } from "../volume/controller_events.ts";
+import type { ClusterView } from "../volume/cluster_view.ts";
 import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.ts";
 import { noProjection, type VolumeProjection } from "../volume/projection.ts";
 
@@ -23,6 +24,8 @@ export interface WorldNeighbours {
   readonly pairs?: MigrationPairs;
   /** The locks of the calls that are served. @default {locks of its own} */
   readonly locks?: VolumeLocks;
+  /** @default {none: nobody can be asked who has a volume} */
+  readonly clusterView?: ClusterView;
 }
 
 /**
@@ -35,7 +38,7 @@ export function controllerWorld(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks, pairs }: WorldNeighbours = {},
+  { events, projection, nodes, locks, pairs, clusterView }: WorldNeighbours = {},
 ): ControllerWorld {
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
@@ -51,6 +54,7 @@ export function controllerWorld(
     projection: projection ?? noProjection,
     locks: locks ?? new VolumeLocks(),
     pairs: pairs ?? anyPair,
+    clusterView,
     notes: { warn: (message, fields) => log.warn(message, fields) },
   };
 }

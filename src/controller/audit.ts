@@ -8,6 +8,7 @@ import type { CallContext, FileView, ImagePlace, Inventory, MutationOutcome } fr
 import { deleteVolume } from "./delete.ts";
 import { ownStem } from "./look.ts";
 import { removeSnapshotImage } from "./outcome.ts";
+import { ownFiles } from "./own_files.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /** What lies on the router without an owner. */
@@ -95,9 +96,9 @@ async function remove(
 }
 
 async function lookAround(world: ControllerWorld, context: CallContext): Promise<Inventory & FileView> {
-  const { basePaths, cluster, settleMs } = world.settings;
+  const { basePaths, settleMs } = world.settings;
   const inventory = await world.store.inventory(context);
-  const files = await world.store.files(`.${cluster}`, context);
+  const files = await ownFiles(world, inventory, context);
   assertAbsenceProven(files, basePaths, settleMs);
   return { ...inventory, ...files };
 }

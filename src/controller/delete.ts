@@ -6,6 +6,7 @@ import type { CallContext, FileView, MutationOutcome, VolumeView } from "../volu
 import { assertNoSnapshotsHold } from "./dependents.ts";
 import { assertNotShared, assertOwnImage, ownBase, ownStem } from "./look.ts";
 import { failMutation, remembered } from "./outcome.ts";
+import { takeOverFirst } from "./takeover.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -31,8 +32,9 @@ export async function deleteVolume(
     failMutation("delete", id, judged, view.volume, undefined);
   }
   if (view.volume !== undefined) {
-    const volume = assertOwned(view.volume, world.settings.cluster, "delete");
-    await deleteDisk(world, volume, view, context);
+    const stored = await takeOverFirst(world, view, view.volume, context);
+    const volume = assertOwned(stored, world.settings.cluster, "delete");
+    await deleteDisk(world, volume, { ...view, volume: stored }, context);
     return;
   }
   assertAbsenceProven(view, world.settings.basePaths, world.settings.settleMs);

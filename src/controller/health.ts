@@ -3,6 +3,7 @@ import { judgeHealth, type VolumeHealth } from "../volume/health.ts";
 import { poolOf } from "../volume/ids.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { notFound, ownStem } from "./look.ts";
+import { ownFiles } from "./own_files.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -51,7 +52,7 @@ export async function listVolumeHealth(
 async function judgeAll(world: ControllerWorld, context: CallContext): Promise<readonly VolumeHealth[]> {
   const { basePaths, cluster, settleMs } = world.settings;
   const inventory = await world.store.inventory(context);
-  const files = await world.store.files(`.${cluster}`, context);
+  const files = await ownFiles(world, inventory, context);
   assertSettled(files, settleMs);
   for (const base of basePaths) {
     const shown = inventory.volumes.some((volume) => poolOf(volume.imagePath) === poolOf(base));

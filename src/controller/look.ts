@@ -3,6 +3,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { baseOf, isImageOf, stemOf } from "../volume/layout.ts";
 import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, StoredVolume, VolumeView } from "../volume/ports.ts";
+import { takeOverFirst } from "./takeover.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /** What the names of all files of a volume of this cluster begin with. */
@@ -18,7 +19,7 @@ export interface Looked {
 }
 
 /**
- * Looks at a volume for a call that is going to change it. One command.
+ * Looks at a volume for a call that is going to change it. One command; one more when the earlier driver made it.
  *
  * @throws {VolumeError} precondition when it is not this cluster's; unavailable when it is not there and that proves
  * nothing
@@ -36,7 +37,8 @@ export async function lookForChange(
     assertGone(id, stem, view, world.settings.basePaths, world.settings.settleMs);
     return { view, volume: undefined };
   }
-  return { view, volume: assertOwned(view.volume, world.settings.cluster, verb) };
+  const stored = await takeOverFirst(world, view, view.volume, context);
+  return { view: { ...view, volume: stored }, volume: assertOwned(stored, world.settings.cluster, verb) };
 }
 
 /**

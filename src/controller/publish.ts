@@ -1,5 +1,5 @@
 import { assertPoolMounted } from "../volume/absence.ts";
-import { formatEpoch } from "../volume/epoch.ts";
+import { formatEpoch, isEarlierEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { isExportedTo, widenedList } from "../volume/host_list.ts";
 import { assertOwned, type OwnedVolume } from "../volume/ownership.ts";
@@ -77,7 +77,8 @@ async function settle(
   const unsettled = world.unsettled.mayStillCome(id, comment);
   // Another port would cut the nodes that hold it already.
   const others = volume.record.holders.some((holder) => holder.nodeId !== request.nodeId);
-  const port = others && isExportedAsRecorded(volume) ? exportPort : parameters.nvmePort;
+  const taken = volume.record.holders.length > 0 && isEarlierEpoch(volume.record.epoch);
+  const port = (others || taken) && isExportedAsRecorded(volume) ? exportPort : parameters.nvmePort;
   const hosts = widenedList(volume, request.nodeId);
   if (decision.action === "held" && exportPort === port && !unsettled && hosts === undefined) return volume;
   if (decision.action === "withdraw") {

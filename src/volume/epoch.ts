@@ -20,6 +20,18 @@ export function epochZero(random: Random): Epoch {
   return { counter: 0, nonce: newNonce(random) };
 }
 
+/**
+ * The period in which the earlier Go driver, which has none, exports a volume: for as long as it is there, under an NQN
+ * without an epoch. It ends with the first withdrawal after the volume was taken over. Nodes know it by this name whoever
+ * published the volume, so that taking it over and giving it back leaves them what they have.
+ */
+export const earlierEpoch: Epoch = { counter: 0, nonce: "00000000" };
+
+/** Whether it is {@linkcode earlierEpoch}. */
+export function isEarlierEpoch(epoch: Epoch | undefined): boolean {
+  return epoch !== undefined && formatEpoch(epoch) === formatEpoch(earlierEpoch);
+}
+
 /** The epoch that follows `last`, or the first one. */
 export function nextEpoch(last: Epoch | undefined, random: Random): Epoch {
   return { counter: (last?.counter ?? 0) + 1, nonce: newNonce(random) };

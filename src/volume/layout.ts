@@ -1,5 +1,5 @@
 import { VolumeError } from "./errors.ts";
-import { poolOf } from "./ids.ts";
+import { isEarlierDriverId, poolOf } from "./ids.ts";
 import type { ImagePlace, Pool, StoredFile } from "./ports.ts";
 
 /** Name of the image in a subvolume: the same everywhere, so that a snapshot of the subvolume needs no renaming. */
@@ -9,10 +9,11 @@ const inSubvolume = "disk.img";
  * What the names of all of a volume's files and folders begin with: `<id>.<cluster hash>`.
  *
  * The cluster hash is in the name because removing the disk entry destroys the record, and a retried delete must still
- * know which file is its own.
+ * know which file is its own. A volume of the earlier Go driver has another form of id, which this driver gives nothing, and
+ * keeps the file that it has: `<id>`.
  */
 export function stemOf(id: string, cluster: string): string {
-  return `${id}.${cluster}`;
+  return isEarlierDriverId(id) ? id : `${id}.${cluster}`;
 }
 
 /** Whether subvolumes of a file system may lie anywhere in it, or at its top only. */

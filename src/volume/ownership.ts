@@ -55,7 +55,8 @@ export function assertOwned(stored: StoredVolume, cluster: string, verb: string)
       throw new VolumeError(
         "precondition",
         `Cannot ${verb} the volume as the earlier driver made it and this one has not taken it over: ` +
-          `volume=${stored.id} path=${stored.imagePath}; it is left alone`,
+          `volume=${stored.id} path=${stored.imagePath}; it is left alone until ` +
+          `"rds-csi adopt ${stored.id}" takes it over`,
       );
     case "other-cluster":
       throw new VolumeError(

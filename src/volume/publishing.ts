@@ -1,6 +1,6 @@
 import { isReadOnlyMode, kindName, parseRecordedCapabilities, sameKind } from "./capabilities.ts";
 import type { AccessMode, Capability } from "./capabilities.ts";
-import { type Epoch, epochNqn, formatEpoch, nextEpoch } from "./epoch.ts";
+import { type Epoch, epochNqn, formatEpoch, isEarlierEpoch, nextEpoch } from "./epoch.ts";
 import { VolumeError } from "./errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import type { OwnedVolume } from "./ownership.ts";
@@ -96,6 +96,7 @@ function beginEpoch(
 export function nqnOf(volume: OwnedVolume, epoch: Epoch, nqnPrefix: string, state: RouterState): string {
   const { stored: { id, exportNqn }, record } = volume;
   if (state.unfenced) return id;
+  if (isEarlierEpoch(epoch)) return exportNqn.endsWith(`:${id}`) ? exportNqn : `${nqnPrefix}:${id}`;
   const isRunning = record.holders.length > 0 && record.epoch !== undefined &&
     formatEpoch(record.epoch) === formatEpoch(epoch);
   if (isRunning && exportNqn === id) return id;
@@ -107,6 +108,7 @@ export function isExportedAsRecorded(volume: OwnedVolume): boolean {
   const { stored, record } = volume;
   return stored.exported && record.epoch !== undefined &&
     (stored.exportNqn === stored.id ||
+      (isEarlierEpoch(record.epoch) && stored.exportNqn.endsWith(`:${stored.id}`)) ||
       stored.exportNqn.endsWith(`:${stored.id}:${formatEpoch(record.epoch)}`));
 }
 
@@ -199,12 +201,26 @@ export function mayBeShared(record: VolumeRecord, mode: AccessMode): boolean {
 }
 
 function assertSameUse(volume: OwnedVolume, own: Holder, request: PublishRequest): void {
-  if (own.readOnly === request.readOnly && own.mode === request.capability.mode) return;
+  const { mode } = request.capability;
+  if (own.readOnly === request.readOnly && isSameWriter(volume.record, own.mode, mode)) return;
   throw new VolumeError(
     "exists-incompatible",
     `Cannot publish the volume as the node holds it in another way: volume=${volume.stored.id} ` +
       `node=${own.nodeId} mode=${own.mode} readonly=${own.readOnly}; unpublish it first`,
   );
+}
+
+/** Of one writer: which of them a holder has is the same for the router. */
+const writerModes: readonly AccessMode[] = [
+  "single-node-writer",
+  "single-node-single-writer",
+  "single-node-multi-writer",
+];
+
+/** Of a holder that was taken over the mode was only concluded from the cluster's objects. */
+function isSameWriter(record: VolumeRecord, own: AccessMode, asked: AccessMode): boolean {
+  return own === asked ||
+    (isEarlierEpoch(record.epoch) && writerModes.includes(own) && writerModes.includes(asked));
 }
 
 function assertMayJoin(volume: OwnedVolume, request: PublishRequest): void {

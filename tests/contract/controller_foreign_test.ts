@@ -74,7 +74,7 @@ const kinds: readonly Kind[] = [
   {
     name: "a Go driver's volume",
     make: (stack) => addFileDisk(stack, goDriverSlot, { "nvme-tcp-export": true }),
-    words: /the earlier driver made it/,
+    words: /the earlier driver/,
     read: status.NOT_FOUND,
     health: status.NOT_FOUND,
   },

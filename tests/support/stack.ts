@@ -7,6 +7,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import type { RouterAnswers } from "../../src/router_profile/answers.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
+import type { ClusterView } from "../../src/volume/cluster_view.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 
 /** A simulated router, a controller that manages it, and a client of that controller, in one process. */
@@ -37,6 +38,8 @@ export interface StackOptions {
   readonly probed?: boolean;
   /** What the drivers are told about the router by `--router-profile`; by default nothing. */
   readonly told?: Partial<RouterAnswers>;
+  /** What the drivers are told about their cluster. */
+  readonly clusterView?: ClusterView;
 }
 
 /** Starts a stack; dispose of it with `await using`. */
@@ -74,6 +77,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       random: systemRandom,
       sink,
       readText: Deno.readTextFile,
+      clusterView: options.clusterView,
     });
     parts.defer(() => driver.stop(1000));
     const clients = dial(csi, driver.address, systemClock);

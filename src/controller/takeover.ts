@@ -1,0 +1,135 @@
+import { assertPoolMounted } from "../volume/absence.ts";
+import type { ClusterAttachment, ClusterView, ClusterVolume } from "../volume/cluster_view.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { assertOwned, judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
+import type { CallContext, StoredVolume, VolumeView } from "../volume/ports.ts";
+import { formatComment } from "../volume/record.ts";
+import {
+  assertLeftByEarlierDriver,
+  awaitsHolders,
+  claimOf,
+  takenOverComment,
+  type TakeoverClaim,
+} from "../volume/takeover.ts";
+import { changeVolume } from "./outcome.ts";
+import type { ControllerWorld } from "./world.ts";
+
+/** Who has which volume, as the cluster's objects say. */
+export interface Attachments {
+  readonly volumes: readonly ClusterVolume[];
+  readonly attachments: readonly ClusterAttachment[];
+}
+
+/**
+ * Takes a volume of the earlier driver over, for a call that is going to change it: its record is written as the cluster's
+ * objects say who has it, and nothing else of it changes. Any other volume is left as it is. No command for those; else one.
+ *
+ * Until its first withdrawal a volume that nobody had is looked up once more: the earlier driver may have published it while
+ * it was being replaced.
+ *
+ * @returns the disk as it is now
+ * @throws {VolumeError} precondition when the cluster cannot be asked, or leaves a doubt
+ */
+export async function takeOverFirst(
+  world: ControllerWorld,
+  view: VolumeView,
+  stored: StoredVolume,
+  context: CallContext,
+): Promise<StoredVolume> {
+  const ownership = judgeOwnership(stored, world.settings.cluster);
+  if (ownership.state === "earlier-driver") {
+    const known = await askWhoHas(world, stored.id, context);
+    const claim = claimFrom(known, stored.id, world.clock.now());
+    return await takeOver(world, view, stored, claim, context);
+  }
+  const isOpen = ownership.state === "owned" && awaitsHolders(ownership.volume);
+  if (!isOpen || world.clusterView === undefined) return stored;
+  const known = await askWhoHas(world, stored.id, context);
+  const named = known.volumes.some(({ volumeId }) => volumeId === stored.id);
+  const holders = named ? claimFrom(known, stored.id, world.clock.now()).holders : [];
+  return await noteHolders(world, ownership.volume, holders, context);
+}
+
+/**
+ * Writes the record of a volume of the earlier driver, if the disk is beyond doubt as that has left it. One command.
+ *
+ * @param view a look at the disk, with its files and whoever shares its image
+ * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
+ */
+export async function takeOver(
+  world: ControllerWorld,
+  view: VolumeView,
+  stored: StoredVolume,
+  claim: TakeoverClaim,
+  context: CallContext,
+): Promise<StoredVolume> {
+  const { cluster, maxCommentBytes } = world.settings;
+  assertPoolMounted(view, stored.imagePath);
+  assertLeftByEarlierDriver(stored, { ...world.settings, ...view });
+  const comment = formatComment(takenOverComment(stored, claim, cluster, world.random), maxCommentBytes);
+  return await writeOnly(world, stored, comment, context);
+}
+
+/** What the cluster says of a volume. @throws {VolumeError} precondition when it leaves a doubt */
+export function claimFrom({ volumes, attachments }: Attachments, id: string, nowMs: number): TakeoverClaim {
+  const volume = volumes.find(({ volumeId }) => volumeId === id);
+  if (volume !== undefined) return claimOf(volume, attachments, nowMs);
+  throw undecided(id, "no PersistentVolume of this cluster names it");
+}
+
+async function noteHolders(
+  world: ControllerWorld,
+  { stored, comment, record }: OwnedVolume,
+  holders: TakeoverClaim["holders"],
+  context: CallContext,
+): Promise<StoredVolume> {
+  if (holders.length === 0) return stored;
+  const written = formatComment(
+    { ...comment, record: { ...record, holders } },
+    world.settings.maxCommentBytes,
+  );
+  return await writeOnly(world, stored, written, context);
+}
+
+/** The export stays untouched: even setting it to what it is could be felt by whoever writes. */
+async function writeOnly(
+  world: ControllerWorld,
+  stored: StoredVolume,
+  comment: string,
+  context: CallContext,
+): Promise<StoredVolume> {
+  const wanted = (after: StoredVolume) =>
+    after.comment === comment && after.exported === stored.exported && after.exportNqn === stored.exportNqn;
+  const after = await changeVolume(world, "take over", stored, { comment }, wanted, context);
+  world.projection.show(stored.id, assertOwned(after, world.settings.cluster, "take over").record);
+  return after;
+}
+
+async function askWhoHas(
+  { clusterView }: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<Attachments> {
+  if (clusterView === undefined) throw undecided(id, "there is no cluster to ask who has it");
+  try {
+    return await readAttachments(clusterView, context);
+  } catch (error) {
+    context.signal.throwIfAborted();
+    const reason = error instanceof Error ? error.message : String(error);
+    throw undecided(id, `the cluster could not be asked who has it: ${reason}`);
+  }
+}
+
+/** Volumes first: an attachment of one that is not among them is another cluster's, or too young to matter. */
+export async function readAttachments(cluster: ClusterView, context: CallContext): Promise<Attachments> {
+  const volumes = await cluster.volumes(context);
+  return { volumes, attachments: await cluster.attachments(context) };
+}
+
+function undecided(id: string, reason: string): VolumeError {
+  return new VolumeError(
+    "precondition",
+    `Cannot take the volume over from the earlier driver as ${reason}: volume=${id}; if nobody else can have it, run: ` +
+      `rds-csi adopt ${id} [--node NODE]`,
+  );
+}

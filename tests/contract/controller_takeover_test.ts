@@ -1,0 +1,249 @@
+// Volumes as the earlier Go driver leaves them, on a simulated router, and a controller that takes its place.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { parseComment } from "../../src/volume/record.ts";
+import { aClusterVolume, anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
+import {
+  changesNothing,
+  cost,
+  gibibyte,
+  mount,
+  post,
+  publishRequest,
+  rejectsWith,
+  state,
+} from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+const folder = "/storage-pool/metal-csi";
+const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+const other = "pvc-1f8fad5b-d9cb-469f-a165-70867728950e";
+const nqn = `nqn.2000-02.com.mikrotik:${id}`;
+/** What an attacher asks for when it is told SINGLE_NODE_MULTI_WRITER. */
+const attached = { ...mount, accessMode: { mode: "SINGLE_NODE_MULTI_WRITER" as const } };
+
+/** A volume in the format of the earlier driver. */
+async function addEarlier(stack: Stack, slot: string, over: Record<string, unknown> = {}): Promise<void> {
+  await post(stack, "/files", { name: `${folder}/${slot}.img`, type: "file", size: Number(gibibyte) });
+  await post(stack, "/disks", {
+    slot,
+    "file-path": `${folder}/${slot}.img`,
+    size: String(gibibyte),
+    "nvme-tcp-export": true,
+    "nvme-tcp-server-port": 4420,
+    "nvme-tcp-server-nqn": `nqn.2000-02.com.mikrotik:${slot}`,
+    ...over,
+  });
+}
+
+/** A stack whose look at the start is over: whatever comes now is taken over by a call. */
+async function startSwept(clusterView: FakeClusterView | undefined): Promise<Stack> {
+  const stack = await startStack(clusterView === undefined ? {} : { clusterView });
+  const until = performance.now() + 10_000;
+  while (clusterView !== undefined && (await stack.count()).execs === 0) {
+    assert.ok(performance.now() < until, "there is no look at the start");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  return stack;
+}
+
+async function disk(stack: Stack, slot = id) {
+  return (await state(stack)).disks.find((one) => one.slot === slot)!;
+}
+
+async function recordOf(stack: Stack, slot = id) {
+  const parsed = parseComment(String((await disk(stack, slot))["comment"]));
+  assert.equal(parsed.state, "record");
+  return parsed.state === "record" ? parsed.comment : assert.fail();
+}
+
+function cluster(...nodes: readonly string[]): FakeClusterView {
+  const view = new FakeClusterView();
+  view.used = [aClusterVolume(id)];
+  view.attached = nodes.map((node) => anAttachment(id, node));
+  return view;
+}
+
+function calls(stack: Stack) {
+  const { controller } = stack.clients;
+  return {
+    publish: async (node: string, volumeId = id) =>
+      (await controller.call("ControllerPublishVolume", publishRequest(volumeId, node, attached)))
+        .publishContext,
+    unpublish: (node: string, volumeId = id) =>
+      controller.call("ControllerUnpublishVolume", { volumeId, nodeId: node }),
+    list: async () =>
+      (await controller.call("ListVolumes", {})).entries.map(({ volume, status }) => [
+        volume!.volumeId,
+        status!.publishedNodeIds,
+      ]),
+  };
+}
+
+Deno.test("a volume that a node has is taken over with its NQN, and three rounds of publishing change nothing", async () => {
+  const clusterView = cluster("node-1");
+  await using stack = await startSwept(clusterView);
+  await addEarlier(stack, id, { comment: "backed up on Sundays" });
+  const { publish, list } = calls(stack);
+  const before = await disk(stack);
+  const first = await publish("node-1");
+  assert.equal(first!["nqn"], nqn);
+  assert.equal(first!["nvme_nqn"], nqn);
+  assert.equal(first!["epoch"], "0-00000000");
+  assert.equal(first!["mayFormat"], "false");
+  const after = await disk(stack);
+  assert.deepEqual({ ...after, comment: "" }, { ...before, comment: "" });
+  const { before: note, record } = await recordOf(stack);
+  assert.equal(note, "backed up on Sundays ");
+  assert.deepEqual(record.holders.map(({ nodeId }) => nodeId), ["node-1"]);
+  await changesNothing(stack, async () => {
+    for (let round = 0; round < 3; round++) assert.deepEqual(await publish("node-1"), first);
+    await rejectsWith(status.FAILED_PRECONDITION, publish("node-2"), /node=node-1/);
+    assert.deepEqual(await list(), [[id, ["node-1"]]]);
+  });
+});
+
+Deno.test("it keeps its NQN until its first unpublish, and gets epochs from then on", async () => {
+  const clusterView = cluster("node-1");
+  await using stack = await startSwept(clusterView);
+  await addEarlier(stack, id);
+  const { publish, unpublish, list } = calls(stack);
+  await unpublish("node-1");
+  assert.equal((await disk(stack))["nvme-tcp-export"], false);
+  assert.deepEqual((await state(stack)).exports, []);
+  clusterView.attached = [];
+  const context = await publish("node-2");
+  assert.match(context!["nqn"]!, new RegExp(`^${nqn}:1-[0-9a-f]{8}$`));
+  assert.deepEqual(await list(), [[id, ["node-2"]]]);
+  await unpublish("node-2");
+  await stack.clients.controller.call("DeleteVolume", { volumeId: id });
+  const left = await state(stack);
+  assert.ok(!left.disks.some(({ slot }) => slot === id));
+  assert.ok(!left.files.some(({ name }) => name.includes(id)), JSON.stringify(left.files));
+});
+
+Deno.test("a node that is not the holder is no reason to withdraw it", async () => {
+  await using stack = await startSwept(cluster("node-1"));
+  await addEarlier(stack, id);
+  await calls(stack).unpublish("node-2");
+  assert.equal((await disk(stack))["nvme-tcp-export"], true);
+  assert.deepEqual(await calls(stack).list(), [[id, ["node-1"]]]);
+});
+
+Deno.test("one that nobody had stays exported until somebody asks for it, and is fenced then", async () => {
+  const clusterView = cluster();
+  await using stack = await startSwept(clusterView);
+  await addEarlier(stack, id);
+  const controller = stack.clients.controller;
+  // Nobody is known to have it: an unpublish completes the withdrawal, for whatever node.
+  await calls(stack).unpublish("node-9");
+  assert.equal((await disk(stack))["nvme-tcp-export"], false);
+  await addEarlier(stack, other);
+  clusterView.used = [aClusterVolume(id), aClusterVolume(other)];
+  const context = await calls(stack).publish("node-1", other);
+  assert.match(context!["nqn"]!, /:1-[0-9a-f]{8}$/);
+  await controller.call("ControllerUnpublishVolume", { volumeId: other, nodeId: "" });
+});
+
+Deno.test("what the earlier driver published while it was being replaced is not cut off", async () => {
+  const clusterView = cluster();
+  await using stack = await startSwept(clusterView);
+  await addEarlier(stack, id);
+  // As the look at the start leaves it: taken over, unheld, exported.
+  const again = await stack.another();
+  const until = performance.now() + 10_000;
+  while (parseComment(String((await disk(stack))["comment"])).state !== "record") {
+    assert.ok(performance.now() < until, "it is not taken over at the start");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  clusterView.attached = [anAttachment(id, "node-1")];
+  const before = await disk(stack);
+  const response = await again.clients.controller.call(
+    "ControllerPublishVolume",
+    publishRequest(id, "node-1", attached),
+  );
+  assert.equal(response.publishContext["nqn"], nqn);
+  assert.deepEqual({ ...await disk(stack), comment: "" }, { ...before, comment: "" });
+});
+
+Deno.test("without a cluster, on a doubt, and of others' volumes nothing is taken over, and errors name the command", async (t) => {
+  const unreadable = cluster("node-1");
+  unreadable.readable = false;
+  const cases: readonly [string, FakeClusterView | undefined, Record<string, unknown>, RegExp][] = [
+    ["no cluster", undefined, {}, /no cluster to ask.*rds-csi adopt pvc-0f8fad5b/],
+    ["unreadable", unreadable, {}, /could not be asked.*rds-csi adopt pvc-0f8fad5b/],
+    ["no PersistentVolume", new FakeClusterView(), {}, /no PersistentVolume.*rds-csi adopt/],
+    ["two holders", cluster("node-1", "node-2"), {}, /more nodes have it/],
+    [
+      "another folder",
+      cluster("node-1"),
+      { "file-path": `/storage-pool/other/${id}.img` },
+      /no folder of --base-path/,
+    ],
+    [
+      "another prefix",
+      cluster("node-1"),
+      { "nvme-tcp-server-nqn": `nqn.2024-01.com.example:${id}` },
+      /another name/,
+    ],
+    ["a long note", cluster("node-1"), { comment: "x".repeat(200) }, /would not fit/],
+  ];
+  for (const [name, clusterView, over, text] of cases) {
+    await t.step(name, async () => {
+      await using stack = await startSwept(clusterView);
+      await addEarlier(stack, id, over);
+      const code = name === "a long note" ? status.RESOURCE_EXHAUSTED : status.FAILED_PRECONDITION;
+      await changesNothing(stack, async () => {
+        await rejectsWith(code, calls(stack).publish("node-1"), text);
+        await rejectsWith(code, calls(stack).unpublish("node-1"), text);
+        await rejectsWith(code, stack.clients.controller.call("DeleteVolume", { volumeId: id }), text);
+      });
+    });
+  }
+});
+
+Deno.test("a takeover that is cut off before or after its command ends the same when it is asked again", async (t) => {
+  for (const action of ["drop-before", "drop-after", "hang"] as const) {
+    for (const match of ["/disk print", "/disk set"]) {
+      await t.step(`${action} at ${match}`, async () => {
+        await using stack = await startSwept(cluster("node-1"));
+        await addEarlier(stack, id);
+        const before = await disk(stack);
+        stack.simulator.faults.arm({
+          match,
+          nth: 1,
+          times: 1,
+          action,
+          value: action === "hang" ? "after" : undefined,
+        });
+        const first = stack.clients.controller.call(
+          "ControllerPublishVolume",
+          publishRequest(id, "node-1", attached),
+          2_000,
+        );
+        await first.catch(() => undefined);
+        stack.simulator.faults.clear();
+        const { clients } = await stack.another();
+        const again = await clients.controller.call(
+          "ControllerPublishVolume",
+          publishRequest(id, "node-1", attached),
+        );
+        assert.equal(again.publishContext["nqn"], nqn);
+        assert.deepEqual({ ...await disk(stack), comment: "" }, { ...before, comment: "" });
+        assert.deepEqual((await recordOf(stack)).record.holders.map(({ nodeId }) => nodeId), ["node-1"]);
+      });
+    }
+  }
+});
+
+Deno.test("a volume that was taken over is as healthy as any, and no more costly to publish again", async () => {
+  await using stack = await startSwept(cluster("node-1"));
+  await addEarlier(stack, id);
+  const { publish } = calls(stack);
+  assert.equal(await cost(stack, () => publish("node-1")), 2);
+  assert.equal(await cost(stack, () => publish("node-1")), 1);
+  const sick = await stack.clients.controller.call("ControllerListVolumeHealth", {});
+  assert.deepEqual(sick.entries, []);
+  const { volumeHealth } = await stack.clients.controller.call("ControllerGetVolumeHealth", { volumeId: id });
+  assert.deepEqual(volumeHealth!.healthStatuses, []);
+});
