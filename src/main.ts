@@ -42,6 +42,14 @@ const commands: Readonly<Record<string, Command>> = {
     help: "find what lies on the router without an owner",
     run: async (args, io) => (await import("./commands/audit.ts")).auditCommand(args, io),
   },
+  adopt: {
+    help: "take a volume of the earlier Go driver over, where no cluster can be asked",
+    run: async (args, io) => (await import("./commands/adopt.ts")).adoptCommand(args, io),
+  },
+  release: {
+    help: "give a volume back to the earlier Go driver",
+    run: async (args, io) => (await import("./commands/release.ts")).releaseCommand(args, io),
+  },
   "allow-format": {
     help: "let an empty, unpublished volume be formatted once more",
     run: async (args, io) => (await import("./commands/allow_format.ts")).allowFormatCommand(args, io),

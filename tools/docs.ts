@@ -3,6 +3,7 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { adoptFlags } from "../src/commands/adopt.ts";
 import { attachFlags, detachFlags } from "../src/commands/attach/options.ts";
 import { auditCommandFlags } from "../src/commands/audit/options.ts";
 import { describeCommandFlags } from "../src/commands/describe.ts";
@@ -101,6 +102,12 @@ ${nodeFlagsNote}
 
 ${table(auditCommandFlags)}
 Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
+
+## rds-csi adopt VOLUME
+
+${table(adoptFlags)}
+Takes the flags of the controller as well, as \`rds-csi allow-format\` does; so does \`rds-csi release VOLUME\`, which has no
+others.
 
 ## rds-csi allow-format VOLUME
 

@@ -1,0 +1,119 @@
+import {
+  type ControllerConfig,
+  type Environment,
+  readController,
+  readNothing,
+  type TextReader,
+} from "../config.ts";
+import { routerFlags } from "../config/flag_tables.ts";
+import { adoptVolume } from "../controller/adopt.ts";
+import { describeFlags, FlagError, type FlagTable, readFlags } from "../flags.ts";
+import { systemClock } from "../host/clock.ts";
+import { systemRandom } from "../host/random.ts";
+import type { ClusterVolume } from "../volume/cluster_view.ts";
+import { assertVolumeId } from "../volume/ids.ts";
+import { claimOf } from "../volume/takeover.ts";
+import { type CommandIo, exitCodes } from "./io.ts";
+import { withControllerWorld } from "./with_world.ts";
+
+/** Flags of `rds-csi adopt`. */
+export const adoptFlags: FlagTable = {
+  "kind": {
+    form: "text",
+    choices: ["ext4", "xfs", "block"],
+    help: "What the volume is: a file system, or a raw block device. Required.",
+  },
+  "node": {
+    form: "list",
+    help:
+      "Id of a node that has the volume now. Whoever has it and is not named is cut off by the next publish.",
+  },
+  "access-mode": {
+    form: "text",
+    choices: ["ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany", "ReadWriteMany"],
+    fallback: "ReadWriteOnce",
+    help: "The access mode of its PersistentVolume.",
+  },
+  "read-only": { form: "switch", help: "Its PersistentVolume says that it is only read." },
+};
+
+const help = `Usage: rds-csi adopt VOLUME --kind KIND [--node NODE]... [flags]
+
+Takes a volume of the earlier Go driver over: its disk gets this cluster's record, and nothing else of it changes. Where a
+controller can ask the cluster who has which volume it does so by itself; this is for where it cannot. You vouch that the
+volume is this cluster's, and that no node has it but those that are named.
+
+A volume that a node has keeps its NQN until it is unpublished. It is never formatted.
+
+Flags:
+`;
+
+/** How long the router may take, in milliseconds. */
+const timeoutMs = 60_000;
+
+/** What `rds-csi adopt` is told. */
+export interface AdoptOptions {
+  readonly config: ControllerConfig;
+  /** The volume as its PersistentVolume would describe it. */
+  readonly volume: ClusterVolume;
+  readonly nodes: readonly string[];
+}
+
+/** `rds-csi adopt`: takes a volume of the earlier driver over. */
+export async function adoptCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(help + describeFlags({ ...adoptFlags, ...routerFlags }));
+    return exitCodes.ok;
+  }
+  const { config, volume, nodes } = readAdoptOptions(args, io.env, Deno.readTextFileSync);
+  const attachments = nodes.map((nodeId) => ({
+    volumeId: volume.volumeId,
+    nodeId,
+    attached: true,
+    sinceSeconds: undefined,
+  }));
+  const claim = claimOf(volume, attachments, systemClock.now());
+  const seams = { clock: systemClock, random: systemRandom };
+  const id = volume.volumeId;
+  const isNew = await withControllerWorld(
+    { name: "adopt", config, timeoutMs },
+    seams,
+    io,
+    (world, context) => adoptVolume(world, id, claim, context),
+  );
+  const held = nodes.length === 0
+    ? "no node has it; its export stays as it is until it is published or unpublished"
+    : `it goes on under its NQN for ${nodes.join(", ")}`;
+  io.out(`The volume ${id} ${isNew ? "is" : "was already"} this cluster's: ${held}.`);
+  return exitCodes.ok;
+}
+
+/**
+ * Reads the command line of `rds-csi adopt`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {VolumeError} invalid when the volume id has another form
+ */
+export function readAdoptOptions(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+): AdoptOptions {
+  const [id, ...rest] = args;
+  if (id === undefined || id.startsWith("-")) throw new FlagError(["VOLUME is required, before the flags"]);
+  assertVolumeId(id);
+  const flags = readFlags({ ...adoptFlags, ...routerFlags }, rest, env);
+  const kind = flags.required("kind", "as nobody but you can say what it is");
+  const volume: ClusterVolume = {
+    name: "",
+    volumeId: id,
+    access: kind === "block" ? "block" : "mount",
+    fsType: kind === "block" ? "" : kind,
+    accessModes: [flags.text("access-mode")],
+    readOnly: flags.switch("read-only"),
+    attributes: {},
+  };
+  const options = { config: readController(flags, [], readText), volume, nodes: flags.list("node") };
+  flags.assertNoProblems();
+  return options;
+}

@@ -1,0 +1,75 @@
+import { assertPoolMounted } from "../volume/absence.ts";
+import { isEarlierEpoch } from "../volume/epoch.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { isEarlierDriverId } from "../volume/ids.ts";
+import { assertOwned, judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
+import type { CallContext, StoredVolume } from "../volume/ports.ts";
+import { isExportedAsRecorded } from "../volume/publishing.ts";
+import { commentWithoutRecord } from "../volume/takeover.ts";
+import { lookAt } from "./adopt.ts";
+import { assertNotShared, assertOwnImage } from "./look.ts";
+import { changeVolume } from "./outcome.ts";
+import { waitForGrace } from "./withdrawal.ts";
+import type { ControllerWorld } from "./world.ts";
+
+/** What giving a volume back came to. */
+export interface Release {
+  /** Whether it was given back before. */
+  readonly already: boolean;
+  /** The NQN that it is exported under now. */
+  readonly nqn: string;
+  /** The nodes that have it, and go on having it. */
+  readonly nodes: readonly string[];
+}
+
+/**
+ * Gives a volume back to the earlier driver: its record is taken away and its export is on under the NQN without an epoch,
+ * in one command. Only one that nobody has, or that its nodes have as the earlier driver gave it to them. Two commands.
+ *
+ * @throws {VolumeError} not-found, unavailable; precondition when the earlier driver could not go on with it
+ */
+export async function releaseVolume(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<Release> {
+  const { cluster, nqnPrefix, nvmePort } = world.settings;
+  const view = await lookAt(world, id, "release", context);
+  if (judgeOwnership(view.volume, cluster).state === "earlier-driver") {
+    return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
+  }
+  const volume = assertOwned(view.volume, cluster, "release");
+  assertEarliers(volume);
+  assertNotShared(world, id, view, "release");
+  assertOwnImage(world, volume.stored, "release");
+  assertPoolMounted(view, volume.stored.imagePath);
+  const { stored, record } = volume;
+  const nodes = record.holders.map(({ nodeId }) => nodeId);
+  const comment = commentWithoutRecord(volume.comment);
+  const isAsLeft = stored.exported && stored.exportNqn.endsWith(`:${id}`);
+  const nqn = isAsLeft ? stored.exportNqn : `${nqnPrefix}:${id}`;
+  const port = stored.exportPort === 0 ? nvmePort : stored.exportPort;
+  if (!isAsLeft) await waitForGrace(world, volume, view, "release", context);
+  // Whoever has it must not even feel it: an export that is right is not set again.
+  const change = isAsLeft ? { comment } : { comment, export: { nqn, port } };
+  const wanted = (after: StoredVolume) =>
+    after.comment === comment && after.exported && after.exportNqn === nqn;
+  await changeVolume(world, "release", stored, change, wanted, context);
+  return { already: false, nqn, nodes };
+}
+
+/** @throws {VolumeError} precondition when it is not in a state that the earlier driver knows */
+function assertEarliers(volume: OwnedVolume): void {
+  const { stored, record } = volume;
+  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  const isHeldAsLeft = isEarlierEpoch(record.epoch) && isExportedAsRecorded(volume);
+  const reason = !isEarlierDriverId(stored.id)
+    ? "this driver made it, and the earlier one would not find its image"
+    : record.holders.length > 0 && !isHeldAsLeft
+    ? `a node has it under an NQN that the earlier driver does not know: node=${nodes}; unpublish it first`
+    : record.holders.length === 0 && stored.exported && !stored.exportNqn.endsWith(`:${stored.id}`)
+    ? `it is exported though nobody has it: nqn=${stored.exportNqn}; unpublish it first`
+    : undefined;
+  if (reason === undefined) return;
+  throw new VolumeError("precondition", `Cannot release the volume as ${reason}: volume=${stored.id}`);
+}
