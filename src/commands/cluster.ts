@@ -61,6 +61,7 @@ export class ClusterSide {
     return {
       projection: this.#projection,
       nodes: this.#cluster.nodes(fixedNodes(config.knownNodes)),
+      clusterView: this.#cluster.use,
       events: tellingAll(counted, this.#events),
       ...(this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() }),
     };

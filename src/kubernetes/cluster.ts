@@ -1,5 +1,6 @@
 import type { Clock, NodeDirectory, Random } from "../volume/ports.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
+import { ClusterUse } from "./cluster_use.ts";
 import { readClusterUid } from "./cluster_uid.ts";
 import { CsiNodes } from "./csi_nodes.ts";
 import { Election } from "./election.ts";
@@ -27,12 +28,15 @@ export class Cluster {
   readonly #options: ClusterOptions;
   readonly #client: KubernetesClient;
   readonly volumes: PersistentVolumes;
+  /** What the cluster uses of this driver's volumes. */
+  readonly use: ClusterUse;
 
   /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
   constructor(options: ClusterOptions) {
     this.#options = options;
     this.#client = KubernetesClient.open(options.address, options.clock);
     this.volumes = new PersistentVolumes({ ...options, api: this.#client });
+    this.use = new ClusterUse({ ...options, api: this.#client });
   }
 
   /** See {@linkcode readClusterUid}. */

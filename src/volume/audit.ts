@@ -169,7 +169,8 @@ function judgeUse({ volumes }: Inventory, { used, cluster }: AuditScope): AuditF
   const unheld = used.attachments.flatMap(({ volumeId, nodeId, attached, sinceSeconds }): AuditFinding[] => {
     const stored = disks.get(volumeId);
     const ownership = stored === undefined ? undefined : judgeOwnership(stored, cluster);
-    if (!attached || ownership?.state !== "owned") return [];
+    // Of one whose node cannot be told nothing is known.
+    if (!attached || nodeId === "" || ownership?.state !== "owned") return [];
     if (ownership.volume.record.holders.some((holder) => holder.nodeId === nodeId)) return [];
     const found = `a VolumeAttachment says that a node has it, and the router does not: node=${nodeId}`;
     const kept = "there is nothing to delete";

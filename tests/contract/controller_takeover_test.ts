@@ -1,8 +1,11 @@
 // Volumes as the earlier Go driver leaves them, on a simulated router, and a controller that takes its place.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
+import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
 import { parseComment } from "../../src/volume/record.ts";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
+import type { FakeKubeApi } from "../fakes/kube_api.ts";
+import { testDriver } from "../fakes/kube_client.ts";
 import {
   changesNothing,
   cost,
@@ -13,6 +16,7 @@ import {
   rejectsWith,
   state,
 } from "../support/controller_calls.ts";
+import { eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 const folder = "/storage-pool/metal-csi";
@@ -246,4 +250,37 @@ Deno.test("a volume that was taken over is as healthy as any, and no more costly
   assert.deepEqual(sick.entries, []);
   const { volumeHealth } = await stack.clients.controller.call("ControllerGetVolumeHealth", { volumeId: id });
   assert.deepEqual(volumeHealth!.healthStatuses, []);
+});
+
+Deno.test("a controller takes over at its start what its cluster's objects say, under the rules that it has", async () => {
+  const prepare = (api: FakeKubeApi) => {
+    api.rules = [...clusterRules, ...namespaceRules];
+    api.put("/api/v1/persistentvolumes", {
+      metadata: { name: "a" },
+      spec: {
+        volumeMode: "Filesystem",
+        accessModes: ["ReadWriteOnce"],
+        csi: { driver: testDriver, volumeHandle: id, fsType: "ext4" },
+      },
+    });
+    api.put("/apis/storage.k8s.io/v1/volumeattachments", {
+      metadata: { name: "csi-a" },
+      spec: { attacher: testDriver, nodeName: "worker-1", source: { persistentVolumeName: "a" } },
+      status: { attached: true },
+    });
+  };
+  await using cluster = await startClusterStack({ prepare });
+  const { stack } = cluster;
+  await addEarlier(stack, id);
+  const { clients } = await stack.another();
+  await eventually(async () => parseComment(String((await disk(stack))["comment"])).state === "record");
+  const { entries } = await clients.controller.call("ListVolumes", {});
+  assert.deepEqual(entries.map(({ status }) => status!.publishedNodeIds), [["worker-1"]]);
+  await changesNothing(stack, async () => {
+    const answer = await clients.controller.call(
+      "ControllerPublishVolume",
+      publishRequest(id, "worker-1", attached),
+    );
+    assert.equal(answer.publishContext["nqn"], nqn);
+  });
 });

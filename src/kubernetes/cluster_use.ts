@@ -1,0 +1,101 @@
+import type { ClusterAttachment, ClusterView, ClusterVolume } from "../volume/cluster_view.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext } from "../volume/ports.ts";
+import type { KubernetesApi, Metadata } from "./api.ts";
+import { listKept } from "./pages.ts";
+import { type RawPersistentVolume, volumesPath } from "./persistent_volumes.ts";
+
+/** A VolumeAttachment as the API has it. */
+interface RawAttachment {
+  readonly metadata?: Metadata;
+  readonly spec?: {
+    readonly attacher?: string;
+    readonly nodeName?: string;
+    readonly source?: { readonly persistentVolumeName?: string };
+  };
+  readonly status?: { readonly attached?: boolean };
+}
+
+/** A PersistentVolume with what only a takeover asks for. */
+interface RawVolume extends RawPersistentVolume {
+  readonly spec?: NonNullable<RawPersistentVolume["spec"]> & {
+    readonly volumeMode?: string;
+    readonly accessModes?: readonly string[];
+    readonly csi?: NonNullable<RawPersistentVolume["spec"]>["csi"] & {
+      readonly fsType?: string;
+      readonly readOnly?: boolean;
+    };
+  };
+}
+
+interface RawCsiNode {
+  readonly metadata?: Metadata;
+  readonly spec?: { readonly drivers?: readonly { readonly name?: string; readonly nodeID?: string }[] };
+}
+
+/** Where the attacher notes the node id that it attaches by, so that it can detach when the node is gone. */
+const nodeIdAnnotation = "csi.alpha.kubernetes.io/node-id";
+
+/** What a cluster uses of this driver's volumes, listed anew for whoever asks. */
+export class ClusterUse implements ClusterView {
+  readonly #api: KubernetesApi;
+  readonly #driverName: string;
+
+  constructor({ api, driverName }: { readonly api: KubernetesApi; readonly driverName: string }) {
+    this.#api = api;
+    this.#driverName = driverName;
+  }
+
+  async volumes(context: CallContext): Promise<readonly ClusterVolume[]> {
+    return await this.#list(volumesPath, context, (raw: RawVolume) => volumeOf(raw, this.#driverName));
+  }
+
+  async attachments(context: CallContext): Promise<readonly ClusterAttachment[]> {
+    const handles = new Map(
+      (await this.volumes(context)).map(({ name, volumeId }) => [name, volumeId]),
+    );
+    const nodes = await this.#list("/apis/storage.k8s.io/v1/csinodes", context, (raw: RawCsiNode) => {
+      const id = raw.spec?.drivers?.find(({ name }) => name === this.#driverName)?.nodeID;
+      return id === undefined ? undefined : [raw.metadata?.name ?? "", id] as const;
+    });
+    const nodeIds = new Map(nodes);
+    const path = "/apis/storage.k8s.io/v1/volumeattachments";
+    return await this.#list(path, context, (raw: RawAttachment): ClusterAttachment | undefined => {
+      const { metadata = {}, spec = {}, status = {} } = raw;
+      const volumeId = handles.get(spec.source?.persistentVolumeName ?? "");
+      if (spec.attacher !== this.#driverName || volumeId === undefined) return undefined;
+      const nodeId = metadata.annotations?.[nodeIdAnnotation] ?? nodeIds.get(spec.nodeName ?? "") ?? "";
+      const sinceMs = Date.parse(metadata.creationTimestamp ?? "");
+      const sinceSeconds = Number.isNaN(sinceMs) ? undefined : Math.floor(sinceMs / 1000);
+      return { volumeId, nodeId, attached: status.attached === true, sinceSeconds };
+    });
+  }
+
+  async #list<T, K>(
+    path: string,
+    { signal }: CallContext,
+    keep: (raw: T) => K | undefined,
+  ): Promise<K[]> {
+    try {
+      return await listKept(this.#api, { path, signal }, keep);
+    } catch (cause) {
+      signal.throwIfAborted();
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new VolumeError("unavailable", `Cannot ask the cluster what it uses as ${reason}`, { cause });
+    }
+  }
+}
+
+function volumeOf({ metadata = {}, spec = {} }: RawVolume, driverName: string): ClusterVolume | undefined {
+  const { csi } = spec;
+  if (csi?.driver !== driverName || !csi.volumeHandle) return undefined;
+  return {
+    name: metadata.name ?? "",
+    volumeId: csi.volumeHandle,
+    access: spec.volumeMode === "Block" ? "block" : "mount",
+    fsType: csi.fsType ?? "",
+    accessModes: spec.accessModes ?? [],
+    readOnly: csi.readOnly === true,
+    attributes: csi.volumeAttributes ?? {},
+  };
+}

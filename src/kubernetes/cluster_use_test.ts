@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { fakeCall } from "../../tests/fakes/contexts.ts";
+import type { KubeObject } from "../../tests/fakes/kube_api.ts";
+import { type KubePair, startKube, testDriver } from "../../tests/fakes/kube_client.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import { ClusterUse } from "./cluster_use.ts";
+import { clusterRules } from "./rules.ts";
+
+function aVolume(name: string, spec: Record<string, unknown>, csi: Record<string, unknown> = {}): KubeObject {
+  return {
+    metadata: { name },
+    spec: { ...spec, csi: { driver: testDriver, volumeHandle: `handle-of-${name}`, ...csi } },
+  };
+}
+
+function anAttachment(volume: string, node: string, over: Record<string, unknown> = {}): KubeObject {
+  return {
+    metadata: { name: `csi-${volume}-${node}`, creationTimestamp: "2026-01-02T03:04:05Z", ...over },
+    spec: { attacher: testDriver, nodeName: node, source: { persistentVolumeName: volume } },
+    status: { attached: over["attached"] !== false },
+  };
+}
+
+async function start(): Promise<KubePair & { use: ClusterUse }> {
+  const pair = await startKube();
+  pair.api.rules = clusterRules;
+  return { ...pair, use: new ClusterUse({ api: pair.client, driverName: testDriver }) };
+}
+
+const call = () => fakeCall(new FakeClock());
+
+Deno.test("ClusterUse lists this driver's PersistentVolumes with what a takeover needs", async () => {
+  await using pair = await start();
+  const spec = { volumeMode: "Block", accessModes: ["ReadWriteMany"] };
+  pair.api.put("/api/v1/persistentvolumes", aVolume("a", spec, { volumeAttributes: { nvmePort: "4420" } }));
+  const mount = { volumeMode: "Filesystem", accessModes: ["ReadOnlyMany"] };
+  pair.api.put("/api/v1/persistentvolumes", aVolume("b", mount, { fsType: "xfs", readOnly: true }));
+  pair.api.put("/api/v1/persistentvolumes", aVolume("c", mount, { driver: "another.example.com" }));
+  pair.api.put("/api/v1/persistentvolumes", { metadata: { name: "d" }, spec: { nfs: {} } });
+  assert.deepEqual((await pair.use.volumes(call())).toSorted((a, b) => a.name < b.name ? -1 : 1), [
+    {
+      name: "a",
+      volumeId: "handle-of-a",
+      access: "block",
+      fsType: "",
+      accessModes: ["ReadWriteMany"],
+      readOnly: false,
+      attributes: { nvmePort: "4420" },
+    },
+    {
+      name: "b",
+      volumeId: "handle-of-b",
+      access: "mount",
+      fsType: "xfs",
+      accessModes: ["ReadOnlyMany"],
+      readOnly: true,
+      attributes: {},
+    },
+  ]);
+});
+
+Deno.test("ClusterUse names the node of an attachment as the attacher does, and leaves others' out", async () => {
+  await using pair = await start();
+  pair.api.put("/api/v1/persistentvolumes", aVolume("a", {}));
+  const csiNodes = "/apis/storage.k8s.io/v1/csinodes";
+  const drivers = [{ name: testDriver, nodeID: "id-of-node-1" }, { name: "another", nodeID: "x" }];
+  pair.api.put(csiNodes, { metadata: { name: "node-1" }, spec: { drivers } });
+  const path = "/apis/storage.k8s.io/v1/volumeattachments";
+  pair.api.put(path, anAttachment("a", "node-1"));
+  pair.api.put(
+    path,
+    anAttachment("a", "gone", { annotations: { "csi.alpha.kubernetes.io/node-id": "id-of-gone" } }),
+  );
+  pair.api.put(path, { ...anAttachment("a", "unknown"), status: { attached: false } });
+  pair.api.put(path, anAttachment("nobody's", "node-1"));
+  const other = anAttachment("a", "node-9");
+  pair.api.put(path, { ...other, spec: { ...other["spec"] as object, attacher: "another" } });
+  const found = await pair.use.attachments(call());
+  const sinceSeconds = Date.UTC(2026, 0, 2, 3, 4, 5) / 1000;
+  assert.deepEqual(found.toSorted((a, b) => a.nodeId < b.nodeId ? -1 : 1), [
+    { volumeId: "handle-of-a", nodeId: "", attached: false, sinceSeconds },
+    { volumeId: "handle-of-a", nodeId: "id-of-gone", attached: true, sinceSeconds },
+    { volumeId: "handle-of-a", nodeId: "id-of-node-1", attached: true, sinceSeconds },
+  ]);
+});
+
+Deno.test("ClusterUse is unavailable when a list cannot be read whole", async () => {
+  await using pair = await start();
+  pair.api.faults.push({ match: /volumeattachments/, status: 500 });
+  assert.deepEqual(await pair.use.volumes(call()), []);
+  await assert.rejects(pair.use.attachments(call()), refusal("unavailable", /500/));
+});
