@@ -1,4 +1,5 @@
 import type { NodeService } from "../node/node_service.ts";
+import { filesystemNamed } from "../node/earlier_contexts.ts";
 import type { VolumeStats } from "../node/stats.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
@@ -92,7 +93,7 @@ async function handleStage(
 ): Promise<NodeStageVolumeResponse> {
   const volumeId = requiredVolumeId(request.volumeId);
   const stagingPath = requiredPath("staging_target_path", request.stagingTargetPath);
-  const capability = requiredCapability(request.volumeCapability, request.volumeContext["fsType"] ?? "");
+  const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
   const { publishContext, volumeContext } = request;
   const mountFlags = mountFlagsOf(request.volumeCapability);
   await service.stage(
@@ -120,7 +121,7 @@ async function handlePublish(
 ): Promise<NodePublishVolumeResponse> {
   const volumeId = requiredVolumeId(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
-  const capability = requiredCapability(request.volumeCapability, request.volumeContext["fsType"] ?? "");
+  const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
   const stagingPath = stagingPathOf(request);
   const { publishContext, readonly: readOnly } = request;
   const mountFlags = mountFlagsOf(request.volumeCapability);
@@ -129,6 +130,12 @@ async function handlePublish(
     context,
   );
   return {};
+}
+
+function fsTypeOf(
+  request: Pick<NodeStageVolumeRequest__Output, "publishContext" | "volumeContext">,
+): string {
+  return filesystemNamed(request.publishContext, request.volumeContext);
 }
 
 /** The one required field whose absence has a code of its own (CSI specification, "NodePublishVolume Errors"). */

@@ -1,3 +1,4 @@
+import { inOwnWords } from "./earlier_contexts.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { parseMkfsOptions } from "../volume/mkfs_options.ts";
 import { parseNvmeAddresses } from "../volume/nvme_addresses.ts";
@@ -10,6 +11,7 @@ export interface PublishContext {
   /** Addresses of the router that the volume is reached at; never empty. */
   readonly addresses: readonly string[];
   readonly port: number;
+  /** The size that it has at least; 0 where the earlier driver published it, which does not say. */
   readonly sizeBytes: bigint;
   readonly readOnly: boolean;
   readonly mayFormat: boolean;
@@ -33,12 +35,19 @@ type Values = Readonly<Record<string, string>>;
 const maxNqnLength = 223;
 
 /**
- * Reads the publish context of a volume.
+ * Reads the publish context of a volume, also one of the earlier Go driver's.
  *
+ * @param volumeContext what stands there, for the earlier driver
  * @throws {VolumeError} invalid when a key is missing or its value is wrong; identity-mismatch when the NQN is another
  * volume's
  */
-export function parsePublishContext(values: Values, volumeId: string): PublishContext {
+export function parsePublishContext(
+  given: Values,
+  volumeId: string,
+  volumeContext: Values = {},
+): PublishContext {
+  const values = inOwnWords(given, volumeContext);
+  const isEarlier = values !== given;
   const take = (key: string, form: RegExp): string => {
     const value = Object.hasOwn(values, key) ? values[key]! : "";
     if (form.test(value)) return value;
@@ -59,7 +68,7 @@ export function parsePublishContext(values: Values, volumeId: string): PublishCo
     epoch,
     addresses: parseNvmeAddresses("nvmeAddress", take("nvmeAddress", /./)),
     port: parsePort(take("nvmePort", /^[1-9][0-9]{0,4}$/)),
-    sizeBytes: BigInt(take("size", /^[1-9][0-9]{0,18}$/)),
+    sizeBytes: BigInt(take("size", isEarlier ? /^0$/ : /^[1-9][0-9]{0,18}$/)),
     readOnly: parseFlag(values, "readonly"),
     mayFormat: parseFlag(values, "mayFormat"),
   };

@@ -42,7 +42,7 @@ export async function stageVolume(
   request: StageRequest,
   context: CallContext,
 ): Promise<void> {
-  const publish = parsePublishContext(request.publishContext, request.volumeId);
+  const publish = parsePublishContext(request.publishContext, request.volumeId, request.volumeContext);
   const filesystem = request.capability.access === "mount" ? request.capability.filesystem : undefined;
   const parameters = parseVolumeContext(request.volumeContext, filesystem);
   const wanted = newStash(request, publish);

@@ -9,6 +9,7 @@ import { testDriver } from "../fakes/kube_client.ts";
 import {
   changesNothing,
   cost,
+  createRequest,
   gibibyte,
   mount,
   post,
@@ -105,6 +106,21 @@ Deno.test("a volume that a node has is taken over with its NQN, and three rounds
     await rejectsWith(status.FAILED_PRECONDITION, publish("node-2"), /node=node-1/);
     assert.deepEqual(await list(), [[id, ["node-1"]]]);
   });
+});
+
+Deno.test("a node of the earlier driver is told what it reads, and of a new volume nothing that it could take for its own", async () => {
+  await using stack = await startSwept(cluster("node-1"));
+  await addEarlier(stack, id);
+  const { nvme_address, nvme_port, nvme_nqn, fs_type } = (await calls(stack).publish("node-1"))!;
+  assert.deepEqual({ nvme_address, nvme_port, nvme_nqn, fs_type }, {
+    nvme_address: "127.0.0.1",
+    nvme_port: "4420",
+    nvme_nqn: nqn,
+    fs_type: "ext4",
+  });
+  const made = await stack.clients.controller.call("CreateVolume", createRequest("pvc-new"));
+  // It goes by the NQN of the volume context: there is none.
+  assert.equal(made.volume!.volumeContext["nqn"], undefined);
 });
 
 Deno.test("it keeps its NQN until its first unpublish, and gets epochs from then on", async () => {
