@@ -76,6 +76,9 @@ export class AuditLoop {
     context: Parameters<typeof deleteOrphan>[3],
   ): Promise<void> {
     const { kind, id, path } = finding;
+    // A call that changes it knows better; the next audit looks again.
+    const release = this.#world.locks.tryTake([id], "audit");
+    if (release === undefined) return;
     try {
       await deleteOrphan(this.#world, finding, view, context);
       this.#world.notes.warn("deleted what had no owner (--orphan-delete-older-than)", { kind, id, path });
@@ -83,6 +86,8 @@ export class AuditLoop {
       context.signal.throwIfAborted();
       const reason = error instanceof Error ? error.message : String(error);
       this.#world.notes.warn("could not delete what has no owner", { kind, id, path, reason });
+    } finally {
+      release();
     }
   }
 }

@@ -1,5 +1,5 @@
 import { assertPoolMounted } from "../volume/absence.ts";
-import type { ClusterAttachment, ClusterView, ClusterVolume } from "../volume/cluster_view.ts";
+import type { ClusterView, ClusterVolume, NodeAttachment } from "../volume/cluster_view.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { assertOwned, judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, StoredVolume, VolumeView } from "../volume/ports.ts";
@@ -17,7 +17,7 @@ import type { ControllerWorld } from "./world.ts";
 /** Who has which volume, as the cluster's objects say. */
 export interface Attachments {
   readonly volumes: readonly ClusterVolume[];
-  readonly attachments: readonly ClusterAttachment[];
+  readonly attachments: readonly NodeAttachment[];
 }
 
 /**

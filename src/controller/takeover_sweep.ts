@@ -40,6 +40,9 @@ async function tryOne(
   known: Attachments,
   context: CallContext,
 ): Promise<boolean> {
+  // A call that changes the volume takes it over itself.
+  const release = world.locks.tryTake([id], "take-over");
+  if (release === undefined) return false;
   try {
     const view = await world.store.view(id, ownStem(world, id), context);
     if (!isEarlier(world, view.volume)) return false;
@@ -50,6 +53,8 @@ async function tryOne(
     const reason = error instanceof Error ? error.message : String(error);
     world.notes.warn("a volume of the earlier driver is not taken over", { volume: id, reason });
     return false;
+  } finally {
+    release();
   }
 }
 

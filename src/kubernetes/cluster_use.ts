@@ -1,4 +1,4 @@
-import type { ClusterAttachment, ClusterView, ClusterVolume } from "../volume/cluster_view.ts";
+import type { ClusterView, ClusterVolume, NodeAttachment } from "../volume/cluster_view.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
 import type { KubernetesApi, Metadata } from "./api.ts";
@@ -50,25 +50,21 @@ export class ClusterUse implements ClusterView {
     return await this.#list(volumesPath, context, (raw: RawVolume) => volumeOf(raw, this.#driverName));
   }
 
-  async attachments(context: CallContext): Promise<readonly ClusterAttachment[]> {
-    const handles = new Map(
-      (await this.volumes(context)).map(({ name, volumeId }) => [name, volumeId]),
+  async attachments(context: CallContext): Promise<readonly NodeAttachment[]> {
+    const path = "/apis/storage.k8s.io/v1/volumeattachments";
+    const raw = await this.#list(
+      path,
+      context,
+      (one: RawAttachment) => one.spec?.attacher === this.#driverName ? one : undefined,
     );
-    const nodes = await this.#list("/apis/storage.k8s.io/v1/csinodes", context, (raw: RawCsiNode) => {
-      const id = raw.spec?.drivers?.find(({ name }) => name === this.#driverName)?.nodeID;
-      return id === undefined ? undefined : [raw.metadata?.name ?? "", id] as const;
+    // Afterwards: an attachment never comes before its volume, nor before its node.
+    const nodes = await this.#list("/apis/storage.k8s.io/v1/csinodes", context, (one: RawCsiNode) => {
+      const id = one.spec?.drivers?.find(({ name }) => name === this.#driverName)?.nodeID;
+      return id === undefined ? undefined : [one.metadata?.name ?? "", id] as const;
     });
     const nodeIds = new Map(nodes);
-    const path = "/apis/storage.k8s.io/v1/volumeattachments";
-    return await this.#list(path, context, (raw: RawAttachment): ClusterAttachment | undefined => {
-      const { metadata = {}, spec = {}, status = {} } = raw;
-      const volumeId = handles.get(spec.source?.persistentVolumeName ?? "");
-      if (spec.attacher !== this.#driverName || volumeId === undefined) return undefined;
-      const nodeId = metadata.annotations?.[nodeIdAnnotation] ?? nodeIds.get(spec.nodeName ?? "") ?? "";
-      const sinceMs = Date.parse(metadata.creationTimestamp ?? "");
-      const sinceSeconds = Number.isNaN(sinceMs) ? undefined : Math.floor(sinceMs / 1000);
-      return { volumeId, nodeId, attached: status.attached === true, sinceSeconds };
-    });
+    const handles = new Map((await this.volumes(context)).map(({ name, volumeId }) => [name, volumeId]));
+    return raw.flatMap((one) => attachmentOf(one, handles, nodeIds));
   }
 
   async #list<T, K>(
@@ -98,4 +94,17 @@ function volumeOf({ metadata = {}, spec = {} }: RawVolume, driverName: string): 
     readOnly: csi.readOnly === true,
     attributes: csi.volumeAttributes ?? {},
   };
+}
+
+function attachmentOf(
+  { metadata = {}, spec = {}, status = {} }: RawAttachment,
+  handles: ReadonlyMap<string, string>,
+  nodeIds: ReadonlyMap<string, string>,
+): NodeAttachment[] {
+  const volumeId = handles.get(spec.source?.persistentVolumeName ?? "");
+  if (volumeId === undefined) return [];
+  const nodeId = metadata.annotations?.[nodeIdAnnotation] ?? nodeIds.get(spec.nodeName ?? "") ?? "";
+  const sinceMs = Date.parse(metadata.creationTimestamp ?? "");
+  const sinceSeconds = Number.isNaN(sinceMs) ? undefined : Math.floor(sinceMs / 1000);
+  return [{ volumeId, nodeId, attached: status.attached === true, sinceSeconds }];
 }

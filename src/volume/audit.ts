@@ -8,7 +8,7 @@ import {
   orphanGraceMs,
 } from "./audit_finding.ts";
 import { orphanFiles } from "./audit_files.ts";
-import type { ClusterAttachment } from "./cluster_view.ts";
+import type { NodeAttachment } from "./cluster_view.ts";
 import { isVolumeId, poolOf } from "./ids.ts";
 import { isImageOf, stemOf } from "./layout.ts";
 import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
@@ -137,7 +137,7 @@ function whyKept(
   { stored, record }: OwnedVolume,
   view: Inventory & FileView,
   scope: AuditScope,
-  attachments: readonly ClusterAttachment[],
+  attachments: readonly NodeAttachment[],
 ): string | undefined {
   if (record.holders.length > 0) return "it is published";
   if (stored.exported) return "it is exported";

@@ -1,4 +1,4 @@
-import type { ClusterAttachment, ClusterVolume } from "./cluster_view.ts";
+import type { ClusterVolume, NodeAttachment } from "./cluster_view.ts";
 import { judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "./ports.ts";
 
@@ -67,7 +67,7 @@ export interface AuditScope {
 /** What the cluster says that it uses. */
 export interface ClusterUse {
   readonly volumes: readonly ClusterVolume[];
-  readonly attachments: readonly ClusterAttachment[];
+  readonly attachments: readonly NodeAttachment[];
 }
 
 /** What is younger is never deleted: a router may still carry out what it was sent so long ago, in milliseconds. */

@@ -17,9 +17,9 @@ export interface ClusterVolume {
 }
 
 /** A VolumeAttachment to this driver. */
-export interface ClusterAttachment {
+export interface NodeAttachment {
   readonly volumeId: string;
-  /** The CSI node id, not the object's node name. */
+  /** The CSI node id, not the object's node name; "" when it cannot be told. */
   readonly nodeId: string;
   /** Whether the attachment is done: only then may a node have the volume. */
   readonly attached: boolean;
@@ -40,5 +40,5 @@ export interface ClusterView {
    *
    * @throws {VolumeError} unavailable when the list cannot be read whole
    */
-  attachments(context: CallContext): Promise<readonly ClusterAttachment[]>;
+  attachments(context: CallContext): Promise<readonly NodeAttachment[]>;
 }

@@ -1,5 +1,5 @@
 import { type AccessMode, defaultFilesystem, formatCapabilities, type VolumeKind } from "./capabilities.ts";
-import type { ClusterAttachment, ClusterVolume } from "./cluster_view.ts";
+import type { ClusterVolume, NodeAttachment } from "./cluster_view.ts";
 import { earlierEpoch, isEarlierEpoch } from "./epoch.ts";
 import { VolumeError } from "./errors.ts";
 import { assertNodeId, nameDigest } from "./ids.ts";
@@ -30,7 +30,7 @@ const modesOfVolumes: Readonly<Record<string, AccessMode>> = {
  */
 export function claimOf(
   volume: ClusterVolume,
-  attachments: readonly ClusterAttachment[],
+  attachments: readonly NodeAttachment[],
   nowMs: number,
 ): TakeoverClaim {
   const kind = kindOf(volume);

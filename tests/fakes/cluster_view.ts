@@ -1,17 +1,17 @@
-import type { ClusterAttachment, ClusterView, ClusterVolume } from "../../src/volume/cluster_view.ts";
+import type { ClusterView, ClusterVolume, NodeAttachment } from "../../src/volume/cluster_view.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 
 /** A cluster that says what a test has it say. */
 export class FakeClusterView implements ClusterView {
   used: readonly ClusterVolume[] = [];
-  attached: readonly ClusterAttachment[] = [];
+  attached: readonly NodeAttachment[] = [];
   readable = true;
 
   volumes(): Promise<readonly ClusterVolume[]> {
     return this.#answer(() => this.used);
   }
 
-  attachments(): Promise<readonly ClusterAttachment[]> {
+  attachments(): Promise<readonly NodeAttachment[]> {
     return this.#answer(() => this.attached);
   }
 
@@ -39,7 +39,7 @@ export function aClusterVolume(volumeId: string, over: Partial<ClusterVolume> = 
 export function anAttachment(
   volumeId: string,
   nodeId: string,
-  over: Partial<ClusterAttachment> = {},
-): ClusterAttachment {
+  over: Partial<NodeAttachment> = {},
+): NodeAttachment {
   return { volumeId, nodeId, attached: true, sinceSeconds: 1_700_000_000, ...over };
 }
