@@ -103,6 +103,7 @@ const restartMs = 1_000;
 /** A program that is started again whenever it ends, as a container in a pod is: sidecars end when they lose the driver. */
 export class Supervised {
   readonly #start: () => Daemon;
+  readonly #watching: Promise<void>;
   #daemon: Daemon;
   #isWanted = true;
   #restarts = 0;
@@ -110,7 +111,7 @@ export class Supervised {
   constructor(start: () => Daemon) {
     this.#start = start;
     this.#daemon = start();
-    this.#watch();
+    this.#watching = this.#watch();
   }
 
   /** How often it has ended by itself. */
@@ -122,6 +123,7 @@ export class Supervised {
   async stop(): Promise<void> {
     this.#isWanted = false;
     await this.#daemon.stop();
+    await this.#watching;
   }
 
   async #watch(): Promise<void> {
