@@ -40,6 +40,7 @@ export async function create(scene: Scene, volumeCapability = mount): Promise<st
   return attempt.id();
 }
 
+/** Deleting a volume. */
 export function deleting(scene: Scene, id: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
@@ -51,7 +52,8 @@ export function deleting(scene: Scene, id: string): Attempt {
   };
 }
 
-function publishing(scene: Scene, id: string, nodeId: string, capability = mount): Attempt {
+/** Publishing a volume to a node. */
+export function publishing(scene: Scene, id: string, nodeId: string, capability = mount): Attempt {
   return {
     call: async (clients, timeoutMs) => {
       const request = publishRequest(id, nodeId, capability);
@@ -74,7 +76,8 @@ export async function publish(scene: Scene, id: string, nodeId: string, capabili
   await made(scene, publishing(scene, id, nodeId, capability));
 }
 
-function unpublishing(scene: Scene, id: string, nodeId: string): Attempt {
+/** Taking a volume from a node. */
+export function unpublishing(scene: Scene, id: string, nodeId: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
       await clients.controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId }, timeoutMs);
@@ -87,7 +90,8 @@ function unpublishing(scene: Scene, id: string, nodeId: string): Attempt {
   };
 }
 
-function expanding(scene: Scene, id: string): Attempt {
+/** Growing a volume to 2 GiB. */
+export function expanding(scene: Scene, id: string): Attempt {
   return {
     call: async (clients, timeoutMs) => {
       const request = { volumeId: id, capacityRange: { requiredBytes: String(2n * gibibyte) } };

@@ -1,0 +1,86 @@
+// The calls that change a volume which was taken over from the earlier Go driver.
+import assert from "node:assert/strict";
+import { SeededRandom } from "../fakes/random.ts";
+import { aClusterVolume, anAttachment } from "../fakes/cluster_view.ts";
+import { clusterHash } from "../../src/volume/ids.ts";
+import { formatComment } from "../../src/volume/record.ts";
+import { claimOf, takenOverComment } from "../../src/volume/takeover.ts";
+import { gibibyte } from "../support/controller_calls.ts";
+import { clusterId } from "../support/stack.ts";
+import type { Rpc } from "./rpcs.ts";
+import { folder, type Scene } from "./scene.ts";
+import { again, deleting, expanding, publishing, unpublishing } from "./volume_rpcs.ts";
+
+/** Puts a volume there as a takeover leaves it: exported, held by that node or by nobody. */
+async function takeOver(scene: Scene, node: string | undefined): Promise<string> {
+  const id = scene.newName();
+  const imagePath = `/${folder}/${id}.img`;
+  const exportNqn = `nqn.2000-02.com.mikrotik:${id}`;
+  const stored = {
+    id,
+    imagePath,
+    sizeBytes: gibibyte,
+    exported: true,
+    exportNqn,
+    exportPort: 4420,
+    comment: "",
+  };
+  const claim = claimOf(aClusterVolume(id), node === undefined ? [] : [anAttachment(id, node)], 0);
+  const comment = takenOverComment(stored, claim, clusterHash(clusterId), new SeededRandom(1));
+  await post(scene, "/files", { name: imagePath, type: "file", size: Number(gibibyte) });
+  await post(scene, "/disks", {
+    slot: id,
+    "file-path": imagePath,
+    size: String(gibibyte),
+    comment: formatComment(comment),
+    "nvme-tcp-export": true,
+    "nvme-tcp-server-port": 4420,
+    "nvme-tcp-server-nqn": exportNqn,
+  });
+  scene.volumes.set(id, { sizeBytes: gibibyte, nodes: node === undefined ? [] : [node], nqn: exportNqn });
+  return id;
+}
+
+async function post({ simulator }: Scene, path: string, body: unknown): Promise<void> {
+  const response = await fetch(`${simulator.controlUrl}${path}`, {
+    method: "POST",
+    body: JSON.stringify(body),
+  });
+  assert.ok(response.ok, await response.text());
+}
+
+/** Calls about volumes that were taken over, in every situation. */
+export const takeoverRpcs: readonly Rpc[] = [
+  {
+    name: "Publish, taken over",
+    prepare: async (scene) => publishing(scene, await takeOver(scene, "node-1"), "node-1"),
+  },
+  {
+    name: "Publish, taken over, export switched off",
+    prepare: async (scene) => {
+      const id = await takeOver(scene, "node-1");
+      scene.simulator.model.disks.replace({ ...scene.getDisk(id), exported: false });
+      return publishing(scene, id, "node-1");
+    },
+  },
+  {
+    name: "Publish, taken over unheld",
+    prepare: async (scene) => publishing(scene, await takeOver(scene, undefined), "node-1"),
+  },
+  {
+    name: "Unpublish, taken over",
+    prepare: async (scene) => unpublishing(scene, await takeOver(scene, "node-1"), "node-1"),
+  },
+  {
+    name: "Unpublish, taken over, done before",
+    prepare: again(async (scene) => unpublishing(scene, await takeOver(scene, "node-1"), "node-1")),
+  },
+  {
+    name: "Expand, taken over",
+    prepare: async (scene) => expanding(scene, await takeOver(scene, "node-1")),
+  },
+  {
+    name: "DeleteVolume, taken over",
+    prepare: async (scene) => deleting(scene, await takeOver(scene, undefined)),
+  },
+];
