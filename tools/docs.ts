@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { adoptFlags } from "../src/commands/adopt.ts";
 import { attachFlags, detachFlags } from "../src/commands/attach/options.ts";
-import { auditCommandFlags } from "../src/commands/audit/options.ts";
+import { auditFlags } from "../src/commands/audit/options.ts";
 import { describeCommandFlags } from "../src/commands/describe.ts";
 import { doctorFlags } from "../src/commands/doctor/options.ts";
 import { nodeFlags } from "../src/commands/node_options.ts";
@@ -100,7 +100,7 @@ ${nodeFlagsNote}
 
 ## rds-csi audit
 
-${table(auditCommandFlags)}
+${table(auditFlags)}
 Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
 
 ## rds-csi adopt VOLUME

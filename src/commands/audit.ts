@@ -7,7 +7,7 @@ import { systemRandom } from "../host/random.ts";
 import { type AuditFinding, auditKinds, isDue } from "../volume/audit_finding.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
-import { auditCommandFlags, type AuditCommandOptions, readAuditOptions } from "./audit/options.ts";
+import { type AuditCommandOptions, auditFlags, readAuditOptions } from "./audit/options.ts";
 import { auditJson, type Deletion, formatAudit } from "./audit/print.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withControllerWorld } from "./with_world.ts";
@@ -34,12 +34,12 @@ const timeoutMs = 600_000;
 /** `rds-csi audit`: what has no owner. */
 export async function auditCommand(args: readonly string[], io: CommandIo): Promise<number> {
   if (args.includes("--help")) {
-    io.out(help + describeFlags({ ...auditCommandFlags, ...routerFlags }));
+    io.out(help + describeFlags({ ...auditFlags, ...routerFlags }));
     return exitCodes.ok;
   }
   const options = readAuditOptions(args, io.env, Deno.readTextFileSync);
   const seams = { clock: systemClock, random: systemRandom };
-  const run = { name: "audit", config: options.config, timeoutMs };
+  const run = { name: "audit", config: options.config, cluster: options.cluster, timeoutMs };
   return await withControllerWorld(
     run,
     seams,
@@ -51,7 +51,7 @@ export async function auditCommand(args: readonly string[], io: CommandIo): Prom
 /** Looks, deletes what it is told to, prints, and gives the exit code. */
 export async function runAudit(
   world: ControllerWorld,
-  options: Omit<AuditCommandOptions, "config">,
+  options: Omit<AuditCommandOptions, "config" | "cluster">,
   io: Pick<CommandIo, "out" | "err">,
   context: CallContext,
 ): Promise<number> {

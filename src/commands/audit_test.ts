@@ -8,6 +8,9 @@ import {
   post,
   publishRequest,
 } from "../../tests/support/controller_calls.ts";
+import { startClusterStack } from "../../tests/support/cluster_stack.ts";
+import type { FakeKubeApi } from "../../tests/fakes/kube_api.ts";
+import { testDriver } from "../../tests/fakes/kube_client.ts";
 import { clusterId, type Stack, startStack } from "../../tests/support/stack.ts";
 import { FlagError } from "../flags.ts";
 import { clusterHash } from "../volume/ids.ts";
@@ -136,4 +139,30 @@ Deno.test("audit says what is wrong with its arguments, and sends nothing", asyn
   await assert.rejects(audit(stack, "--what"), FlagError);
   assert.deepEqual(await stack.count(), before);
   assert.match((await audit(stack, "--help")).out, /--delete-older-than/);
+});
+
+Deno.test("audit compares with the cluster that it is told of", async () => {
+  const prepare = (api: FakeKubeApi) =>
+    api.put("/api/v1/persistentvolumes", {
+      metadata: { name: "lost" },
+      spec: { csi: { driver: testDriver, volumeHandle: "pvc-lost" } },
+    });
+  await using cluster = await startClusterStack({ prepare });
+  const { stack, api } = cluster;
+  const id = await create(stack, "pvc-a");
+  const kubeconfig = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
+  try {
+    await Deno.writeTextFile(kubeconfig, api.kubeconfig());
+    const { code, findings } = await json(stack, "--kubeconfig", kubeconfig);
+    assert.equal(code, exitCodes.failed);
+    assert.deepEqual(findings.map(({ kind, id, deletable }) => [kind, id, deletable]), [
+      ["pv-without-disk", "pvc-lost", false],
+      ["disk-without-pv", id, true],
+    ]);
+    api.faults.push({ match: /persistentvolumes/, status: 500 });
+    const { findings: without } = await json(stack, "--kubeconfig", kubeconfig);
+    assert.deepEqual(without, []);
+  } finally {
+    await Deno.remove(kubeconfig);
+  }
 });

@@ -1,7 +1,9 @@
 import type { ControllerConfig } from "../config.ts";
+import type { ClusterConfig } from "../config/cluster.ts";
 import type { ControllerWorld } from "../controller/world.ts";
-import { createLogger } from "../telemetry/log.ts";
+import { createLogger, type Logger } from "../telemetry/log.ts";
 import { stderrSink } from "../telemetry/log_stderr.ts";
+import { clusterHash } from "../volume/ids.ts";
 import type { CallContext, Clock, Random } from "../volume/ports.ts";
 import type { CommandIo } from "./io.ts";
 import { openRouter } from "./router.ts";
@@ -15,6 +17,11 @@ export interface WorldRun {
   readonly config: ControllerConfig;
   /** How long it may take, in milliseconds. */
   readonly timeoutMs: number;
+  /** The cluster that is asked what it uses, and which one it is where no flag says so. */
+  readonly cluster?: {
+    readonly address: ClusterConfig["address"];
+    readonly driverName: string;
+  } | undefined;
 }
 
 /**
@@ -23,7 +30,7 @@ export interface WorldRun {
  * @throws {VolumeError} deadline when the time is up, cancelled when it was stopped; whatever `work` rejects with
  */
 export async function withControllerWorld<T>(
-  { name, config, timeoutMs }: WorldRun,
+  { name, config, timeoutMs, cluster: found }: WorldRun,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   io: CommandIo,
   work: (world: ControllerWorld, context: CallContext) => Promise<T>,
@@ -32,11 +39,34 @@ export async function withControllerWorld<T>(
   const { allowUnfenced } = config.settings;
   const seams = { clock, random, log, readText: Deno.readTextFile };
   const router = await openRouter(config.router, seams, { allowUnfenced });
-  const world = controllerWorld(config, router, seams, log);
+  const cluster = found && await openCluster(found, { clock, random }, log);
   try {
-    return await withinTime(name, { io, clock, timeoutMs }, (context) => work(world, context));
+    return await withinTime(name, { io, clock, timeoutMs }, async (context) => {
+      const known = config.settings.cluster !== "" || cluster === undefined
+        ? config.settings.cluster
+        : clusterHash(await cluster.uid(context.signal));
+      const settings = { ...config.settings, cluster: known };
+      const neighbours = cluster === undefined ? {} : { clusterView: cluster.use };
+      const world = controllerWorld({ ...config, settings }, router, seams, log, neighbours);
+      try {
+        return await work(world, context);
+      } finally {
+        await world.copies.close();
+      }
+    });
   } finally {
-    await world.copies.close();
+    cluster?.close();
     router.close();
   }
+}
+
+/** The cluster's client is loaded only where there is a cluster. */
+async function openCluster(
+  { address, driverName }: NonNullable<WorldRun["cluster"]>,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  log: Logger,
+) {
+  const { Cluster } = await import("../kubernetes/cluster.ts");
+  const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
+  return new Cluster({ address, driverName, clock, random, warn, tell: () => {} });
 }

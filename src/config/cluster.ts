@@ -67,6 +67,23 @@ export interface ClusterConfig {
   readonly migrationPairs: "any" | "kubevirt";
 }
 
+/** Where a command finds its cluster's API server; undefined when there is none. It has the first two of these flags. */
+export function readClusterAddress(
+  flags: FlagValues,
+  env: (name: string) => string | undefined,
+): ClusterConfig["address"] | undefined {
+  const use = flags.text("kubernetes");
+  if (use === "off") return undefined;
+  const kubeconfig = flags.text("kubeconfig");
+  if (kubeconfig !== "") return { kubeconfig };
+  const [host, port] = clusterVariables.map((name) => env(name) ?? "");
+  if (host && port) return { host, port, folder: serviceAccountFolder };
+  if (use === "on") {
+    flags.problem("kubernetes", use, "auto or off outside of a pod, unless --kubeconfig is given");
+  }
+  return undefined;
+}
+
 /** What a controller is told about its cluster; undefined when there is none. */
 export function readCluster(
   flags: FlagValues,
@@ -78,7 +95,6 @@ export function readCluster(
   if (leaseNamespace !== "" && !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(leaseNamespace)) {
     flags.problem("lease-namespace", leaseNamespace, "the name of a namespace");
   }
-  const kubeconfig = flags.text("kubeconfig");
   const rounds = {
     intervalMs: flags.durationMs("reconcile-interval"),
     reconcile: {
@@ -88,13 +104,8 @@ export function readCluster(
   };
   const migrationPairs = flags.text("migration-pairs") as ClusterConfig["migrationPairs"];
   const settings = { leaseNamespace, rounds, migrationPairs };
-  if (kubeconfig !== "") return { address: { kubeconfig }, ...settings };
-  const [host, port] = clusterVariables.map((name) => env(name) ?? "");
-  if (host && port) return { address: { host, port, folder: serviceAccountFolder }, ...settings };
-  if (use === "on") {
-    flags.problem("kubernetes", use, "auto or off outside of a pod, unless --kubeconfig is given");
-  }
-  return noCluster(flags);
+  const address = readClusterAddress(flags, env);
+  return address === undefined ? noCluster(flags) : { address, ...settings };
 }
 
 /** What is left out for want of a cluster must not be what somebody relies on. */

@@ -5,8 +5,10 @@ import {
   readNothing,
   type TextReader,
 } from "../../config.ts";
-import { routerFlags } from "../../config/flag_tables.ts";
+import { clusterFlags, readClusterAddress } from "../../config/cluster.ts";
+import { routerFlags, serveFlags } from "../../config/flag_tables.ts";
 import { type FlagTable, readFlags } from "../../flags.ts";
+import type { WorldRun } from "../with_world.ts";
 
 /** Flags of `rds-csi audit`. */
 export const auditCommandFlags: FlagTable = {
@@ -32,9 +34,21 @@ export const auditCommandFlags: FlagTable = {
   },
 };
 
+/** Those flags of `rds-csi serve` by which the cluster is found. */
+const clusterOnly: FlagTable = {
+  "kubernetes": clusterFlags["kubernetes"]!,
+  "kubeconfig": clusterFlags["kubeconfig"]!,
+  "driver-name": serveFlags["driver-name"]!,
+};
+
+/** Every flag of `rds-csi audit` but those of the router. */
+export const auditFlags: FlagTable = { ...auditCommandFlags, ...clusterOnly };
+
 /** What `rds-csi audit` is told. */
 export interface AuditCommandOptions {
   readonly config: ControllerConfig;
+  /** The cluster to ask what it uses; undefined when there is none. */
+  readonly cluster: WorldRun["cluster"];
   readonly json: boolean;
   readonly foreign: boolean;
   /** Ids and paths. */
@@ -54,10 +68,12 @@ export function readAuditOptions(
   env: Environment,
   readText: TextReader = readNothing,
 ): AuditCommandOptions {
-  const flags = readFlags({ ...auditCommandFlags, ...routerFlags }, args, env);
+  const flags = readFlags({ ...auditFlags, ...routerFlags }, args, env);
+  const address = readClusterAddress(flags, env);
   const byAge = flags.isGiven("delete-older-than");
   const options = {
-    config: readController(flags, [], readText),
+    config: readController(flags, [], readText, address !== undefined),
+    cluster: address && { address, driverName: flags.text("driver-name") },
     json: flags.switch("json"),
     foreign: flags.switch("foreign"),
     chosen: flags.list("delete"),
