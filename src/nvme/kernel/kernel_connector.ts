@@ -165,7 +165,14 @@ export class KernelConnector implements Connector {
       } catch (error) {
         context.signal.throwIfAborted();
         if (!VolumeError.is(error)) throw error;
-        if (VolumeError.is(error, "unavailable") && isLive()) throw error;
+        const goesOn = VolumeError.is(error, "deadline") || VolumeError.is(error, "unavailable");
+        if (goesOn && isLive()) {
+          throw new VolumeError(
+            "unavailable",
+            `Cannot disconnect as the device still takes what was written to it: nqn=${nqn} device=${path}: ` +
+              `${error.message}; try again`,
+          );
+        }
         notes.warn("cannot flush before a disconnect", { nqn, path, said: error.message });
       }
     }

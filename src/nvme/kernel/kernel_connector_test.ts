@@ -419,16 +419,16 @@ Deno.test("disconnect() goes on when the flush fails", async () => {
   assert.match(world.warnings.join(), /cannot flush.*Input\/output error/);
 });
 
-for (const state of ["live", "connecting"]) {
+for (const [state, kind] of [["live", "deadline"], ["live", "unavailable"], ["new", "deadline"]] as const) {
   const kept = state === "live";
-  Deno.test(`disconnect() ${kept ? "leaves" : "goes on with"} a controller that is ${state} after its flush did not end`, async () => {
+  Deno.test(`disconnect() ${kept ? "leaves" : "goes on with"} a controller that is ${state} after its flush did not end: ${kind}`, async () => {
     const world = new World();
     const controller = world.add(ours);
     world.script = ({ tool }) => {
       if (tool !== "blockdev") return undefined;
       controller.state = state;
       world.show();
-      throw new VolumeError("unavailable", "Cannot run blockdev to its end");
+      throw new VolumeError(kind, "Cannot run blockdev to its end");
     };
     const disconnecting = world.connector.disconnect(nqn, world.call);
     if (kept) await assert.rejects(disconnecting, refusal("unavailable", /blockdev/));
