@@ -60,8 +60,16 @@ const chunkBytes = 64 * 1024;
 const attributeBytes = 4096;
 /** More than any file of the kernel's that this driver reads. */
 const maxFileBytes = 64 * 1024 * 1024;
-/** Opens and closes that may wait at once: each holds one of the runtime's 32 threads. */
+/** Opens and closes that may wait at once: each holds one of the runtime's 32 threads, of which files take 16. */
 const maxWaiting = 8;
+/** Reads that may wait at once, beside those: a device that answers no read must not keep others from being let go. */
+const maxReading = 6;
+
+/** A call that may hang on a device, with the memory that has to outlive it. */
+interface DeviceCall {
+  readonly path: string;
+  readonly name: Uint8Array<ArrayBuffer>;
+}
 
 /** The C library, loaded at the first use, so that a role that needs none of it can give up the permission. */
 export class Libc implements KernelFiles {
@@ -71,8 +79,12 @@ export class Libc implements KernelFiles {
   readonly #view = new DataView(this.#chunk.buffer);
   readonly #decoder = new TextDecoder();
   readonly #encoder = new TextEncoder();
-  /** Opens, reads and closes of devices under way by path, with the memory that has to outlive the call. */
-  readonly #underWay = new Map<string, Uint8Array<ArrayBuffer>>();
+  /**
+   * Opens and closes of devices under way; and apart from them reads: what undoes a read has to open the device to see that
+   * it may be disconnected, and only that ends a read whose target is gone.
+   */
+  readonly #underWay = new Set<DeviceCall>();
+  readonly #reading = new Set<DeviceCall>();
   /** Whoever waits for one of them to end. */
   #queue: (() => void)[] = [];
 
@@ -131,31 +143,33 @@ export class Libc implements KernelFiles {
     parts: readonly DevicePart[],
     signal: AbortSignal,
   ): Promise<readonly Uint8Array[]> {
-    if (this.#underWay.has(readOf(path))) throw unreadable(path, "as an earlier read hangs");
-    const descriptor = await this.#openDevice(path, O_DIRECT[Deno.build.arch], signal);
-    if (descriptor === undefined) throw unreadable(path, "as it does not open");
-    // Who gives up leaves the memory, and the descriptor, to the thread that still reads.
-    const reading = this.#readParts(path, descriptor, parts)
-      .finally(() => this.#closeDevice(readOf(path), descriptor));
+    const turn = await this.#begin(this.#reading, maxReading, path, signal);
+    if (turn === undefined) {
+      throw unreadable(path, signal.aborted ? tooLate : "as an earlier read of it hangs");
+    }
+    // Who gives up leaves the memory, the descriptor and the turn to the thread that still reads.
+    const reading = this.#openAndRead(path, parts, signal).finally(() => this.#ended(this.#reading, turn));
     const read = await unlessAborted(reading, signal);
-    if (read === undefined) throw unreadable(path, "as it takes too long, or the call is over");
+    if (read === undefined) throw unreadable(path, tooLate);
     return read;
   }
 
-  async #readParts(
+  async #openAndRead(
     path: string,
-    descriptor: number,
     parts: readonly DevicePart[],
+    signal: AbortSignal,
   ): Promise<readonly Uint8Array[]> {
-    // Not under the path itself: what undoes this has to open the device to see that it may be disconnected, and only that
-    // ends a read whose target is gone.
-    this.#underWay.set(readOf(path), new Uint8Array());
+    const descriptor = await this.#openDevice(path, O_DIRECT[Deno.build.arch], signal);
+    if (descriptor === undefined) throw unreadable(path, "as it does not open");
     try {
       const all: Uint8Array[] = [];
-      for (const part of parts) all.push(await this.#readPart(path, descriptor, part));
+      for (const part of parts) {
+        if (signal.aborted) throw unreadable(path, tooLate);
+        all.push(await this.#readPart(path, descriptor, part));
+      }
       return all;
     } finally {
-      this.#ended(readOf(path));
+      await this.#c.closeWaiting(descriptor);
     }
   }
 
@@ -180,24 +194,36 @@ export class Libc implements KernelFiles {
 
   /** The descriptor; undefined when it does not open, another open or close of it hangs, or it takes too long. */
   async #openDevice(path: string, flags: number, signal: AbortSignal): Promise<number | undefined> {
+    const turn = await this.#begin(this.#underWay, maxWaiting, path, signal);
+    if (turn === undefined) return undefined;
+    const opening = this.#open(turn, flags);
+    const descriptor = await unlessAborted(opening, signal);
+    if (descriptor === undefined) void opening.then((late) => this.#closeLate(path, late));
+    return descriptor === undefined || descriptor < 0 ? undefined : descriptor;
+  }
+
+  /** A turn for a call; undefined when another one on the path hangs, or none gets free before the signal is aborted. */
+  async #begin(
+    calls: Set<DeviceCall>,
+    most: number,
+    path: string,
+    signal: AbortSignal,
+  ): Promise<DeviceCall | undefined> {
     while (!signal.aborted) {
-      if (this.#underWay.has(path)) return undefined; // It hangs there.
-      if (this.#underWay.size < maxWaiting) {
-        const opening = this.#open(path, flags);
-        const descriptor = await unlessAborted(opening, signal);
-        if (descriptor === undefined) void opening.then((late) => this.#closeLate(path, late));
-        return descriptor === undefined || descriptor < 0 ? undefined : descriptor;
+      if (calls.values().some((call) => call.path === path)) return undefined;
+      if (calls.size < most) {
+        const call = { path, name: this.#cString(path) };
+        calls.add(call);
+        return call;
       }
       await unlessAborted(new Promise<void>((resolve) => this.#queue.push(resolve)), signal);
     }
     return undefined;
   }
 
-  async #open(path: string, flags: number): Promise<number> {
-    const name = this.#cString(path);
-    this.#underWay.set(path, name);
-    const descriptor = await this.#c.openWaiting(name, flags | O_NONBLOCK | O_CLOEXEC);
-    this.#ended(path);
+  async #open(turn: DeviceCall, flags: number): Promise<number> {
+    const descriptor = await this.#c.openWaiting(turn.name, flags | O_NONBLOCK | O_CLOEXEC);
+    this.#ended(this.#underWay, turn);
     return descriptor;
   }
 
@@ -206,15 +232,15 @@ export class Libc implements KernelFiles {
     if (descriptor >= 0) await this.#closeDevice(path, descriptor);
   }
 
-  /** @param key what it counts as while it is under way: the path, or a read of it */
-  async #closeDevice(key: string, descriptor: number): Promise<void> {
-    this.#underWay.set(key, new Uint8Array());
+  async #closeDevice(path: string, descriptor: number): Promise<void> {
+    const call = { path, name: new Uint8Array() };
+    this.#underWay.add(call);
     await this.#c.closeWaiting(descriptor);
-    this.#ended(key);
+    this.#ended(this.#underWay, call);
   }
 
-  #ended(path: string): void {
-    this.#underWay.delete(path);
+  #ended(calls: Set<DeviceCall>, call: DeviceCall): void {
+    calls.delete(call);
     for (const resume of this.#queue.splice(0)) resume();
   }
 
@@ -297,10 +323,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-/** Under which a read of a device counts as under way. */
-function readOf(path: string): string {
-  return `a read of ${path}`;
-}
+const tooLate = "as it takes too long, or the call is over";
 
 function unreadable(path: string, why: string, offset?: bigint): VolumeError {
   const where = offset === undefined ? "" : ` offset=${offset}`;

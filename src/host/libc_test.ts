@@ -162,6 +162,87 @@ Deno.test("readDirect() keeps nobody from opening the device while it reads", ()
     });
   }));
 
+/** As long as it is used, reads of devices hang, counted, until they are let go. */
+function hangingReads():
+  & { readonly under: () => number; readonly most: () => number; letGo(): void }
+  & Disposable {
+  const { dlopen } = Deno;
+  const { promise: over, resolve: letGo } = Promise.withResolvers<void>();
+  let [now, most] = [0, 0];
+  Deno.dlopen = (path, functions) => {
+    const library = dlopen(path, functions);
+    const symbols = library.symbols as Record<string, (...args: unknown[]) => unknown>;
+    const read = symbols.preadWaiting!;
+    const preadWaiting = async (...args: unknown[]) => {
+      most = Math.max(most, ++now);
+      await over;
+      return await Promise.resolve(read(...args)).finally(() => now--);
+    };
+    return { symbols: { ...symbols, preadWaiting }, close: () => library.close() } as typeof library;
+  };
+  return {
+    under: () => now,
+    most: () => most,
+    letGo,
+    [Symbol.dispose]: () => void (Deno.dlopen = dlopen),
+  };
+}
+
+function openOf(libc: Libc, path: string): number {
+  return libc.list("/proc/self/fd")!.filter((name) => libc.readLink(`/proc/self/fd/${name}`) === path).length;
+}
+
+/** Lets threads that do not hang come to their ends. */
+async function aMoment(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 100));
+}
+
+const start = [{ offset: 0n, length: 4096 }];
+
+Deno.test("readDirect() of many devices that hang takes few threads, and keeps none from being opened", () =>
+  withLibc(async (libc) => {
+    await withFile(1 << 20, async (path) => {
+      using hanging = hangingReads();
+      const over = new AbortController();
+      const paths = Array.from({ length: 20 }, (_, i) => `${path}-${i}`);
+      for (const link of paths) Deno.linkSync(path, link);
+      try {
+        const reads = paths.map((link) =>
+          libc.readDirect(link, start, over.signal).then(() => "read", () => "not")
+        );
+        await aMoment();
+        assert.equal(hanging.most(), 6);
+        assert.equal(await libc.canOpenExclusively(path, AbortSignal.timeout(1000)), true);
+        hanging.letGo();
+        assert.deepEqual(new Set(await Promise.all(reads)), new Set(["read"]));
+        assert.equal(hanging.most(), 6);
+      } finally {
+        for (const link of paths) Deno.removeSync(link);
+      }
+    });
+  }));
+
+Deno.test("readDirect() leaves one read on a device that hangs, whatever is opened and closed beside it", () =>
+  withLibc(async (libc) => {
+    await withFile(1 << 20, async (path) => {
+      using hanging = hangingReads();
+      const held = await libc.hold(path, never);
+      const over = new AbortController();
+      const given = libc.readDirect(path, start, over.signal);
+      await aMoment();
+      over.abort();
+      const refused = (error: unknown) => VolumeError.is(error, "unavailable");
+      await assert.rejects(given, refused);
+      await held!.release();
+      await assert.rejects(libc.readDirect(path, start, never), refused);
+      assert.deepEqual([hanging.under(), openOf(libc, path)], [1, 1]);
+      hanging.letGo();
+      await aMoment();
+      assert.deepEqual([hanging.under(), openOf(libc, path)], [0, 0]);
+      assert.equal((await libc.readDirect(path, start, never))[0]!.length, 4096);
+    });
+  }));
+
 /** A file whose MiBs hold their numbers, from 1, on a file system that reads directly. */
 async function withFile(sizeBytes: number, use: (path: string) => Promise<void>): Promise<void> {
   const path = Deno.makeTempFileSync({ dir: "/var/tmp" });
