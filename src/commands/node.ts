@@ -109,23 +109,51 @@ export async function openNode(
  * A process that was killed and hangs in the kernel keeps the state, and does nothing any more: it must not keep this node
  * from being served until the kernel gives up. Whoever is not seen to end is waited for by the next start.
  *
+ * Who goes on beside such a one takes another lock instead, the first that is free. So each looks at all locks once it has
+ * its own: of two that look, at least one sees the other.
+ *
  * @throws {VolumeError} precondition when another process has the state, and goes on or cannot be seen
  */
-export async function haveState(
-  folder: string,
-  { clock, files, notes, patienceMs = earlierProcessMs }: StateSeams,
-): Promise<LetGo> {
+export async function haveState(folder: string, seams: StateSeams): Promise<LetGo> {
+  const { clock, patienceMs = earlierProcessMs } = seams;
+  const untilMs = clock.monotonicMs() + patienceMs;
+  let [own, mine] = [0, await lockUnlessEnding(folder, lockName(0), untilMs, seams)];
+  while (mine === undefined) mine = await lockUnlessEnding(folder, lockName(++own), untilMs, seams);
   try {
-    return await lockFolder(folder, clock, patienceMs);
+    for await (const { name } of Deno.readDir(folder)) {
+      if (!/^lock(?:-[0-9]+)?$/.test(name) || name === lockName(own)) continue;
+      // It was told of above, or keeps nothing from anybody.
+      (await lockUnlessEnding(folder, name, untilMs, { ...seams, notes: { warn() {} } }))?.();
+    }
+    return mine;
+  } catch (error) {
+    mine();
+    throw error;
+  }
+}
+
+function lockName(at: number): string {
+  return at === 0 ? "lock" : `lock-${at}`;
+}
+
+/** Undefined when only processes have it that end for certain. */
+async function lockUnlessEnding(
+  folder: string,
+  name: string,
+  untilMs: number,
+  { clock, files, notes }: StateSeams,
+): Promise<LetGo | undefined> {
+  try {
+    return await lockFolder(folder, clock, untilMs - clock.monotonicMs(), name);
   } catch (error) {
     if (!VolumeError.is(error, "precondition")) throw error;
-    const holders = lockHolders(files, BigInt((await Deno.stat(`${folder}/lock`)).ino!));
+    const holders = lockHolders(files, BigInt((await Deno.stat(`${folder}/${name}`)).ino!));
     if (!(holders?.every((pid) => isEnding(files, pid)) ?? false)) throw error;
     notes.warn("a killed process that hangs in the kernel has this node's state; serving without it", {
       pids: holders!.join(","),
       reason: error.message,
     });
-    return () => {};
+    return undefined;
   }
 }
 

@@ -70,3 +70,37 @@ for (const killed of [true, false, undefined]) {
     }
   });
 }
+
+Deno.test("haveState() keeps out who comes after one that went on beside a killed one, also when that is gone", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  const files = new FakeKernelFiles();
+  const inode = async (name: string) => (await Deno.stat(`${folder}/${name}`)).ino;
+  const have = () =>
+    haveState(folder, { clock: systemClock, files, notes: { warn: () => {} }, patienceMs: 10 });
+  const refused = (error: unknown) => VolumeError.is(error, "precondition");
+  try {
+    const gone = await lockFolder(folder, systemClock, 1000);
+    files.folders.set("/proc/7/task", ["7"]);
+    files.texts.set("/proc/7/task/7/stat", "7 (rds-csi) D 1 7 7 0 -1 0 0");
+    files.texts.set("/proc/7/task/7/status", "SigPnd:\t100");
+    files.folders.set("/proc/8/task", ["8"]);
+    files.texts.set("/proc/8/task/8/stat", "8 (rds-csi) S 1 8 8 0 -1 0 0");
+    files.texts.set("/proc/8/task/8/status", "SigPnd:\t0");
+    const killed = `1: FLOCK  ADVISORY  WRITE 7 fe:01:${await inode("lock")} 0 EOF`;
+    files.texts.set("/proc/locks", killed);
+    const beside = await have();
+    const goesOn = `2: FLOCK  ADVISORY  WRITE 8 fe:01:${await inode("lock-1")} 0 EOF`;
+    files.texts.set("/proc/locks", `${killed}\n${goesOn}`);
+    await assert.rejects(have(), refused);
+    gone();
+    files.texts.set("/proc/locks", goesOn);
+    await assert.rejects(have(), refused);
+    beside();
+    const next = await have();
+    await assert.rejects(have(), refused);
+    next();
+    (await have())();
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});

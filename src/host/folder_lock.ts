@@ -7,14 +7,20 @@ export type LetGo = () => void;
 const pollMs = 100;
 
 /**
- * Takes a folder for this process alone, by flock(2) on the file `lock` in it, and waits for whoever has it now to let
+ * Takes a folder for this process alone, by flock(2) on a file in it, and waits for whoever has it now to let
  * go. However a process ends, the kernel lets go for it; the tools that it has started do not keep the folder.
  *
  * @param patienceMs how long it waits, in milliseconds
+ * @param name the file's name, of which each is a lock of its own
  * @throws {VolumeError} precondition when another process still has it then
  */
-export async function lockFolder(folder: string, clock: Clock, patienceMs: number): Promise<LetGo> {
-  const file = await Deno.open(`${folder}/lock`, { write: true, create: true, mode: 0o600 });
+export async function lockFolder(
+  folder: string,
+  clock: Clock,
+  patienceMs: number,
+  name = "lock",
+): Promise<LetGo> {
+  const file = await Deno.open(`${folder}/${name}`, { write: true, create: true, mode: 0o600 });
   const untilMs = clock.monotonicMs() + patienceMs;
   while (!await file.tryLock(true)) {
     if (clock.monotonicMs() >= untilMs) {
