@@ -73,7 +73,9 @@ export class NvmeTool {
     const { files, attributes } = this.#seams;
     const folder = `/sys/class/nvme/${controller}`;
     const held = attributes.hold(`${folder}/delete_controller`);
-    if (held === undefined) return nothingDone;
+    if (held === undefined) {
+      return files.readText(`${folder}/subsysnqn`) === nqn ? notHeld(folder) : nothingDone;
+    }
     try {
       // The name may be another subsystem's by now; what is held is whatever had it before this look.
       if (files.readText(`${folder}/subsysnqn`) !== nqn) return nothingDone;
@@ -109,6 +111,13 @@ export class NvmeTool {
 }
 
 const nothingDone: ToolResult = { code: 0, stdout: "", stderr: "", bytes: new Uint8Array() };
+
+/** It is there, and does not open: the message is all that anybody learns of it. */
+function notHeld(folder: string): ToolResult {
+  const stderr =
+    `${folder}/delete_controller does not open for writing: /sys is read-only here, or not this process's`;
+  return { ...nothingDone, code: 1, stderr };
+}
 
 /** The arguments of dd(1) that make it write its input to a file of the kernel's, in one piece. */
 function writingTo(path: string): readonly string[] {
