@@ -1,8 +1,16 @@
 import assert from "node:assert/strict";
+import { type AccessRule, clusterRules, kubevirtRules } from "../../src/kubernetes/rules.ts";
 import { clusterHash } from "../../src/volume/ids.ts";
 import { findHelm, renderChart } from "../../tools/deploy/helm.ts";
 import { assertSound, configOf } from "./judge.ts";
-import { type Container, driverOf, only, parseObjects, type Workload } from "./objects.ts";
+import {
+  type Container,
+  driverOf,
+  type KubernetesObject,
+  only,
+  parseObjects,
+  type Workload,
+} from "./objects.ts";
 
 const helm = findHelm();
 const ignore = helm === undefined;
@@ -84,6 +92,24 @@ Deno.test({
     assert.equal(configOf(driver("DaemonSet", ...sets)).node?.maxVolumesPerNode, 9);
   },
 });
+
+for (const pairs of ["any", "kubevirt"]) {
+  Deno.test({
+    name: `the chart lets the controller list pods where it needs them to tell migrations: ${pairs}`,
+    ignore,
+    fn() {
+      const set = `controller.migrationPairs=${pairs}`;
+      assert.equal(configOf(driver("Deployment", set)).cluster?.migrationPairs, pairs);
+      const objects = parseObjects(
+        render(set).yaml,
+      ) as (KubernetesObject & { rules?: readonly AccessRule[] })[];
+      const role = objects.find(({ kind, metadata }) =>
+        kind === "ClusterRole" && metadata.name === "rds-csi-controller"
+      );
+      assert.deepEqual(role?.rules, [...clusterRules, ...pairs === "any" ? [] : kubevirtRules]);
+    },
+  });
+}
 
 Deno.test({
   name: "the chart leaves snapshots out where the cluster has none",
