@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { connect, createServer, type Http2Session } from "node:http2";
+import { setImmediate } from "node:timers";
 import { Server } from "@grpc/grpc-js";
-import { systemClock } from "../host/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { deferDestroy, guardClientSessions, guardSessions } from "./http2_guard.ts";
 import { serverTest, TestBench } from "./server_test_support.ts";
@@ -18,7 +18,7 @@ Deno.test("deferDestroy() has a session destroyed a turn later, with the same ar
   session.destroy(error, 8);
   await Promise.resolve();
   assert.deepEqual(calls, []);
-  await systemClock.sleep(1);
+  await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(calls, [[session, error, 8]]);
 });
 
@@ -39,7 +39,7 @@ serverTest("guardClientSessions() guards sessions once, of clients that are made
     await new Promise((resolve) => session.once("connect", resolve));
     session.destroy();
     assert.equal(session.destroyed, false);
-    await systemClock.sleep(1);
+    await new Promise((resolve) => setImmediate(resolve));
     assert.equal(session.destroyed, true);
   } finally {
     await new Promise((resolve) => listener.close(resolve));

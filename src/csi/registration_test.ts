@@ -20,6 +20,8 @@ class Bench implements AsyncDisposable {
   readonly kubelet: FakeKubelet;
   readonly notes: (string | undefined)[] = [];
   readonly calls: string[] = [];
+  // One for all: a listener that closes late takes its temporary name away, which must not be the next one's.
+  readonly #random = new SeededRandom();
   readonly #folder: string;
   readonly #closers: (() => Promise<void>)[] = [];
 
@@ -36,7 +38,7 @@ class Bench implements AsyncDisposable {
       driver: { driverName: "rds.test", socketPath: csiSocket },
       registration: loadRegistration(),
       clock: systemClock,
-      random: new SeededRandom(),
+      random: this.#random,
       log: createLogger({ clock: systemClock, sink: () => {} }),
       observe: ({ path, code }) => void this.calls.push(`${path} ${code}`),
       notified: (failure) => void this.notes.push(failure),
