@@ -97,7 +97,10 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
   return {
     address: server.address,
     metricsUrl: telemetry.url,
-    seekRouter: async (signal) => await router?.seek(seams.clock, signal),
+    // Only for /readyz: where nobody can ask for it, the router is left to the calls.
+    seekRouter: async (signal) => {
+      if (telemetry.url !== undefined) await router?.seek(seams.clock, signal);
+    },
     stop: (graceMs) => stopDriver(server, { ...roles, registration }, telemetry, log, graceMs),
   };
 }

@@ -66,6 +66,8 @@ export class Controllers implements AsyncDisposable {
       ...reach(router, `${this.#folder}/password`),
       ...["--router-profile", `${this.#folder}/profile.json`],
       ...["--log-level", "error", "--endpoint", endpoint],
+      // Without /readyz to answer, it asks the router nothing that no call is about.
+      ...["--metrics-address", ""],
     ];
     const part = startPart("sources", "serve", this.#folder, flags);
     const clients = dial(this.#csi, endpoint, systemClock);
