@@ -54,7 +54,7 @@ export class Reconciler {
       unwantedSinceMs: this.#unwantedSinceMs,
       nowMs: clock.now(),
       monotonicMs: clock.monotonicMs(),
-      volumeCount: this.#cluster.volumeCount,
+      isNamed: (id) => this.#cluster.volumeContext(id) !== undefined,
       settled: inventory.upMs >= settings.settleMs,
     }, { graceMs: this.#settings.graceMs, mostWithdrawals });
     this.#unwantedSinceMs = unwantedSinceMs;
@@ -116,6 +116,9 @@ export class Reconciler {
       if (await this.#withdraw(volume, isUnwanted, context)) events.happened(unwantedEvent(volume, true));
     } else {
       const { known } = step;
+      // Attachments are read after the router: one that was published in between is no older than they are.
+      const now = await lookForChange(this.#world, volumeId, "reconcile", context);
+      if (now.volume?.stored.comment !== volume.stored.comment) return;
       const recorded = volume.record.epoch?.counter ?? 0;
       const isStillOlder = (now: readonly ClusterAttachment[]) =>
         latestEpoch(now.filter((one) => one.volumeId === volumeId)) > recorded;

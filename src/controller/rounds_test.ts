@@ -91,6 +91,30 @@ Deno.test("an export that the cluster wants nowhere is withdrawn after the grace
   ]);
 });
 
+Deno.test("one that this cluster has no object of stays, as another cluster may use it, and is told of", async () => {
+  const { cluster, disk, events, notes, run } = scene();
+  cluster.unnamed.add("pvc-1");
+  await run(2 * graceMs);
+  assert.equal(disk().exported, true);
+  assert.match(notes.join(), /wants nowhere are left on/);
+  assert.ok(
+    events.length > 0 && events.every((event) => event.kind === "export-unwanted" && !event.withdrawn),
+  );
+});
+
+Deno.test("an epoch that began while the cluster was asked is not taken for one that the router forgot", async () => {
+  const { cluster, store, disk, events, run } = scene();
+  cluster.onAsked = (asked) => {
+    if (asked > 1) return;
+    const record = aRecord({ epoch: { counter: 6, nonce: "ffffffff" }, holders: [aHolder("node-2")] });
+    store.edit("pvc-1", { comment: aDisk(record).comment, exportNqn: aDisk(record).exportNqn });
+    cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "6-ffffffff" } });
+  };
+  await run(0);
+  assert.equal(disk().exported, true);
+  assert.deepEqual(events, []);
+});
+
 Deno.test("one that is wanted again in the last moment stays", async () => {
   const { cluster, disk, events, run } = scene();
   // A round has just found it unwanted for long enough, and asks once more.

@@ -59,10 +59,6 @@ export class VolumeAttachments implements ClusterObjects {
     }
   }
 
-  get volumeCount(): number {
-    return this.#volumes.all.length;
-  }
-
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined {
     return this.#volumes.known(volumeId)?.attributes;
   }

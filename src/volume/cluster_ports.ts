@@ -18,8 +18,6 @@ export interface ClusterObjects {
    * @throws {VolumeError} unavailable when not all of them can be read
    */
   attachments(signal: AbortSignal): Promise<readonly ClusterAttachment[]>;
-  /** How many of this driver's volumes the cluster has objects of, as of the last reading. */
-  readonly volumeCount: number;
   /** The volume context of a volume, as of the last reading; undefined when it is not known. */
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
 }

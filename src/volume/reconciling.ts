@@ -40,8 +40,8 @@ export interface ReconcileView {
   readonly nowMs: number;
   /** `Clock.monotonicMs()`, for how long something has been unwanted. */
   readonly monotonicMs: number;
-  /** How many of this driver's volumes the cluster has objects of. */
-  readonly volumeCount: number;
+  /** Whether the cluster has an object of a volume. */
+  isNamed(volumeId: string): boolean;
   /** Whether the router shows all it has. */
   readonly settled: boolean;
 }
@@ -49,7 +49,8 @@ export interface ReconcileView {
 /**
  * Compares the router with the cluster. It publishes nothing that is not held, and withdraws nothing on a doubt: an
  * attachment that cannot be told, a router that has just booted, or most volumes unwanted at once, as after a restored
- * backup of the cluster, are doubts.
+ * backup of the cluster, are doubts. So is a volume that the cluster has no object of: it may be in use in another one that
+ * was given the same `--cluster-id`.
  */
 export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconciliation {
   const inUse = view.volumes.filter(({ stored, record }) => stored.exported || record.holders.length > 0);
@@ -69,14 +70,19 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
   const due = unwanted.filter((volume) => isDue(volume, unwantedSinceMs, view, rules))
     .toSorted((a, b) => unwantedSinceMs.get(a.stored.id)! - unwantedSinceMs.get(b.stored.id)!);
   const doubt = doubtOf(view, due.length, inUse.length, rules);
-  const taken = doubt === undefined ? due.slice(0, rules.mostWithdrawals) : [];
+  const named = due.filter(({ stored }) => view.isNamed(stored.id));
+  const taken = doubt === undefined ? named.slice(0, rules.mostWithdrawals) : [];
+  const heldBack = doubt === undefined ? due.filter((volume) => !named.includes(volume)) : due;
   return {
     steps: [...steps, ...taken.map((volume) => ({ action: "withdraw" as const, volume }))],
-    heldBack: doubt === undefined ? [] : due,
-    heldBackReason: due.length === 0 ? undefined : doubt,
+    heldBack,
+    heldBackReason: heldBack.length === 0 ? undefined : doubt ?? unnamed,
     unwantedSinceMs,
   };
 }
+
+const unnamed =
+  "no PersistentVolume of this cluster names them: another cluster may use them; see rds-csi audit";
 
 /** Whether nobody wants a volume, by attachments that were read just now. */
 export function isStillUnwanted(id: string, attachments: readonly ClusterAttachment[]): boolean {
@@ -115,7 +121,7 @@ function isDue(
 }
 
 function doubtOf(
-  { attachments, settled, volumeCount }: ReconcileView,
+  { attachments, settled }: ReconcileView,
   due: number,
   inUse: number,
   { mostWithdrawals }: ReconcileRules,
@@ -123,7 +129,6 @@ function doubtOf(
   if (attachments.some(({ volumeId }) => volumeId === undefined)) {
     return "there are VolumeAttachments of which it cannot be told which volume they are about";
   }
-  if (volumeCount === 0) return "the cluster knows none of this driver's volumes: is it the right one?";
   if (!settled) return "the router has booted only just now";
   if (due > mostWithdrawals && due * 2 > inUse) {
     return "most volumes in use are wanted nowhere, as when the cluster was restored from an old backup";

@@ -31,7 +31,7 @@ function pass(
     unwantedSinceMs: since,
     nowMs,
     monotonicMs: 1_000_000,
-    volumeCount: 9,
+    isNamed: () => true,
     settled: true,
   };
   const { steps, ...rest } = reconcile({ ...view, ...over }, rules);
@@ -103,8 +103,8 @@ Deno.test("reconcile() withdraws at most a few in a pass", () => {
 
 const doubts: readonly (readonly [what: string, ClusterAttachment[], Partial<ReconcileView>])[] = [
   ["most volumes are unwanted at once", [], {}],
-  ["the cluster has none of the volumes", ["b", "c", "d", "e"].map((id) => attachment(id)), {
-    volumeCount: 0,
+  ["the cluster has no object of them", ["b", "c", "d", "e", "f"].map((id) => attachment(id)), {
+    isNamed: (id) => id !== "a",
   }],
   ["it cannot be told what an attachment is about", [attachment(undefined), attachment("f")], {}],
   ["the router has just booted", ["b", "c", "d", "e", "f"].map((id) => attachment(id)), { settled: false }],

@@ -6,7 +6,8 @@ export class FakeClusterObjects implements ClusterObjects {
   /** By volume and node. */
   list: ClusterAttachment[] = [];
   readonly contexts = new Map<string, Readonly<Record<string, string>>>();
-  volumeCount = 10;
+  /** Volumes that the cluster has no object of. */
+  readonly unnamed = new Set<string>();
   /** Whether nothing can be read. */
   away = false;
   /** How often it was asked. */
@@ -21,7 +22,7 @@ export class FakeClusterObjects implements ClusterObjects {
   }
 
   volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined {
-    return this.contexts.get(volumeId);
+    return this.unnamed.has(volumeId) ? undefined : this.contexts.get(volumeId) ?? {};
   }
 
   /** Attaches a volume to a node. */
