@@ -143,6 +143,23 @@ export class GuestVolume extends TestVolume {
   }
 }
 
+/** Connects as a person or an earlier process would, and waits for the device, which the kernel looks for afterwards. */
+export async function connectByHand(volume: GuestVolume, host?: string): Promise<void> {
+  await sh(commandByHand(volume, host));
+  const node = volume.node as GuestNode;
+  await until("its device is there", async () => await node.deviceNumber(volume) !== undefined);
+}
+
+/** What connects by hand, as this node unless another host is named. */
+export function commandByHand(
+  { nvmet, nqn }: GuestVolume,
+  host = `--hostnqn=${ownHost.hostNqn} --hostid=${ownHost.hostId}`,
+): string {
+  return `nvme connect -t tcp -a ${
+    nvmet.addresses[0]
+  } -s 4420 -n ${nqn} ${host} --reconnect-delay=1 --ctrl-loss-tmo=600`;
+}
+
 /** A call with so many milliseconds left, as a server makes one. */
 export function callWithin(milliseconds: number): CallContext {
   const controller = new AbortController();

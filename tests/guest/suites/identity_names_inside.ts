@@ -1,16 +1,10 @@
 import assert from "node:assert/strict";
-import { type GuestNode, GuestVolume, NodeTests, ownHost, refusal, sh, until } from "../kit/node.ts";
+import { connectByHand, type GuestNode, GuestVolume, NodeTests, refusal, sh, until } from "../kit/node.ts";
 import { block, call, ext4, mountsUnder } from "../../node/harness.ts";
 import type { Capability } from "../../../src/volume/capabilities.ts";
 import type { VolumeErrorKind } from "../../../src/volume/errors.ts";
 
 const small = 16n << 20n;
-
-async function connectByHand({ nvmet, nqn }: GuestVolume): Promise<void> {
-  const host = `--hostnqn=${ownHost.hostNqn} --hostid=${ownHost.hostId}`;
-  await sh(`nvme connect -t tcp -a ${nvmet.addresses[0]} -s 4420 -n ${nqn} ${host} --reconnect-delay=1`);
-  await sh("for i in $(seq 100); do ls /dev/nvme*n* > /dev/null 2>&1 && exit; sleep 0.05; done; exit 1");
-}
 
 /** Volumes with something of their own at both ends and in the middle. */
 async function marked(node: GuestNode, id: string): Promise<GuestVolume> {
@@ -81,7 +75,6 @@ nameTests.add(
     await sh(`nvme disconnect -n ${first.nqn}`);
     first.withdraw();
     await connectByHand(second);
-    await until("there", async () => await node.deviceNumber(second) !== undefined);
     const is = await node.connector.find(second.nqn, call());
     assert.deepEqual([is?.path, is?.deviceNumber], [was?.path, was?.deviceNumber]);
     const before = [await first.digest(), await second.digest()];
@@ -173,7 +166,6 @@ nameTests.add(
       await node.stage(second, { capability: block });
       await node.publish(second, { capability: block });
       await connectByHand(first);
-      await until("there", async () => await node.deviceNumber(first) !== undefined);
       const [is, other] = await Promise.all(
         [first, second].map((volume) => node.connector.find(volume.nqn, call())),
       );

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import {
   callWithin,
+  commandByHand,
+  connectByHand,
   type GuestNode,
   GuestVolume,
   NodeTests,
@@ -17,15 +19,6 @@ const small = 32n << 20n;
 const otherHost = "--hostnqn=nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555 " +
   "--hostid=11111111-2222-4333-8444-555555555555";
 
-/** What a person or an earlier process would connect with. */
-function connectByHand(
-  volume: GuestVolume,
-  host = `--hostnqn=${ownHost.hostNqn} --hostid=${ownHost.hostId}`,
-  address = volume.nvmet.addresses[0],
-): string {
-  return `nvme connect -t tcp -a ${address} -s 4420 -n ${volume.nqn} ${host} --reconnect-delay=1 --ctrl-loss-tmo=600`;
-}
-
 async function names(node: GuestNode, volume: GuestVolume): Promise<readonly string[]> {
   return (await node.connector.connections(volume.nqn, call())).map(({ name }) => name);
 }
@@ -37,11 +30,11 @@ connectionRows.add(
   "a second connect to the same NQN is looked into: nothing is added, and both calls succeed",
   async (node) => {
     const volume = new GuestVolume(node, "pvc-1", small);
-    await sh(connectByHand(volume));
+    await connectByHand(volume);
     const before = await names(node, volume);
     await node.stage(volume);
     await node.stage(volume);
-    const { code, stderr } = await shell(connectByHand(volume));
+    const { code, stderr } = await shell(commandByHand(volume));
     assert.match(stderr, /already connected/);
     assert.deepEqual(await names(node, volume), before);
     assert.equal(before.length, 1);
@@ -54,7 +47,7 @@ connectionRows.add(
   "a connection as another host is replaced while nobody uses it, and refused while somebody does",
   async (node) => {
     const volume = new GuestVolume(node, "pvc-1", small);
-    await sh(connectByHand(volume, otherHost));
+    await connectByHand(volume, otherHost);
     const device = (await node.connector.find(volume.nqn, call()))!.path;
     const holder = new Deno.Command("sh", { args: ["-c", `exec sleep 1000 < ${device}`] }).spawn();
     try {
@@ -75,7 +68,7 @@ connectionRows.add(
 
 connectionRows.add("a controller in connecting at a stage is waited for", async (node) => {
   const volume = new GuestVolume(node, "pvc-1", small);
-  await sh(connectByHand(volume));
+  await connectByHand(volume);
   volume.nvmet.unlink(volume.nqn);
   await until("connecting", async () => (await node.states(volume)).join() === "connecting");
   const [why, tookMs] = await timed(
@@ -211,7 +204,7 @@ lossRows.add(
     await refusal(node.stage(next, { capability }), "in-use", /bound elsewhere/);
     assert.deepEqual(await node.states(next), []);
     // Somebody else brings the second volume under the first one's name and number.
-    await sh(connectByHand(next));
+    await connectByHand(next);
     const is = await node.connector.find(next.nqn, call());
     assert.deepEqual([is?.path, is?.deviceNumber], [was?.path, was?.deviceNumber]);
     const shown = await sh(`stat -c %Hr:%Lr ${node.target("pvc-1")}`);
