@@ -5,10 +5,13 @@ export interface Counts {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
+  /** A line about each that failed, for the end of a long run; none where the runner has told them at its end already. */
+  readonly failures?: readonly string[];
 }
 
-/** Prints the line that every run of tests ends with. */
-export function printCounts({ passed, failed, skipped }: Counts): void {
+/** Prints what failed, and the line that every run of tests ends with. */
+export function printCounts({ passed, failed, skipped, failures = [] }: Counts): void {
+  for (const failure of failures) print(`failed: ${failure}`);
   print(`${passed} passed, ${failed} failed, ${skipped} skipped`);
 }
 
@@ -16,4 +19,15 @@ export function printCounts({ passed, failed, skipped }: Counts): void {
 export function noteCounts(suite: string, { passed, failed, skipped }: Counts): void {
   const file = Deno.env.get("COUNTS_FILE");
   if (file) Deno.writeTextFileSync(file, `${suite} ${passed} ${failed} ${skipped}\n`, { append: true });
+}
+
+/** The counts of several runs as those of one. */
+export function sumOf(all: readonly Counts[]): Counts {
+  const sum = (key: "passed" | "failed" | "skipped") => all.reduce((total, counts) => total + counts[key], 0);
+  return {
+    passed: sum("passed"),
+    failed: sum("failed"),
+    skipped: sum("skipped"),
+    failures: all.flatMap(({ failures }) => failures ?? []),
+  };
 }

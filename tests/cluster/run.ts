@@ -4,7 +4,7 @@
 
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type Counts, noteCounts, printCounts } from "../../tools/counts.ts";
+import { type Counts, noteCounts, printCounts, sumOf } from "../../tools/counts.ts";
 import { complain, print } from "../../tools/print.ts";
 import { isFile } from "../guest/kit/host_command.ts";
 import { binary, type Subject } from "../support/parts.ts";
@@ -98,16 +98,16 @@ async function runAll(names: readonly string[], stop: AbortSignal): Promise<Coun
     print(`what runs is the driver's ${subject}`);
     means = { tools: await ensureTools(print, stop), subject };
   }
-  const total = { passed: 0, failed: 0, skipped: 0 };
+  const results: Counts[] = [];
   for (const name of names) {
     const why = stop.aborted ? "stopped" : reason;
     const counts = why !== undefined || means === undefined
       ? skip(name, why ?? "")
       : await runSuite(name, suites[name]!, means, stop);
     noteCounts(`cluster/${name}`, counts);
-    for (const key of ["passed", "failed", "skipped"] as const) total[key] += counts[key];
+    results.push(counts);
   }
-  return total;
+  return sumOf(results);
 }
 
 async function main(): Promise<number> {

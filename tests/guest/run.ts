@@ -5,7 +5,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { type Counts, noteCounts, printCounts } from "../../tools/counts.ts";
+import { type Counts, noteCounts, printCounts, sumOf } from "../../tools/counts.ts";
 import { complain, print } from "../../tools/print.ts";
 import { buildSuite } from "../sanity/suite.ts";
 import { isFile } from "./kit/host_command.ts";
@@ -139,8 +139,7 @@ async function main(): Promise<number> {
       const reason = stop.signal.aborted ? "stopped" : whySkipped(one);
       return reason === undefined ? await runSuite(one, scratch, toolsPath, stop.signal) : skip(one, reason);
     });
-    const sum = (key: keyof Counts) => results.reduce((total, counts) => total + counts[key], 0);
-    const counts = { passed: sum("passed"), failed: sum("failed"), skipped: sum("skipped") };
+    const counts = sumOf(results);
     printCounts(counts);
     if (stop.signal.aborted) return 130;
     return counts.failed > 0 || (values["no-skips"] && counts.skipped > 0) ? 1 : 0;

@@ -4,7 +4,7 @@ import { complain, print } from "../../../tools/print.ts";
 /** What became of the tests of one suite, and one line about each as it ends. */
 export class Report {
   readonly #suite: string;
-  readonly #counts = { passed: 0, failed: 0, skipped: 0 };
+  readonly #counts = { passed: 0, failed: 0, skipped: 0, failures: [] as string[] };
 
   constructor(suite: string) {
     this.#suite = suite;
@@ -39,6 +39,8 @@ export class Report {
     complain(`${this.#line("FAILED", milliseconds)} ${name}`);
     const text = failure instanceof Error ? failure.stack ?? failure.message : String(failure);
     for (const line of text.split("\n")) complain(`    ${line}`);
+    const short = (failure instanceof Error ? failure.message : text).replaceAll(/\s+/g, " ").slice(0, 300);
+    this.#counts.failures.push(`${this.#suite}: ${name}: ${short}`);
   }
 
   skipped(name: string, reason: string): void {
