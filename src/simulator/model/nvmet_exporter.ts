@@ -44,11 +44,26 @@ export class NvmetExporter implements Exporter {
     Deno.mkdirSync(namespace, { recursive: true });
     this.#allow(nqn, access.hosts);
     Deno.writeTextFileSync(join(namespace, "device_uuid"), uuidOf(resolve(path)));
-    // Through the page cache: a file on tmpfs cannot be opened in any other way. A device would be taken for a file.
-    Deno.writeTextFileSync(join(namespace, "buffered_io"), isDevice(path) ? "0" : "1");
     Deno.writeTextFileSync(join(namespace, "device_path"), resolve(path));
-    Deno.writeTextFileSync(join(namespace, "enable"), "1");
+    this.#enable(namespace);
     this.#publish(nqn, access.port);
+  }
+
+  /**
+   * Not through the page cache where that can be: it answers a part of a write at once and the rest later on some file
+   * systems, as Btrfs, which the target then takes for an error. A file on an older tmpfs opens in no other way.
+   */
+  #enable(namespace: string): void {
+    const enableWith = (bufferedIo: "0" | "1") => {
+      Deno.writeTextFileSync(join(namespace, "buffered_io"), bufferedIo);
+      Deno.writeTextFileSync(join(namespace, "enable"), "1");
+    };
+    try {
+      enableWith("0");
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== "EINVAL") throw error;
+      enableWith("1");
+    }
   }
 
   change(nqn: string, access: ExportAccess): void {
@@ -159,10 +174,6 @@ function uuidOf(path: string): string {
     hex.slice(20, 32),
   ]
     .join("-");
-}
-
-function isDevice(path: string): boolean {
-  return exists(path) && Deno.lstatSync(path).isBlockDevice === true;
 }
 
 function exists(path: string): boolean {

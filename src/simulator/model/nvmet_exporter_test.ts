@@ -27,7 +27,7 @@ Deno.test("NvmetExporter makes a subsystem with one namespace, open to everybody
     const namespace = `subsystems/${nqn}/namespaces/1`;
     assert.deepEqual(
       ["device_path", "buffered_io", "enable"].map((name) => text(`${namespace}/${name}`)),
-      ["/back/a.img", "1", "1"],
+      ["/back/a.img", "0", "1"],
     );
     assert.equal(text(`subsystems/${nqn}/attr_allow_any_host`), "1");
     assert.deepEqual(
