@@ -1,70 +1,7 @@
 import { type CommandIo, exitCodes } from "./commands/io.ts";
+import { commands } from "./commands/list.ts";
 import { FlagError } from "./flags.ts";
-import { version } from "./version.ts";
 import { VolumeError } from "./volume/errors.ts";
-
-interface Command {
-  readonly help: string;
-  run(args: string[], io: CommandIo): Promise<number>;
-}
-
-/** Loaded when they are run: a node has no use for a simulator. */
-const commands: Readonly<Record<string, Command>> = {
-  serve: {
-    help: "serve the CSI services: controller, node, or both",
-    run: async (args, io) => (await import("./commands/serve.ts")).serveCommand(args, io),
-  },
-  simulator: {
-    help: "serve a simulated RouterOS box over SSH",
-    run: async (args, io) => (await import("./commands/simulator.ts")).simulatorCommand(args, io),
-  },
-  demo: {
-    help: "take a file system and a block volume through their lives on a simulated router",
-    run: async (args, io) => (await import("./commands/demo.ts")).demoCommand(args, io),
-  },
-  doctor: {
-    help: "find out what is wrong with the router or this node",
-    run: async (args, io) => (await import("./commands/doctor.ts")).doctorCommand(args, io),
-  },
-  describe: {
-    help: "show what this node knows of a volume, or of all of them",
-    run: async (args, io) => (await import("./commands/describe.ts")).describeCommand(args, io),
-  },
-  attach: {
-    help: "connect a volume to this machine by hand, to be read only",
-    run: async (args, io) => (await import("./commands/attach.ts")).attachCommand(args, io),
-  },
-  detach: {
-    help: "end what attach began",
-    run: async (args, io) => (await import("./commands/detach.ts")).detachCommand(args, io),
-  },
-  audit: {
-    help: "find what lies on the router without an owner",
-    run: async (args, io) => (await import("./commands/audit.ts")).auditCommand(args, io),
-  },
-  adopt: {
-    help: "take a volume of the earlier Go driver over, where no cluster can be asked",
-    run: async (args, io) => (await import("./commands/adopt.ts")).adoptCommand(args, io),
-  },
-  release: {
-    help: "give a volume back to the earlier Go driver",
-    run: async (args, io) => (await import("./commands/release.ts")).releaseCommand(args, io),
-  },
-  "allow-format": {
-    help: "let an empty, unpublished volume be formatted once more",
-    run: async (args, io) => (await import("./commands/allow_format.ts")).allowFormatCommand(args, io),
-  },
-  permissions: {
-    help: "show what this executable may do, by trying",
-    run: async (args, io) => (await import("./commands/permissions.ts")).permissionsCommand(args, io),
-  },
-  version: { help: "print the version", run: printVersion },
-};
-
-function printVersion(_args: string[], io: CommandIo): Promise<number> {
-  io.out(`rds-csi ${version} (deno ${Deno.version.deno}, ${Deno.build.target})`);
-  return Promise.resolve(exitCodes.ok);
-}
 
 function usage(): string {
   const lines = Object.entries(commands).map(([name, command]) => `  ${name.padEnd(14)}${command.help}`);

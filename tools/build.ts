@@ -100,6 +100,7 @@ async function run(program: string, args: readonly string[]): Promise<void> {
 export async function bundle(entry: string, folder: string, splits = false): Promise<string> {
   const out = resolve(ROOT, folder);
   await Deno.remove(out, { recursive: true }).catch(ignoreMissing);
+  const preamble = PREAMBLE + `globalThis.RDS_CSI_COMMIT=${JSON.stringify(await commitOf(ROOT))};\n`;
   const externals = EXTERNALS.flatMap((name) => `--external=${name}`);
   await run(Deno.execPath(), [
     "bundle",
@@ -108,11 +109,23 @@ export async function bundle(entry: string, folder: string, splits = false): Pro
   ]);
   for await (const { name } of Deno.readDir(out)) {
     if (!name.endsWith(".js")) continue;
-    await Deno.writeTextFile(join(out, name), PREAMBLE + await Deno.readTextFile(join(out, name)));
+    await Deno.writeTextFile(join(out, name), preamble + await Deno.readTextFile(join(out, name)));
   }
   const main = join(folder, "main.js");
   await Deno.rename(join(out, basename(entry).replace(/\.ts$/, ".js")), resolve(ROOT, main));
   return main;
+}
+
+/** The commit that a folder is at, `-dirty` when something in it was changed; `unknown` where git knows nothing of it. */
+async function commitOf(folder: string): Promise<string> {
+  try {
+    const args = ["-C", folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"];
+    const { success, stdout } = await new Deno.Command("git", { args, stdin: "null" }).output();
+    return success ? new TextDecoder().decode(stdout).trim() : "unknown";
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return "unknown";
+    throw error;
+  }
 }
 
 function ignoreMissing(error: unknown): void {

@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { describeFlags, type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { Scenario, type Subject } from "./demo/scenario.ts";
@@ -7,32 +7,58 @@ import { canGrowExt4Online, type DemoConnector, hasXfsTools } from "./demo/scrat
 import { type DemoWorld, openDemoWorld } from "./demo/world.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 
+/** Flags of `rds-csi demo`. */
+export const demoFlags: FlagTable = {
+  connector: {
+    form: "text",
+    help:
+      "How the node reaches volumes: by loop devices, or by the kernel's NVMe/TCP target and initiator, whose modules " +
+      "(nvmet-tcp, nvme-tcp) have to be loaded.",
+    fallback: "loop",
+    choices: ["loop", "nvme-tcp"],
+  },
+  filesystem: {
+    form: "text",
+    help:
+      "File system of the first volume; without it ext4, or xfs where ext4 cannot be grown while mounted.",
+    choices: ["ext4", "xfs"],
+  },
+  data: {
+    form: "integer",
+    help: "How much is written to a volume and compared, in MiB.",
+    fallback: "64",
+    least: 1,
+    most: 999,
+  },
+  "timing-scale": {
+    form: "number",
+    help: "How slow the router is: 1 as a real one, 0 as fast as it can.",
+    fallback: "1",
+    least: 0,
+    most: 100,
+  },
+  verbose: { form: "switch", help: "Prints the driver's log." },
+};
+
 const help = `Usage: rds-csi demo [flags]
 
 Starts a simulated router, a controller and a node in a scratch folder, and takes one file system and one raw block
 volume through their whole lives, as a container orchestrator would. Leaves nothing behind.
 
 Flags:
-  --connector loop|nvme-tcp
-                           how the node reaches volumes: loop devices, or the kernel's NVMe/TCP target and initiator,
-                           whose modules (nvmet-tcp, nvme-tcp) have to be loaded (default loop)
-  --filesystem ext4|xfs    the file system of the first volume (default ext4, or xfs where ext4 cannot be grown online)
-  --data MIB               how much is written to a volume and compared, in MiB (default 64)
-  --timing-scale NUMBER    how slow the router is: 1 as a real one, 0 as fast as it can (default 1)
-  --verbose                print the driver's log
-`;
+${describeFlags(demoFlags)}`;
 
-/** `rds-csi demo`: shows the main job, ends with "demo: ok", and leaves nothing behind. */
+/**
+ * `rds-csi demo`: shows the main job, ends with "demo: ok", and leaves nothing behind.
+ *
+ * @throws {FlagError} when the flags make no sense
+ */
 export async function demoCommand(args: string[], io: CommandIo): Promise<number> {
-  const options = readOptions(args);
-  if (typeof options === "string") {
-    io.err(`rds-csi demo: ${options}\n\n${help}`);
-    return exitCodes.usage;
-  }
-  if (options.help) {
+  if (args.includes("--help")) {
     io.out(help);
     return exitCodes.ok;
   }
+  const options = readOptions(args, io.env);
   const seams = { clock: systemClock, random: systemRandom };
   const world = await openDemoWorld({ ...options, ...seams, warn: io.err });
   const problems: string[] = [];
@@ -58,34 +84,19 @@ interface DemoOptions {
   readonly dataBytes: number;
   readonly timingScale: number;
   readonly verbose: boolean;
-  readonly help: boolean;
 }
 
-/** The options, or in words what is wrong with them. */
-function readOptions(args: string[]): DemoOptions | string {
-  const flags = {
-    "connector": { type: "string", default: "loop" },
-    "filesystem": { type: "string" },
-    "data": { type: "string", default: "64" },
-    "timing-scale": { type: "string", default: "1" },
-    "verbose": { type: "boolean", default: false },
-    "help": { type: "boolean", default: false },
-  } as const;
-  try {
-    const { values } = parseArgs({ args, options: flags });
-    const timingScale = Number(values["timing-scale"]);
-    const { connector, filesystem } = values;
-    if (connector !== "loop" && connector !== "nvme-tcp") return "--connector is loop or nvme-tcp";
-    if (filesystem !== undefined && filesystem !== "ext4" && filesystem !== "xfs") {
-      return "--filesystem is ext4 or xfs";
-    }
-    if (!(timingScale >= 0 && timingScale <= 100)) return "--timing-scale is a number from 0 to 100";
-    if (!/^[1-9][0-9]{0,2}$/.test(values.data)) return "--data is a number of MiB from 1 to 999";
-    const dataBytes = Number(values.data) << 20;
-    return { connector, filesystem, dataBytes, timingScale, verbose: values.verbose, help: values.help };
-  } catch (error) {
-    return describe(error);
-  }
+function readOptions(args: string[], env: CommandIo["env"]): DemoOptions {
+  const flags = readFlags(demoFlags, args, env);
+  const options: DemoOptions = {
+    connector: flags.text("connector") as DemoConnector,
+    filesystem: (flags.text("filesystem") || undefined) as DemoOptions["filesystem"],
+    dataBytes: flags.number("data") << 20,
+    timingScale: flags.number("timing-scale"),
+    verbose: flags.switch("verbose"),
+  };
+  flags.assertNoProblems();
+  return options;
 }
 
 /** One file system and one block volume, of a kind that can be shown here. */

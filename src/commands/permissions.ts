@@ -1,34 +1,50 @@
-import { parseArgs } from "node:util";
+import { describeFlags, FlagError, type FlagTable, readFlags } from "../flags.ts";
 import { spawnProcess } from "../host/spawn.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { dropControllerPrivileges } from "./privileges.ts";
 
-const help =
-  `Usage: rds-csi permissions [--controller] --try-run TOOL | --try-load LIBRARY | --try-read FILE |
-                          --try-write FILE | --try-env NAME
+/** Flags of `rds-csi permissions`. */
+export const permissionsFlags: FlagTable = {
+  "try-run": { form: "text", help: "Runs a program with --version." },
+  "try-load": { form: "text", help: "Loads a library." },
+  "try-read": { form: "text", help: "Reads a file." },
+  "try-write": { form: "text", help: "Opens a file for writing, and leaves what is in it." },
+  "try-env": { form: "text", help: "Reads an environment variable." },
+  controller: {
+    form: "switch",
+    help: "Tries as a controller, which has given up running tools and loading libraries.",
+  },
+};
+
+const help = `Usage: rds-csi permissions [--controller] --try-… WHAT
 
 Tries one thing that the executable may or may not do, and says how it ended: what is not on the list that it was built
 with is refused, whoever runs it. Exit code 0 when it was done, 1 when it was refused.
 
 Flags:
-  --controller    as a controller, which has given up running tools and loading libraries
-`;
+${describeFlags(permissionsFlags)}`;
 
-/** `rds-csi permissions`: shows what this executable may do, by trying. */
+/**
+ * `rds-csi permissions`: shows what this executable may do, by trying.
+ *
+ * @throws {FlagError} when the flags make no sense
+ */
 export async function permissionsCommand(args: string[], io: CommandIo): Promise<number> {
-  const text = { type: "string" } as const;
-  const flags = { controller: { type: "boolean" }, help: { type: "boolean" } } as const;
-  const tries = { "try-run": text, "try-load": text, "try-read": text, "try-write": text, "try-env": text };
-  const { values } = parseArgs({ args, options: { ...flags, ...tries }, strict: false });
-  const [name, value] = Object.entries(values).find(([name]) => Object.hasOwn(tries, name)) ?? [];
-  const attempt = attemptsOf(io)[name ?? ""];
-  if (values.help === true || attempt === undefined || typeof value !== "string") {
-    (values.help === true ? io.out : io.err)(help);
-    return values.help === true ? exitCodes.ok : exitCodes.usage;
+  if (args.includes("--help")) {
+    io.out(help);
+    return exitCodes.ok;
   }
-  if (values.controller === true) await dropControllerPrivileges();
+  const flags = readFlags(permissionsFlags, args, io.env);
+  const attempts = Object.entries(attemptsOf(io)).filter(([name]) => flags.isGiven(name));
+  const isController = flags.switch("controller");
+  flags.assertNoProblems();
+  const [name, attempt] = attempts[0] ?? [];
+  if (name === undefined || attempt === undefined || attempts.length > 1) {
+    throw new FlagError(["give exactly one of the flags --try-…"]);
+  }
+  if (isController) await dropControllerPrivileges();
   try {
-    io.out(`done: ${await attempt(value)}`);
+    io.out(`done: ${await attempt(flags.text(name))}`);
     return exitCodes.ok;
   } catch (error) {
     io.out(

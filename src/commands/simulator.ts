@@ -11,7 +11,8 @@ import { type CommandIo, exitCodes } from "./io.ts";
 
 const loopback = "127.0.0.1";
 
-const table: FlagTable = {
+/** Flags of `rds-csi simulator`. */
+export const simulatorFlags: FlagTable = {
   "ssh-port": {
     form: "integer",
     help: "Port of the SSH server; 0 takes any free one.",
@@ -115,7 +116,7 @@ const usage = `Usage: rds-csi simulator [flags]
 Runs a simulated RouterOS 7 with ROSE storage: an SSH server for clients and an HTTP port for tests. Prints one line
 of JSON when it is ready, and runs until SIGTERM or SIGINT.
 
-${describeFlags(table)}`;
+${describeFlags(simulatorFlags)}`;
 
 /**
  * `rds-csi simulator`: runs a simulated router until it is told to stop.
@@ -124,7 +125,7 @@ ${describeFlags(table)}`;
  * @throws {FlagError} when the flags make no sense.
  */
 export async function simulatorCommand(args: string[], io: CommandIo): Promise<number> {
-  const values = readFlags(table, args, io.env);
+  const values = readFlags(simulatorFlags, args, io.env);
   if (values.switch("help")) {
     io.out(usage);
     return exitCodes.ok;

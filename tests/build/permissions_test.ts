@@ -71,7 +71,7 @@ Deno.test({
     try {
       const { code, stdout } = await runBinary(["version"], { TMPDIR: folder, HOME: folder });
       assert.equal(code, 0);
-      assert.match(stdout, /^rds-csi \d+\.\d+\.\d+/);
+      assert.match(stdout, /^rds-csi \d+\.\d+\.\d+ \(commit [0-9a-f]{40}(-dirty)?, deno \d+\./);
       assert.deepEqual([...Deno.readDirSync(folder)], []);
     } finally {
       await Deno.remove(folder, { recursive: true });

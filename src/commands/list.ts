@@ -1,0 +1,91 @@
+import type { FlagTable } from "../flags.ts";
+import type { CommandIo } from "./io.ts";
+
+/** A subcommand of `rds-csi`. */
+export interface Command {
+  /** What it is for, as the end of a sentence. */
+  readonly help: string;
+  /** What follows it before the flags, as it would be written. */
+  readonly words?: readonly string[];
+  /** Its flags, beside `--help`. */
+  flags(): Promise<FlagTable>;
+  /** Does it; answers the exit code. */
+  run(args: string[], io: CommandIo): Promise<number>;
+}
+
+const routerFlags = async (): Promise<FlagTable> => (await import("../config/flag_tables.ts")).routerFlags;
+
+/** All of them by name. What they need is loaded when they are run: a node has no use for a simulator. */
+export const commands: Readonly<Record<string, Command>> = {
+  serve: {
+    help: "serve the CSI services: controller, node, or both",
+    flags: async () => (await import("../config/flag_tables.ts")).serveFlags,
+    run: async (args, io) => (await import("./serve.ts")).serveCommand(args, io),
+  },
+  simulator: {
+    help: "serve a simulated RouterOS box over SSH",
+    flags: async () => (await import("./simulator.ts")).simulatorFlags,
+    run: async (args, io) => (await import("./simulator.ts")).simulatorCommand(args, io),
+  },
+  demo: {
+    help: "take a file system and a block volume through their lives on a simulated router",
+    flags: async () => (await import("./demo.ts")).demoFlags,
+    run: async (args, io) => (await import("./demo.ts")).demoCommand(args, io),
+  },
+  doctor: {
+    help: "find out what is wrong with the router or this node",
+    flags: async () => (await import("./doctor/options.ts")).doctorFlags,
+    run: async (args, io) => (await import("./doctor.ts")).doctorCommand(args, io),
+  },
+  describe: {
+    help: "show what this node knows of a volume, or of all of them",
+    flags: async () => (await import("./describe.ts")).describeCommandFlags,
+    run: async (args, io) => (await import("./describe.ts")).describeCommand(args, io),
+  },
+  attach: {
+    help: "connect a volume to this machine by hand, to be read only",
+    flags: async () => (await import("./attach/options.ts")).attachFlags,
+    run: async (args, io) => (await import("./attach.ts")).attachCommand(args, io),
+  },
+  detach: {
+    help: "end what attach began",
+    flags: async () => (await import("./attach/options.ts")).detachFlags,
+    run: async (args, io) => (await import("./detach.ts")).detachCommand(args, io),
+  },
+  audit: {
+    help: "find what lies on the router without an owner",
+    flags: async () => ({ ...(await import("./audit/options.ts")).auditFlags, ...await routerFlags() }),
+    run: async (args, io) => (await import("./audit.ts")).auditCommand(args, io),
+  },
+  adopt: {
+    help: "take a volume of the earlier Go driver over, where no cluster can be asked",
+    flags: async () => ({ ...(await import("./adopt.ts")).adoptFlags, ...await routerFlags() }),
+    run: async (args, io) => (await import("./adopt.ts")).adoptCommand(args, io),
+  },
+  release: {
+    help: "give a volume back to the earlier Go driver",
+    flags: routerFlags,
+    run: async (args, io) => (await import("./release.ts")).releaseCommand(args, io),
+  },
+  "allow-format": {
+    help: "let an empty, unpublished volume be formatted once more",
+    flags: routerFlags,
+    run: async (args, io) => (await import("./allow_format.ts")).allowFormatCommand(args, io),
+  },
+  permissions: {
+    help: "show what this executable may do, by trying",
+    flags: async () => (await import("./permissions.ts")).permissionsFlags,
+    run: async (args, io) => (await import("./permissions.ts")).permissionsCommand(args, io),
+  },
+  completion: {
+    help: "print what makes a shell complete commands and flags",
+    words: ["bash", "zsh", "fish"],
+    flags: () => Promise.resolve({}),
+    run: async (args, io) => (await import("./completion.ts")).completionCommand(args, io, commands),
+  },
+  version: {
+    help: "print the version",
+    flags: async () => (await import("./version.ts")).versionFlags,
+    run: async (args, io) => (await import("./version.ts")).versionCommand(args, io),
+  },
+};

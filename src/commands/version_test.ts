@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { FlagError } from "../flags.ts";
+import { version } from "../version.ts";
+import { versionCommand } from "./version.ts";
+
+async function printed(...args: string[]): Promise<string> {
+  const out: string[] = [];
+  const io = {
+    out: (line: string) => void out.push(line),
+    err: assert.fail,
+    env: () => undefined,
+    signal: new AbortController().signal,
+  };
+  assert.equal(await versionCommand(args, io), 0);
+  return out.join("\n");
+}
+
+Deno.test("version: says what it is and of what it was built", async () => {
+  assert.ok((await printed()).startsWith(`rds-csi ${version} (commit unknown, deno ${Deno.version.deno}, `));
+  assert.deepEqual(JSON.parse(await printed("--json")), {
+    version,
+    commit: "unknown",
+    deno: Deno.version.deno,
+    target: Deno.build.target,
+  });
+  assert.match(await printed("--help"), /--json/);
+  await assert.rejects(async () => await printed("--jsno"), FlagError);
+});
