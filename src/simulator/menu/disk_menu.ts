@@ -1,4 +1,4 @@
-import { type Disk, type DiskSettings, parseId } from "../model/disk.ts";
+import { type Disk, type DiskSettings, parseId, settingsOf } from "../model/disk.ts";
 import { addDisk, changeDisk, removeDisk } from "../model/disk_operations.ts";
 import type { Router } from "../model/router.ts";
 import { Refusal } from "../refusal.ts";
@@ -25,6 +25,9 @@ const words: Readonly<Record<string, (text: string, name: string) => DiskSetting
   "nvme-tcp-server-allow-host-name": (text) => ({ allowHostName: text }),
 };
 
+/** The word of `add` that takes another item's properties for whatever is not given. */
+const copyFrom = "copy-from";
+
 /** `/disk`. */
 export class DiskMenu implements Menu {
   readonly path = "disk";
@@ -41,11 +44,12 @@ export class DiskMenu implements Menu {
     return verbs;
   }
 
-  words(): readonly string[] {
+  words(verb: Verb): readonly string[] {
     const { rose, nqn } = this.#router.profile.vocabulary;
-    return Object.keys(words).filter((word) =>
+    const known = Object.keys(words).filter((word) =>
       (rose || !/^(nvme-tcp|file)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
     );
+    return verb === "add" ? [...known, copyFrom] : known;
   }
 
   properties(): readonly Property[] {
@@ -77,7 +81,9 @@ export class DiskMenu implements Menu {
   }
 
   add(values: Values): void {
-    addDisk(this.#router, readSettings(values));
+    const from = values.get(copyFrom);
+    const copied = from === undefined ? {} : settingsOf(this.#named(from));
+    addDisk(this.#router, { ...copied, ...readSettings(values) });
   }
 
   set(row: Row, values: Values): void {
@@ -86,6 +92,14 @@ export class DiskMenu implements Menu {
 
   remove(row: Row): void {
     removeDisk(this.#router, this.#disk(row));
+  }
+
+  /** The one disk that an id or a slot names. */
+  #named(text: string): Disk {
+    const id = parseId(text);
+    const disk = id === undefined ? this.#router.disks.findBySlot(text) : this.#router.disks.get(id);
+    if (disk === undefined) throw id === undefined ? Refusal.noSuchItem() : Refusal.noSuchItemId();
+    return disk;
   }
 
   /** The disk behind a row, if it is still there. */

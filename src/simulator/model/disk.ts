@@ -86,6 +86,23 @@ export interface DiskSettings {
   readonly allowHostName?: string;
 }
 
+/** What `copy-from` takes of a disk: everything that can be set, and nothing of what is in its file. */
+export function settingsOf(disk: Disk): DiskSettings {
+  const { type, slot, comment, disabled, mountFilesystem, exported, allowHostName, port, nqn } = disk;
+  return {
+    type,
+    slot,
+    comment,
+    disabled,
+    mountFilesystem,
+    exported,
+    allowHostName,
+    ...(disk.filePath === "" ? {} : { filePath: disk.filePath, fileSizeBytes: disk.fileSizeBytes }),
+    ...(port === undefined ? {} : { port }),
+    ...(nqn === undefined ? {} : { nqn }),
+  };
+}
+
 /** How an id is shown. */
 export function formatId(id: number): string {
   return `*${id.toString(16).toUpperCase()}`;
