@@ -2,6 +2,7 @@ import type { Environment } from "../config.ts";
 import { describeFlags, type FlagTable } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
+import { earlierSnapshotsPage, isEarlierSnapshotId } from "../volume/earlier_snapshots.ts";
 import { assertVolumeId } from "../volume/ids.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { judgeView } from "./describe/judge.ts";
@@ -33,7 +34,7 @@ the router, every mount, who has the device open, and what is wrong. Without a v
 Changes nothing, opens no device, waits for no dead one, and needs no credentials.
 
 Exit code 0 when it is healthy (or all are), 1 when there is a problem, 2 when the command line cannot be used, 3 when
-this node knows nothing of the volume.
+this node knows nothing of the volume, as of every snapshot of the earlier Go driver: of one it says what that is.
 
 Flags:
 `;
@@ -73,7 +74,7 @@ export function readDescribeOptions(
   const { flags, node } = readNodeFlags(describeCommandFlags, named ? args.slice(1) : args, env, files);
   const json = flags.switch("json");
   flags.assertNoProblems();
-  if (named) assertVolumeId(args[0]!);
+  if (named && !isEarlierSnapshotId(args[0]!)) assertVolumeId(args[0]!);
   return { ...node, volumeId: named ? args[0] : undefined, json };
 }
 
@@ -84,6 +85,10 @@ export async function describeVolumes(
   io: CommandIo,
 ): Promise<number> {
   const { volumeId, json } = options;
+  if (volumeId !== undefined && isEarlierSnapshotId(volumeId)) {
+    io.err(`rds-csi describe: ${earlierSnapshotText(volumeId)}`);
+    return exitCodes.unknown;
+  }
   const world = openNodeWorld(options.config, parts);
   const volumes = await withinTime(
     "describe",
@@ -106,6 +111,13 @@ export async function describeVolumes(
     for (const line of lines) io.out(line);
   }
   return volumes.every(isHealthy) ? exitCodes.ok : exitCodes.failed;
+}
+
+/** No node has one, and none asks the router: what there is to say follows from its id. */
+function earlierSnapshotText(id: string): string {
+  return `${id} is called like a snapshot of the earlier Go driver, which holds no copy of a volume's data as far as ` +
+    "RouterOS's manual tells: nothing can be restored from it, and no node has it; " +
+    `rds-csi audit --foreign shows whether it is on the router: ${earlierSnapshotsPage}`;
 }
 
 async function lookAt(

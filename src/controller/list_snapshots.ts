@@ -1,4 +1,5 @@
 import { assertAbsenceProven } from "../volume/absence.ts";
+import { isEarlierSnapshotId } from "../volume/earlier_snapshots.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { isVolumeId } from "../volume/ids.ts";
 import type { CallContext } from "../volume/ports.ts";
@@ -10,6 +11,7 @@ import {
   snapshotPart,
   type StoredSnapshot,
 } from "../volume/snapshots.ts";
+import { assertEarlierGone } from "./earlier_snapshot.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /** Which snapshots to list; "" leaves it open. */
@@ -23,7 +25,13 @@ export interface SnapshotFilter {
  * The snapshots of this cluster that a filter lets through, ordered by id. One command; none for a filter that no
  * snapshot can meet.
  *
- * @throws {VolumeError} unavailable while files may be missing: after a boot, or with a pool not mounted
+ * Those of the earlier driver are in no list: a Snapshot has to have a source and a time (CSI specification, "Snapshot"),
+ * which nothing tells of them, and whoever reads a list would count them as copies. Who asks for one by its id is refused
+ * with what it is: the snapshotter writes that into the VolumeSnapshotContent, for a person to read, and asks again. Told
+ * that it is not ready yet, it would go on asking without a word; told that there is none, it would call it lost.
+ *
+ * @throws {VolumeError} unavailable while files may be missing: after a boot, or with a pool not mounted; precondition
+ * for the id of one that the earlier driver has made
  */
 export async function listSnapshots(
   world: ControllerWorld,
@@ -31,6 +39,10 @@ export async function listSnapshots(
   context: CallContext,
 ): Promise<readonly StoredSnapshot[]> {
   const { basePaths, cluster, settleMs } = world.settings;
+  if (isEarlierSnapshotId(filter.id)) {
+    await assertEarlierGone(world, "show", filter.id, context);
+    return [];
+  }
   if (filter.id !== "" && !isSnapshotId(filter.id)) return [];
   if (filter.source !== "" && !isVolumeId(filter.source)) return [];
   const part = filter.id !== ""
@@ -48,7 +60,8 @@ export async function listSnapshots(
 /**
  * One snapshot of this cluster. One command.
  *
- * @throws {VolumeError} not-found when it is provably not there, unavailable when its absence proves nothing
+ * @throws {VolumeError} not-found when it is provably not there, unavailable when its absence proves nothing;
+ * precondition when the earlier driver has made it
  */
 export async function getSnapshot(
   world: ControllerWorld,

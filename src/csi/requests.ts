@@ -1,4 +1,5 @@
 import { type Capability, parseCapability, type RequestedCapability } from "../volume/capabilities.ts";
+import { isEarlierSnapshotId, noData } from "../volume/earlier_snapshots.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { assertVolumeId, isVolumeId } from "../volume/ids.ts";
 import type { SizeRange } from "../volume/sizes.ts";
@@ -45,7 +46,8 @@ export function requiredSourceVolumeId(value: string): string {
 /**
  * What a volume is to be made from; undefined when the request leaves it open.
  *
- * @throws {VolumeError} invalid when its id is missing, not-found when it is of another form than this driver's
+ * @throws {VolumeError} invalid when its id is missing, not-found when it is of another form than this driver's,
+ * precondition when it is that of a snapshot of the earlier driver
  */
 export function contentSource(source: VolumeContentSource__Output | null): SourceRef | undefined {
   if (source === null) return undefined;
@@ -54,6 +56,7 @@ export function contentSource(source: VolumeContentSource__Output | null): Sourc
   }
   const id = requiredField("volume_content_source.snapshot.snapshot_id", source.snapshot?.snapshotId ?? "");
   if (isSnapshotId(id)) return { kind: "snapshot", id };
+  if (isEarlierSnapshotId(id)) throw noData(id);
   throw new VolumeError(
     "not-found",
     `Cannot restore the snapshot as there is none: snapshot=${JSON.stringify(id.slice(0, 64))}`,

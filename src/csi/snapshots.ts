@@ -1,7 +1,9 @@
 import { deleteSnapshot } from "../controller/delete_snapshot.ts";
+import { assertEarlierGone } from "../controller/earlier_snapshot.ts";
 import { getSnapshot, listSnapshots } from "../controller/list_snapshots.ts";
 import { createSnapshot } from "../controller/snapshot.ts";
 import type { ControllerWorld } from "../controller/world.ts";
+import { isEarlierSnapshotId } from "../volume/earlier_snapshots.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { cutPage } from "../volume/listing.ts";
 import type { CallContext } from "../volume/ports.ts";
@@ -72,14 +74,18 @@ function assertNoParameters(parameters: Readonly<Record<string, string>>): void 
   );
 }
 
-/** A snapshot id that this driver never made is that of a snapshot that is not there (CSI specification, DeleteSnapshot). */
+/**
+ * A snapshot id that this driver never made is that of a snapshot that is not there (CSI specification, DeleteSnapshot).
+ * One of the earlier driver's may be there all the same: OK is said of it only when a person has removed it.
+ */
 async function handleDelete(
   world: ControllerWorld,
   request: DeleteSnapshotRequest__Output,
   context: CallContext,
 ): Promise<DeleteSnapshotResponse> {
   const id = requiredField("snapshot_id", request.snapshotId);
-  if (isSnapshotId(id)) await deleteSnapshot(world, id, context);
+  if (isEarlierSnapshotId(id)) await assertEarlierGone(world, "delete", id, context);
+  else if (isSnapshotId(id)) await deleteSnapshot(world, id, context);
   return {};
 }
 

@@ -9,6 +9,12 @@ import {
 } from "./audit_finding.ts";
 import { orphanFiles } from "./audit_files.ts";
 import type { NodeAttachment } from "./cluster_view.ts";
+import {
+  describeEarlierSnapshot,
+  earlierSnapshotTime,
+  isEarlierSnapshot,
+  whyEarlierSnapshotKept,
+} from "./earlier_snapshots.ts";
 import { isVolumeId, poolOf } from "./ids.ts";
 import { isImageOf, stemOf } from "./layout.ts";
 import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
@@ -61,13 +67,28 @@ function judgeDisk(stored: StoredVolume, view: Inventory & FileView, scope: Audi
         kept: "the earlier driver made it",
       }];
     case "no-record":
-      return [{
-        ...base,
-        kind: "no-record",
-        found: "a disk that carries no record of this driver",
-        kept: "somebody else made it",
-      }];
+      return [
+        isEarlierSnapshot(stored, scope.basePaths) ? judgeEarlierSnapshot(stored, view, scope) : {
+          ...base,
+          kind: "no-record",
+          found: "a disk that carries no record of this driver",
+          kept: "somebody else made it",
+        },
+      ];
   }
+}
+
+function judgeEarlierSnapshot(stored: StoredVolume, view: Inventory, { nowMs }: AuditScope): AuditFinding {
+  const { id, imagePath: path } = stored;
+  const sharers = view.volumes.filter((other) => other.id !== id && other.imagePath === path);
+  return {
+    kind: "earlier-snapshot",
+    id,
+    path,
+    found: describeEarlierSnapshot(stored),
+    sinceSeconds: earlierSnapshotTime(id, nowMs),
+    kept: whyEarlierSnapshotKept(sharers),
+  };
 }
 
 function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: AuditScope): AuditFinding[] {

@@ -25,13 +25,20 @@ export const auditKinds = {
   "no-record": "note",
   "other-cluster": "note",
   "earlier-driver": "note",
+  /** A disk without any data of the volume that it is called a snapshot of. */
+  "earlier-snapshot": "note",
 } as const;
 
 /** A kind of finding. */
 export type AuditKind = keyof typeof auditKinds;
 
 /** Kinds that are somebody else's: they are counted, and named only when asked for. */
-export const foreignKinds: ReadonlySet<AuditKind> = new Set(["no-record", "other-cluster", "earlier-driver"]);
+export const foreignKinds: ReadonlySet<AuditKind> = new Set([
+  "no-record",
+  "other-cluster",
+  "earlier-driver",
+  "earlier-snapshot",
+]);
 
 /** One thing on the router that lacks its owner, or lacks itself. */
 export interface AuditFinding {

@@ -63,6 +63,15 @@ Deno.test("judgeAudit() finds nothing on a router where everything has its owner
   assert.deepEqual(judgeAudit(view([idle, held]), scope()), []);
 });
 
+const earlierId = "snap-7c9e6679-7425-40de-944b-e07fc1f90ae7-at-1739800000";
+const earlierSnapshot: StoredVolume = {
+  ...idle,
+  id: earlierId,
+  imagePath: `${testBase}/${earlierId}.img`,
+  exportNqn: "",
+  comment: "",
+};
+
 const lone = `${testBase}/pvc-9.${testCluster}`;
 const snapshot = `${testBase}/snap-${"1".repeat(28)}.pvc-1.${nowSeconds.toString(36)}.n.${testCluster}`;
 
@@ -121,6 +130,25 @@ Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says
     if (kept === undefined) assert.equal(findings[0]!.kept, undefined, name);
     else assert.match(findings[0]!.kept!, kept, name);
   }
+});
+
+Deno.test("judgeAudit() tells of a snapshot of the earlier driver what is known, and that it never goes by itself", () => {
+  const nqn = `${testPrefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;
+  const exported = { ...earlierSnapshot, exported: true, exportNqn: nqn };
+  const [finding] = judgeAudit(view([exported]), scope({ used: used(), vouched: true }));
+  assert.equal(finding!.kind, "earlier-snapshot");
+  assert.match(
+    finding!.kept!,
+    /its disk entry on the router, and then its image: docs[/]guides[/]from-the-go-/,
+  );
+  assert.match(finding!.found, /no copy of a volume's data.*exported=true nqn=.*:pvc-0f8fad5b/);
+  assert.equal(finding!.sinceSeconds, 1_739_800_000);
+  assert.equal(isDue(finding!, nowMs, 0), false);
+  const sharer = { ...idle, id: "disk1", imagePath: earlierSnapshot.imagePath, comment: "" };
+  const shared = judgeAudit(view([earlierSnapshot, sharer]), scope()).find(({ id }) => id === earlierId);
+  const elsewhere = { ...earlierSnapshot, imagePath: `/pool/x/${earlierId}.img` };
+  assert.deepEqual(kinds(judgeAudit(view([elsewhere]), scope())), [`no-record ${earlierId}`]);
+  assert.match(shared!.kept!, /not its image, which other disks use: disk=disk1/);
 });
 
 Deno.test("judgeAudit() leaves alone what other clusters and other folders hold", () => {

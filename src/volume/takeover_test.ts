@@ -117,6 +117,8 @@ Deno.test("assertLeftByEarlierDriver() refuses any doubt", () => {
     [{ exportNqn: `nqn.2024-01.com.example:${id}` }, {}, /another name/],
     [{ exported: false, exportNqn: `nqn.2024-01.com.example:${id}` }, {}, /another name/],
     [{}, { sharers: [{ ...left, id: "disk1" }] }, /disk=disk1/],
+    // As the earlier driver's snapshots would be without a path of their own.
+    [{}, { sharers: [{ ...left, id: `snap-${id.slice(4)}`, exported: false }] }, /disk=snap-0f8fad5b/],
     [{}, { files: [] }, /not there/],
     [{}, { files: [{ path, sizeBytes: 0n, directory: true }] }, /not there/],
     [{}, { files: [{ path, sizeBytes: 1n, directory: false }] }, /smaller/],

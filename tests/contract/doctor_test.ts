@@ -231,6 +231,21 @@ practiceTest("doctor tells own disks from damaged and foreign ones", async (prac
   assert.match(counted!.found, /^1 of this cluster, 1 of other clusters, 0 .* Go driver, 1 of nobody/);
 });
 
+practiceTest("doctor warns once of the earlier driver's snapshots, and ends with 0", async (practice) => {
+  for (
+    const slot of ["snap-7c9e6679-7425-40de-944b-e07fc1f90ae7", "snap-8c9e6679-7425-40de-944b-e07fc1f90ae7"]
+  ) {
+    const path = `/storage-pool/metal-csi/${slot}.img`;
+    await practice.control("POST", "/disks", { slot, "file-path": path, "file-size": "1048576" });
+  }
+  const examined = await practice.examine();
+  assert.equal(examined.code, 0);
+  const { state, found, fix } = complaintOf(examined, "disks");
+  assert.equal(state, "warning");
+  assert.match(found, /^2 snapshots of the earlier Go driver .*docs\/guides\/from-the-go-driver[.]md$/);
+  assert.equal(fix, "rds-csi audit --foreign names them");
+});
+
 practiceTest(
   "doctor misses an exported disk behind a port that refuses, and finds one that answers",
   async (practice) => {

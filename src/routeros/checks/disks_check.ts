@@ -1,3 +1,4 @@
+import { earlierSnapshotsPage, isEarlierSnapshot } from "../../volume/earlier_snapshots.ts";
 import { isVolumeId } from "../../volume/ids.ts";
 import { judgeOwnership } from "../../volume/ownership.ts";
 import type { StoredVolume } from "../../volume/ports.ts";
@@ -36,10 +37,12 @@ export function judgeDisks(
   ];
   const damaged = listed("damaged");
   if (damaged.length > 0) findings.push(judgeDamaged(damaged));
+  const snapshots = listed("earlier-snapshot");
+  if (snapshots.length > 0) findings.push(judgeEarlierSnapshots(snapshots));
   return findings;
 }
 
-type Kind = "own" | "other" | "damaged" | "earlier" | "foreign" | "elsewhere";
+type Kind = "own" | "other" | "damaged" | "earlier" | "earlier-snapshot" | "foreign" | "elsewhere";
 
 function kindOf(volume: StoredVolume, basePaths: readonly string[], cluster: string): Kind {
   const { state } = judgeOwnership(volume, cluster);
@@ -47,7 +50,18 @@ function kindOf(volume: StoredVolume, basePaths: readonly string[], cluster: str
   if (state === "other-cluster") return "other";
   if (state === "damaged") return "damaged";
   if (volume.id.length > longestOwnId && isVolumeId(volume.id)) return "earlier";
+  if (isEarlierSnapshot(volume, basePaths)) return "earlier-snapshot";
   return basePaths.some((path) => volume.imagePath.startsWith(`${path}/`)) ? "foreign" : "elsewhere";
+}
+
+function judgeEarlierSnapshots(snapshots: readonly StoredVolume[]): Finding {
+  const exported = snapshots.filter((one) => one.exported).length;
+  return warning(
+    check,
+    `${snapshots.length} snapshots of the earlier Go driver (${exported} exported), which hold no copy of a volume's ` +
+      `data as far as RouterOS's manual tells: ${earlierSnapshotsPage}`,
+    "rds-csi audit --foreign names them",
+  );
 }
 
 function judgeDamaged(damaged: readonly StoredVolume[]): Finding {

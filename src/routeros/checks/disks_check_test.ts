@@ -46,3 +46,16 @@ Deno.test("judgeDisks() does not take a cluster's disks for this one's when ther
   assert.equal(finding!.state, "warning");
   assert.match(finding!.found, /^3 of some cluster/);
 });
+
+Deno.test("judgeDisks() warns once of all snapshots of the earlier driver", () => {
+  const ids = ["", "-at-1739800000"].map((end) => `snap-11111111-2222-3333-4444-555555555555${end}`);
+  const [counted, finding, ...more] = judgeDisks([...volumes, ...ids.map((id) => disk(id, ""))], settings);
+  assert.match(counted!.found, /1 of nobody in the base paths$/);
+  assert.equal(finding!.state, "warning");
+  assert.match(
+    finding!.found,
+    /^2 snapshots of the earlier Go driver \(0 exported\), .*no copy.*from-the-go-driver[.]md$/,
+  );
+  assert.match(finding!.fix!, /audit --foreign/);
+  assert.deepEqual(more, []);
+});

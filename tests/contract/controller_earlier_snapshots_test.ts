@@ -1,0 +1,221 @@
+// Snapshots as the earlier Go driver makes them, on a simulated router, and what each call of this driver says of them.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { auditCommand } from "../../src/commands/audit.ts";
+import { exitCodes } from "../../src/commands/io.ts";
+import { runCommand } from "../support/command_run.ts";
+import {
+  changesNothing,
+  cost,
+  create,
+  createRequest,
+  gibibyte,
+  mount,
+  post,
+  publishRequest,
+  rejectsWith,
+  snapshot,
+  state,
+} from "../support/controller_calls.ts";
+import { aClusterVolume, anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+const folder = "/storage-pool/metal-csi";
+const volume = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+const nqn = `nqn.2000-02.com.mikrotik:${volume}`;
+const old = "snap-7c9e6679-7425-40de-944b-e07fc1f90ae7";
+const timed = "snap-0f8fad5b-d9cb-469f-a165-70867728950e-at-1739800000";
+const named = "snap-8c9e6679-7425-50de-944b-e07fc1f90ae7-at-8c9e667974";
+const all = [old, timed, named];
+const what =
+  /earlier driver made it, with a copy of a disk's properties and not of its data.*from-the-go-driver[.]md/;
+
+/** Slots of the earlier driver are longer than some routers let anybody make. */
+const router = { simulator: { knobs: { maxSlot: Infinity } } };
+
+/** Types a command as the earlier driver does. */
+async function type(stack: Stack, command: string): Promise<void> {
+  const response = await fetch(`${stack.simulator.controlUrl}/console`, {
+    method: "POST",
+    body: JSON.stringify({ command }),
+  });
+  assert.deepEqual(await response.json(), { output: "", refusal: null }, command);
+}
+
+async function addVolume(stack: Stack, over: Record<string, unknown> = {}): Promise<void> {
+  await post(stack, "/files", {
+    name: `${folder}/${volume}.img`,
+    type: "file",
+    size: Number(gibibyte),
+    written: 1 << 20,
+  });
+  await post(stack, "/disks", {
+    slot: volume,
+    "file-path": `${folder}/${volume}.img`,
+    size: String(gibibyte),
+    comment: "backed up on Sundays",
+    "nvme-tcp-server-port": 4420,
+    "nvme-tcp-server-nqn": nqn,
+    ...over,
+  });
+}
+
+async function snap(stack: Stack, slot: string, path = ` file-path=${folder}/${slot}.img`): Promise<void> {
+  await type(stack, `/disk add type=file copy-from=[find slot=${volume}]${path} slot=${slot}`);
+}
+
+/** A router with a volume of the earlier driver, and a snapshot of each of its versions. */
+async function withSnapshots(): Promise<Stack> {
+  const stack = await startStack(router);
+  await addVolume(stack);
+  for (const slot of all) await snap(stack, slot);
+  return stack;
+}
+
+async function removeByHand(stack: Stack, id: string): Promise<void> {
+  await type(stack, `/disk/remove [find where slot="${id}"]`);
+  await type(stack, `/file/remove [find where name="${folder.slice(1)}/${id}.img"]`);
+}
+
+Deno.test("a snapshot of the earlier driver has the properties of its volume, and nothing of its data", async () => {
+  await using stack = await withSnapshots();
+  const { disks } = await state(stack);
+  for (const id of all) {
+    const copy = disks.find(({ slot }) => slot === id)!;
+    assert.equal(copy["nvme-tcp-server-nqn"], nqn);
+    assert.equal(copy["comment"], "backed up on Sundays");
+    const backing = stack.simulator.model.backing;
+    assert.equal(backing.allocatedBytes(`${folder}/${id}.img`.slice(1)), 0n);
+  }
+});
+
+Deno.test("nothing is restored from one, whether it is there or not, and no command is needed to say so", async () => {
+  await using stack = await withSnapshots();
+  const { controller } = stack.clients;
+  await changesNothing(stack, async () => {
+    for (const snapshotId of [...all, "snap-00000000-0000-0000-0000-000000000000"]) {
+      const request = createRequest("pvc-restored", { volumeContentSource: { snapshot: { snapshotId } } });
+      const call = () =>
+        rejectsWith(status.FAILED_PRECONDITION, controller.call("CreateVolume", request), what);
+      assert.equal(await cost(stack, call), 0);
+    }
+  });
+});
+
+Deno.test("one is refused with what it is when it is asked for by its id, and is in no list", async () => {
+  await using stack = await withSnapshots();
+  const { controller } = stack.clients;
+  const own = (await snapshot(stack, "snap", await create(stack, "pvc-a"))).snapshotId;
+  const list = async (filter: { snapshotId?: string; sourceVolumeId?: string }) =>
+    (await controller.call("ListSnapshots", filter)).entries.map((entry) => entry.snapshot!.snapshotId);
+  await changesNothing(stack, async () => {
+    for (const snapshotId of all) {
+      const ask = () => rejectsWith(status.FAILED_PRECONDITION, list({ snapshotId }), what);
+      assert.equal(await cost(stack, ask), 1);
+      await rejectsWith(status.FAILED_PRECONDITION, controller.call("GetSnapshot", { snapshotId }), what);
+    }
+    assert.deepEqual(await list({}), [own]);
+    assert.deepEqual(await list({ sourceVolumeId: volume }), []);
+  });
+});
+
+Deno.test("one is never deleted, and is gone when a person has removed its disk and its image", async () => {
+  await using stack = await withSnapshots();
+  const { controller } = stack.clients;
+  const remove = (snapshotId: string) => controller.call("DeleteSnapshot", { snapshotId });
+  for (const id of all) {
+    await changesNothing(stack, () => rejectsWith(status.FAILED_PRECONDITION, remove(id), what));
+    await type(stack, `/disk/remove [find where slot="${id}"]`);
+    await rejectsWith(status.FAILED_PRECONDITION, remove(id), /disk=none path=.*[.]img/);
+    await type(stack, `/file/remove [find where name="${folder.slice(1)}/${id}.img"]`);
+    assert.equal(await cost(stack, () => remove(id)), 1);
+    await rejectsWith(status.NOT_FOUND, controller.call("GetSnapshot", { snapshotId: id }), /there is none/);
+  }
+  const { disks, files } = await state(stack);
+  assert.ok(disks.some(({ slot }) => slot === volume));
+  assert.ok(files.some(({ name }) => name.endsWith(`/${volume}.img`)));
+});
+
+Deno.test("one is not called gone while the router brings its disks back, or its pool is away", async () => {
+  await using stack = await withSnapshots();
+  const remove = () => stack.clients.controller.call("DeleteSnapshot", { snapshotId: old });
+  await removeByHand(stack, old);
+  await post(stack, "/disks/storage-pool", { mounted: false });
+  await rejectsWith(status.UNAVAILABLE, remove(), /not mounted/);
+  await post(stack, "/disks/storage-pool", { mounted: true });
+  await remove();
+});
+
+Deno.test("a disk that is only called like one is somebody's: not deleted, not called gone", async () => {
+  await using stack = await startStack(router);
+  await post(stack, "/disks", { slot: old, "file-path": "/storage-pool/mine.img", size: String(gibibyte) });
+  await changesNothing(stack, async () => {
+    const remove = stack.clients.controller.call("DeleteSnapshot", { snapshotId: old });
+    await rejectsWith(status.FAILED_PRECONDITION, remove, /not as the earlier driver leaves one.*mine[.]img/);
+  });
+});
+
+Deno.test("one with the image of its volume keeps that from being taken over, and is named", async () => {
+  const clusterView = new FakeClusterView();
+  clusterView.used = [aClusterVolume(volume)];
+  clusterView.attached = [anAttachment(volume, "node-1")];
+  await using stack = await startStack({ ...router, clusterView });
+  await addVolume(stack);
+  await snap(stack, old, "");
+  const attached = { ...mount, accessMode: { mode: "SINGLE_NODE_MULTI_WRITER" as const } };
+  const { controller } = stack.clients;
+  const publish = () =>
+    controller.call("ControllerPublishVolume", publishRequest(volume, "node-1", attached));
+  await changesNothing(stack, async () => {
+    await rejectsWith(
+      status.FAILED_PRECONDITION,
+      publish(),
+      new RegExp(`another disk uses its image: disk=${old}`),
+    );
+    const remove = controller.call("DeleteSnapshot", { snapshotId: old });
+    await rejectsWith(status.FAILED_PRECONDITION, remove, /not as the earlier driver leaves one/);
+  });
+  // With a path of its own it is in nobody's way.
+  await type(stack, `/disk/remove [find where slot="${old}"]`);
+  await snap(stack, old);
+  assert.equal((await publish()).publishContext!["nqn"], nqn);
+});
+
+Deno.test("audit --foreign lists each as what it is, and deletes none, however it is told to", async () => {
+  await using stack = await withSnapshots();
+  const audit = (...args: string[]) => runCommand(stack, auditCommand, args);
+  await changesNothing(stack, async () => {
+    const { code, out } = await audit("--json", "--foreign");
+    assert.equal(code, exitCodes.ok);
+    const { counts, findings } = JSON.parse(out);
+    assert.deepEqual(counts, { "earlier-driver": 1, "earlier-snapshot": 3 });
+    const snapshots = findings.filter(({ kind }: { kind: string }) => kind === "earlier-snapshot");
+    assert.deepEqual(
+      snapshots.map((
+        { id, path, since, deletable }: Record<string, unknown>,
+      ) => [id, path, since, deletable]),
+      [
+        [timed, `${folder}/${timed}.img`, "2025-02-17T13:46:40.000Z", false],
+        [old, `${folder}/${old}.img`, null, false],
+        [named, `${folder}/${named}.img`, null, false],
+      ],
+    );
+    for (const { state, found, kept } of snapshots) {
+      assert.equal(state, "note");
+      assert.match(found, /holds no copy of a volume's data as far as the router's manual tells/);
+      assert.match(kept, /remove its disk entry on the router, and then its image/);
+    }
+    const text = (await audit("--foreign")).out;
+    for (const id of all) assert.match(text, new RegExp(`note +earlier-snapshot +${id} `));
+    assert.match(
+      (await audit()).out,
+      /left alone \(--foreign names them\): 1 earlier-driver, 3 earlier-snapshot/,
+    );
+    for (const thing of [old, `${folder}/${old}.img`]) {
+      const { code, err } = await audit("--delete", thing, "--vouch");
+      assert.equal(code, exitCodes.failed);
+      assert.match(err, /not deleted: snap-7c.*the earlier driver made it/);
+    }
+    assert.equal((await audit("--delete-older-than", "1h")).code, exitCodes.ok);
+  });
+});
