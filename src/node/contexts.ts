@@ -1,4 +1,5 @@
 import { inOwnWords } from "./earlier_contexts.ts";
+import { fromEarlierContext } from "../volume/earlier_context.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { parseMkfsOptions } from "../volume/mkfs_options.ts";
 import { parseNvmeAddresses } from "../volume/nvme_addresses.ts";
@@ -80,7 +81,8 @@ export function parsePublishContext(
  *
  * @throws {VolumeError} invalid when a value is wrong
  */
-export function parseVolumeContext(values: Values, filesystem: FilesystemType | undefined): NodeParameters {
+export function parseVolumeContext(given: Values, filesystem: FilesystemType | undefined): NodeParameters {
+  const values = fromEarlierContext(given);
   const take = (key: string, form: RegExp): string | undefined => {
     const value = Object.hasOwn(values, key) ? values[key]! : "";
     if (value === "") return undefined;
@@ -95,7 +97,8 @@ export function parseVolumeContext(values: Values, filesystem: FilesystemType | 
     connection: {
       ctrlLossTmo: seconds("ctrlLossTmo", /^(?:-1|0|[1-9][0-9]{0,4})$/),
       reconnectDelay: seconds("reconnectDelay"),
-      keepAliveTmo: seconds("keepAliveTmo"),
+      // The kernel would take 0 for none at all.
+      keepAliveTmo: seconds("keepAliveTmo", /^(?:0|[1-9][0-9]{0,4})$/) || undefined,
       nrIoQueues: seconds("nrIoQueues", /^[1-9][0-9]{0,2}$/),
       fastIoFailTmo: seconds("fastIoFailTmo"),
     },

@@ -119,6 +119,14 @@ Deno.test("parseVolumeContext() reads every key", () => {
   });
 });
 
+Deno.test("parseVolumeContext() leaves a keep-alive of 0 to the kernel, also where the earlier driver has written it", () => {
+  const earlier = { nqn: "nqn.2000-02.com.mikrotik:pvc-1", ctrlLossTmo: "0", keepAliveTmo: "0" };
+  for (const values of [{ keepAliveTmo: "0" }, earlier]) {
+    const { connection } = parseVolumeContext(values, "ext4");
+    assert.deepEqual([connection.keepAliveTmo, connection.ctrlLossTmo], [undefined, undefined]);
+  }
+});
+
 const wrongParameters: readonly [string, string][] = [
   ["ctrlLossTmo", "-2"],
   ["ctrlLossTmo", "long"],

@@ -17,7 +17,18 @@ const nqn = `nqn.2000-02.com.mikrotik:${volumeId}`;
 /** As the earlier driver's controller publishes. */
 const earlier = { nvme_address: "10.0.0.1", nvme_port: "4420", nvme_nqn: nqn, fs_type: "ext4" };
 /** The volume context of its volumes. */
-const volume = { nvmeAddress: "10.0.0.9", nvmePort: "4421", nqn, volumePath: "/pool/csi" };
+const volume = {
+  rdsAddress: "10.0.0.1",
+  nvmeAddress: "10.0.0.9",
+  nvmePort: "4421",
+  nqn,
+  volumePath: "/pool/csi/pvc-1.img",
+  // What it writes where its StorageClass says nothing; 0 stands for what the kernel does by itself.
+  ctrlLossTmo: "-1",
+  reconnectDelay: "5",
+  keepAliveTmo: "0",
+  migrationTimeoutSeconds: "300",
+};
 /** As this driver's controller publishes what it has taken over. */
 const takenOver = publishContext({ nqn, epoch: "0-00000000", mayFormat: "false" });
 

@@ -1,4 +1,5 @@
 import { digest } from "./digest.ts";
+import { fromEarlierContext } from "./earlier_context.ts";
 import { VolumeError } from "./errors.ts";
 import { parseNvmeAddresses } from "./nvme_addresses.ts";
 
@@ -38,7 +39,8 @@ const nodeKeys: Readonly<Record<string, Check>> = {
   fsLabel: matching(/^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/, "1 to 12 characters of A-Z, a-z, 0-9, ., _ and -"),
   ctrlLossTmo: integer(-1, 86_400),
   reconnectDelay: integer(1, 3_600),
-  keepAliveTmo: integer(1, 3_600),
+  // 0 is how the earlier driver says that it is left to the kernel.
+  keepAliveTmo: integer(0, 3_600),
   nrIoQueues: integer(1, 256),
   fastIoFailTmo: integer(1, 86_400),
   fsckMode: matching(/^(?:preen|off)$/, "preen or off"),
@@ -83,7 +85,7 @@ export const parameterHelp: Readonly<Record<string, string>> = {
   fsLabel: "Label of new file systems, 1 to 12 characters.",
   ctrlLossTmo: "Seconds after which a node gives a lost router up, -1 (never) to 86400. Default: 1800.",
   reconnectDelay: "Seconds between a node's attempts to reconnect, 1 to 3600. Default: 5.",
-  keepAliveTmo: "Seconds of the NVMe keep-alive, 1 to 3600. Default: the kernel's, which is 5.",
+  keepAliveTmo: "Seconds of the NVMe keep-alive, 1 to 3600. Default, and 0: the kernel's, which is 5.",
   nrIoQueues: "I/O queues of a connection, 1 to 256. Default: one for each processor of the node.",
   fastIoFailTmo:
     "Seconds after which I/O to a lost router fails while the node goes on trying to reconnect, 1 to 86400. " +
@@ -165,7 +167,7 @@ export function parseVolumeContext(
   defaults: ParameterDefaults,
 ): VolumeParameters {
   // Where new volumes may go says nothing about one that is there already.
-  const known = ownParameters(context).filter(([key]) =>
+  const known = ownParameters(fromEarlierContext(context)).filter(([key]) =>
     key !== "volumePath" &&
     Object.hasOwn(checks, key) && !Object.hasOwn(earlierKeys, key)
   );

@@ -139,7 +139,7 @@ const wrongValues: Record<string, readonly string[]> = {
   fsLabel: ["", "thirteen-long", "a b", "a/b", "-L"],
   ctrlLossTmo: ["-2", "86401", "1.5"],
   reconnectDelay: ["0", "3601"],
-  keepAliveTmo: ["0", "-1"],
+  keepAliveTmo: ["-1", "3601"],
   nrIoQueues: ["0", "257"],
   fastIoFailTmo: ["0", "-1", "86401"],
   fsckMode: ["", "Preen", "yes"],

@@ -108,6 +108,30 @@ Deno.test("a volume that a node has is taken over with its NQN, and three rounds
   });
 });
 
+Deno.test("the volume context that the earlier driver gave its volumes is no reason to refuse one", async () => {
+  await using stack = await startSwept(cluster("node-1"));
+  await addEarlier(stack, id);
+  // As it writes it for a StorageClass that says nothing.
+  const volumeContext = {
+    rdsAddress: "127.0.0.1",
+    nvmeAddress: "10.0.0.9",
+    nvmePort: "4420",
+    nqn,
+    volumePath: `${folder}/${id}.img`,
+    ctrlLossTmo: "-1",
+    reconnectDelay: "5",
+    keepAliveTmo: "0",
+    migrationTimeoutSeconds: "300",
+  };
+  const { controller } = stack.clients;
+  const request = { ...publishRequest(id, "node-1", attached), volumeContext };
+  const { publishContext } = await controller.call("ControllerPublishVolume", request);
+  assert.deepEqual([publishContext["nqn"], publishContext["nvmeAddress"]], [nqn, "10.0.0.9"]);
+  const question = { volumeId: id, volumeContext, volumeCapabilities: [attached] };
+  const { confirmed, message } = await controller.call("ValidateVolumeCapabilities", question);
+  assert.ok(confirmed !== null, message);
+});
+
 Deno.test("a node of the earlier driver is told what it reads, and of a new volume nothing that it could take for its own", async () => {
   await using stack = await startSwept(cluster("node-1"));
   await addEarlier(stack, id);
