@@ -71,6 +71,7 @@ export async function adoptCommand(args: readonly string[], io: CommandIo): Prom
     nodeId,
     attached: true,
     sinceSeconds: undefined,
+    epochCounter: 0,
   }));
   const claim = claimOf(volume, attachments, systemClock.now());
   const seams = { clock: systemClock, random: systemRandom };

@@ -1,5 +1,6 @@
 import { assertPoolMounted } from "../volume/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../volume/cluster_view.ts";
+import { earlierEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { assertOwned, judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, StoredVolume, VolumeView } from "../volume/ports.ts";
@@ -12,6 +13,7 @@ import {
   type TakeoverClaim,
 } from "../volume/takeover.ts";
 import { changeVolume } from "./outcome.ts";
+import { withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /** Who has which volume, as the cluster's objects say. */
@@ -22,7 +24,8 @@ export interface Attachments {
 
 /**
  * Takes a volume of the earlier driver over, for a call that is going to change it: its record is written as the cluster's
- * objects say who has it, and nothing else of it changes. Any other volume is left as it is. No command for those; else one.
+ * objects say who has it, and nothing else of it changes. Any other volume is left as it is. No command for those; else one,
+ * or two, see {@linkcode takeOver}.
  *
  * Until its first withdrawal a volume that nobody had is looked up once more: the earlier driver may have published it while
  * it was being replaced.
@@ -46,12 +49,13 @@ export async function takeOverFirst(
   if (!isOpen || world.clusterView === undefined) return stored;
   const known = await askWhoHas(world, stored.id, context);
   const named = known.volumes.some(({ volumeId }) => volumeId === stored.id);
-  const holders = named ? claimFrom(known, stored.id, world.clock.now()).holders : [];
-  return await noteHolders(world, ownership.volume, holders, context);
+  if (!named) return stored;
+  return await noteHolders(world, ownership.volume, claimFrom(known, stored.id, world.clock.now()), context);
 }
 
 /**
- * Writes the record of a volume of the earlier driver, if the disk is beyond doubt as that has left it. One command.
+ * Writes the record of a volume of the earlier driver, if the disk is beyond doubt as that has left it. One command; one more
+ * when it was taken over before, and the router does not remember that: nobody has it then as it is exported.
  *
  * @param view a look at the disk, with its files and whoever shares its image
  * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
@@ -67,7 +71,8 @@ export async function takeOver(
   assertPoolMounted(view, stored.imagePath);
   assertLeftByEarlierDriver(stored, { ...world.settings, ...view });
   const comment = formatComment(takenOverComment(stored, claim, cluster, world.random), maxCommentBytes);
-  return await writeOnly(world, stored, comment, context);
+  const taken = await writeOnly(world, stored, comment, context);
+  return await shutOutForgotten(world, taken, claim.forgotten, context);
 }
 
 /** What the cluster says of a volume. @throws {VolumeError} precondition when it leaves a doubt */
@@ -80,15 +85,41 @@ export function claimFrom({ volumes, attachments }: Attachments, id: string, now
 async function noteHolders(
   world: ControllerWorld,
   { stored, comment, record }: OwnedVolume,
-  holders: TakeoverClaim["holders"],
+  { holders, forgotten }: TakeoverClaim,
   context: CallContext,
 ): Promise<StoredVolume> {
-  if (holders.length === 0) return stored;
+  if (holders.length === 0 && forgotten === 0) return stored;
+  const epoch = { ...earlierEpoch, counter: forgotten };
   const written = formatComment(
-    { ...comment, record: { ...record, holders } },
+    { ...comment, record: { ...record, epoch, holders } },
     world.settings.maxCommentBytes,
   );
-  return await writeOnly(world, stored, written, context);
+  const noted = await writeOnly(world, stored, written, context);
+  return await shutOutForgotten(world, noted, forgotten, context);
+}
+
+/**
+ * Withdraws a volume that the router exports again as the earlier driver did, although nodes were given epochs since: whoever
+ * still knocks at that name was shut out, and would write beside the one that has it.
+ */
+async function shutOutForgotten(
+  world: ControllerWorld,
+  stored: StoredVolume,
+  forgotten: number,
+  context: CallContext,
+): Promise<StoredVolume> {
+  if (forgotten === 0) return stored;
+  const volume = assertOwned(stored, world.settings.cluster, "take over");
+  const after = stored.exported ? await withdrawExport(world, volume, "take over", context) : volume;
+  const withdrawn = stored.exported;
+  world.events.happened({
+    kind: "older-epoch",
+    volumeId: stored.id,
+    recorded: 0,
+    known: forgotten,
+    withdrawn,
+  });
+  return after.stored;
 }
 
 /** The export stays untouched: even setting it to what it is could be felt by whoever writes. */

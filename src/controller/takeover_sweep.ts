@@ -11,15 +11,16 @@ const pausesMs = [2_000, 5_000, 10_000, 30_000];
 
 /**
  * Takes over every volume of the earlier driver that a PersistentVolume of this cluster names; any other is left alone. What
- * leaves a doubt is told, and stays as it is. Nothing on the router changes but comments.
+ * leaves a doubt is told, and stays as it is. Nothing on the router changes but comments, and exports of which it has
+ * forgotten that they were withdrawn.
  *
  * @returns how many were taken over
  * @throws {VolumeError} unavailable when the router or the cluster cannot be asked
  */
 export async function takeOverAll(world: ControllerWorld, context: CallContext): Promise<number> {
   const { clusterView, store, settings } = world;
-  const { volumes } = await store.inventory(context);
-  const earlier = volumes.filter((stored) =>
+  const inventory = await store.inventory(context);
+  const earlier = inventory.volumes.filter((stored) =>
     judgeOwnership(stored, settings.cluster).state === "earlier-driver"
   );
   if (clusterView === undefined || earlier.length === 0) return 0;

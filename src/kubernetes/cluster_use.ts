@@ -1,4 +1,5 @@
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../volume/cluster_view.ts";
+import { parseEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
 import type { KubernetesApi, Metadata } from "./api.ts";
@@ -13,7 +14,10 @@ interface RawAttachment {
     readonly nodeName?: string;
     readonly source?: { readonly persistentVolumeName?: string };
   };
-  readonly status?: { readonly attached?: boolean };
+  readonly status?: {
+    readonly attached?: boolean;
+    readonly attachmentMetadata?: Readonly<Record<string, string>>;
+  };
 }
 
 /** A PersistentVolume with what only a takeover asks for. */
@@ -106,5 +110,6 @@ function attachmentOf(
   const nodeId = metadata.annotations?.[nodeIdAnnotation] ?? nodeIds.get(spec.nodeName ?? "") ?? "";
   const sinceMs = Date.parse(metadata.creationTimestamp ?? "");
   const sinceSeconds = Number.isNaN(sinceMs) ? undefined : Math.floor(sinceMs / 1000);
-  return [{ volumeId, nodeId, attached: status.attached === true, sinceSeconds }];
+  const epochCounter = parseEpoch(status.attachmentMetadata?.["epoch"] ?? "")?.counter ?? 0;
+  return [{ volumeId, nodeId, attached: status.attached === true, sinceSeconds, epochCounter }];
 }

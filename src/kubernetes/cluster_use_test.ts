@@ -67,7 +67,8 @@ Deno.test("ClusterUse names the node of an attachment as the attacher does, and 
   const drivers = [{ name: testDriver, nodeID: "id-of-node-1" }, { name: "another", nodeID: "x" }];
   pair.api.put(csiNodes, { metadata: { name: "node-1" }, spec: { drivers } });
   const path = "/apis/storage.k8s.io/v1/volumeattachments";
-  pair.api.put(path, anAttachment("a", "node-1"));
+  const answered = { attached: true, attachmentMetadata: { epoch: "7-0a0b0c0d" } };
+  pair.api.put(path, { ...anAttachment("a", "node-1"), status: answered });
   pair.api.put(
     path,
     anAttachment("a", "gone", { annotations: { "csi.alpha.kubernetes.io/node-id": "id-of-gone" } }),
@@ -79,9 +80,9 @@ Deno.test("ClusterUse names the node of an attachment as the attacher does, and 
   const found = await pair.use.attachments(call());
   const sinceSeconds = Date.UTC(2026, 0, 2, 3, 4, 5) / 1000;
   assert.deepEqual(found.toSorted((a, b) => a.nodeId < b.nodeId ? -1 : 1), [
-    { volumeId: "handle-of-a", nodeId: "", attached: false, sinceSeconds },
-    { volumeId: "handle-of-a", nodeId: "id-of-gone", attached: true, sinceSeconds },
-    { volumeId: "handle-of-a", nodeId: "id-of-node-1", attached: true, sinceSeconds },
+    { volumeId: "handle-of-a", nodeId: "", attached: false, sinceSeconds, epochCounter: 0 },
+    { volumeId: "handle-of-a", nodeId: "id-of-gone", attached: true, sinceSeconds, epochCounter: 0 },
+    { volumeId: "handle-of-a", nodeId: "id-of-node-1", attached: true, sinceSeconds, epochCounter: 7 },
   ]);
 });
 

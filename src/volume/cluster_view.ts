@@ -25,6 +25,8 @@ export interface NodeAttachment {
   readonly attached: boolean;
   /** Seconds since the Unix epoch; undefined when it is not known. */
   readonly sinceSeconds: number | undefined;
+  /** Counter of the epoch that was answered when it was attached; 0 for none, as by the earlier driver. */
+  readonly epochCounter: number;
 }
 
 /** The cluster's own list of what it uses. It decides nothing about the router; it says what somebody may still need. */

@@ -13,6 +13,11 @@ export interface TakeoverClaim {
   readonly kind: VolumeKind;
   readonly mode: AccessMode;
   readonly holders: readonly Holder[];
+  /**
+   * Counter of the last epoch that this driver gave a node, of which the router has no record any more; 0 when it gave none.
+   * Nobody has the volume then under the NQN that the earlier driver gave it, other than who was shut out since.
+   */
+  readonly forgotten: number;
 }
 
 /** How Kubernetes' modes reach a driver that tells single-node modes apart; two of them at once are no mode of CSI's. */
@@ -24,7 +29,8 @@ const modesOfVolumes: Readonly<Record<string, AccessMode>> = {
 };
 
 /**
- * What the cluster's objects say of a volume of the earlier driver. Whoever's attachment is not done has not got it.
+ * What the cluster's objects say of a volume of the earlier driver. Whoever's attachment is not done has not got it; nor has
+ * anybody when a node was answered a later epoch: the router was restored to what it was before it.
  *
  * @throws {VolumeError} precondition when they leave a doubt
  */
@@ -35,7 +41,9 @@ export function claimOf(
 ): TakeoverClaim {
   const kind = kindOf(volume);
   const mode = modeOf(volume, kind);
-  const attached = attachments.filter((one) => one.volumeId === volume.volumeId && one.attached);
+  const own = attachments.filter((one) => one.volumeId === volume.volumeId);
+  const forgotten = Math.max(0, ...own.map(({ epochCounter }) => epochCounter));
+  const attached = forgotten > 0 ? [] : own.filter((one) => one.attached);
   const byNode = Map.groupBy(attached, ({ nodeId }) => nodeId);
   const holders = [...byNode].map(([nodeId, [first]]): Holder => ({
     nodeId,
@@ -43,7 +51,7 @@ export function claimOf(
     readOnly: volume.readOnly,
     mode,
   }));
-  return assertClaim(volume.volumeId, { kind, mode, holders });
+  return assertClaim(volume.volumeId, { kind, mode, holders, forgotten });
 }
 
 /**
@@ -116,13 +124,14 @@ export function takenOverComment(
   cluster: string,
   random: Random,
 ): RecordComment {
-  const { kind, mode, holders } = claim;
+  const { kind, mode, holders, forgotten } = claim;
   const record = {
     cluster,
     name: nameDigest(stored.id),
     capabilities: formatCapabilities({ kind, modes: [mode] }),
     parameters: "00000000",
-    epoch: earlierEpoch,
+    // What follows a forgotten epoch must not look older than it.
+    epoch: { ...earlierEpoch, counter: forgotten },
     blankEpoch: 0,
     withdrawnAtSeconds: undefined,
     source: undefined,

@@ -41,5 +41,5 @@ export function anAttachment(
   nodeId: string,
   over: Partial<NodeAttachment> = {},
 ): NodeAttachment {
-  return { volumeId, nodeId, attached: true, sinceSeconds: 1_700_000_000, ...over };
+  return { volumeId, nodeId, attached: true, sinceSeconds: 1_700_000_000, epochCounter: 0, ...over };
 }
