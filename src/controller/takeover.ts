@@ -1,4 +1,4 @@
-import { assertPoolMounted } from "../volume/absence.ts";
+import { assertPoolMounted, assertSettled } from "../volume/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../volume/cluster_view.ts";
 import { earlierEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
@@ -67,7 +67,9 @@ export async function takeOver(
   claim: TakeoverClaim,
   context: CallContext,
 ): Promise<StoredVolume> {
-  const { cluster, maxCommentBytes } = world.settings;
+  const { cluster, maxCommentBytes, settleMs } = world.settings;
+  // Another disk of the same image may come back late, and with it whoever writes through it.
+  assertSettled(view, settleMs);
   assertPoolMounted(view, stored.imagePath);
   assertLeftByEarlierDriver(stored, { ...world.settings, ...view });
   const comment = formatComment(takenOverComment(stored, claim, cluster, world.random), maxCommentBytes);

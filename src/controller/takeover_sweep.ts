@@ -1,3 +1,4 @@
+import { assertSettled } from "../volume/absence.ts";
 import { judgeOwnership } from "../volume/ownership.ts";
 import type { CallContext, StoredVolume } from "../volume/ports.ts";
 import { inBackground } from "./background.ts";
@@ -15,11 +16,13 @@ const pausesMs = [2_000, 5_000, 10_000, 30_000];
  * forgotten that they were withdrawn.
  *
  * @returns how many were taken over
- * @throws {VolumeError} unavailable when the router or the cluster cannot be asked
+ * @throws {VolumeError} unavailable when the router or the cluster cannot be asked, or the router has only just booted
  */
 export async function takeOverAll(world: ControllerWorld, context: CallContext): Promise<number> {
   const { clusterView, store, settings } = world;
   const inventory = await store.inventory(context);
+  // A router that is still booting shows some of them later.
+  assertSettled(inventory, settings.settleMs);
   const earlier = inventory.volumes.filter((stored) =>
     judgeOwnership(stored, settings.cluster).state === "earlier-driver"
   );

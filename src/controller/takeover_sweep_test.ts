@@ -83,3 +83,15 @@ Deno.test("takeOverAtStart() waits for the cluster, and ends with the signal", a
   await endless;
   assert.equal(clock.waiting, 0);
 });
+
+Deno.test("takeOverAtStart() waits until the router has brought all its disks back", async () => {
+  const { world, store, clock, stateOf } = scene();
+  store.reboot();
+  store.hidden.add(earlierId(2));
+  const running = takeOverAtStart(world, new AbortController().signal);
+  await clock.advance(60_000);
+  store.hidden.clear();
+  await clock.advance(90_000);
+  await running;
+  assert.deepEqual([1, 2].map(stateOf), ["owned", "owned"]);
+});

@@ -8,10 +8,12 @@ import {
   testParameters,
 } from "../../tests/fakes/controller_world.ts";
 import { testBase, testPrefix } from "../../tests/fakes/records.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../volume/ports.ts";
 import { parseComment } from "../volume/record.ts";
 import { publishVolume } from "./publish.ts";
 import { takeOverAll } from "./takeover_sweep.ts";
+import { unpublishVolume } from "./unpublish.ts";
 
 const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 const nqn = `${testPrefix}:${id}`;
@@ -76,4 +78,18 @@ Deno.test("whoever has it by the earlier driver's name goes on, whatever this dr
   assert.equal((await publish("node-1"))["nqn"], nqn);
   assert.equal(disk().exported, true);
   assert.deepEqual(events, []);
+});
+
+Deno.test("a volume that is taken over right after a boot could have another disk on its image that is not back yet", async () => {
+  const { world, store, clock, publish, disk } = scene();
+  store.put({ ...left, id: "snap-of-it", exportNqn: `${testPrefix}:snap-of-it` });
+  store.reboot();
+  store.hidden.add("snap-of-it");
+  await assert.rejects(publish("node-1"), refusal("unavailable", /booted only/));
+  await assert.rejects(unpublishVolume(world, id, "node-1", testContext()), refusal("unavailable"));
+  assert.deepEqual(disk(), left);
+  store.hidden.clear();
+  await clock.advance(world.settings.settleMs);
+  await assert.rejects(publish("node-1"), refusal("precondition", /disk=snap-of-it/));
+  assert.deepEqual(disk(), left);
 });
