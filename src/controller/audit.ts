@@ -59,9 +59,10 @@ export async function auditRouter(
 
 /**
  * Deletes what an audit has found, if it is still what was found: a disk by the very comment that it was judged by, a file
- * by its name, which holds this cluster's hash, and only while no disk uses it.
+ * by its name, which holds this cluster's hash, and only while no disk uses it. The cluster is asked once more: an object that
+ * is replaced is away for a moment.
  *
- * @throws {VolumeError} precondition when it is kept; busy or unavailable when it is not the same any more
+ * @throws {VolumeError} precondition when it is kept, or used by now; busy or unavailable when it is not the same any more
  */
 export async function deleteOrphan(
   world: ControllerWorld,
@@ -76,6 +77,7 @@ export async function deleteOrphan(
       `Cannot delete what was found as ${kept}: kind=${kind} id=${id} path=${path}`,
     );
   }
+  await assertStillUnused(world, finding, context);
   if (comment !== undefined) return await deleteVolume(world, id, context, comment);
   const place = placeOf(kind === "leftover-subvolume" ? `${path}/disk.img` : path, pools);
   const { after, refusal } = await remove(world, id, place, context);
@@ -83,6 +85,22 @@ export async function deleteOrphan(
   if (!after.files.some((file) => file.path === path)) return;
   const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
   throw new VolumeError("unavailable", `Cannot delete the file as it is still there: path=${path}${words}`);
+}
+
+/** @throws {VolumeError} precondition when the cluster uses it; unavailable when it does not say */
+async function assertStillUnused(
+  { clusterView }: ControllerWorld,
+  { id, kind }: AuditFinding,
+  context: CallContext,
+): Promise<void> {
+  // A copy that was never finished is nobody's, whoever uses the volume.
+  if (clusterView === undefined || kind === "unfinished-copy") return;
+  const using = [...await clusterView.volumes(context), ...await clusterView.attachments(context)];
+  if (!using.some(({ volumeId }) => volumeId === id)) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot delete what was found as the cluster uses it by now: id=${id}`,
+  );
 }
 
 async function remove(

@@ -1,4 +1,4 @@
-import { type AuditFinding, type AuditKind, isDue } from "../volume/audit_finding.ts";
+import { type AuditFinding, type AuditKind, findingKey, isDue } from "../volume/audit_finding.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
 import { inBackground } from "./background.ts";
 import type { ControllerWorld } from "./world.ts";
@@ -7,7 +7,7 @@ import type { ControllerWorld } from "./world.ts";
 export interface AuditLoopSettings {
   /** How often it looks, in milliseconds; 0 never. */
   readonly intervalMs: number;
-  /** What has had no owner for so long is deleted, in milliseconds; undefined deletes nothing. */
+  /** What has been used by nobody for so long, and had no owner in two audits, is deleted, in milliseconds; undefined: nothing. */
   readonly deleteOlderThanMs: number | undefined;
 }
 
@@ -24,6 +24,8 @@ export class AuditLoop {
   readonly #settings: AuditLoopSettings;
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
+  /** What the last audit found: since when something has had no owner no record tells. */
+  #before: ReadonlySet<string> = new Set();
 
   constructor(world: ControllerWorld, settings: AuditLoopSettings) {
     this.#world = world;
@@ -63,9 +65,13 @@ export class AuditLoop {
     await inBackground(world.clock, { name: "audit", timeoutMs: auditMs, signal }, async (context) => {
       const audit = await auditRouter(world, { vouched: false }, context);
       world.events.audited?.(countKinds(audit.findings));
+      const before = this.#before;
+      this.#before = new Set(audit.findings.map(judgedAs));
       const { deleteOlderThanMs } = this.#settings;
       if (deleteOlderThanMs === undefined) return;
-      const due = audit.findings.filter((one) => isDue(one, world.clock.now(), deleteOlderThanMs));
+      const due = audit.findings.filter((one) =>
+        isDue(one, world.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
+      );
       for (const finding of due.slice(0, mostDeletions)) await this.#delete(finding, audit, context);
     });
   }
@@ -90,6 +96,10 @@ export class AuditLoop {
       release();
     }
   }
+}
+
+function judgedAs(finding: AuditFinding): string {
+  return `${findingKey(finding)} ${finding.comment ?? ""}`;
 }
 
 /** How many findings there are of each kind; of others none. */

@@ -175,6 +175,8 @@ Deno.test("an audit loop counts, deletes nothing unless told to, and then only w
       test.notes.filter((note) => note.startsWith("counted")),
       ["counted: 1 image-without-disk", "counted: 2 disk-without-pv"],
     );
+    assert.equal(test.store.disks.has(old), true);
+    await test.clock.advance(3_600_000);
     assert.equal(test.store.disks.has(old), deleteOlderThanMs === undefined);
     assert.equal(test.store.disks.has(young), true);
     assert.equal(test.store.allFiles.has(plainImage("pvc-9")), true);
@@ -191,4 +193,35 @@ Deno.test("an audit loop tries again after a failure, and ends when it is closed
   assert.equal(test.notes.filter((note) => note.includes("could not be made")).length, 2);
   await loop.close();
   assert.equal(test.clock.waiting, 0);
+});
+
+Deno.test("an audit loop keeps a volume whose object was replaced while it was looked for", async () => {
+  for (const awayMs of [500, 1_800_000]) {
+    const test = audited();
+    const id = await used(test, "pvc-a");
+    test.cluster.used = [aClusterVolume(id)];
+    await test.clock.advance(2 * 86_400_000);
+    await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
+    const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+    loop.start();
+    await test.clock.advance(59_900);
+    test.cluster.used = [];
+    await test.clock.advance(awayMs);
+    assert.ok(test.notes.every((note) => !note.startsWith("deleted")));
+    test.cluster.used = [aClusterVolume(id)];
+    await test.clock.advance(3 * 3_600_000);
+    assert.equal(test.store.disks.has(id), true, `away for ${awayMs} ms`);
+  }
+});
+
+Deno.test("deleteOrphan() keeps what the cluster uses by now, and what it does not tell of any more", async () => {
+  const test = audited();
+  const id = await used(test, "pvc-a");
+  await test.clock.advance(3_600_000);
+  const { remove } = await findOne(test, "disk-without-pv");
+  test.cluster.used = [aClusterVolume(id)];
+  await assert.rejects(remove(), refusal("precondition", /uses it by now/));
+  test.cluster.readable = false;
+  await assert.rejects(remove(), refusal("unavailable"));
+  assert.equal(test.store.disks.has(id), true);
 });
