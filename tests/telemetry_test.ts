@@ -3,6 +3,8 @@ import { systemClock } from "../src/host/clock.ts";
 import { dial } from "../src/csi/client.ts";
 import { loadCsi } from "../src/csi/proto.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
+import { eventually } from "./support/cluster_stack.ts";
+import { create, gibibyte, post, publishRequest, snapshot } from "./support/controller_calls.ts";
 import { freePort, startPart } from "./support/parts.ts";
 import { startStack } from "./support/stack.ts";
 
@@ -30,6 +32,88 @@ Deno.test("a controller counts its calls by method and code, and a scrape sends 
     assert.equal(lines.some((line) => line.startsWith("rds_csi_staged_volumes")), false);
   }
   assert.equal((await stack.count()).execs, execs);
+});
+
+/** The value of a series; undefined where there is none. */
+function valueIn(lines: readonly string[], series: string): number | undefined {
+  const line = lines.find((each) => each.startsWith(`${series} `));
+  return line === undefined ? undefined : Number(line.slice(series.length + 1));
+}
+
+Deno.test("a controller shows its pools and volumes as it saw them last, and a scrape does not look", async () => {
+  await using stack = await startStack();
+  const { clients: { controller }, simulator } = stack;
+  const url = stack.driver.metricsUrl ?? assert.fail("no metrics are served");
+  const at = '{base_path="/storage-pool/metal-csi",pool="storage-pool"}';
+  const promised = (to: string) =>
+    `rds_csi_pool_promised_bytes{base_path="/storage-pool/metal-csi",pool="storage-pool",to="${to}"}`;
+  const ofVolumes = (name: string) => `rds_csi_${name}{base_path="/storage-pool/metal-csi"}`;
+  const before = await scrape(url);
+  assert.equal(valueIn(before, `rds_csi_pool_size_bytes${at}`), undefined);
+  assert.equal(valueIn(before, 'rds_csi_inventory_timestamp_seconds{of="disks"}'), 0);
+
+  const shared = { block: {}, accessMode: { mode: "MULTI_NODE_MULTI_WRITER" as const } };
+  const one = await create(stack, "one");
+  const two = await create(stack, "two", { volumeCapabilities: [shared] });
+  await create(stack, "three");
+  // What was added was read back. Counting may come a moment later.
+  await eventually(async () => valueIn(await scrape(url), ofVolumes("volumes")) === 3);
+  await controller.call("ControllerPublishVolume", publishRequest(one));
+  for (const node of ["node-1", "node-2"]) {
+    await controller.call("ControllerPublishVolume", publishRequest(two, node, shared));
+  }
+  await snapshot(stack, "s", one);
+  await controller.call("ListVolumes", {});
+  const { availableCapacity } = await controller.call("GetCapacity", {});
+  const { execs } = await stack.count();
+  await eventually(async () => valueIn(await scrape(url), promised("snapshots")) === Number(gibibyte));
+  const lines = await scrape(url);
+  assert.deepEqual(
+    ["volumes", "attachments", "migrations"].map((name) => valueIn(lines, ofVolumes(name))),
+    [3, 3, 1],
+  );
+  const sizeBytes = simulator.model.disks.findBySlot("storage-pool")!.sizeBytes;
+  assert.equal(valueIn(lines, `rds_csi_pool_mounted${at}`), 1);
+  assert.equal(valueIn(lines, `rds_csi_pool_size_bytes${at}`), Number(sizeBytes));
+  assert.equal(valueIn(lines, promised("disks")), Number(3n * gibibyte));
+  assert.equal(valueIn(lines, promised("snapshots")), Number(gibibyte));
+  const free = valueIn(lines, `rds_csi_pool_free_bytes${at}`)!;
+  const unfilled = Math.min(free, Number(sizeBytes - 4n * gibibyte)) - Number(availableCapacity);
+  assert.ok(unfilled >= 0 && unfilled < 1 << 20, `${unfilled} bytes`);
+  for (const  of of["disks", "snapshots"]) {
+    const age = Date.now() / 1000 - valueIn(lines, `rds_csi_inventory_timestamp_seconds{of="${of}"}`)!;
+    assert.ok(age >= 0 && age < 60, `${age} s`);
+  }
+  assert.equal(valueIn(lines, "rds_csi_router_connected"), 1);
+  assert.equal(valueIn(lines, 'rds_csi_router_commands_total{kind="add",outcome="ended"}'), 3);
+  assert.equal(valueIn(lines, 'rds_csi_router_command_seconds_count{kind="add"}'), 3);
+  const sent = lines.filter((line) => line.startsWith("rds_csi_router_commands_total{"))
+    .map((line) => Number(line.split(" ").at(-1)));
+  assert.equal(sent.reduce((sum, each) => sum + each, 0), execs, "each command is counted once");
+  for (let i = 0; i < 3; i++) await scrape(url);
+  assert.equal((await stack.count()).execs, execs);
+});
+
+Deno.test("a controller whose router went away shows an open breaker, and a closed one once it is back", async () => {
+  await using stack = await startStack();
+  const { clients } = stack;
+  const { controller } = clients;
+  const url = stack.driver.metricsUrl ?? assert.fail("no metrics are served");
+  await controller.call("GetCapacity", {});
+  const shown = async () => {
+    const lines = await scrape(url);
+    return ["connected", "breaker_open", "breaker_opens_total"].map((name) =>
+      valueIn(lines, `rds_csi_router_${name}`)
+    );
+  };
+  assert.deepEqual(await shown(), [1, 0, 0]);
+  await post(stack, "/reboot", { downMs: 2500 });
+  await assert.rejects(controller.call("GetCapacity", {}));
+  assert.deepEqual(await shown(), [0, 1, 1]);
+  await eventually(() =>
+    clients.identity.call("Probe", {}).then(({ ready }) => ready?.value === true, () => false)
+  );
+  assert.deepEqual(await shown(), [1, 0, 1]);
 });
 
 Deno.test("a controller whose login the router refuses is alive and not ready", async () => {

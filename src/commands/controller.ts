@@ -1,11 +1,13 @@
 import type { ControllerConfig } from "../config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import { AuditLoop, type AuditLoopSettings } from "../controller/audit_loop.ts";
+import { CountedLooks } from "../controller/counted_looks.ts";
 import type { MethodsOf } from "../csi/call.ts";
 import { controllerMethods } from "../csi/controller.ts";
 import type { ControllerHandlers } from "../csi/generated/csi/v1/Controller.ts";
 import { VolumeLocks } from "../csi/volume_lock.ts";
 import { takeOverAtStart } from "../controller/takeover_sweep.ts";
+import type { RouterEvents } from "../telemetry/router_metrics.ts";
 import type { ClusterView } from "../volume/cluster_view.ts";
 import type { ControllerEvents } from "../volume/controller_events.ts";
 import type { CallContext } from "../volume/ports.ts";
@@ -29,6 +31,7 @@ export interface Controller {
 /** What a controller needs beside its configuration. */
 export interface ControllerSeams extends RouterSeams {
   readonly events: ControllerEvents;
+  readonly routerEvents: RouterEvents;
   /** Its cluster, if it has one, and its name there. */
   readonly cluster?: ClusterConfig | undefined;
   readonly driverName: string;
@@ -69,10 +72,17 @@ async function openWith(
   seams: ControllerSeams,
   side: ClusterSide | undefined,
 ): Promise<Controller> {
-  const router = await openRouter(config.router, seams, { allowUnfenced: config.settings.allowUnfenced });
+  const { settings } = config;
+  const { clock, events, routerEvents } = seams;
+  const looks = new CountedLooks({ clock, events, settings });
+  const router = await openRouter(config.router, seams, {
+    allowUnfenced: settings.allowUnfenced,
+    observers: [routerEvents, { inventory: (look) => looks.seen(look) }],
+  });
+  routerEvents.load(() => router.load);
   const locks = new VolumeLocks();
   const { clusterView } = seams;
-  const neighbours = side?.neighbours(config, seams.events) ?? { events: seams.events };
+  const neighbours = side?.neighbours(config, events) ?? { events };
   const given = { ...neighbours, locks, ...clusterView && { clusterView } };
   const world = controllerWorld(config, router, seams, seams.log, given);
   const stop = new AbortController();
@@ -90,6 +100,7 @@ async function openWith(
     async close() {
       stop.abort(new Error("the controller stops"));
       await Promise.all([world.copies.close(), side?.close(), audits.close(), takeover]);
+      looks.close();
       router.close();
     },
   };

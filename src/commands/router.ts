@@ -1,6 +1,6 @@
 import type { RouterConfig } from "../config.ts";
 import { type HostKey, parseHostKeys } from "../routeros/host_key.ts";
-import type { RouterObserver } from "../routeros/observer.ts";
+import { observedBy, type RouterObserver } from "../routeros/observer.ts";
 import { Session } from "../routeros/session.ts";
 import { Ssh2Transport, type SshAuthentication } from "../routeros/ssh_transport.ts";
 import type { SshTransport } from "../routeros/transport.ts";
@@ -18,6 +18,12 @@ export interface RouterSeams {
   readText(path: string): Promise<string>;
 }
 
+/** How a router is used. */
+export interface RouterOptions extends Pick<RouterVolumeStoreOptions, "allowUnfenced"> {
+  /** Who hears of what the client does, beside the log. */
+  readonly observers?: readonly RouterObserver[];
+}
+
 /**
  * The router of a configuration. Nothing is dialled before the first command.
  *
@@ -26,12 +32,12 @@ export interface RouterSeams {
 export async function openRouter(
   config: RouterConfig,
   seams: RouterSeams,
-  options: Pick<RouterVolumeStoreOptions, "allowUnfenced"> = {},
+  { observers = [], ...options }: RouterOptions = {},
 ): Promise<RouterVolumeStore> {
   const { clock, random, log } = seams;
   const warning = (message: string) => log.warn(message, { router: config.address });
   const transport = await openTransport(config, { ...seams, warning });
-  const observer = routerLog(config, log);
+  const observer = observedBy(routerLog(config, log), ...observers);
   return new RouterVolumeStore({
     ...options,
     session: new Session({ transport, clock, random, observer }),

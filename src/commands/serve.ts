@@ -146,6 +146,7 @@ async function openRoles(
       ...seams,
       log,
       events: telemetry.controllerEvents(),
+      routerEvents: telemetry.routerEvents(),
       cluster: config.cluster,
       driverName: config.driverName,
       audit: config.audit,

@@ -9,6 +9,7 @@ import { MetricRegistry } from "../telemetry/metrics.ts";
 import { NodeMetrics } from "../telemetry/node_metrics.ts";
 import { declareProcessMetrics } from "../telemetry/process_metrics.ts";
 import { RegistrationMetrics } from "../telemetry/registration_metrics.ts";
+import { type RouterEvents, RouterMetrics, uncountedRouter } from "../telemetry/router_metrics.ts";
 import { version } from "../version.ts";
 import { type ControllerEvents, uncountedByController } from "../volume/controller_events.ts";
 import { uncounted } from "../volume/node_events.ts";
@@ -28,6 +29,8 @@ export interface Telemetry {
   observe(record: CallRecord): void;
   /** What a controller counts with; calling it declares the metrics of a controller. */
   controllerEvents(): ControllerEvents;
+  /** What a controller's router client counts with; calling it declares its metrics. */
+  routerEvents(): RouterEvents;
   /** What a node counts with; calling it declares the metrics of a node. */
   nodeEvents(): NodeEvents;
   /** What the registration with the kubelet is counted with; calling it declares its metrics. */
@@ -49,6 +52,7 @@ export function openTelemetry(address: ListenAddress | undefined, clock: Clock):
 const untold: Telemetry = {
   observe() {},
   controllerEvents: () => uncountedByController,
+  routerEvents: () => uncountedRouter,
   nodeEvents: () => uncounted,
   registrationEvents: () => ({ notified() {}, lost() {} }),
   serve() {},
@@ -82,6 +86,10 @@ class ServedTelemetry implements Telemetry {
 
   controllerEvents(): ControllerEvents {
     return new ControllerMetrics(this.#registry, () => this.#clock.now());
+  }
+
+  routerEvents(): RouterEvents {
+    return new RouterMetrics(this.#registry);
   }
 
   nodeEvents(): NodeEvents {

@@ -1,3 +1,4 @@
+import type { WholeLook } from "../volume/figures.ts";
 import type { RouterInfo } from "./version.ts";
 
 /** What became of one exec request. */
@@ -43,8 +44,25 @@ export interface RouterObserver {
   breaker?(event: BreakerEvent): void;
   /** When the router has said for the first time what it is, or something else than before. */
   identified?(router: RouterInfo): void;
+  /** After each look at every disk, whoever asked for it. */
+  inventory?(look: WholeLook): void;
   /** Why the router cannot be used, once a connection. */
   unfit?(reason: string): void;
   /** Something a person should read: a host key that is not checked, an answer that had to be asked for in parts. */
   warning?(message: string): void;
+}
+
+/** Tells several. */
+export function observedBy(...observers: readonly RouterObserver[]): RouterObserver {
+  const telling = <Event>(tell: (observer: RouterObserver, event: Event) => void) => (event: Event) =>
+    observers.forEach((observer) => tell(observer, event));
+  return {
+    command: telling((observer, event) => observer.command?.(event)),
+    connection: telling((observer, event) => observer.connection?.(event)),
+    breaker: telling((observer, event) => observer.breaker?.(event)),
+    identified: telling((observer, event) => observer.identified?.(event)),
+    inventory: telling((observer, event) => observer.inventory?.(event)),
+    unfit: telling((observer, event) => observer.unfit?.(event)),
+    warning: telling((observer, event) => observer.warning?.(event)),
+  };
 }

@@ -103,12 +103,8 @@ export class RouterReader {
     const upMs = this.readResource(answer.frames[2]!, answer);
     const { volumes, others, pools } = this.#disksOf(answer);
     const foreign = others.find((disk) => disk.id === wanted?.id);
-    return {
-      ...this.#state(pools, upMs),
-      volumes,
-      foreign,
-      files: createFilesOf(wanted, answer.frames[1]!),
-    };
+    const files = createFilesOf(wanted, answer.frames[1]!);
+    return this.#told({ ...this.#state(pools, upMs), volumes, foreign, files });
   }
 
   /** See `VolumeStore.inventory()`. */
@@ -177,7 +173,7 @@ export class RouterReader {
     const upMs = this.#uptime.upMsAt(answer);
     if (upMs === undefined) return undefined;
     const { volumes, pools } = this.#disksOf(answer);
-    return { ...this.#state(pools, upMs), volumes };
+    return this.#told({ ...this.#state(pools, upMs), volumes });
   }
 
   /**
@@ -215,6 +211,11 @@ export class RouterReader {
     return { pools, upMs, ...this.supportsNqn ? {} : { unfenced: true } };
   }
 
+  #told<Look extends Inventory>(look: Look): Look {
+    this.#observer?.inventory?.(look);
+    return look;
+  }
+
   async #readInventory(context: CallContext, onSent: () => void): Promise<Inventory> {
     const question = { kind: "inventory", key: "", context, onSent };
     let answer = await this.#list(question, (nqn) => [allDisksQuery(nqn), resourceQuery]);
@@ -226,7 +227,7 @@ export class RouterReader {
     }
     const upMs = this.readResource(answer.frames[1]!, answer);
     const { volumes, pools } = this.#disksOf(answer);
-    return { ...this.#state(pools, upMs), volumes: inParts ?? volumes };
+    return this.#told({ ...this.#state(pools, upMs), volumes: inParts ?? volumes });
   }
 
   /**
@@ -261,7 +262,7 @@ export class RouterReader {
     const foreign = others.find((disk) => disk.id === wanted?.id);
     const own = wanted === undefined ? [] : createFilesOf(wanted, answer.frames[1]!);
     const files = [...own.filter((file) => !file.path.includes(anySnapshot)), ...snapshots];
-    return { ...this.#state(pools, upMs), volumes, foreign, files };
+    return this.#told({ ...this.#state(pools, upMs), volumes, foreign, files });
   }
 
   #volumesInParts(key: string, context: CallContext): Promise<StoredVolume[]> {

@@ -109,6 +109,11 @@ export class Session {
     return this.#state === "ready" ? this.#link?.id : undefined;
   }
 
+  /** How many requests wait, and how many were sent and have not ended. */
+  get load(): { readonly waiting: number; readonly running: number } {
+    return { waiting: this.#queue.size, running: this.#link?.running ?? 0 };
+  }
+
   /** What it talks to, for messages. */
   get target(): string {
     return this.#options.transport.target;

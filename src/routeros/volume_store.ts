@@ -113,6 +113,11 @@ export class RouterVolumeStore implements VolumeStore {
     return this.#reader.info;
   }
 
+  /** How many commands wait, and how many were sent and have not ended. */
+  get load(): { readonly waiting: number; readonly running: number } {
+    return this.#session.load;
+  }
+
   /** Ends the connection; later calls fail as unavailable. */
   close(): void {
     this.#session.close();

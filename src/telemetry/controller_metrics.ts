@@ -1,6 +1,7 @@
 import { type AuditKind, auditKinds } from "../volume/audit_finding.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/controller_events.ts";
-import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
+import { elsewhere, type Figures, type FolderFigures } from "../volume/figures.ts";
+import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** What is counted of a controller's work. */
 export const controllerMetrics = {
@@ -46,6 +47,50 @@ export const controllerMetrics = {
     help: "When the last audit was made; 0 while there was none.",
     labels: [],
   },
+  rds_csi_inventory_timestamp_seconds: {
+    type: "gauge",
+    help:
+      "When the look was made that the figures of pools and volumes are of, by what was looked at: disks or " +
+      "snapshots; 0 while there was none. Only calls and rounds look.",
+    labels: ["of"],
+  },
+  rds_csi_pool_mounted: {
+    type: "gauge",
+    help: "Whether the pool of a base path is mounted; while it is not, nothing else is told of it.",
+    labels: ["base_path", "pool"],
+  },
+  rds_csi_pool_size_bytes: {
+    type: "gauge",
+    help: "Size of the pool of a base path; several base paths may share one.",
+    labels: ["base_path", "pool"],
+  },
+  rds_csi_pool_free_bytes: {
+    type: "gauge",
+    help: "What is free on the pool of a base path.",
+    labels: ["base_path", "pool"],
+  },
+  rds_csi_pool_promised_bytes: {
+    type: "gauge",
+    help:
+      "What was promised on the pool of a base path to disks, whoever owns them, and to snapshots: new volumes " +
+      "are made only while both together stay within its size times --overcommit.",
+    labels: ["base_path", "pool", "to"],
+  },
+  rds_csi_volumes: {
+    type: "gauge",
+    help: "This cluster's volumes by base path; elsewhere for those in a folder that no --base-path names.",
+    labels: ["base_path"],
+  },
+  rds_csi_attachments: {
+    type: "gauge",
+    help: "Nodes that hold this cluster's volumes, each as often as it holds one, by base path.",
+    labels: ["base_path"],
+  },
+  rds_csi_migrations: {
+    type: "gauge",
+    help: "This cluster's volumes that two nodes share for a migration, by base path.",
+    labels: ["base_path"],
+  },
 } as const satisfies MetricTable;
 
 /** Counts what happens in a controller. */
@@ -58,6 +103,9 @@ export class ControllerMetrics implements ControllerEvents {
   constructor(registry: MetricRegistry, nowMs: () => number) {
     this.#meter = registry.declare(controllerMetrics);
     this.#nowMs = nowMs;
+    for (const subject of ["disks", "snapshots"]) {
+      this.#meter.set("rds_csi_inventory_timestamp_seconds", 0, { of: subject });
+    }
   }
 
   happened(event: ControllerEvent): void {
@@ -88,4 +136,41 @@ export class ControllerMetrics implements ControllerEvents {
     }
     this.#meter.set("rds_csi_last_audit_timestamp_seconds", this.#nowMs() / 1000);
   }
+
+  looked({ folders, withSnapshots }: Figures, atMs: number): void {
+    for (const folder of folders) this.#showFolder(folder);
+    for (const subject of withSnapshots ? ["disks", "snapshots"] : ["disks"]) {
+      this.#meter.set("rds_csi_inventory_timestamp_seconds", atMs / 1000, { of: subject });
+    }
+  }
+
+  /** What cannot be known while a pool is not mounted is not told either: the last value would look like today's. */
+  #showFolder({ basePath, poolName, pool, volumes, attachments, migrations }: FolderFigures): void {
+    const folder = { base_path: basePath };
+    const where = { ...folder, pool: poolName };
+    const set = (name: GaugeOfFolder, value: number | bigint | undefined, labels: Labels) =>
+      value === undefined ? this.#meter.drop(name, labels) : this.#meter.set(name, Number(value), labels);
+    const known = basePath === elsewhere || pool !== undefined;
+    if (basePath !== elsewhere) {
+      this.#meter.set("rds_csi_pool_mounted", pool === undefined ? 0 : 1, where);
+      set("rds_csi_pool_size_bytes", pool?.sizeBytes, where);
+      set("rds_csi_pool_free_bytes", pool?.freeBytes, where);
+      set("rds_csi_pool_promised_bytes", pool?.diskBytes, { ...where, to: "disks" });
+    }
+    set("rds_csi_volumes", known ? volumes : undefined, folder);
+    set("rds_csi_attachments", known ? attachments : undefined, folder);
+    set("rds_csi_migrations", known ? migrations : undefined, folder);
+    // A look at disks alone leaves what was seen of snapshots before.
+    if (pool?.snapshotBytes !== undefined || !known) {
+      set("rds_csi_pool_promised_bytes", pool?.snapshotBytes, { ...where, to: "snapshots" });
+    }
+  }
 }
+
+type GaugeOfFolder =
+  | "rds_csi_pool_size_bytes"
+  | "rds_csi_pool_free_bytes"
+  | "rds_csi_pool_promised_bytes"
+  | "rds_csi_volumes"
+  | "rds_csi_attachments"
+  | "rds_csi_migrations";

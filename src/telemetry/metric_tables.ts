@@ -4,11 +4,13 @@ import type { MetricTable } from "./metrics.ts";
 import { nodeMetrics } from "./node_metrics.ts";
 import { processMetrics } from "./process_metrics.ts";
 import { registrationMetrics } from "./registration_metrics.ts";
+import { routerMetrics } from "./router_metrics.ts";
 
 /** Every metric of the driver, by what it is about: for the documentation. */
 export const metricTables: Readonly<Record<string, MetricTable>> = {
   "Calls": grpcMetrics,
   "Controllers": controllerMetrics,
+  "Controllers and their router": routerMetrics,
   "Nodes": nodeMetrics,
   "Nodes with --register": registrationMetrics,
   "The process": processMetrics,

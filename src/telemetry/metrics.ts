@@ -25,6 +25,8 @@ export interface Meter<Table extends MetricTable> {
   add(name: NamesOf<Table, "counter">, labels?: Labels, amount?: number): void;
   /** Sets a gauge. */
   set(name: NamesOf<Table, "gauge">, value: number, labels?: Labels): void;
+  /** Takes a gauge with these labels away, of which nothing is known any more. */
+  drop(name: NamesOf<Table, "gauge">, labels: Labels): void;
   /** Asks for the value of a gauge at every scrape: it must be quick, and touch nothing that can hang. */
   read(name: NamesOf<Table, "gauge">, value: () => number): void;
   /** Adds a value to a histogram. */
@@ -56,6 +58,7 @@ export class MetricRegistry {
     return {
       add: (name, labels = {}, amount = 1) => get(name).add(labels, amount),
       set: (name, value, labels = {}) => get(name).set(labels, value),
+      drop: (name, labels) => get(name).drop(labels),
       read: (name, value) => get(name).read(value),
       observe: (name, value, labels = {}) => get(name).observe(labels, value),
     };
@@ -95,6 +98,10 @@ class Metric {
     this.#at(labels).value = value;
   }
 
+  drop(labels: Labels): void {
+    this.#series.delete(this.#keyOf(labels));
+  }
+
   read(value: () => number): void {
     this.#read = value;
   }
@@ -121,8 +128,12 @@ class Metric {
     return this.#info.buckets ?? [];
   }
 
+  #keyOf(labels: Labels): string {
+    return JSON.stringify(this.#info.labels.map((name) => labels[name] ?? ""));
+  }
+
   #at(labels: Labels): Series {
-    const key = JSON.stringify(this.#info.labels.map((name) => labels[name] ?? ""));
+    const key = this.#keyOf(labels);
     const known = this.#series.get(key);
     if (known !== undefined) return known;
     const own = Object.fromEntries(this.#info.labels.map((name) => [name, labels[name] ?? ""]));

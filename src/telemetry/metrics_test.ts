@@ -74,3 +74,16 @@ Deno.test("declare() refuses a name that is taken or not allowed", () => {
   assert.throws(() => registry.declare(table), TypeError);
   assert.throws(() => registry.declare({ "a-b": table.volumes }), TypeError);
 });
+
+Deno.test("expose() leaves out a gauge that was dropped, until it is set again", () => {
+  const registry = new MetricRegistry();
+  const meter = registry.declare({ bytes: { type: "gauge", help: "Bytes.", labels: ["pool"] } });
+  meter.set("bytes", 1, { pool: "a" });
+  meter.set("bytes", 2, { pool: "b" });
+  meter.drop("bytes", { pool: "a" });
+  meter.drop("bytes", { pool: "never set" });
+  assert.equal(registry.expose().includes('bytes{pool="a"}'), false);
+  assert.ok(registry.expose().includes('bytes{pool="b"} 2'));
+  meter.set("bytes", 3, { pool: "a" });
+  assert.ok(registry.expose().includes('bytes{pool="a"} 3'));
+});

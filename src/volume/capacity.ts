@@ -47,6 +47,11 @@ export function diskBytes(pool: Pool, { volumes }: Pick<Promises, "volumes">): b
   return promisedBytes(pool, { volumes, files: [] });
 }
 
+/** What snapshots on a pool keep beside that, in bytes. */
+export function snapshotBytes(pool: Pool, promises: Promises): bigint {
+  return promisedBytes(pool, promises) - diskBytes(pool, promises);
+}
+
 function promisedBytes(pool: Pool, { volumes, files }: Promises): bigint {
   const images: readonly (StoredVolume | StoredFile)[] = [...volumes, ...snapshotFiles(files, volumes)];
   return images.reduce(

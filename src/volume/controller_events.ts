@@ -1,4 +1,5 @@
 import type { AuditKind } from "./audit_finding.ts";
+import type { Figures } from "./figures.ts";
 import type { HealthProblem } from "./health.ts";
 
 /** A claim by name, where there is no volume yet. */
@@ -67,6 +68,8 @@ export interface ControllerEvents {
   happened(event: ControllerEvent): void;
   /** An audit has found so many things without an owner, by kind; a kind that is left out has none. */
   audited?(counts: ReadonlyMap<AuditKind, number>): void;
+  /** A look at the whole router that was made for something else has shown this, at that time (`Clock.now()`). */
+  looked?(figures: Figures, atMs: number): void;
 }
 
 /** Hears nothing. */
@@ -80,6 +83,9 @@ export function tellingAll(...listeners: readonly ControllerEvents[]): Controlle
     },
     audited: (counts) => {
       for (const listener of listeners) listener.audited?.(counts);
+    },
+    looked: (figures, atMs) => {
+      for (const listener of listeners) listener.looked?.(figures, atMs);
     },
   };
 }

@@ -1,4 +1,10 @@
 import type { OwnedVolume } from "./ownership.ts";
+import type { Holder, VolumeRecord } from "./record.ts";
+
+/** Whether two nodes share a volume so that its user can move from one to the other. */
+export function isMigrating({ holders }: VolumeRecord): boolean {
+  return writersOf(holders).length > 1;
+}
 
 /** A volume that two nodes share for longer than a migration may take. */
 export interface OverdueMigration {
@@ -15,11 +21,14 @@ export function overdueMigration(
   limitSeconds: number,
   nowMs: number,
 ): OverdueMigration | undefined {
-  const writers = record.holders.filter(({ mode }) => mode === "multi-node-multi-writer")
-    .toSorted((a, b) => a.sinceSeconds - b.sinceSeconds);
+  const writers = writersOf(record.holders).toSorted((a, b) => a.sinceSeconds - b.sinceSeconds);
   const [older, newer] = writers;
   if (older === undefined || newer === undefined) return undefined;
   // From when they were two: how long the first one was alone is its own business.
   if (nowMs / 1000 - newer.sinceSeconds <= limitSeconds) return undefined;
   return { volumeId: stored.id, older: older.nodeId, newer: newer.nodeId, limitSeconds };
+}
+
+function writersOf(holders: readonly Holder[]): Holder[] {
+  return holders.filter(({ mode }) => mode === "multi-node-multi-writer");
 }

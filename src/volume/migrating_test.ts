@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { aHolder, aVolume } from "../../tests/fakes/records.ts";
-import { overdueMigration } from "./migrating.ts";
+import { isMigrating, overdueMigration } from "./migrating.ts";
 
 const shared = (nodeId: string, sinceSeconds: number) =>
   aHolder(nodeId, { sinceSeconds, mode: "multi-node-multi-writer" });
@@ -21,4 +21,12 @@ Deno.test("overdueMigration() has nothing to say of one writer, or of readers", 
   assert.equal(overdueMigration(aVolume({ epoch, holders: [shared("a", 0)] }), 300, 1e12), undefined);
   const readers = ["a", "b"].map((id) => aHolder(id, { mode: "multi-node-reader-only" }));
   assert.equal(overdueMigration(aVolume({ epoch, holders: readers }), 300, 1e12), undefined);
+});
+
+Deno.test("isMigrating() is so of two writers, and not of one or of readers", () => {
+  const isSo = (...holders: Parameters<typeof isMigrating>[0]["holders"]) =>
+    isMigrating(aVolume({ epoch, holders }).record);
+  const readers = ["a", "b"].map((id) => aHolder(id, { mode: "multi-node-reader-only" }));
+  assert.deepEqual([isSo(), isSo(shared("a", 1)), isSo(...readers)], [false, false, false]);
+  assert.equal(isSo(shared("a", 1), shared("b", 1)), true);
 });

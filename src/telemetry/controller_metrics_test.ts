@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import type { FolderFigures } from "../volume/figures.ts";
+import { ControllerMetrics } from "./controller_metrics.ts";
+import { MetricRegistry } from "./metrics.ts";
+
+const pool = { sizeBytes: 100n, freeBytes: 70n, diskBytes: 40n, snapshotBytes: 5n };
+const folder: FolderFigures = {
+  basePath: "/pool/csi",
+  poolName: "pool",
+  pool,
+  volumes: 3,
+  attachments: 2,
+  migrations: 1,
+};
+
+function counting() {
+  const registry = new MetricRegistry();
+  const metrics = new ControllerMetrics(registry, () => 0);
+  /** Every series of pools and volumes, by name and labels. */
+  const shown = () =>
+    Object.fromEntries(
+      registry.expose().split("\n")
+        .filter((line) => /^rds_csi_(?:pool|volumes|attachments|migrations|inventory)/.test(line))
+        .map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]),
+    );
+  return { metrics, shown };
+}
+
+const at = '{base_path="/pool/csi",pool="pool"}';
+const promised = (to: string) => `rds_csi_pool_promised_bytes{base_path="/pool/csi",pool="pool",to="${to}"}`;
+const seenAt = (of: string) => `rds_csi_inventory_timestamp_seconds{of="${of}"}`;
+
+Deno.test("ControllerMetrics shows the figures of a look, and when it was", () => {
+  const { metrics, shown } = counting();
+  assert.deepEqual(shown(), { [seenAt("disks")]: 0, [seenAt("snapshots")]: 0 });
+  metrics.looked({ folders: [folder], withSnapshots: true }, 1000);
+  assert.deepEqual(shown(), {
+    [seenAt("disks")]: 1,
+    [seenAt("snapshots")]: 1,
+    [`rds_csi_pool_mounted${at}`]: 1,
+    [`rds_csi_pool_size_bytes${at}`]: 100,
+    [`rds_csi_pool_free_bytes${at}`]: 70,
+    [promised("disks")]: 40,
+    [promised("snapshots")]: 5,
+    'rds_csi_volumes{base_path="/pool/csi"}': 3,
+    'rds_csi_attachments{base_path="/pool/csi"}': 2,
+    'rds_csi_migrations{base_path="/pool/csi"}': 1,
+  });
+});
+
+Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, when only disks are looked at", () => {
+  const { metrics, shown } = counting();
+  metrics.looked({ folders: [folder], withSnapshots: true }, 1000);
+  const later = { ...folder, pool: { ...pool, diskBytes: 41n, snapshotBytes: undefined } };
+  metrics.looked({ folders: [later], withSnapshots: false }, 10_000);
+  const series = shown();
+  assert.deepEqual([series[promised("disks")], series[promised("snapshots")]], [41, 5]);
+  assert.deepEqual([series[seenAt("disks")], series[seenAt("snapshots")]], [10, 1]);
+});
+
+Deno.test("ControllerMetrics says of a pool that is not mounted nothing but that", () => {
+  const { metrics, shown } = counting();
+  metrics.looked({ folders: [folder], withSnapshots: true }, 1000);
+  metrics.looked({ folders: [{ ...folder, pool: undefined }], withSnapshots: false }, 1000);
+  assert.deepEqual(shown(), {
+    [seenAt("disks")]: 1,
+    [seenAt("snapshots")]: 1,
+    [`rds_csi_pool_mounted${at}`]: 0,
+  });
+});

@@ -1,0 +1,128 @@
+import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
+
+/** What is counted of a controller's commands to the router, and of its connection. */
+export const routerMetrics = {
+  rds_csi_router_commands_total: {
+    type: "counter",
+    help:
+      "Commands to the router, by what they were for and what became of them: ended in order, torn, timeout, " +
+      "cancelled while it ran, or not-run as the router gave no channel.",
+    labels: ["kind", "outcome"],
+  },
+  rds_csi_router_command_seconds: {
+    type: "histogram",
+    help: "Time from sending a command to its end, without those that were not run.",
+    labels: ["kind"],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
+  },
+  rds_csi_router_command_wait_seconds: {
+    type: "histogram",
+    help: "Time that a command had waited for its turn and for a connection when it was sent.",
+    labels: [],
+    buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
+  },
+  rds_csi_router_commands_waiting: {
+    type: "gauge",
+    help: "Commands that wait for their turn.",
+    labels: [],
+  },
+  rds_csi_router_commands_running: {
+    type: "gauge",
+    help: "Commands that were sent and have not ended.",
+    labels: [],
+  },
+  rds_csi_router_connected: {
+    type: "gauge",
+    help: "Whether there is a connection to the router; there is none before the first command.",
+    labels: [],
+  },
+  rds_csi_router_reconnects_total: {
+    type: "counter",
+    help: "Connections to the router after the first one.",
+    labels: [],
+  },
+  rds_csi_router_connection_failures_total: {
+    type: "counter",
+    help: "Connections that could not be opened, or ended before they were of any use.",
+    labels: [],
+  },
+  rds_csi_router_breaker_open: {
+    type: "gauge",
+    help: "Whether calls are refused at once as the router cannot be reached.",
+    labels: [],
+  },
+  rds_csi_router_breaker_opens_total: {
+    type: "counter",
+    help: "How often that began.",
+    labels: [],
+  },
+} as const satisfies MetricTable;
+
+/** How many commands there are. */
+export interface RouterLoad {
+  readonly waiting: number;
+  readonly running: number;
+}
+
+/** Hears of a controller's commands and of its connection. No method throws, or changes what is done. */
+export interface RouterEvents {
+  /** A command is over. */
+  command(event: {
+    /** What it was for; one of few words. */
+    readonly kind: string;
+    /** What became of it; one of few words. */
+    readonly outcome: string;
+    /** Milliseconds from sending to the end. */
+    readonly ms: number;
+    /** Milliseconds it had waited. */
+    readonly waitedMs: number;
+  }): void;
+  /** The connection's state is another one. */
+  connection(event: { readonly state: string }): void;
+  /** The circuit breaker's state is another one, or it has failed once more. */
+  breaker(event: { readonly state: string }): void;
+  /** Gives what tells how many commands there are right now; it touches nothing but memory. */
+  load(read: () => RouterLoad): void;
+}
+
+/** Hears nothing. */
+export const uncountedRouter: RouterEvents = { command() {}, connection() {}, breaker() {}, load() {} };
+
+/** Counts commands to the router, and how the connection to it fares. */
+export class RouterMetrics implements RouterEvents {
+  readonly #meter: Meter<typeof routerMetrics>;
+  #wasConnected = false;
+  #isRefusing = false;
+
+  constructor(registry: MetricRegistry) {
+    this.#meter = registry.declare(routerMetrics);
+  }
+
+  command({ kind, outcome, ms, waitedMs }: Parameters<RouterEvents["command"]>[0]): void {
+    this.#meter.add("rds_csi_router_commands_total", { kind, outcome });
+    if (outcome === "not-run") return;
+    this.#meter.observe("rds_csi_router_command_seconds", ms / 1000, { kind });
+    this.#meter.observe("rds_csi_router_command_wait_seconds", waitedMs / 1000);
+  }
+
+  connection({ state }: { readonly state: string }): void {
+    const isReady = state === "ready";
+    this.#meter.set("rds_csi_router_connected", isReady ? 1 : 0);
+    if (isReady && this.#wasConnected) this.#meter.add("rds_csi_router_reconnects_total");
+    this.#wasConnected ||= isReady;
+    if (state === "backing-off") this.#meter.add("rds_csi_router_connection_failures_total");
+  }
+
+  breaker({ state }: { readonly state: string }): void {
+    // While one command tries whether the router is back, the others are refused all the same.
+    const isRefusing = state !== "closed";
+    if (isRefusing && !this.#isRefusing) this.#meter.add("rds_csi_router_breaker_opens_total");
+    this.#isRefusing = isRefusing;
+    this.#meter.set("rds_csi_router_breaker_open", isRefusing ? 1 : 0);
+  }
+
+  load(read: () => RouterLoad): void {
+    this.#meter.read("rds_csi_router_commands_waiting", () => read().waiting);
+    this.#meter.read("rds_csi_router_commands_running", () => read().running);
+  }
+}

@@ -1,0 +1,83 @@
+import { diskBytes, snapshotBytes } from "./capacity.ts";
+import { poolOf } from "./ids.ts";
+import { baseOf, stemOf } from "./layout.ts";
+import { isMigrating } from "./migrating.ts";
+import { judgeOwnership } from "./ownership.ts";
+import type { Inventory, Pool, StoredFile } from "./ports.ts";
+
+/** One look at every disk, and at the files of snapshots where it was at those too. */
+export interface WholeLook extends Inventory {
+  readonly files?: readonly StoredFile[];
+}
+
+/** A pool in numbers. */
+export interface PoolFigures {
+  readonly sizeBytes: bigint;
+  readonly freeBytes: bigint;
+  /** What its disks have together, whoever owns them. */
+  readonly diskBytes: bigint;
+  /** What is promised to snapshots beside that; undefined when they were not looked at. */
+  readonly snapshotBytes: bigint | undefined;
+}
+
+/** A folder for volumes in numbers. */
+export interface FolderFigures {
+  /** The folder; {@linkcode elsewhere} for what lies in none that is allowed now. */
+  readonly basePath: string;
+  /** Mount point of its pool. */
+  readonly poolName: string;
+  /** Undefined while it is not mounted: then nothing is known of what lies there. */
+  readonly pool: PoolFigures | undefined;
+  /** This cluster's volumes. */
+  readonly volumes: number;
+  /** Nodes that hold one of them, each as often as it holds one. */
+  readonly attachments: number;
+  /** Volumes that two nodes share for a migration. */
+  readonly migrations: number;
+}
+
+/** What a router with this cluster's volumes looks like in numbers. */
+export interface Figures {
+  /** The allowed folders in their order, then what lies elsewhere. */
+  readonly folders: readonly FolderFigures[];
+  /** Whether it was looked at snapshots too. */
+  readonly withSnapshots: boolean;
+}
+
+/** Stands in the place of a folder for volumes in none that is allowed. */
+export const elsewhere = "elsewhere";
+
+/** Counts what a look has shown. What others have on the router counts only where it takes room. */
+export function figuresOf(look: WholeLook, cluster: string, basePaths: readonly string[]): Figures {
+  const counts = new Map([...basePaths, elsewhere].map((base) => [base, noVolumes()]));
+  for (const stored of look.volumes) {
+    const ownership = judgeOwnership(stored, cluster);
+    if (ownership.state !== "owned") continue;
+    const base = baseOf(stored.imagePath, stemOf(stored.id, cluster));
+    const count = counts.get(base) ?? counts.get(elsewhere)!;
+    count.volumes++;
+    count.attachments += ownership.volume.record.holders.length;
+    if (isMigrating(ownership.volume.record)) count.migrations++;
+  }
+  return {
+    withSnapshots: look.files !== undefined,
+    folders: [...counts].map(([basePath, count]) => {
+      const poolName = basePath === elsewhere ? "" : poolOf(basePath);
+      const pool = look.pools.find(({ mountPoint }) => mountPoint === poolName);
+      return { basePath, poolName, pool: pool && poolFigures(pool, look), ...count };
+    }),
+  };
+}
+
+function noVolumes() {
+  return { volumes: 0, attachments: 0, migrations: 0 };
+}
+
+function poolFigures(pool: Pool, { volumes, files }: WholeLook): PoolFigures {
+  return {
+    sizeBytes: pool.sizeBytes,
+    freeBytes: pool.freeBytes,
+    diskBytes: diskBytes(pool, { volumes }),
+    snapshotBytes: files && snapshotBytes(pool, { volumes, files }),
+  };
+}
