@@ -329,6 +329,7 @@ Deno.test("a controller has a cluster in a pod or by --kubeconfig, and then need
     leaseNamespace: "csi",
     rounds,
     migrationPairs: "any",
+    startupTaint: "",
   });
   assert.equal(config.controller?.settings.cluster, "");
   const given = serve([...mode, "--kubeconfig", "/etc/rds-csi/config", "--cluster-id", "c"], env);
@@ -343,6 +344,28 @@ Deno.test("a controller has a cluster in a pod or by --kubeconfig, and then need
     /^--migration-/,
   );
   assert.match(problemsOf(() => serve([...controller, "--lease-namespace", "A"], env)).join(), /^--lease-n/);
+});
+
+Deno.test("--startup-taint takes the key of a taint that is not one of Kubernetes, where there is a cluster", () => {
+  const mode = ["--mode", "controller", ...reach, "--kubeconfig", "/etc/rds-csi/config"];
+  for (const key of ["rds.csi.srvlab.io/agent-not-ready", "not-ready", "a/B_c.d"]) {
+    assert.equal(serve([...mode, "--startup-taint", key]).cluster?.startupTaint, key);
+  }
+  const wrong = [
+    ...["a/b:NoSchedule", "a/b=c", "a/b/c", "/b", "A/b", "a/", "-", "x".repeat(64)],
+    ...["node.kubernetes.io/not-ready", "kubernetes.io/x", "node-role.k8s.io/x"],
+  ];
+  for (const key of wrong) {
+    assert.match(
+      problemsOf(() => serve([...mode, "--startup-taint", key])).join(),
+      /^--startup-taint /,
+      key,
+    );
+  }
+  assert.match(
+    problemsOf(() => serve([...controller, "--startup-taint", "a/b"])).join(),
+    /^--startup-taint .*no cluster/,
+  );
 });
 
 Deno.test("every fallback is a value that its flag allows", () => {

@@ -85,7 +85,11 @@ export class ClusterSide {
     const { signal } = this.#stop;
     const objects = this.#cluster.objects();
     const election = this.#cluster.election(this.#config.leaseNamespace);
-    const lead = (signal: AbortSignal) => new Rounds(world, objects, this.#config.rounds).run(signal);
+    const { rounds, startupTaint } = this.#config;
+    const lead = async (signal: AbortSignal) => {
+      const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
+      await Promise.all([new Rounds(world, objects, rounds).run(signal), taint?.run(signal)]);
+    };
     await Promise.all([
       showAtStart(world, (signal) => this.#cluster.volumes.list(signal), signal),
       election.run(lead, signal),

@@ -49,6 +49,12 @@ export const clusterFlags: FlagTable = {
       "Which two nodes may share a block volume for a migration: any, or only those of the pods of one KubeVirt " +
       "virtual machine, for which the controller has to be allowed to list pods.",
   },
+  "startup-taint": {
+    form: "text",
+    help:
+      "Key of a taint that is taken off nodes once this driver has registered itself there (CSINode), so that no pod " +
+      "comes before it; whoever makes nodes puts it on them. The controller has to be allowed to patch nodes.",
+  },
   "lease-namespace": {
     form: "text",
     env: ["POD_NAMESPACE"],
@@ -65,6 +71,8 @@ export interface ClusterConfig {
   readonly leaseNamespace: string;
   readonly rounds: RoundSettings;
   readonly migrationPairs: "any" | "kubevirt";
+  /** Key of the taint that nodes are made with; empty where there is none. */
+  readonly startupTaint: string;
 }
 
 /** Where a command finds its cluster's API server; undefined when there is none. It has the first two of these flags. */
@@ -103,13 +111,31 @@ export function readCluster(
     },
   };
   const migrationPairs = flags.text("migration-pairs") as ClusterConfig["migrationPairs"];
-  const settings = { leaseNamespace, rounds, migrationPairs };
+  const startupTaint = readStartupTaint(flags);
+  const settings = { leaseNamespace, rounds, migrationPairs, startupTaint };
   const address = readClusterAddress(flags, env);
   return address === undefined ? noCluster(flags) : { address, ...settings };
+}
+
+/** Taints of Kubernetes itself say that a node is not fit, and are none of this driver's business. */
+function readStartupTaint(flags: FlagValues): string {
+  const key = flags.text("startup-taint");
+  const form =
+    /^(?:([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)\/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+  const match = form.exec(key);
+  if (key !== "" && match === null) {
+    flags.problem("startup-taint", key, "the key of a taint, without value and effect");
+  }
+  if (/(?:^|\.)(?:kubernetes|k8s)\.io$/.test(match?.[1] ?? "")) {
+    flags.problem("startup-taint", key, "a key that is not one of Kubernetes itself");
+  }
+  return key;
 }
 
 /** What is left out for want of a cluster must not be what somebody relies on. */
 function noCluster(flags: FlagValues): undefined {
   const pairs = flags.text("migration-pairs");
   if (pairs === "kubevirt") flags.problem("migration-pairs", pairs, "any where there is no cluster to ask");
+  const taint = flags.text("startup-taint");
+  if (taint !== "") flags.problem("startup-taint", taint, "empty where there is no cluster to ask");
 }

@@ -8,6 +8,7 @@ import { ClusterLease } from "./lease.ts";
 import { VolumeAttachments } from "./volume_attachments.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { KubevirtPairs } from "./kubevirt_pairs.ts";
+import { StartupTaint } from "./startup_taint.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 import { AnnotationProjection, type ProjectionOptions } from "./volume_projection.ts";
 
@@ -62,6 +63,11 @@ export class Cluster {
   /** What lets only the pods of one KubeVirt virtual machine share a volume. */
   kubevirtPairs(): KubevirtPairs {
     return new KubevirtPairs({ api: this.#client, volumes: this.volumes });
+  }
+
+  /** What takes the taint of that key off nodes on which this driver has registered itself. */
+  startupTaint(key: string): StartupTaint {
+    return new StartupTaint({ ...this.#options, api: this.#client, key });
   }
 
   /** The attachments. */

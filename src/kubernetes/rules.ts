@@ -27,6 +27,11 @@ export const kubevirtRules: readonly AccessRule[] = [
   { apiGroups: [""], resources: ["pods"], verbs: ["list"] },
 ];
 
+/** What is needed beside that for `--startup-taint`. */
+export const startupTaintRules: readonly AccessRule[] = [
+  { apiGroups: [""], resources: ["nodes"], verbs: ["get", "list", "patch"] },
+];
+
 /** What it calls in its own namespace alone: the Lease of the loops. */
 export const namespaceRules: readonly AccessRule[] = [
   { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] },

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";
-import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { clusterRules, namespaceRules, startupTaintRules } from "../../src/kubernetes/rules.ts";
 import { clusterHash } from "../../src/volume/ids.ts";
-import { aPersistentVolume, aVolumeAttachment } from "../fakes/kube_client.ts";
+import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
 import { eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
@@ -115,4 +115,34 @@ Deno.test("attaching and detaching go on while the API server is away, and are s
   await controller.call("ControllerUnpublishVolume", { volumeId: left, nodeId: "worker-1" });
   api.faults.length = 0;
   await eventually(() => attachedNode(api, kept) === "worker-2" && attachedNode(api, left) === undefined);
+});
+
+Deno.test("under the rules for it the controller that leads takes the start-up taint off a node with the driver", async () => {
+  const taint = { key: "rds.csi.srvlab.io/agent-not-ready", effect: "NoExecute" };
+  const nodes = "/api/v1/nodes", csiNodes = "/apis/storage.k8s.io/v1/csinodes";
+  const join = (api: FakeKubeApi, name: string, driver: string) => {
+    const { metadata: { uid } } = api.put(nodes, { metadata: { name }, spec: { taints: [taint] } });
+    const metadata = { name, ownerReferences: [{ kind: "Node", name, uid }] };
+    api.put(csiNodes, { metadata, spec: { drivers: [{ name: driver, nodeID: name }] } });
+  };
+  await using cluster = await startClusterStack({
+    flags: ["--startup-taint", taint.key],
+    prepare: (api) => {
+      api.rules = [...clusterRules, ...namespaceRules, ...startupTaintRules];
+      join(api, "new-1", testDriver);
+      join(api, "new-2", "another.driver");
+    },
+  });
+  const { api } = cluster;
+  const taintsOf = (name: string) => (api.get(nodes, name)?.["spec"] as { taints?: unknown }).taints;
+  await eventually(() => taintsOf("new-1") === undefined);
+  assert.deepEqual(taintsOf("new-2"), [taint]);
+  assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
+});
+
+Deno.test("without --startup-taint a controller looks at no node", async () => {
+  await using cluster = await startClusterStack();
+  const { api } = cluster;
+  await eventually(() => api.count(/volumeattachments/) > 0);
+  assert.equal(api.count(/ \/api\/v1\/nodes/), 0);
 });

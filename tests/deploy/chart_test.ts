@@ -1,5 +1,10 @@
 import assert from "node:assert/strict";
-import { type AccessRule, clusterRules, kubevirtRules } from "../../src/kubernetes/rules.ts";
+import {
+  type AccessRule,
+  clusterRules,
+  kubevirtRules,
+  startupTaintRules,
+} from "../../src/kubernetes/rules.ts";
 import { clusterHash } from "../../src/volume/ids.ts";
 import { findHelm, renderChart } from "../../tools/deploy/helm.ts";
 import { assertSound, configOf } from "./judge.ts";
@@ -100,16 +105,39 @@ for (const pairs of ["any", "kubevirt"]) {
     fn() {
       const set = `controller.migrationPairs=${pairs}`;
       assert.equal(configOf(driver("Deployment", set)).cluster?.migrationPairs, pairs);
-      const objects = parseObjects(
-        render(set).yaml,
-      ) as (KubernetesObject & { rules?: readonly AccessRule[] })[];
-      const role = objects.find(({ kind, metadata }) =>
-        kind === "ClusterRole" && metadata.name === "rds-csi-controller"
-      );
-      assert.deepEqual(role?.rules, [...clusterRules, ...pairs === "any" ? [] : kubevirtRules]);
+      assert.deepEqual(controllerRules(set), [...clusterRules, ...pairs === "any" ? [] : kubevirtRules]);
     },
   });
 }
+
+/** What the chart lets the controller do in the whole cluster. */
+function controllerRules(...sets: string[]): readonly AccessRule[] | undefined {
+  const objects = parseObjects(render(...sets).yaml) as (KubernetesObject & {
+    rules?: readonly AccessRule[];
+  })[];
+  const isController = ({ kind, metadata }: KubernetesObject) =>
+    kind === "ClusterRole" && metadata.name === "rds-csi-controller";
+  return objects.find(isController)?.rules;
+}
+
+Deno.test({
+  name:
+    "the chart lets the controller patch nodes only where there is a taint to take off, which it tolerates",
+  ignore,
+  fn() {
+    const set = "controller.startupTaint=rds.csi.srvlab.io/agent-not-ready";
+    assert.equal(configOf(driver("Deployment")).cluster?.startupTaint, "");
+    assert.deepEqual(controllerRules(), clusterRules);
+    assert.equal(configOf(driver("Deployment", set)).cluster?.startupTaint, set.split("=")[1]);
+    assert.deepEqual(controllerRules(set), [...clusterRules, ...startupTaintRules]);
+    for (const more of [[], ["controller.tolerations=null"]]) {
+      const objects = parseObjects(render(set, ...more).yaml);
+      assertSound(objects);
+      const { tolerations } = only<Workload>(objects, "Deployment").spec.template.spec;
+      assert.deepEqual(tolerations?.at(-1), { key: set.split("=")[1], operator: "Exists" });
+    }
+  },
+});
 
 Deno.test({
   name: "the chart leaves snapshots out where the cluster has none",
@@ -135,6 +163,7 @@ Deno.test({
       ],
       ...["kubeletPath=/var/lib/kubelet/", "storageClasses[0].name=a,storageClasses[0].fsType=btrfs"],
       ...["sidecars.timeout=forever", "controller.replicas=2", "controller.extraArgs={overcommit=1}"],
+      ...["controller.startupTaint=key:NoSchedule"],
     ];
     for (const set of wrong) assert.equal(render(set).success, false, set);
   },

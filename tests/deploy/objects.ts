@@ -33,6 +33,7 @@ export interface Container {
 export interface PodSpec {
   readonly serviceAccountName: string;
   readonly automountServiceAccountToken?: boolean;
+  readonly tolerations?: readonly Readonly<Record<string, unknown>>[];
   readonly hostNetwork?: boolean;
   readonly hostPID?: boolean;
   readonly securityContext?: Readonly<Record<string, unknown>>;

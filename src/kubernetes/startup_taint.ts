@@ -1,0 +1,179 @@
+import type { Clock } from "../volume/ports.ts";
+import { ApiError, type KubernetesApi, type Metadata } from "./api.ts";
+import { listKept } from "./pages.ts";
+
+interface RawCsiNode {
+  readonly metadata?: Metadata;
+  readonly spec?: { readonly drivers?: readonly { readonly name?: string }[] };
+}
+
+/** A taint with whatever else it has: it is written back as it was read. */
+interface RawTaint {
+  readonly key?: string;
+}
+
+interface RawNode {
+  readonly metadata?: Metadata;
+  readonly spec?: { readonly taints?: readonly RawTaint[] };
+}
+
+/** Of a node, which is large, what is needed here. */
+interface TaintedNode {
+  readonly name: string;
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly taints: readonly RawTaint[];
+}
+
+/** A node on which the driver has registered itself. */
+interface Registered {
+  readonly name: string;
+  /** Uid of the Node that the registration belongs to: another one may have taken the name since. */
+  readonly uid: string;
+}
+
+/** Options of {@linkcode StartupTaint}. */
+export interface StartupTaintOptions {
+  readonly api: KubernetesApi;
+  readonly clock: Clock;
+  readonly driverName: string;
+  /** Key of the taint; of whatever value and effect. */
+  readonly key: string;
+  /** Hears what an operator should know. */
+  readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  /** Hears what happens as it should. */
+  readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+const csiNodesPath = "/apis/storage.k8s.io/v1/csinodes";
+const nodesPath = "/api/v1/nodes";
+
+/** How often CSINodes are listed, and how often nodes without the taint are looked at again, in milliseconds. */
+const passMs = 5_000;
+const againMs = 5 * 60_000;
+
+/** How often a node is read again that somebody else has changed meanwhile. */
+const mostReads = 5;
+
+/**
+ * Takes a taint off nodes once this driver has registered itself there, by their CSINodes: whoever makes nodes puts it on
+ * them, so that no pod that needs a volume comes before the driver does.
+ */
+export class StartupTaint {
+  readonly #options: StartupTaintOptions;
+  /** Uids of nodes of which it is known that there is nothing to do. */
+  readonly #clean = new Set<string>();
+  #cleanSinceMs = -Infinity;
+  #complaint: string | undefined;
+
+  constructor(options: StartupTaintOptions) {
+    this.#options = options;
+  }
+
+  /** Goes on until the signal ends it. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    while (!signal.aborted) {
+      await this.pass(signal);
+      await clock.sleep(passMs, signal).catch(() => {
+        // Only the signal ends a sleep, and the loop asks it.
+      });
+    }
+  }
+
+  /** Looks once. What fails is told, and left to the next time. */
+  async pass(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#look(signal);
+      this.#complaint = undefined;
+    } catch (error) {
+      if (signal.aborted) return;
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason !== this.#complaint) {
+        this.#options.warn("cannot take the start-up taint off nodes; it is tried again", {
+          taint: this.#options.key,
+          reason,
+        });
+      }
+      this.#complaint = reason;
+    }
+  }
+
+  /** Nodes are large, and change all the time: they are listed only when there is one that was not looked at. */
+  async #look(signal: AbortSignal): Promise<void> {
+    const { api, clock } = this.#options;
+    const registered = await this.#listRegistered(signal);
+    const names = new Map(registered.map(({ name, uid }) => [name, uid]));
+    this.#forget(new Set(names.values()), clock.monotonicMs());
+    if (registered.every(({ uid }) => this.#clean.has(uid))) return;
+    const nodes = await listKept(api, { path: nodesPath, signal }, (raw: RawNode) => {
+      const node = parseNode(raw);
+      return names.get(node.name) === node.uid ? node : undefined;
+    });
+    // Whoever is not there any more never comes back: another node of that name has another uid.
+    const there = new Set(nodes.map(({ uid }) => uid));
+    for (const { uid } of registered) if (!there.has(uid)) this.#clean.add(uid);
+    const failures: unknown[] = [];
+    for (const node of nodes) {
+      try {
+        await this.#cleanse(node, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        failures.push(error);
+      }
+    }
+    // One that cannot be changed keeps none of the others waiting.
+    if (failures.length > 0) throw failures[0];
+  }
+
+  #forget(registered: ReadonlySet<string>, nowMs: number): void {
+    if (nowMs - this.#cleanSinceMs >= againMs) {
+      this.#clean.clear();
+      this.#cleanSinceMs = nowMs;
+    }
+    for (const uid of this.#clean) if (!registered.has(uid)) this.#clean.delete(uid);
+  }
+
+  async #listRegistered(signal: AbortSignal): Promise<Registered[]> {
+    const { api, driverName } = this.#options;
+    return await listKept(api, { path: csiNodesPath, signal }, ({ metadata = {}, spec }: RawCsiNode) => {
+      const isHere = spec?.drivers?.some(({ name }) => name === driverName) === true;
+      const owner = metadata.ownerReferences?.find(({ kind }) => kind === "Node");
+      return isHere && metadata.name !== undefined && owner?.uid !== undefined
+        ? { name: metadata.name, uid: owner.uid }
+        : undefined;
+    });
+  }
+
+  /** Writes the other taints back as they are, and only over what was read. */
+  async #cleanse(read: TaintedNode, signal: AbortSignal): Promise<void> {
+    const { api, key, tell } = this.#options;
+    const { name, uid } = read;
+    const path = `${nodesPath}/${name}`;
+    let node = read;
+    for (let reads = 1; node.uid === uid; reads++) {
+      const others = node.taints.filter((taint) => taint.key !== key);
+      if (others.length === node.taints.length) {
+        this.#clean.add(uid);
+        return;
+      }
+      const metadata = { uid, resourceVersion: node.resourceVersion };
+      const body = { metadata, spec: { taints: others.length === 0 ? null : others } };
+      try {
+        await api.request({ method: "PATCH", path, body, signal });
+        this.#clean.add(uid);
+        tell("took the start-up taint off a node", { node: name, taint: key });
+        return;
+      } catch (error) {
+        if (ApiError.is(error, 404)) return;
+        if (!ApiError.is(error, 409) || reads === mostReads) throw error;
+      }
+      node = parseNode(await api.request<RawNode>({ method: "GET", path, signal }));
+    }
+  }
+}
+
+function parseNode({ metadata = {}, spec }: RawNode): TaintedNode {
+  const { name = "", uid = "", resourceVersion = "" } = metadata;
+  return { name, uid, resourceVersion, taints: spec?.taints ?? [] };
+}
