@@ -2,6 +2,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import type { HostIdentity } from "../../volume/host_identity.ts";
+import { parseExportNqn } from "../../volume/nqn.ts";
 import type { CallContext, Clock, Target } from "../../volume/ports.ts";
 import { leadsTo, type Resolve, type TargetPath, targetPaths } from "./addresses.ts";
 import { deviceUse, type UseSeams } from "./device_use.ts";
@@ -19,6 +20,7 @@ export interface AttemptSeams extends UseSeams {
   readonly clock: Clock;
   readonly notes: { warn(message: string, fields: Readonly<Record<string, unknown>>): void };
   readonly host: HostIdentity;
+  readonly nqnPrefix: string;
   /** Disconnects the subsystem, which nobody uses. */
   readonly removeUnused: () => Promise<void>;
 }
@@ -35,6 +37,8 @@ export class ConnectAttempt {
   readonly #context: CallContext;
   /** By the address as it was given. */
   readonly #failures = new Map<string, VolumeError>();
+  /** Connections of the earlier driver that are in use, see {@linkcode identityOf}. */
+  readonly #kept = new Set<string>();
   #rounds = 0;
   readonly #startedMs: number;
   readonly #untilMs: number;
@@ -51,7 +55,7 @@ export class ConnectAttempt {
    * Returns when at least one path is live.
    *
    * @throws {VolumeError} unavailable when no path comes to life; precondition when the kernel has no initiator, or a
-   * connection that is not ours is in use
+   * connection that is neither ours nor the earlier driver's is in use
    */
   async run(): Promise<void> {
     const { clock, resolve } = this.#seams;
@@ -60,7 +64,7 @@ export class ConnectAttempt {
       const controllers = readControllers(this.#seams.files, this.#target.nqn);
       const stranger = controllers.find((controller) => this.#isStranger(controller, paths));
       const missing = stranger === undefined ? this.#missing(controllers, paths) : [];
-      if (stranger !== undefined) await this.#replace(stranger);
+      if (stranger !== undefined) await this.#replace(stranger, paths);
       else if (missing.length > 0) await this.#add(missing);
       else if (controllers.some(({ state }) => state === "live")) return this.#settle(controllers);
       else if (controllers.length > 0) await this.#wait(controllers);
@@ -71,29 +75,46 @@ export class ConnectAttempt {
   /** Not to that address, or not as this host. What is going away belongs to nobody any more. */
   #isStranger(controller: KernelController, paths: readonly TargetPath[]): boolean {
     const { hostNqn, hostId } = this.#seams.host;
-    if (controller.state === "deleting") return false;
-    return controller.transport !== "tcp" || !paths.some((path) => leadsTo(path, controller)) ||
-      controller.hostNqn !== hostNqn ||
+    if (controller.state === "deleting" || this.#kept.has(identityOf(controller))) return false;
+    return !leadsThere(controller, paths) || controller.hostNqn !== hostNqn ||
       (controller.hostId !== "" && controller.hostId.toLowerCase() !== hostId);
+  }
+
+  /**
+   * The earlier driver connects as whatever host the tool makes up, under an NQN without an epoch. Its volumes are taken
+   * over with what is mounted; the device is proven as any other.
+   */
+  #isEarlierDrivers(controller: KernelController, paths: readonly TargetPath[]): boolean {
+    return leadsThere(controller, paths) &&
+      parseExportNqn(this.#target.nqn, this.#seams.nqnPrefix)?.epoch === "";
   }
 
   /** Paths without a connection that were not tried. Where the kernel does not join them, each would be a device. */
   #missing(controllers: readonly KernelController[], paths: readonly TargetPath[]): readonly TargetPath[] {
     const joined = joinsPaths(this.#seams.files);
-    if (!joined && controllers.length > 0) return [];
+    // A second path as another host than the first would be a second device, or none.
+    if ((!joined || this.#kept.size > 0) && controllers.length > 0) return [];
     const missing = paths.filter((path) =>
       !this.#failures.has(path.given) && !controllers.some((controller) => leadsTo(path, controller))
     );
     return joined ? missing : missing.slice(0, 1);
   }
 
-  async #replace(stranger: KernelController): Promise<void> {
+  async #replace(stranger: KernelController, paths: readonly TargetPath[]): Promise<void> {
     const { files, notes, removeUnused } = this.#seams;
     const { nqn, name, stateName, address, port, hostNqn } = stranger;
     const facts = { nqn, controller: name, state: stateName, address, port, hostnqn: hostNqn };
     for (const device of readDevices(files, nqn)) {
       const use = await deviceUse(this.#seams, device, this.#context);
       if (use === undefined) continue;
+      if (this.#isEarlierDrivers(stranger, paths)) {
+        this.#kept.add(identityOf(stranger));
+        notes.warn("keeps the connection that the earlier driver has made, as it is in use", {
+          ...facts,
+          use,
+        });
+        return;
+      }
       const words = Object.entries(facts).map(([key, value]) => `${key}=${value}`).join(" ");
       throw new VolumeError(
         "precondition",
@@ -194,4 +215,13 @@ export class ConnectAttempt {
   #describeFailures(): string {
     return [...this.#failures.values()].map(({ message }) => `; ${message}`).join("");
   }
+}
+
+function leadsThere(controller: KernelController, paths: readonly TargetPath[]): boolean {
+  return controller.transport === "tcp" && paths.some((path) => leadsTo(path, controller));
+}
+
+/** What tells a connection from the next one that gets its name. */
+function identityOf({ name, hostNqn, hostId, address, port }: KernelController): string {
+  return [name, hostNqn, hostId, address, port].join(" ");
 }

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { fakeCall } from "../../../tests/fakes/contexts.ts";
+import { type FakeController, FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { hostIdentityOf } from "../../volume/host_identity.ts";
+import { KernelConnector } from "./kernel_connector.ts";
+
+const host = hostIdentityOf("node-1");
+const prefix = "nqn.2000-02.com.mikrotik";
+const nqn = `${prefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;
+const [A, B] = ["10.0.0.1", "10.0.0.2"] as const;
+/** As the earlier driver connects: as the host that the tool made up. */
+const theirs = { nqn, address: A, ...hostIdentityOf("made-up") };
+
+/** A connector on a kernel with a connection of the earlier driver, mounted unless it is said otherwise. */
+function world(difference: Partial<FakeController> = {}, use: "mounted" | "unused" = "mounted") {
+  const kernel = new FakeNvmeKernel({ multipath: true });
+  const warnings: string[] = [];
+  const clock = new FakeClock();
+  const call = fakeCall(clock, 5_000);
+  const connector = new KernelConnector({
+    files: kernel.files,
+    processes: kernel.processes,
+    clock,
+    devices: kernel.devices,
+    mounts: kernel.mountTable,
+    host,
+    nqnPrefix: prefix,
+    attributes: { write: () => {}, hold: (path) => ({ path: `/held${path}`, release: () => {} }) },
+    resolve: () => Promise.reject(new Error("ENOTFOUND")),
+    notes: { warn: (message) => void warnings.push(message) },
+  });
+  const controller = kernel.add({ ...theirs, ...difference });
+  if (use === "mounted") {
+    const { minor } = kernel.namespaces[0]!;
+    kernel.mounts.push({
+      ...{ mountId: 1, parentId: 0, mountPoint: "/staging", mountOptions: [], superOptions: [] },
+      ...{ deviceNumber: `259:${minor}`, filesystem: "ext4", source: "/dev/nvme0n1", root: "/" },
+    });
+  }
+  const connect = async (addresses: readonly string[] = [A]) => {
+    const work = connector.connect({ nqn: controller.nqn, addresses, port: 4420, sizeBytes: 0n }, call);
+    let settled = false;
+    work.finally(() => settled = true).catch(() => {});
+    for (let i = 0; i < 100 && !settled; i++) await clock.advance(100);
+    await work;
+  };
+  return { kernel, warnings, connect };
+}
+
+Deno.test("connect() keeps what the earlier driver has connected and is in use, and says so", async () => {
+  for (const addresses of [[A], [A, B]]) {
+    const { kernel, warnings, connect } = world();
+    await connect(addresses);
+    assert.deepEqual(kernel.controllers.map(({ hostNqn }) => hostNqn), [theirs.hostNqn]);
+    assert.deepEqual(kernel.processes.lines, []);
+    assert.deepEqual(warnings, ["keeps the connection that the earlier driver has made, as it is in use"]);
+  }
+});
+
+Deno.test("connect() replaces what the earlier driver has connected and nobody uses", async () => {
+  const { kernel, connect } = world({}, "unused");
+  await connect();
+  assert.deepEqual(kernel.controllers.map(({ hostNqn }) => hostNqn), [host.hostNqn]);
+});
+
+Deno.test("connect() waits for a connection of the earlier driver's that is lost, and replaces none that is in use", async () => {
+  const { kernel, connect } = world({ state: "connecting" });
+  await assert.rejects(connect(), refusal("unavailable", /does not come to life/));
+  assert.deepEqual(kernel.processes.lines, []);
+});
+
+const others: Readonly<Record<string, Partial<FakeController>>> = {
+  "to another address": { address: "10.9.9.9" },
+  "to another port": { port: 4421 },
+  "over another transport": { transport: "rdma" },
+  "under an NQN of an epoch": { nqn: `${nqn}:1-0a0b0c0d` },
+};
+for (const [what, difference] of Object.entries(others)) {
+  Deno.test(`connect() refuses one as another host ${what} that is in use`, async () => {
+    const { kernel, connect } = world(difference);
+    await assert.rejects(connect(), refusal("precondition", /in use: .*mounted at .staging/));
+    assert.deepEqual(kernel.processes.lines, []);
+  });
+}
