@@ -1,4 +1,5 @@
 import type { ClusterObjects } from "../volume/cluster_ports.ts";
+import { VolumeError } from "../volume/errors.ts";
 import type { HealthProblem } from "../volume/health.ts";
 import { overdueMigration } from "../volume/migrating.ts";
 import { parseVolumeContext } from "../volume/parameters.ts";
@@ -78,12 +79,21 @@ export class Rounds {
   }
 
   #tellOverdue(volume: OwnedVolume): void {
-    const { clock, settings, events } = this.#world;
+    const { clock, events } = this.#world;
     if (volume.record.holders.length < 2) return;
-    const volumeContext = this.#cluster.volumeContext(volume.stored.id) ?? {};
-    const { migrationTimeoutSeconds } = parseVolumeContext(volumeContext, settings);
-    const overdue = overdueMigration(volume, migrationTimeoutSeconds, clock.now());
+    const overdue = overdueMigration(volume, this.#migrationTimeout(volume.stored.id), clock.now());
     if (overdue !== undefined) events.happened({ kind: "migration-overdue", ...overdue });
+  }
+
+  /** In seconds. One volume whose context cannot be used must not keep the round from all others. */
+  #migrationTimeout(id: string): number {
+    const { settings } = this.#world;
+    try {
+      return parseVolumeContext(this.#cluster.volumeContext(id) ?? {}, settings).migrationTimeoutSeconds;
+    } catch (error) {
+      if (!VolumeError.is(error, "invalid")) throw error;
+      return parseVolumeContext({}, settings).migrationTimeoutSeconds;
+    }
   }
 
   /** Tells of what is other than the last time. */

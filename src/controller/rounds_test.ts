@@ -208,6 +208,20 @@ Deno.test("a migration that takes too long is told of, by its own StorageClass's
   ]);
 });
 
+Deno.test("a volume whose context cannot be used keeps no other one from being restored", async () => {
+  const { cluster, store, disk, events, run } = scene();
+  const holders = ["node-1", "node-2"].map((node) => aHolder(node, { mode: "multi-node-multi-writer" }));
+  store.put(aDisk(aRecord({ epoch, holders }), { id: "pvc-2" }));
+  for (const node of ["node-1", "node-2"]) cluster.attach("pvc-2", node);
+  // As after a change of --backend.
+  cluster.contexts.set("pvc-2", { backend: "another", migrationTimeoutSeconds: "60" });
+  cluster.attach("pvc-1", "node-1");
+  store.edit("pvc-1", { exported: false });
+  await run(0);
+  assert.equal(disk().exported, true);
+  assert.deepEqual(events.map(({ kind }) => kind), ["migration-overdue", "export-restored"]);
+});
+
 Deno.test("what is wrong with a volume is told when it begins and when it ends", async () => {
   const { cluster, store, clock, events, run } = scene("off");
   cluster.attach("pvc-1", "node-1");
