@@ -112,7 +112,7 @@ export class Reconciler {
       const done = await restoreExport(this.#world, volume, own, context);
       if (done) events.happened({ kind: "export-restored", volumeId, nodeIds });
     } else if (step.action === "withdraw") {
-      const isUnwanted = (now: readonly ClusterAttachment[]) => isStillUnwanted(volumeId, now);
+      const isUnwanted = (now: readonly ClusterAttachment[]) => isStillUnwanted(volume, now);
       if (await this.#withdraw(volume, isUnwanted, context)) events.happened(unwantedEvent(volume, true));
     } else {
       const { known } = step;

@@ -91,6 +91,30 @@ Deno.test("an export that the cluster wants nowhere is withdrawn after the grace
   ]);
 });
 
+Deno.test("a holder that no attachment names is taken away for the node that waits, and not before the grace", async () => {
+  const first = scene();
+  first.cluster.attach("pvc-1", "node-2", { attached: false });
+  await first.run(graceMs - 60_000);
+  assert.equal(first.disk().exported, true);
+  const { world, cluster, disk, record, clock, run } = scene();
+  cluster.attach("pvc-1", "node-2", { attached: false });
+  const before = disk().exportNqn;
+  await run(graceMs + 60_000);
+  assert.deepEqual([disk().exported, record().holders], [false, []]);
+  await clock.advance(60_000);
+  await publishVolume(world, "pvc-1", aPublish("node-2"), testParameters, testContext());
+  assert.notEqual(disk().exportNqn, before);
+});
+
+Deno.test("a holder stays as long as any attachment of the volume is done, or is that node's", async () => {
+  for (const over of [{}, { attached: false, nodeName: "node-1" }]) {
+    const { cluster, disk, run } = scene();
+    cluster.attach("pvc-1", "node-2", over);
+    await run(2 * graceMs);
+    assert.equal(disk().exported, true);
+  }
+});
+
 Deno.test("one that this cluster has no object of stays, as another cluster may use it, and is told of", async () => {
   const { cluster, disk, events, notes, run } = scene();
   cluster.unnamed.add("pvc-1");

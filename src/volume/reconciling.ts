@@ -1,5 +1,5 @@
 import type { ClusterAttachment } from "./cluster_ports.ts";
-import { parseEpoch } from "./epoch.ts";
+import { formatEpoch, parseEpoch } from "./epoch.ts";
 import type { OwnedVolume } from "./ownership.ts";
 import { isExportedAsRecorded } from "./publishing.ts";
 
@@ -61,7 +61,7 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
     const attachments = byVolume.get(volume.stored.id) ?? [];
     const known = latestEpoch(attachments);
     if (known > (volume.record.epoch?.counter ?? 0)) steps.push({ action: "older-epoch", volume, known });
-    else if (attachments.length === 0) unwanted.push(volume);
+    else if (!isWanted(volume, attachments)) unwanted.push(volume);
     else if (isToBeRestored(volume, attachments)) steps.push({ action: "restore", volume });
   }
   const unwantedSinceMs = new Map(
@@ -84,9 +84,24 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
 const unnamed =
   "no PersistentVolume of this cluster names them: another cluster may use them; see rds-csi audit";
 
-/** Whether nobody wants a volume, by attachments that were read just now. */
-export function isStillUnwanted(id: string, attachments: readonly ClusterAttachment[]): boolean {
-  return attachments.every(({ volumeId }) => volumeId !== undefined && volumeId !== id);
+/** Whether nobody wants a volume as it is held, by attachments that were read just now. */
+export function isStillUnwanted(volume: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
+  if (attachments.some(({ volumeId }) => volumeId === undefined)) return false;
+  return !isWanted(volume, attachments.filter(({ volumeId }) => volumeId === volume.stored.id));
+}
+
+/**
+ * Whether the cluster wants a volume where it is. An attachment that is not done, of a node that does not hold it, only waits:
+ * for a holder that nobody will ever take away, as when the router has forgotten that it did, it would wait for ever.
+ */
+function isWanted({ record }: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
+  const { holders, epoch } = record;
+  if (holders.length === 0 || epoch === undefined) return attachments.length > 0;
+  return attachments.some(({ attached, nodeName, publishContext }) =>
+    attached || holders.some(({ nodeId }) => nodeId === nodeName) ||
+    // A node's id may be another than its name.
+    publishContext["epoch"] === formatEpoch(epoch)
+  );
 }
 
 /** The latest epoch that the cluster knows of a volume; 0 when it knows none. */

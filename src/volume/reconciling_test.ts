@@ -126,7 +126,12 @@ Deno.test("reconcile() never restores what the cluster knows a later epoch of", 
 });
 
 Deno.test("isStillUnwanted() is false for one that is wanted, and where it cannot be told", () => {
-  assert.equal(isStillUnwanted("a", [attachment("b")]), true);
-  assert.equal(isStillUnwanted("a", [attachment("a", { attached: false })]), false);
-  assert.equal(isStillUnwanted("a", [attachment(undefined)]), false);
+  const waiting = attachment("a", { nodeName: "x", attached: false, publishContext: {} });
+  assert.equal(isStillUnwanted(held("a"), [attachment("b")]), true);
+  assert.equal(isStillUnwanted(held("a"), [waiting]), true);
+  assert.equal(isStillUnwanted(held("a"), [attachment("a", { attached: false })]), false);
+  assert.equal(isStillUnwanted(held("a"), [{ ...waiting, nodeName: "n" }]), false);
+  assert.equal(isStillUnwanted(held("a"), [{ ...waiting, attached: true }]), false);
+  assert.equal(isStillUnwanted(aVolume({ epoch }, { id: "a", exported: true }), [waiting]), false);
+  assert.equal(isStillUnwanted(held("a"), [attachment(undefined)]), false);
 });
