@@ -66,6 +66,8 @@ export class PersistentVolumes {
   readonly #api: KubernetesApi;
   readonly #clock: Clock;
   readonly #driverName: string;
+  /** Several may name one volume. */
+  #all: readonly PersistentVolume[] = [];
   #byId: ReadonlyMap<string, PersistentVolume> = new Map();
   #listedMs = -Infinity;
   #listing: Promise<void> | undefined;
@@ -78,7 +80,7 @@ export class PersistentVolumes {
 
   /** Every one of the last list. */
   get all(): readonly PersistentVolume[] {
-    return [...this.#byId.values()];
+    return this.#all;
   }
 
   /** The one of the last list with that volume. */
@@ -123,6 +125,7 @@ export class PersistentVolumes {
   async #list(signal: AbortSignal): Promise<void> {
     const keep = (raw: RawPersistentVolume) => parseVolume(raw, this.#driverName);
     const volumes = await listKept(this.#api, { path: volumesPath, signal }, keep);
+    this.#all = volumes;
     this.#byId = new Map(volumes.map((volume) => [volume.volumeId, volume]));
     this.#listedMs = this.#clock.monotonicMs();
   }

@@ -58,3 +58,16 @@ Deno.test("attachments() throws unavailable when a single page cannot be had", a
     await assert.rejects(objects.attachments(signal), { kind: "unavailable" });
   });
 });
+
+Deno.test("attachments() tells the volume also where two objects name it", async () => {
+  await withAttachments(async ({ api }, objects) => {
+    for (const name of ["v", "static-v"]) {
+      const volume = aPersistentVolume(name);
+      (volume["spec"] as { csi: { volumeHandle: string } }).csi.volumeHandle = "v";
+      api.put(volumesPath, volume);
+      api.put(path, aVolumeAttachment(name, "n"));
+    }
+    const ids = (await objects.attachments(signal)).map(({ volumeId }) => volumeId);
+    assert.deepEqual(ids, ["v", "v"]);
+  });
+});
