@@ -28,7 +28,7 @@ export class KubevirtPairs implements MigrationPairs {
 
   async reasonAgainst(volumeId: string, signal: AbortSignal): Promise<string | undefined> {
     try {
-      const claim = (await this.#volumes.find(volumeId, signal))?.claim;
+      const claim = (await this.#volumes.current(volumeId, signal))?.claim;
       if (claim?.namespace === undefined) return "no claim is bound to it";
       const pods = await listKept(
         this.#api,

@@ -88,3 +88,23 @@ Deno.test("without a claim, or without an answer, nobody shares a volume", async
     await assert.rejects(pairs.reasonAgainst("v", signal), { kind: "unavailable" });
   });
 });
+
+Deno.test("a volume that was bound to another claim since is judged by that one, whatever the objects are called", async () => {
+  for (const name of ["pv-v", "pv-again"]) {
+    await withPairs(async ({ api, launcher, pairs }) => {
+      launcher("source");
+      launcher("target");
+      assert.equal(await pairs.reasonAgainst("v", signal), undefined);
+      const volume = aPersistentVolume("v");
+      const spec = volume["spec"] as { claimRef: { name: string } };
+      spec.claimRef.name = "another";
+      if (name !== "pv-v") api.delete(volumesPath, "pv-v");
+      api.put(volumesPath, { ...volume, metadata: { name } });
+      // The machines of the claim that it was bound to are none of its business any more.
+      assert.notEqual(await pairs.reasonAgainst("v", signal), undefined);
+      launcher("other-source", { claim: "another", machine: "vm-2" });
+      launcher("other-target", { claim: "another", machine: "vm-2" });
+      assert.equal(await pairs.reasonAgainst("v", signal), undefined);
+    });
+  }
+});

@@ -1,5 +1,5 @@
 import type { Clock } from "../volume/ports.ts";
-import type { KubernetesApi, Metadata } from "./api.ts";
+import { ApiError, type KubernetesApi, type Metadata } from "./api.ts";
 import { listKept } from "./pages.ts";
 
 /** Path of the collection of persistent volumes. */
@@ -112,6 +112,24 @@ export class PersistentVolumes {
     // Somebody else who missed one may have listed meanwhile. (A timer can be early: the time alone would not tell.)
     if (this.#listedMs === listedMs) await this.list(signal);
     return this.known(volumeId);
+  }
+
+  /** The one with that volume as it is right now: it may be bound to another claim since the last list, or made anew. */
+  async current(volumeId: string, signal: AbortSignal): Promise<PersistentVolume | undefined> {
+    const known = await this.find(volumeId, signal);
+    const read = known === undefined ? undefined : await this.#readIfThere(known, signal);
+    if (known === undefined || read !== undefined) return read;
+    await this.list(signal);
+    return this.known(volumeId);
+  }
+
+  async #readIfThere(known: PersistentVolume, signal: AbortSignal): Promise<PersistentVolume | undefined> {
+    try {
+      return await this.read(known, signal);
+    } catch (error) {
+      if (ApiError.is(error, 404)) return undefined;
+      throw error;
+    }
   }
 
   /** Lists them, page by page; one list at a time. @throws {ApiError} */
