@@ -11,6 +11,7 @@ import { testBase, testPrefix } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../volume/ports.ts";
 import { parseComment } from "../volume/record.ts";
+import { deleteVolume } from "./delete.ts";
 import { publishVolume } from "./publish.ts";
 import { takeOverAll } from "./takeover_sweep.ts";
 import { unpublishVolume } from "./unpublish.ts";
@@ -92,4 +93,15 @@ Deno.test("a volume that is taken over right after a boot could have another dis
   await clock.advance(world.settings.settleMs);
   await assert.rejects(publish("node-1"), refusal("precondition", /disk=snap-of-it/));
   assert.deepEqual(disk(), left);
+});
+
+Deno.test("deleting a volume of the earlier driver leaves a folder of its name, which is somebody's", async () => {
+  const { world, store, clock } = scene();
+  const copy = `${testBase}/${id}/disk.img`;
+  store.putImage(copy, 1n << 30n);
+  for (let time = 1; time <= 2; time++) {
+    await inTime(clock, deleteVolume(world, id, testContext()));
+    assert.equal(store.disks.has(id), false);
+    assert.deepEqual([store.allFiles.has(left.imagePath), store.allFiles.has(copy)], [false, true]);
+  }
 });

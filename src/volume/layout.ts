@@ -48,7 +48,8 @@ export function withinPool(path: string): string {
 
 /** Whether a path is where the image of that stem can be, in whatever folder. */
 export function isImageOf(path: string, stem: string): boolean {
-  return path.endsWith(`/${stem}.img`) || path.endsWith(`/${stem}/${inSubvolume}`);
+  if (path.endsWith(`/${stem}.img`)) return true;
+  return !isEarlierDriverId(stem) && path.endsWith(`/${stem}/${inSubvolume}`);
 }
 
 /** The folder that was chosen for a volume, from the path of its image. */
@@ -75,7 +76,8 @@ export function placeOf(imagePath: string, pools: readonly Pool[]): ImagePlace {
 
 /**
  * What of a volume or a snapshot is left in the allowed folders, to be removed: its image, its subvolume, copies that
- * were never finished. What else lies in a subvolume goes with it.
+ * were never finished. What else lies in a subvolume goes with it. The earlier driver made neither: a folder that has the
+ * name of its volume is somebody's.
  *
  * @param files every file and folder whose path holds the stem
  */
@@ -87,6 +89,7 @@ export function leftoversOf(
 ): ImagePlace[] {
   const places = files.flatMap(({ path, directory }): ImagePlace[] => {
     const rest = restOf(path, stem, basePaths);
+    if (isEarlierDriverId(stem)) return rest === ".img" && !directory ? [plainPlace(path)] : [];
     if (rest === "" && directory) return [placeOf(`${path}/${inSubvolume}`, pools)];
     if (rest === undefined || directory) return [];
     if (rest === `/${inSubvolume}`) return [placeOf(path, pools)];
