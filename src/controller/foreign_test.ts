@@ -109,7 +109,13 @@ for (const [occupant, occupy] of Object.entries(occupants)) {
     const sick = /record/.test(occupant) ? ["RecordDamaged"] : [];
     const health = await listVolumeHealth(world, context);
     assert.deepEqual(health.flatMap(({ problems }) => problems.map(({ reason }) => reason)), sick);
-    const kind = /record/.test(occupant) && !/without/.test(occupant) ? "precondition" : "not-found";
+    const kind = /record/.test(occupant) ? "precondition" : "not-found";
     await assert.rejects(getVolume(world, "x", context), refusal(kind));
+    store.disks.clear();
+    occupy(store, earlierId);
+    const ofEarlier = /record|earlier/.test(occupant) ? "precondition" : "not-found";
+    const before = store.snapshot();
+    await assert.rejects(getVolume(world, earlierId, context), refusal(ofEarlier));
+    assert.deepEqual(store.snapshot(), before);
   });
 }

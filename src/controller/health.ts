@@ -1,6 +1,7 @@
 import { assertGone, assertPoolMounted, assertSettled } from "../volume/absence.ts";
 import { judgeHealth, type VolumeHealth } from "../volume/health.ts";
 import { poolOf } from "../volume/ids.ts";
+import { findOwned } from "../volume/ownership.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { notFound, ownStem } from "./look.ts";
 import { ownFiles } from "./own_files.ts";
@@ -9,7 +10,8 @@ import type { ControllerWorld } from "./world.ts";
 /**
  * What is wrong with one volume; nothing when it is healthy. One command.
  *
- * @throws {VolumeError} not-found when it is provably not there, unavailable when its absence proves nothing
+ * @throws {VolumeError} not-found when it is provably not there or not this cluster's; precondition when it is there and
+ * has no record to judge it by; unavailable when its absence proves nothing
  */
 export async function getVolumeHealth(
   world: ControllerWorld,
@@ -23,9 +25,8 @@ export async function getVolumeHealth(
   const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
   const health = judgeHealth({ ...view, volumes }, cluster, basePaths).find((one) => one.id === id);
   if (health !== undefined) return health;
-  if (view.volume === undefined && view.foreign === undefined) {
-    assertGone(id, stem, view, basePaths, settleMs);
-  }
+  if (view.volume !== undefined) findOwned(view.volume, cluster, basePaths);
+  else if (view.foreign === undefined) assertGone(id, stem, view, basePaths, settleMs);
   throw notFound("find", id);
 }
 

@@ -9,7 +9,7 @@ import {
 } from "../volume/capabilities.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { isVolumeId } from "../volume/ids.ts";
-import { judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
+import { findOwned, judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { mayBeShared } from "../volume/publishing.ts";
 import { mebibyte, minimumSizeBytes } from "../volume/sizes.ts";
@@ -19,8 +19,10 @@ import type { ControllerWorld } from "./world.ts";
 /**
  * One volume of this cluster. One command.
  *
- * @throws {VolumeError} not-found when it is provably not there or not this cluster's; precondition when its record is
- * damaged; unavailable when its absence proves nothing
+ * A volume of the earlier driver that nobody has taken over yet is none so far: reading changes nothing on the router.
+ *
+ * @throws {VolumeError} not-found when it is provably not there or not this cluster's; precondition when it is there and
+ * has no record that can be read; unavailable when its absence proves nothing
  */
 export async function getVolume(
   world: ControllerWorld,
@@ -34,13 +36,9 @@ export async function getVolume(
     if (view.foreign === undefined) assertGone(id, stem, view, basePaths, settleMs);
     throw notFound("find", id);
   }
-  const ownership = judgeOwnership(view.volume, cluster);
-  if (ownership.state === "owned") return ownership.volume;
-  if (ownership.state !== "damaged") throw notFound("find", id);
-  throw new VolumeError(
-    "precondition",
-    `Cannot read the volume's record as it is damaged: volume=${id}: ${ownership.reason}`,
-  );
+  const volume = findOwned(view.volume, cluster, basePaths);
+  if (volume !== undefined) return volume;
+  throw notFound("find", id);
 }
 
 /**

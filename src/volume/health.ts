@@ -1,6 +1,6 @@
 import { isVolumeId, poolOf } from "./ids.ts";
 import { isImageOf, stemOf } from "./layout.ts";
-import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
+import { isNamedAsOwn, judgeOwnership, type OwnedVolume } from "./ownership.ts";
 import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "./ports.ts";
 import { isExportedAsRecorded } from "./publishing.ts";
 
@@ -64,17 +64,16 @@ function diskProblems(
   basePaths: readonly string[],
 ): HealthProblem[] | undefined {
   const ownership = judgeOwnership(stored, cluster);
-  const ownImage = isImageOf(stored.imagePath, stemOf(stored.id, cluster));
   if (ownership.state === "damaged" || ownership.state === "no-record") {
-    // Its image is named as only this cluster names one: the record was lost or edited.
-    const inBase = basePaths.some((base) => stored.imagePath.startsWith(`${base}/`));
-    if (!ownImage || !inBase) return undefined;
+    // Else the record was lost or edited.
+    if (!isNamedAsOwn(stored, cluster, basePaths)) return undefined;
     const reason = ownership.state === "damaged" ? ownership.reason : "it is gone";
     return [
       problem("INACCESSIBLE", "RecordDamaged", `the record in the disk's comment is damaged: ${reason}`),
     ];
   }
   if (ownership.state !== "owned") return undefined;
+  const ownImage = isImageOf(stored.imagePath, stemOf(stored.id, cluster));
   return [
     ...imageProblems(stored, view, ownImage),
     ...exportProblems(ownership.volume),

@@ -1,5 +1,6 @@
 import { VolumeError } from "./errors.ts";
 import { isEarlierDriverId } from "./ids.ts";
+import { isImageOf, stemOf } from "./layout.ts";
 import type { ForeignDisk, StoredVolume } from "./ports.ts";
 import { parseComment, type RecordComment, type VolumeRecord } from "./record.ts";
 
@@ -55,8 +56,8 @@ export function assertOwned(stored: StoredVolume, cluster: string, verb: string)
       throw new VolumeError(
         "precondition",
         `Cannot ${verb} the volume as the earlier driver made it and this one has not taken it over: ` +
-          `volume=${stored.id} path=${stored.imagePath}; it is left alone until ` +
-          `"rds-csi adopt ${stored.id}" takes it over`,
+          `volume=${stored.id} path=${stored.imagePath}; it is left alone until publishing it takes it over, where the ` +
+          `cluster says who has it, or "rds-csi adopt ${stored.id}" does`,
       );
     case "other-cluster":
       throw new VolumeError(
@@ -71,6 +72,40 @@ export function assertOwned(stored: StoredVolume, cluster: string, verb: string)
           `${ownership.reason}; restore the comment on the router from a backup or an export of its configuration`,
       );
   }
+}
+
+/**
+ * The volume, for a call that reads it; undefined when it is somebody else's. Nobody may be told that a volume is gone of
+ * which only its record is not to be read.
+ *
+ * @throws {VolumeError} precondition when it is there, or may be, and its record tells nothing
+ */
+export function findOwned(
+  stored: StoredVolume,
+  cluster: string,
+  basePaths: readonly string[],
+): OwnedVolume | undefined {
+  const { state } = judgeOwnership(stored, cluster);
+  if (state === "other-cluster") return undefined;
+  if (state === "no-record") {
+    if (!isNamedAsOwn(stored, cluster, basePaths)) return undefined;
+    throw new VolumeError(
+      "precondition",
+      `Cannot read the volume as the record in its disk's comment is gone: volume=${stored.id} ` +
+        `path=${stored.imagePath}; restore the comment on the router from a backup or an export of its configuration`,
+    );
+  }
+  return assertOwned(stored, cluster, "read");
+}
+
+/** Whether an image is named as only this cluster names one, in an allowed folder. */
+export function isNamedAsOwn(
+  { id, imagePath }: StoredVolume,
+  cluster: string,
+  basePaths: readonly string[],
+): boolean {
+  const inBase = basePaths.some((base) => imagePath.startsWith(`${base}/`));
+  return inBase && isImageOf(imagePath, stemOf(id, cluster));
 }
 
 /**

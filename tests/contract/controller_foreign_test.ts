@@ -75,8 +75,8 @@ const kinds: readonly Kind[] = [
     name: "a Go driver's volume",
     make: (stack) => addFileDisk(stack, goDriverSlot, { "nvme-tcp-export": true }),
     words: /the earlier driver/,
-    read: status.NOT_FOUND,
-    health: status.NOT_FOUND,
+    read: status.FAILED_PRECONDITION,
+    health: status.FAILED_PRECONDITION,
   },
   {
     name: "another cluster's volume",
@@ -104,7 +104,7 @@ const kinds: readonly Kind[] = [
     name: "a volume whose record is gone",
     make: (stack, slot) => addFileDisk(stack, slot, { "file-path": `${folder}/${slot}.${hash}.img` }),
     words: /carries no record of this driver/,
-    read: status.NOT_FOUND,
+    read: status.FAILED_PRECONDITION,
     health: "RecordDamaged",
   },
   {
@@ -113,7 +113,7 @@ const kinds: readonly Kind[] = [
       await addFileDisk(stack, slot, { comment: (await aComment(stack)).slice(0, -9) }),
     words: /record in its disk's comment is damaged/,
     read: status.FAILED_PRECONDITION,
-    health: status.NOT_FOUND,
+    health: status.FAILED_PRECONDITION,
   },
 ];
 
