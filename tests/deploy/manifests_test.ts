@@ -23,15 +23,7 @@ const driverName = "rds.csi.srvlab.io";
  * know.
  */
 const sidecarFlags: Readonly<Record<string, readonly string[]>> = {
-  "csi-provisioner": [
-    ...[
-      "worker-threads",
-      "default-fstype",
-      "extra-create-metadata",
-      "enable-capacity",
-      "capacity-ownerref-level",
-    ],
-  ],
+  "csi-provisioner": ["worker-threads", "default-fstype", "extra-create-metadata"],
   "csi-attacher": ["worker-threads"],
   "csi-resizer": ["workers", "handle-volume-inuse-error"],
   "csi-snapshotter": ["worker-threads"],
@@ -117,9 +109,18 @@ Deno.test("the CSIDriver tells Kubernetes what this driver does", () => {
     podInfoOnMount: true,
     fsGroupPolicy: "File",
     seLinuxMount: false,
-    storageCapacity: true,
+    storageCapacity: false,
     volumeLifecycleModes: ["Persistent"],
   });
+});
+
+Deno.test("nothing is told to the scheduler of the pool's room, and nobody makes it wait for that", () => {
+  // The provisioner deletes at once every CSIStorageCapacity that it makes for a driver without topology: a pod whose volume
+  // is to be made for its first consumer would find no node with enough room.
+  const { spec } = only<KubernetesObject & { spec: { storageCapacity: boolean } }>(objects, "CSIDriver");
+  const args = controller.spec.template.spec.containers.flatMap(({ args }) => args);
+  assert.equal(spec.storageCapacity, args.some((arg) => arg.startsWith("--enable-capacity")));
+  assert.equal(spec.storageCapacity, false);
 });
 
 interface RoleObject extends KubernetesObject {

@@ -49,7 +49,7 @@ securityContext:
     drop: ["ALL"]
 {{- end }}
 
-{{- /* Call with (list $ name specification arguments environment). */}}
+{{- /* Call with (list $ name specification arguments). */}}
 {{- define "rds-csi.sidecar" -}}
 {{- $root := index . 0 }}
 {{- $spec := index . 2 -}}
@@ -67,15 +67,6 @@ securityContext:
     {{- range $spec.extraArgs }}
     - {{ . | quote }}
     {{- end }}
-  {{- with index . 4 }}
-  env:
-    {{- range $name, $field := . }}
-    - name: {{ $name }}
-      valueFrom:
-        fieldRef:
-          fieldPath: {{ $field }}
-    {{- end }}
-  {{- end }}
   {{- include "rds-csi.confined" $root | nindent 2 }}
   resources:
     {{- toYaml $spec.resources | nindent 4 }}
