@@ -17,7 +17,10 @@ export interface Container {
   readonly name: string;
   readonly image: string;
   readonly args: readonly string[];
-  readonly env?: readonly { readonly name: string }[];
+  readonly env?: readonly {
+    readonly name: string;
+    readonly valueFrom?: { readonly fieldRef?: { readonly fieldPath: string } };
+  }[];
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
   readonly volumeMounts: readonly {
     readonly name: string;
@@ -65,6 +68,7 @@ export interface Rule {
   readonly apiGroups: readonly string[];
   readonly resources: readonly string[];
   readonly verbs: readonly string[];
+  readonly resourceNames?: readonly string[];
 }
 
 /** A RoleBinding or ClusterRoleBinding. */

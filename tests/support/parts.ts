@@ -33,8 +33,14 @@ export interface Part {
   tail(): Promise<string>;
 }
 
-/** Starts `rds-csi COMMAND` with its output in `folder`. */
-export function startPart(subject: Subject, command: string, folder: string, args: readonly string[]): Part {
+/** Starts `rds-csi COMMAND` with its output in `folder`, and with these variables beside those of this process. */
+export function startPart(
+  subject: Subject,
+  command: string,
+  folder: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Part {
   const [program, before] = subject === "binary" ? [binary, []] : [Deno.execPath(), sourceArgs()];
   const log = join(folder, `${command}-${crypto.randomUUID().slice(0, 8)}.log`);
   // The shell's redirection keeps the log whole even when this process dies.
@@ -42,6 +48,7 @@ export function startPart(subject: Subject, command: string, folder: string, arg
     args: ["-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", log, program, ...before, command, ...args],
     cwd: projectRoot,
     stdin: "null",
+    env,
   }).spawn();
   return new ChildPart(command, log, args, child);
 }

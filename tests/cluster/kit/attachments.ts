@@ -86,7 +86,7 @@ export async function assertAgreement(cluster: Cluster, pairings: readonly Pairi
 }
 
 /** By volume, the nodes that the driver says have it. */
-async function publishedNodes(cluster: Cluster): Promise<ReadonlyMap<string, readonly string[]>> {
+export async function publishedNodes(cluster: Cluster): Promise<ReadonlyMap<string, readonly string[]>> {
   const { entries } = await cluster.controller.clients.controller.call("ListVolumes", {});
   return new Map(
     entries.map(({ volume, status }) => [volume?.volumeId ?? "", status?.publishedNodeIds ?? []]),

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Report } from "../../guest/kit/report.ts";
 import type { Subject } from "../../support/parts.ts";
+import { assertNothingRefused } from "./audit_log.ts";
 import { Cluster, type ClusterOptions } from "./cluster.ts";
 import { secondsSince } from "./waiting.ts";
 import type { Tools } from "./tools.ts";
@@ -28,6 +29,7 @@ export class Bench {
   readonly folder: string;
   readonly #name: string;
   readonly #means: { readonly tools: Tools; readonly subject: Subject };
+  #cluster: Cluster | undefined;
   readonly #undo: (() => Promise<readonly string[] | void>)[] = [];
 
   /** @param folder an empty one below /tmp, with a short path */
@@ -48,7 +50,7 @@ export class Bench {
   async cluster(options: ClusterOptions): Promise<Cluster> {
     const started = performance.now();
     const undo = (what: () => Promise<readonly string[] | void>) => this.#undo.unshift(what);
-    const cluster = await Cluster.start(this.folder, this.#means, options, undo, this.signal);
+    const cluster = this.#cluster = await Cluster.start(this.folder, this.#means, options, undo, this.signal);
     this.report.say(`the cluster serves after ${secondsSince(started)} s`);
     return cluster;
   }
@@ -79,6 +81,14 @@ export class Bench {
       assert.deepEqual(problems, []);
       return "no process, mount, loop device, control group";
     });
+    const cluster = this.#cluster;
+    if (cluster !== undefined) {
+      await this.report.test(
+        "under the rules of deploy/ the API server refused the driver and its sidecars nothing",
+        never,
+        () => assertNothingRefused(cluster.plane),
+      );
+    }
     await this.#keepLogs();
   }
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { freePort } from "../../support/parts.ts";
 import { Api, type ApiAccess, kubeconfig } from "./api.ts";
+import { writeAuditPolicy } from "./audit_log.ts";
 import { type Certificates, makeCertificates } from "./certificates.ts";
 import { Daemon } from "./daemon.ts";
 import type { Tools } from "./tools.ts";
@@ -16,6 +17,9 @@ interface User {
   readonly token: string;
 }
 
+/** Whose requests are noted: the namespace that the chart is rendered for. */
+const auditedNamespace = "rds-csi";
+
 /** etcd, API server, controller manager and scheduler on ports of 127.0.0.1, with their state in one folder. */
 export class ControlPlane {
   readonly folder: string;
@@ -27,6 +31,8 @@ export class ControlPlane {
   #daemons: Daemon[] = [];
   #apiServer: Daemon | undefined;
   #api: Api | undefined;
+  /** Since when the API server serves, each time, in milliseconds; and when it ended. */
+  readonly #served: { fromMs: number; toMs: number }[] = [];
 
   private constructor(folder: string, tools: Tools, certificates: Certificates, users: readonly User[]) {
     this.folder = folder;
@@ -85,6 +91,7 @@ export class ControlPlane {
   /** Starts the API server, at first or again, and waits until it serves. */
   async startApiServer(signal?: AbortSignal): Promise<void> {
     const { certificates: keys } = this;
+    const audit = await writeAuditPolicy(this.folder, auditedNamespace);
     this.#apiServer = Daemon.start("kube-apiserver", [
       this.#tools.program("kube-apiserver"),
       ...[`--etcd-servers=http://127.0.0.1:${this.#etcdPort}`],
@@ -97,14 +104,22 @@ export class ControlPlane {
       ...["--service-cluster-ip-range=10.96.0.0/16", "--endpoint-reconciler-type=none"],
       "--kubelet-preferred-address-types=InternalIP",
       `--kubelet-client-certificate=${keys.kubeletClientCertificate}`,
-      `--kubelet-client-key=${keys.kubeletClientKey}`,
+      ...[`--kubelet-client-key=${keys.kubeletClientKey}`, ...audit],
     ], { folder: join(this.folder, "log") });
     await this.#apiServer.ready(startSeconds, () => this.#isReady(), signal);
+    this.#served.push({ fromMs: Date.now(), toMs: Infinity });
+  }
+
+  /** Whether the API server served at that time, in milliseconds since 1970: before it does so it refuses what it must not. */
+  servedAt(ms: number): boolean {
+    return this.#served.some(({ fromMs, toMs }) => ms >= fromMs && ms <= toMs);
   }
 
   /** SIGKILL to the API server; etcd keeps what it knew. */
   async killApiServer(): Promise<void> {
     await this.#apiServer?.kill();
+    const last = this.#served.at(-1);
+    if (last !== undefined) last.toMs = Math.min(last.toMs, Date.now());
   }
 
   /** A kubeconfig for a user of this name, as a file. */

@@ -3,7 +3,9 @@ import { type CsiClients, dial } from "../../../src/csi/client.ts";
 import { loadCsi } from "../../../src/csi/proto.ts";
 import { systemClock } from "../../../src/host/clock.ts";
 import { freePort, type Part, startPart, type Subject } from "../../support/parts.ts";
-import { type Router, routerPassword, routerUser } from "./router.ts";
+import type { Chart } from "./chart.ts";
+import { argsForRig, envForRig, type Fates, flagsOf, kept } from "./rendered_args.ts";
+import { type Router, routerPassword } from "./router.ts";
 
 /** The driver's name in the API. */
 export const driverName = "rds.csi.srvlab.io";
@@ -73,43 +75,61 @@ export class Driver {
   }
 }
 
-/** Where a driver's log and the router are. */
+/** What a driver runs with and where. */
 export interface DriverPlace {
   readonly subject: Subject;
   /** For its socket and its files. */
   readonly folder: string;
   readonly logs: string;
   readonly router: Router;
+  readonly chart: Chart;
 }
 
-/** The controller, which knows nodes of these names. */
-export async function makeController(place: DriverPlace, nodes: readonly string[]): Promise<Driver> {
-  const { subject, folder, logs, router } = place;
+/** The controller as the chart renders it, under its service account. */
+export async function makeController(place: DriverPlace, kubeconfig: string): Promise<Driver> {
+  const { subject, folder, logs, chart } = place;
   const passwordFile = join(folder, "password");
   await Deno.writeTextFile(passwordFile, `${routerPassword}\n`, { mode: 0o600 });
   const socket = join(folder, "controller.sock");
-  return new Driver(socket, (metricsAddress) =>
-    startPart(subject, "serve", logs, [
-      ...["--mode", "controller", "--endpoint", `unix://${socket}`, "--cluster-id", "cluster"],
-      ...["--rds-address", "127.0.0.1", "--rds-port", `${router.sshPort}`, "--rds-user", routerUser],
+  const env = envForRig(chart.controller, { "metadata.namespace": chart.namespace });
+  return new Driver(socket, (metricsAddress) => {
+    const controllerFates: Fates = {
+      ...kept("mode", "driver-name", "log-level", "rds-address", "rds-port", "rds-user", "base-path"),
+      ...kept("nvme-address", "nvme-port", "kubernetes", "migration-pairs"),
+      ...kept(...flagsOf(chart.options.controllerArgs)),
+      // There is no pod with a folder of its own for the socket and one for the Secret.
+      "endpoint": () => `--endpoint=unix://${socket}`,
+      "rds-password-file": () => `--rds-password-file=${passwordFile}`,
+      // Several drivers are on one machine, which others use too.
+      "metrics-address": () => `--metrics-address=${metricsAddress}`,
       // The simulator makes a host key of its own at every start.
-      ...["--rds-password-file", passwordFile, "--rds-insecure-skip-verify"],
-      ...["--base-path", "/storage-pool/metal-csi", "--nvme-address", "127.0.0.1", "--unexport-grace", "0s"],
-      ...["--metrics-address", metricsAddress],
-      ...nodes.flatMap((node) => ["--known-node", node]),
-    ]));
+      "rds-host-key": () => "--rds-insecure-skip-verify",
+    };
+    const [command = "", ...args] = argsForRig(chart.controller, controllerFates);
+    // Instead of what a pod finds in its environment and in the folder of its service account.
+    return startPart(subject, command, logs, [...args, `--kubeconfig=${kubeconfig}`], env);
+  });
 }
 
-/** The driver of a node, whose kubelet has this folder and is told of it by the driver itself. */
+/** The driver of a node as the chart renders it, whose kubelet has this folder and is told of it by the driver itself. */
 export async function makeNodeDriver(place: DriverPlace, node: string, kubelet: string): Promise<Driver> {
-  const { subject, logs, router } = place;
+  const { subject, logs, router, chart } = place;
   const folder = join(kubelet, "plugins", driverName);
   await Deno.mkdir(folder, { recursive: true });
-  const socket = join(folder, "csi.sock");
-  return new Driver(socket, (metricsAddress) =>
-    startPart(subject, "serve", logs, [
-      ...["--mode", "node", "--endpoint", `unix://${socket}`, "--node-id", node],
-      ...["--connector", "loop", "--loop-backing", router.backing, "--state-dir", join(folder, "state")],
-      ...["--register", "--kubelet-path", kubelet, "--metrics-address", metricsAddress],
-    ]));
+  const env = envForRig(chart.node, { "spec.nodeName": node });
+  // Every node has its kubelet elsewhere, as all are on one machine.
+  const here = (value: string) => value.replace(chart.kubeletPath, kubelet);
+  return new Driver(join(folder, "csi.sock"), (metricsAddress) => {
+    const nodeFates: Fates = {
+      ...kept("mode", "driver-name", "log-level", "register", "max-volumes-per-node"),
+      "endpoint": (value) => `--endpoint=${here(value)}`,
+      "kubelet-path": (value) => `--kubelet-path=${here(value)}`,
+      "state-dir": (value) => `--state-dir=${here(value)}`,
+      "metrics-address": () => `--metrics-address=${metricsAddress}`,
+    };
+    const [command = "", ...args] = argsForRig(chart.node, nodeFates);
+    // This kernel has no NVMe/TCP.
+    const loop = ["--connector=loop", `--loop-backing=${router.backing}`];
+    return startPart(subject, command, logs, [...args, ...loop], env);
+  });
 }

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { removeLeftovers } from "../../sanity/leftovers.ts";
 import type { Subject } from "../../support/parts.ts";
+import type { Chart } from "./chart.ts";
 import type { ControlPlane } from "./control_plane.ts";
 import { type Driver, driverName, makeNodeDriver } from "./driver.ts";
 import { Kubelet } from "./kubelet.ts";
@@ -18,6 +19,7 @@ export interface NodeContext {
   readonly tools: Tools;
   readonly router: Router;
   readonly subject: Subject;
+  readonly chart: Chart;
 }
 
 /** One node: containerd, a kubelet, the driver's node service. */
@@ -40,7 +42,7 @@ export class ClusterNode {
    * @param kubeletFolder name of the kubelet's folder
    */
   static async prepare(context: NodeContext, name: string, kubeletFolder: string): Promise<ClusterNode> {
-    const { plane, tools, router, subject } = context;
+    const { plane, tools, router, subject, chart } = context;
     const folder = join(context.folder, name);
     const logs = join(plane.folder, "log");
     await Deno.mkdir(folder);
@@ -53,7 +55,7 @@ export class ClusterNode {
       plane,
       tools,
     });
-    const driver = await makeNodeDriver({ subject, folder, logs, router }, name, root);
+    const driver = await makeNodeDriver({ subject, folder, logs, router, chart }, name, root);
     return new ClusterNode(name, folder, [runtime, kubelet, driver]);
   }
 

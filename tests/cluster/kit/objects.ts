@@ -11,12 +11,10 @@ export const paths = {
   statefulSets: "/apis/apps/v1/namespaces/default/statefulsets",
   events: "/api/v1/events",
   attachments: "/apis/storage.k8s.io/v1/volumeattachments",
-  drivers: "/apis/storage.k8s.io/v1/csidrivers",
   nodeDrivers: "/apis/storage.k8s.io/v1/csinodes",
   classes: "/apis/storage.k8s.io/v1/storageclasses",
   snapshots: "/apis/snapshot.storage.k8s.io/v1/namespaces/default/volumesnapshots",
   snapshotContents: "/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents",
-  snapshotClasses: "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses",
 } as const;
 
 /** A PersistentVolumeClaim. */
@@ -29,11 +27,17 @@ export interface Claim extends KubeObject {
   };
 }
 
+/** What a PersistentVolume says of a CSI driver's volume. */
+export interface CsiSource {
+  readonly volumeHandle: string;
+  readonly volumeAttributes?: Readonly<Record<string, string>>;
+}
+
 /** A PersistentVolume. */
 export interface Volume extends KubeObject {
   readonly spec: {
     readonly capacity: { readonly storage: string };
-    readonly csi?: { readonly volumeHandle: string };
+    readonly csi?: CsiSource;
   };
 }
 
@@ -72,7 +76,17 @@ export interface Event extends KubeObject {
   readonly type: string;
   readonly reason: string;
   readonly message: string;
-  readonly involvedObject: { readonly name: string };
+  readonly involvedObject: { readonly kind: string; readonly name: string; readonly uid?: string };
+}
+
+/** A Lease. */
+export interface Lease extends KubeObject {
+  readonly spec: {
+    readonly holderIdentity?: string;
+    /** RFC 3339. */
+    readonly renewTime?: string;
+    readonly leaseDurationSeconds?: number;
+  };
 }
 
 /** How a claim's volume is seen in a pod. */
@@ -87,9 +101,15 @@ export interface Source {
 /** A claim of so many MiB. */
 export function claimOf(
   name: string,
-  options: { mode: VolumeMode; mebibytes: number; storageClass: string; source?: Source },
+  options: {
+    mode: VolumeMode;
+    mebibytes: number;
+    storageClass: string;
+    source?: Source;
+    volumeName?: string;
+  },
 ): object {
-  const { mode, mebibytes, storageClass, source } = options;
+  const { mode, mebibytes, storageClass, source, volumeName } = options;
   const apiGroup = source?.kind === "VolumeSnapshot" ? { apiGroup: "snapshot.storage.k8s.io" } : {};
   return {
     apiVersion: "v1",
@@ -100,6 +120,7 @@ export function claimOf(
       accessModes: ["ReadWriteOnce"],
       volumeMode: mode,
       resources: { requests: { storage: `${mebibytes}Mi` } },
+      ...(volumeName === undefined ? {} : { volumeName }),
       ...(source === undefined ? {} : { dataSource: { ...source, ...apiGroup } }),
     },
   };
@@ -187,6 +208,18 @@ export function attachmentOf(name: string, volume: string, node: string): object
   };
 }
 
+/** A StorageClass of ext4 whose volumes are made for the first pod that wants them. */
+export function lateClassOf(name: string): object {
+  return {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "StorageClass",
+    metadata: { name },
+    provisioner: driverName,
+    volumeBindingMode: "WaitForFirstConsumer",
+    parameters: { "csi.storage.k8s.io/fstype": "ext4" },
+  };
+}
+
 /** A node without a kubelet, and what a kubelet would have said of its driver, by the collections they belong to. */
 export function fakeNode(name: string): readonly (readonly [path: string, object: object])[] {
   const spec = { drivers: [{ name: driverName, nodeID: name, topologyKeys: null }] };
@@ -195,30 +228,3 @@ export function fakeNode(name: string): readonly (readonly [path: string, object
     [paths.nodeDrivers, { apiVersion: "storage.k8s.io/v1", kind: "CSINode", metadata: { name }, spec }],
   ];
 }
-
-/** Those objects of the API that make the driver usable, by the collections that they belong to. */
-export const classes: readonly (readonly [path: string, object: object])[] = [
-  [paths.drivers, {
-    apiVersion: "storage.k8s.io/v1",
-    kind: "CSIDriver",
-    metadata: { name: driverName },
-    spec: { attachRequired: true, podInfoOnMount: true, fsGroupPolicy: "File" },
-  }],
-  ...["ext4", "xfs"].map((fsType) =>
-    [paths.classes, {
-      apiVersion: "storage.k8s.io/v1",
-      kind: "StorageClass",
-      metadata: { name: `rds-${fsType}` },
-      provisioner: driverName,
-      allowVolumeExpansion: true,
-      parameters: { "csi.storage.k8s.io/fstype": fsType },
-    }] as const
-  ),
-  [paths.snapshotClasses, {
-    apiVersion: "snapshot.storage.k8s.io/v1",
-    kind: "VolumeSnapshotClass",
-    metadata: { name: "rds" },
-    driver: driverName,
-    deletionPolicy: "Delete",
-  }],
-];

@@ -1,38 +1,37 @@
 import { join } from "node:path";
-import { hostOutput } from "../../guest/kit/host_command.ts";
+import type { Container } from "../../deploy/objects.ts";
+import type { Chart } from "./chart.ts";
 import type { ControlPlane } from "./control_plane.ts";
 import { Daemon, Supervised } from "./daemon.ts";
+import { accountKubeconfig } from "./deployment.ts";
+import { argsForRig, envForRig, type Fates, flagsOf, kept } from "./rendered_args.ts";
 import type { Tools } from "./tools.ts";
-import { until } from "./waiting.ts";
 
-/** A sidecar: its program, which is also its service account's name, and what it is told beside the usual. */
-interface Sidecar {
-  readonly name: string;
-  readonly namespace: string;
-  readonly args: readonly string[];
+/** What the sidecars of one controller run with. */
+export interface SidecarPlace {
+  readonly plane: ControlPlane;
+  readonly tools: Tools;
+  readonly chart: Chart;
+  /** The driver's. */
+  readonly socket: string;
+  /** Of the service account that they share with the driver. */
+  readonly kubeconfig: string;
 }
 
-/** Requests of the API that it may make in a second: by default 5, which lets 200 claims wait for minutes. */
-const pace = ["--kube-api-qps=100", "--kube-api-burst=200"];
-/** Longest that one call of the driver may take. */
-const patience = "--timeout=60s";
-
-const known: readonly Sidecar[] = [
-  { name: "csi-provisioner", namespace: "default", args: [...pace, patience, "--extra-create-metadata"] },
-  { name: "csi-attacher", namespace: "default", args: [...pace, patience, "--worker-threads=20"] },
-  { name: "csi-resizer", namespace: "default", args: [...pace, patience] },
-  { name: "csi-snapshotter", namespace: "default", args: [...pace, patience, "--extra-create-metadata"] },
-  { name: "snapshot-controller", namespace: "kube-system", args: pace },
-];
-
-/** The sidecars of a controller, each with its own service account and the rules that its authors publish. */
+/** The sidecars of a controller as the chart renders them, and beside them the snapshot-controller, which is none of its. */
 export class Sidecars {
+  readonly #place: SidecarPlace;
   readonly #daemons: Supervised[] = [];
 
-  /** Installs custom resources and rules, and starts the sidecars at the driver's socket. */
-  async start(plane: ControlPlane, tools: Tools, socket: string): Promise<void> {
-    await install(plane, tools);
-    for (const sidecar of known) this.#daemons.push(await startOne(plane, tools, socket, sidecar));
+  constructor(place: SidecarPlace) {
+    this.#place = place;
+  }
+
+  /** Starts them. */
+  async start(): Promise<void> {
+    const { plane, tools, chart } = this.#place;
+    for (const container of chart.sidecars) this.#daemons.push(startOne(container, this.#place));
+    this.#daemons.push(await startSnapshotController(plane, tools));
   }
 
   /** How often sidecars have ended by themselves, and were started again. */
@@ -45,42 +44,40 @@ export class Sidecars {
   }
 }
 
-async function install(plane: ControlPlane, tools: Tools): Promise<void> {
-  const config = await plane.kubeconfig("admin");
-  const { resources, rules } = tools.manifests;
-  for (const folder of [resources, rules]) {
-    // The client of people, as these are manifests of people; it keeps its caches where it is told to.
-    const args = [
-      "--kubeconfig",
-      config,
-      "--cache-dir",
-      join(plane.folder, "kubectl"),
-      "apply",
-      "-f",
-      folder,
-    ];
-    await hostOutput(tools.program("kubectl"), args);
-  }
-  await until("the custom resources of snapshots", async () => {
-    const found = await plane.api.find<{ resources: { name: string }[] }>("/apis/snapshot.storage.k8s.io/v1");
-    const names = found?.resources.map(({ name }) => name) ?? [];
-    return ["volumesnapshots", "volumesnapshotcontents", "volumesnapshotclasses"].every((name) =>
-      names.includes(name)
-    );
-  }, { limitSeconds: 60 });
+function startOne(container: Container, place: SidecarPlace): Supervised {
+  const { plane, tools, chart, socket, kubeconfig } = place;
+  const sidecarFates: Fates = {
+    ...kept("timeout", "leader-election", "v", "worker-threads", "workers", "handle-volume-inuse-error"),
+    ...kept("default-fstype", "extra-create-metadata"),
+    ...kept(...flagsOf(chart.options.sidecarArgs), ...flagsOf(chart.options.attacherArgs)),
+    // There is no pod with a folder of its own for the socket.
+    "csi-address": () => `--csi-address=${socket}`,
+  };
+  const env = {
+    ...envForRig(container, { "metadata.namespace": chart.namespace }),
+    // Instead of the file in the folder of a pod's service account, by which they find the namespace of their Leases.
+    POD_NAMESPACE: chart.namespace,
+  };
+  // Instead of the rest of that folder.
+  const words = [...argsForRig(container, sidecarFates), `--kubeconfig=${kubeconfig}`];
+  const { name } = container;
+  return supervised(name, [tools.program(name), ...words], plane, env);
 }
 
-async function startOne(
+/** Under the rules that its authors publish. */
+async function startSnapshotController(plane: ControlPlane, tools: Tools): Promise<Supervised> {
+  const name = "snapshot-controller";
+  const kubeconfig = await accountKubeconfig(plane, "kube-system", name);
+  // By default 5 requests in a second, which lets many snapshots wait.
+  const pace = ["--kube-api-qps=100", "--kube-api-burst=200"];
+  return supervised(name, [tools.program(name), `--kubeconfig=${kubeconfig}`, "-v=3", ...pace], plane, {});
+}
+
+function supervised(
+  name: string,
+  words: readonly string[],
   plane: ControlPlane,
-  tools: Tools,
-  socket: string,
-  { name, namespace, args }: Sidecar,
-): Promise<Supervised> {
-  const account = `/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`;
-  const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: {} };
-  const { status } = await plane.api.create<{ status: { token: string } }>(account, request);
-  const config = await plane.writeKubeconfig(name, status.token);
-  const own = name === "snapshot-controller" ? [] : [`--csi-address=${socket}`];
-  const words = [tools.program(name), `--kubeconfig=${config}`, "-v=3", ...own, ...args];
-  return new Supervised(() => Daemon.start(name, words, { folder: join(plane.folder, "log") }));
+  env: Readonly<Record<string, string>>,
+): Supervised {
+  return new Supervised(() => Daemon.start(name, words, { folder: join(plane.folder, "log"), env }));
 }

@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
+import { findHelm } from "../../../tools/deploy/helm.ts";
 import { downloadPackages } from "../../support/debian_archive.ts";
+import { projectRoot } from "../../support/parts.ts";
 import { buildFolder, toolsFolder } from "./cache.ts";
 import { packImage } from "./image.ts";
 import { programs } from "./programs.ts";
@@ -11,31 +13,24 @@ export interface Tools {
   program(name: string): string;
   /** containerd, runc and what belongs to them. */
   readonly runtimeFolders: readonly string[];
-  /** Manifests that the sidecars publish: custom resources, then the rules of what each may do. */
+  /** Manifests of external-snapshotter: custom resources, and the rules of what its controller may do. */
   readonly manifests: { readonly resources: string; readonly rules: string };
   /** The one image of the tests, as an archive. */
   readonly image: string;
+  /** Renders the chart. */
+  readonly helm: string;
 }
 
 /** Longest that building may take where nothing is cached and others work too, in milliseconds. */
 const buildMs = 60 * 60_000;
 
-/** What a sidecar's module publishes: module, file in it, and the name that it gets. */
-const rules: readonly (readonly [module: string, file: string, name: string])[] = [
-  ["external-provisioner/v6", "deploy/kubernetes/rbac.yaml", "provisioner.yaml"],
-  ["external-attacher/v4", "deploy/kubernetes/rbac.yaml", "attacher.yaml"],
-  ["external-resizer/v2", "deploy/kubernetes/rbac.yaml", "resizer.yaml"],
-  [
-    "external-snapshotter/v8",
-    "deploy/kubernetes/csi-snapshotter/rbac-csi-snapshotter.yaml",
-    "snapshotter.yaml",
-  ],
-  [
-    "external-snapshotter/v8",
-    "deploy/kubernetes/snapshot-controller/rbac-snapshot-controller.yaml",
-    "snapshot-controller.yaml",
-  ],
-];
+/** What the snapshot-controller may do, which is not of the chart: module, and file in it. */
+const rules = [
+  "external-snapshotter/v8",
+  "deploy/kubernetes/snapshot-controller/rbac-snapshot-controller.yaml",
+] as const;
+/** The name that this gets. */
+const rulesFile = "snapshot-controller.yaml";
 const customResources = "external-snapshotter/client/v8";
 
 /** The tools out of the cache; what is not there is built first. `say` hears of what takes long. */
@@ -53,9 +48,19 @@ export async function ensureTools(say: (line: string) => void, signal?: AbortSig
   return {
     program: (name) => join(folder, "bin", name),
     runtimeFolders: ["usr/bin", "usr/sbin"].map((part) => join(folder, "runtime", part)),
-    manifests: { resources: join(folder, "manifests/resources"), rules: join(folder, "manifests/rules") },
+    manifests: {
+      resources: join(folder, "manifests/resources"),
+      rules: join(folder, "manifests/rules", rulesFile),
+    },
     image: join(folder, "image.tar"),
+    helm: await ensureHelm(),
   };
+}
+
+async function ensureHelm(): Promise<string> {
+  const found = findHelm() ?? (await hostOutput(join(projectRoot, "tools/get-helm.sh"), ["--build"])).trim();
+  if (found !== "") return found;
+  throw new Error("Cannot render the chart as there is no Helm: make helm");
 }
 
 /** Builds what lacks, one package after the other: so it also goes on where another build was cut short. */
@@ -115,9 +120,8 @@ async function copyManifests(folder: string): Promise<void> {
       await copyText(join(definitions, name), join(target, "resources", name));
     }
   }
-  for (const [module, file, name] of rules) {
-    await copyText(join(await moduleFolder(module), file), join(target, "rules", name));
-  }
+  const [module, file] = rules;
+  await copyText(join(await moduleFolder(module), file), join(target, "rules", rulesFile));
 }
 
 /** Modules are read-only; their copies are not. */

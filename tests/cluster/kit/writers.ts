@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { findLeftovers } from "../../sanity/leftovers.ts";
 import type { Cluster } from "./cluster.ts";
 import { type Attachment, type Node, paths, type Pod, writersOf } from "./objects.ts";
+import { allShown } from "./shown.ts";
 import { until } from "./waiting.ts";
 import { Workload } from "./workload.ts";
 
@@ -107,7 +108,8 @@ export class Writers {
     const attachments = await this.#cluster.api.list<Attachment>(paths.attachments);
     assert.equal(attachments.length, this.count);
     assert(attachments.every(({ spec }) => spec.nodeName !== node), "a volume is still attached there");
-    return "no mount, loop device, attachment";
+    await allShown(this.#cluster, this.#signal);
+    return "no mount, loop device, attachment; the volumes' objects say so too";
   }
 
   /** Deletes them and their volumes. */

@@ -11,10 +11,12 @@ import {
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
-import { claimOf, paths, podOf } from "../kit/objects.ts";
+import { claimOf, type CsiSource, paths, podOf, type Volume } from "../kit/objects.ts";
+import { allShown } from "../kit/shown.ts";
 import { secondsSince } from "../kit/waiting.ts";
 import { isWhole } from "../kit/whole.ts";
 import { Workload } from "../kit/workload.ts";
+import { writingTo } from "../kit/writing.ts";
 
 /** How long the API server is away, in seconds. */
 const awaySeconds = isWhole() ? 60 : 20;
@@ -49,6 +51,7 @@ class Outage {
   readonly #work: Workload;
   readonly #claims = Array.from({ length: volumeCount }, (_, index) => `claim-${index}`);
   #pairings: readonly Pairing[] = [];
+  #volumes: readonly Volume[] = [];
 
   constructor(bench: Bench, cluster: Cluster) {
     this.#bench = bench;
@@ -61,12 +64,14 @@ class Outage {
     await Promise.all(all.map((claim) => this.#work.create(paths.claims, claimOf(claim, block))));
     const volumes = await Promise.all(this.#claims.map((claim) => this.#work.bound(claim)));
     this.#pairings = pair(volumes, [fake]);
+    this.#volumes = await this.#cluster.api.list<Volume>(paths.volumes);
     await attach(this.#cluster, this.#former);
-    await this.#work.create(paths.pods, podOf("writer", writing("written"), { devices: ["written"] }));
+    await this.#work.create(paths.pods, podOf("writer", writingTo("written"), { devices: ["written"] }));
     const node = await this.#work.running("writer");
     await this.#work.remember("writer");
     // The pod's volume too.
     await attached(this.#cluster, this.#former.length + 1, this.#bench.signal);
+    assert.equal(await allShown(this.#cluster, this.#bench.signal), this.#former.length + 1);
     return `the pod at ${node}, ${this.#former.length} volumes at ${fake}`;
   }
 
@@ -88,6 +93,7 @@ class Outage {
     ]);
     await this.#cluster.plane.killApiServer();
     const told = await this.#withoutApi();
+    await this.#moveByHand();
     await this.#cluster.plane.startApiServer(this.#bench.signal);
     return told;
   }
@@ -104,6 +110,26 @@ class Outage {
     assert(!await this.#cluster.api.isReady(), "the API server was there all the time");
     return `${rounds * 3} volumes made, attached, detached and deleted within ${seconds} s; ` +
       `the pod wrote ${after - before} times`;
+  }
+
+  /** What the attacher was asked for last, whether it has come to that or not: nobody can tell the volumes' objects. */
+  async #moveByHand(): Promise<void> {
+    const { controller } = this.#cluster.controller.clients;
+    // As the attacher asks for ReadWriteOnce.
+    const volumeCapability = { block: {}, accessMode: { mode: "SINGLE_NODE_MULTI_WRITER" as const } };
+    for (const { volumeHandle: volumeId } of this.#sources(this.#former)) {
+      await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: fake });
+    }
+    for (const { volumeHandle: volumeId, volumeAttributes: volumeContext } of this.#sources(this.#latter)) {
+      const rest = { volumeCapability, volumeContext, readonly: false };
+      await controller.call("ControllerPublishVolume", { volumeId, nodeId: fake, ...rest });
+    }
+  }
+
+  #sources(pairings: readonly Pairing[]): readonly CsiSource[] {
+    return this.#volumes.flatMap(({ metadata, spec }) =>
+      pairings.some(({ volume }) => volume === metadata.name) ? spec.csi ?? [] : []
+    );
   }
 
   /** The life of a volume by calls of the driver alone. */
@@ -127,6 +153,8 @@ class Outage {
 
   async catchUp(): Promise<string> {
     const started = performance.now();
+    assert.equal(await allShown(this.#cluster, this.#bench.signal), this.#latter.length + 1);
+    const shownSeconds = secondsSince(started);
     for (const name of ["x", "y", "z"]) await this.#work.bound(name);
     await attached(this.#cluster, this.#latter.length + 1, this.#bench.signal);
     const seconds = secondsSince(started);
@@ -135,11 +163,12 @@ class Outage {
       volume: await this.#work.bound("written"),
       node: "n1",
     };
-    return `after ${seconds} s: ${await assertAgreement(this.#cluster, [...this.#latter, written])}`;
+    const agreed = await assertAgreement(this.#cluster, [...this.#latter, written]);
+    return `their objects say who has them after ${shownSeconds} s; after ${seconds} s: ${agreed}`;
   }
 
   async another(): Promise<string> {
-    await this.#work.create(paths.pods, podOf("another", writing("later"), { devices: ["later"] }));
+    await this.#work.create(paths.pods, podOf("another", writingTo("later"), { devices: ["later"] }));
     const node = await this.#work.running("another");
     assert.equal(await this.#work.restarts("writer"), 0, "the pod that wrote was started again");
     return `at ${node}; the first one has not been started again`;
@@ -157,17 +186,4 @@ class Outage {
   async #written(): Promise<number> {
     return Number(await this.#work.exec("writer", "cat /tmp/count"));
   }
-}
-
-/** A script that writes a block which says how often it was written, reads it back past the cache, and counts. */
-function writing(device: string): string {
-  return `set -e
-n=0
-while :; do
-  n=$((n + 1))
-  echo $n | dd of=/dev/${device} bs=4096 conv=notrunc,fsync,sync 2>/dev/null
-  [ "$(dd if=/dev/${device} bs=4096 count=1 iflag=direct 2>/dev/null | head -n 1)" = $n ]
-  echo $n >/tmp/count
-  sleep 0.2
-done`;
 }

@@ -1,23 +1,45 @@
 import assert from "node:assert/strict";
 import { canGrowExt4Online } from "../../../src/commands/demo/scratch.ts";
 import type { Bench, Suite } from "../kit/bench.ts";
+import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
-import { claimOf, idle, paths, podOf, snapshotOf, type Source, type VolumeMode } from "../kit/objects.ts";
+import {
+  attachmentOf,
+  type Claim,
+  claimOf,
+  type Event,
+  idle,
+  lateClassOf,
+  paths,
+  podOf,
+  snapshotOf,
+  type Source,
+  type Volume,
+  type VolumeMode,
+} from "../kit/objects.ts";
+import { allShown, eventAbout, leaseHolder, shownOn } from "../kit/shown.ts";
+import { pause } from "../kit/waiting.ts";
 import { uses, Workload } from "../kit/workload.ts";
+
+/** A node without a kubelet, which gets nothing. */
+const elsewhere = "elsewhere";
 
 /** Everything that claims can ask of the driver, one after the other. */
 export const suite: Suite = {
   what: "claims of file systems and of raw blocks, from their first pod to their deletion",
   limitMinutes: 15,
   run: async (bench) => {
-    const cluster = await bench.cluster({ nodes: { n1: "kubelet" } });
-    const life = new Life(bench, new Workload(cluster, bench.signal));
+    const cluster = await bench.cluster({ nodes: { n1: "kubelet" }, fakeNodes: [elsewhere] });
+    const life = new Life(bench, cluster);
     await bench.story([
       ["pods with a file system, a second kind of it, and a raw block volume run", () => life.begin()],
+      ["the volumes' objects say who has them, and a Lease who looks after them", () => life.look()],
+      ["another node is refused, and the claim's events say why", () => life.refuse()],
       ["what a pod wrote is there for the pod after it", () => life.goOn()],
       ["volumes grow under their pods", () => life.expand()],
       ["a snapshot holds what was written before it, and is restored from", () => life.restore()],
       ["a clone holds what its source does, and is a volume of its own", () => life.clone()],
+      ["a claim that waits for its first pod gets a volume then", () => life.wait()],
       ["with their claims all volumes go, and leave nothing", async () => {
         await life.end();
         return await assertNothingLeft(cluster, bench.signal);
@@ -29,15 +51,17 @@ export const suite: Suite = {
 /** The claims of the suite: two file systems and a raw block volume, with one pod for all. */
 class Life {
   readonly #bench: Bench;
+  readonly #cluster: Cluster;
   readonly #work: Workload;
   /** The file system that can be grown while it is mounted: without CAP_SYS_RESOURCE that is xfs only. */
   readonly #growing: "ext4" | "xfs" = canGrowExt4Online() ? "ext4" : "xfs";
   /** The other one. */
   readonly #same: "ext4" | "xfs" = canGrowExt4Online() ? "xfs" : "ext4";
 
-  constructor(bench: Bench, work: Workload) {
+  constructor(bench: Bench, cluster: Cluster) {
     this.#bench = bench;
-    this.#work = work;
+    this.#cluster = cluster;
+    this.#work = new Workload(cluster, bench.signal);
   }
 
   async begin(): Promise<string> {
@@ -51,9 +75,40 @@ class Life {
     return mounts.replaceAll("\n", ", ");
   }
 
+  async look(): Promise<string> {
+    const { signal } = this.#bench;
+    assert.equal(await allShown(this.#cluster, signal), 3);
+    const shown = shownOn(await this.#volume("raw"));
+    assert.equal(shown.node, "n1");
+    return `${shown.node} since ${shown.since}, readonly ${shown.readOnly}; ${await leaseHolder(
+      this.#cluster,
+      signal,
+    )}`;
+  }
+
+  /** A second writer, as an operator would ask for one by mistake. */
+  async refuse(): Promise<string> {
+    const { metadata: { name } } = await this.#volume("raw");
+    await this.#work.create(paths.attachments, attachmentOf("second", name, elsewhere));
+    const claim = await this.#cluster.api.get<Claim>(`${paths.claims}/raw`);
+    for (const about of ["raw", name]) {
+      const event = await eventAbout(this.#cluster, "AttachRefused", about, this.#bench.signal);
+      assert.equal(event.type, "Warning");
+      assert.match(event.message, /Node elsewhere was refused: .*n1/);
+      if (about === "raw") assert.equal(event.involvedObject.uid, claim.metadata.uid);
+    }
+    const refused = (await this.#work.attachments()).find(({ metadata }) => metadata.name === "second");
+    await this.#work.remove(paths.attachments, "second");
+    const { message } = await eventAbout(this.#cluster, "AttachRefused", "raw", this.#bench.signal);
+    assert.equal(refused?.status?.attached ?? false, false);
+    assert.equal(shownOn(await this.#volume("raw")).node, "n1");
+    return message;
+  }
+
   async goOn(): Promise<string> {
     await this.#work.remove(paths.pods, "first");
     await this.#work.gone(paths.attachments);
+    assert.equal(await allShown(this.#cluster, this.#bench.signal), 0);
     await this.#pod("second");
     assert.equal(await this.#work.exec("second", "cat /ext4/data /xfs/data"), "ext4\nxfs");
     assert.equal(await this.#readBlock("second", "raw", 0), "one");
@@ -108,12 +163,32 @@ class Life {
     return `${this.#same} and a raw block volume, cloned in use`;
   }
 
+  async wait(): Promise<string> {
+    await this.#work.create(paths.classes, lateClassOf("late"));
+    // Whoever tells the scheduler what room there is has done so by then, and has told it something else if it does.
+    await pause(5_000);
+    const claim = { mode: "Filesystem", mebibytes: 1024, storageClass: "late" } as const;
+    await this.#work.create(paths.claims, claimOf("late", claim));
+    await this.#work.create(paths.pods, podOf("fifth", idle, { filesystems: ["late"] }));
+    const node = await this.#work.running("fifth", 30);
+    const events = await this.#cluster.api.list<Event>(paths.events);
+    const failures = events.filter(({ reason, involvedObject }) =>
+      reason === "FailedScheduling" && involvedObject.name === "fifth"
+    );
+    assert.deepEqual(failures, []);
+    return `made when the pod was to run at ${node}`;
+  }
+
+  async #volume(claim: string): Promise<Volume> {
+    return await this.#cluster.api.get<Volume>(`${paths.volumes}/${await this.#work.bound(claim)}`);
+  }
+
   async end(): Promise<void> {
-    await this.#work.remove(paths.pods, "first", "second", "third", "fourth");
+    await this.#work.remove(paths.pods, "first", "second", "third", "fourth", "fifth");
     await this.#work.gone(paths.attachments);
     await this.#work.remove(paths.snapshots, `${this.#growing}-snapshot`, "raw-snapshot");
     await this.#work.gone(paths.snapshotContents);
-    const claims = ["ext4", "xfs", "raw", "restored", "restored-raw", "cloned", "cloned-raw"];
+    const claims = ["ext4", "xfs", "raw", "restored", "restored-raw", "cloned", "cloned-raw", "late"];
     await this.#work.remove(paths.claims, ...claims);
     await this.#work.gone(paths.volumes);
   }

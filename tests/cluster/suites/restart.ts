@@ -13,11 +13,14 @@ import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { claimOf, paths } from "../kit/objects.ts";
+import { allShown, leaseHolder } from "../kit/shown.ts";
 import { pause, secondsSince, until } from "../kit/waiting.ts";
 import { Workload } from "../kit/workload.ts";
 
 const volumeCount = 100;
 const nodes = ["fake-1", "fake-2", "fake-3", "fake-4"];
+/** How long after a restart of the controller an object may say something wrong of who holds its volume, in seconds. */
+const shownSeconds = 30;
 /** How long the controller is away. */
 const awayMs = 2_000;
 
@@ -50,25 +53,41 @@ export const suite: Suite = {
 
 async function attachThrough(cluster: Cluster, pairings: readonly Pairing[], bench: Bench): Promise<string> {
   const started = performance.now();
+  const former = await leaseHolder(cluster, bench.signal);
   await attach(cluster, pairings);
   const killedAt = await killWhen(cluster, bench, (exported) => exported >= volumeCount * 0.3);
+  const restarted = performance.now();
   assert(killedAt < volumeCount, "all were attached before the controller was killed");
   await attached(cluster, volumeCount, bench.signal);
   const seconds = secondsSince(started);
   // They end when they lose the driver, and it is as if the kubelet started them again.
   assert(cluster.sidecarRestarts > 0, "the sidecars have not noticed that the controller was away");
   const told = await assertAgreement(cluster, pairings);
-  return `killed at ${killedAt} exports, all attached after ${seconds} s: ${told}`;
+  const shown = await shownInTime(cluster, restarted, bench);
+  assert.equal(shown.count, volumeCount);
+  await leaseHolder(cluster, bench.signal, former);
+  return `killed at ${killedAt} exports, all attached after ${seconds} s: ${told}; ${shown.told}`;
 }
 
 async function detachThrough(cluster: Cluster, pairings: readonly Pairing[], bench: Bench): Promise<string> {
   const started = performance.now();
   await detach(cluster, pairings);
   const killedAt = await killWhen(cluster, bench, (exported) => exported <= volumeCount * 0.7);
+  const restarted = performance.now();
   assert(killedAt > 0, "all were detached before the controller was killed");
   await detached(cluster, bench.signal);
   assert.deepEqual(await exportsOf(cluster), []);
-  return `killed at ${killedAt} exports, all detached after ${secondsSince(started)} s`;
+  const seconds = secondsSince(started);
+  const shown = await shownInTime(cluster, restarted, bench);
+  assert.equal(shown.count, 0);
+  return `killed at ${killedAt} exports, all detached after ${seconds} s; ${shown.told}`;
+}
+
+/** Waits until the volumes' objects say who holds them: no longer than so many seconds after the restart. */
+async function shownInTime(cluster: Cluster, restarted: number, bench: Bench) {
+  const leftSeconds = shownSeconds - (performance.now() - restarted) / 1000;
+  const count = await allShown(cluster, bench.signal, Math.max(leftSeconds, 0));
+  return { count, told: `their objects say so ${secondsSince(restarted)} s after the restart` };
 }
 
 /** Kills the controller as soon as the number of exports is like that, and starts another; answers that number. */

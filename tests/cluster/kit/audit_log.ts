@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import type { ControlPlane } from "./control_plane.ts";
+
+/** One request as the API server notes it, as far as the tests look into it. */
+interface AuditEvent {
+  readonly verb: string;
+  readonly requestURI: string;
+  readonly userAgent?: string;
+  readonly user: { readonly username: string };
+  readonly responseStatus?: { readonly code?: number };
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** RFC 3339. */
+  readonly requestReceivedTimestamp: string;
+}
+
+/** Where the API server notes who asked what of it: only what service accounts of this namespace asked. */
+export async function writeAuditPolicy(folder: string, namespace: string): Promise<string[]> {
+  const policy = join(folder, "audit-policy.json");
+  await Deno.writeTextFile(
+    policy,
+    JSON.stringify({
+      apiVersion: "audit.k8s.io/v1",
+      kind: "Policy",
+      omitStages: ["RequestReceived", "ResponseStarted"],
+      rules: [
+        { level: "Metadata", userGroups: [`system:serviceaccounts:${namespace}`] },
+        { level: "None" },
+      ],
+    }),
+  );
+  return [
+    `--audit-policy-file=${policy}`,
+    `--audit-log-path=${auditLog(folder)}`,
+    "--audit-log-maxsize=4096",
+  ];
+}
+
+/**
+ * Asserts that the API server refused nothing that the driver's controller and its sidecars asked of it: that the rules of
+ * deploy/ are enough. What it refuses before it serves tells of nothing: it has not read the rules yet.
+ */
+export async function assertNothingRefused(plane: ControlPlane): Promise<string> {
+  const lines = (await Deno.readTextFile(auditLog(plane.folder))).split("\n").filter((line) => line !== "");
+  const events = lines.map((line) => JSON.parse(line) as AuditEvent);
+  const refused = events.filter((event) => isRefused(event) && plane.servedAt(timeOf(event)));
+  const told = refused.map(({ userAgent, verb, requestURI, annotations }) =>
+    `${userAgent} may not ${verb} ${requestURI}: ${annotations?.["authorization.k8s.io/reason"] ?? "?"}`
+  );
+  assert.deepEqual([...new Set(told)].slice(0, 10), []);
+  const clients = new Set(events.map(({ userAgent = "" }) => userAgent.split("/")[0]));
+  assert(clients.has("rds-csi"), `only ${[...clients].join(", ")} asked anything`);
+  return `${events.length} requests of ${[...clients].toSorted().join(", ")}`;
+}
+
+function isRefused({ responseStatus, annotations }: AuditEvent): boolean {
+  const isForbidden = annotations?.["authorization.k8s.io/decision"] === "forbid";
+  return isForbidden || responseStatus?.code === 401 || responseStatus?.code === 403;
+}
+
+function timeOf({ requestReceivedTimestamp }: AuditEvent): number {
+  return Date.parse(requestReceivedTimestamp);
+}
+
+function auditLog(folder: string): string {
+  return join(folder, "log", "audit.log");
+}

@@ -1,0 +1,123 @@
+import { join } from "node:path";
+import { renderChart } from "../../../tools/deploy/helm.ts";
+import {
+  type Container,
+  driverOf,
+  type KubernetesObject,
+  only,
+  parseObjects,
+  type PodSpec,
+  readDeployFile,
+  type Workload,
+} from "../../deploy/objects.ts";
+import { type Router, routerUser } from "./router.ts";
+
+/** Requests of the API that a sidecar may make in a second: by default 5, which lets 200 claims wait for minutes. */
+const pace = ["--kube-api-qps=100", "--kube-api-burst=200"];
+
+/** Arguments that the rig gives by values of the chart, beside those that it has for everybody. */
+export interface ChartOptions {
+  readonly controllerArgs: readonly string[];
+  readonly attacherArgs: readonly string[];
+  /** For each of the sidecars. */
+  readonly sidecarArgs: readonly string[];
+}
+
+/** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */
+const controllerArgs = ["--unexport-grace=0s"];
+
+/** The objects of deploy/ as somebody with the rig's router renders them, and what is in their pods. */
+export class Chart {
+  /** In the order in which they can be applied. */
+  readonly objects: readonly KubernetesObject[];
+  /** What was added to its arguments by values. */
+  readonly options: ChartOptions;
+
+  private constructor(objects: readonly KubernetesObject[], options: ChartOptions) {
+    this.objects = objects;
+    this.options = options;
+  }
+
+  /** Renders it, with its values in a file of `folder`. */
+  static async render(
+    helm: string,
+    folder: string,
+    router: Router,
+    more: Partial<ChartOptions>,
+  ): Promise<Chart> {
+    const options = {
+      controllerArgs: [...controllerArgs, ...more.controllerArgs ?? []],
+      attacherArgs: [...more.attacherArgs ?? []],
+      sidecarArgs: [...pace, ...more.sidecarArgs ?? []],
+    };
+    const file = join(folder, "values.json");
+    await Deno.writeTextFile(file, JSON.stringify(valuesFor(router, options)));
+    const { success, yaml, complaint } = renderChart(helm, [file]);
+    if (!success) throw new Error(`Cannot render the chart: ${complaint}`);
+    const namespace = parseObjects(readDeployFile("manifests/namespace.yaml"));
+    return new Chart([...namespace, ...parseObjects(yaml)], options);
+  }
+
+  /** Where it is installed. */
+  get namespace(): string {
+    return only(this.objects, "Namespace").metadata.name;
+  }
+
+  /** The service account of the driver's controller and of its sidecars. */
+  get controllerAccount(): string {
+    return this.#pod("Deployment").serviceAccountName;
+  }
+
+  /** The driver as controller. */
+  get controller(): Container {
+    return driverOf(only<Workload>(this.objects, "Deployment"));
+  }
+
+  /** The driver as node. */
+  get node(): Container {
+    return driverOf(only<Workload>(this.objects, "DaemonSet"));
+  }
+
+  /** What runs beside the controller. */
+  get sidecars(): readonly Container[] {
+    return this.#pod("Deployment").containers.filter(({ name }) => name !== this.controller.name);
+  }
+
+  /** The kubelet's folder that it was rendered for. */
+  get kubeletPath(): string {
+    const volume = this.#pod("DaemonSet").volumes.find(({ name }) => name === "kubelet");
+    if (volume?.hostPath === undefined) {
+      throw new Error("the DaemonSet has no volume of the kubelet's folder");
+    }
+    return volume.hostPath.path;
+  }
+
+  #pod(kind: "Deployment" | "DaemonSet"): PodSpec {
+    return only<Workload>(this.objects, kind).spec.template.spec;
+  }
+}
+
+function valuesFor(router: Router, { controllerArgs, attacherArgs, sidecarArgs }: ChartOptions): object {
+  // Deployment and DaemonSet are real objects, but no node is to look for their images.
+  const nodeSelector = { "rds-csi.test/runs-pods-of-the-chart": "true" };
+  const sidecar = { extraArgs: sidecarArgs };
+  return {
+    router: {
+      address: "127.0.0.1",
+      port: router.sshPort,
+      user: routerUser,
+      secretKeys: { password: "rds-password" },
+      nvmeAddress: "127.0.0.1",
+    },
+    controller: { extraArgs: controllerArgs, nodeSelector },
+    node: { nodeSelector },
+    sidecars: {
+      logLevel: 3,
+      provisioner: sidecar,
+      attacher: { extraArgs: [...sidecarArgs, ...attacherArgs] },
+      resizer: sidecar,
+      snapshotter: sidecar,
+    },
+    volumeSnapshotClasses: [{ name: "rds" }],
+  };
+}

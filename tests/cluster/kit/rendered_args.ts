@@ -1,0 +1,56 @@
+import type { Container } from "../../deploy/objects.ts";
+
+/** What becomes of a rendered flag in the rig: it stays as it is, or what is made of its value takes its place. */
+export type Fate = "kept" | ((value: string) => string);
+
+/** What becomes of each flag of a container, by its name without dashes. */
+export type Fates = Readonly<Record<string, Fate>>;
+
+/** Flags that stay as they are rendered. */
+export function kept(...names: readonly string[]): Fates {
+  return Object.fromEntries(names.map((name) => [name, "kept" as const]));
+}
+
+/** The names of the flags among these arguments, without dashes. */
+export function flagsOf(args: readonly string[]): string[] {
+  return args.map((word) => word.replace(/^--/, "").replace(/=.*/, ""));
+}
+
+/**
+ * The arguments of a rendered container, for a process of the rig: as they are but for what the rig has elsewhere.
+ *
+ * @throws {Error} for a flag of which nobody has said what becomes of it, and for a replacement of what is not rendered
+ */
+export function argsForRig({ name, args }: Pick<Container, "name" | "args">, fates: Fates): string[] {
+  const met = new Set<string>();
+  const words = args.map((word) => {
+    const [, flag, value = ""] = /^--?([a-z][a-z0-9-]*)(?:=(.*))?$/.exec(word) ?? [];
+    if (flag === undefined) return word;
+    const fate = Object.hasOwn(fates, flag) ? fates[flag] : undefined;
+    if (fate === undefined) {
+      throw new Error(`Nobody has said what becomes of this flag in the rig: container=${name} flag=${word}`);
+    }
+    met.add(flag);
+    return fate === "kept" ? word : fate(value);
+  });
+  const idle = Object.entries(fates).filter(([flag, fate]) => fate !== "kept" && !met.has(flag));
+  if (idle.length === 0) return words;
+  throw new Error(`The chart does not render what the rig replaces: container=${name} flag=${idle[0]![0]}`);
+}
+
+/**
+ * The environment of a rendered container.
+ *
+ * @param fields what a pod knows of itself, by the path of the field
+ * @throws {Error} for a variable that is anything but such a field
+ */
+export function envForRig(
+  { name, env = [] }: Pick<Container, "name" | "env">,
+  fields: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return Object.fromEntries(env.map((variable) => {
+    const value = fields[variable.valueFrom?.fieldRef?.fieldPath ?? ""];
+    if (value !== undefined) return [variable.name, value];
+    throw new Error(`Nobody has said what this variable is: container=${name} variable=${variable.name}`);
+  }));
+}
