@@ -153,8 +153,13 @@ async function askWhoHas(
   }
 }
 
-/** Volumes first: an attachment of one that is not among them is another cluster's, or too young to matter. */
+/**
+ * Volumes first: an attachment of one that is not among them is another cluster's, or too young to matter.
+ *
+ * @throws {VolumeError} unavailable when they cannot be read; precondition when they do not tell who has a volume
+ */
 export async function readAttachments(cluster: ClusterView, context: CallContext): Promise<Attachments> {
+  await cluster.assertAttachmentsTell(context);
   const volumes = await cluster.volumes(context);
   return { volumes, attachments: await cluster.attachments(context) };
 }

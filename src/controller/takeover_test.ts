@@ -105,3 +105,11 @@ Deno.test("deleting a volume of the earlier driver leaves a folder of its name, 
     assert.deepEqual([store.allFiles.has(left.imagePath), store.allFiles.has(copy)], [false, true]);
   }
 });
+
+Deno.test("where the cluster makes no attachments nobody's volume is taken over", async () => {
+  const { world, cluster, publish, disk } = scene();
+  cluster.attachRequired = false;
+  await assert.rejects(publish("node-1"), refusal("precondition", /could not be asked who has it/));
+  await assert.rejects(takeOverAll(world, testContext()), refusal("precondition"));
+  assert.deepEqual(disk(), left);
+});

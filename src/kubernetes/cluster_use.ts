@@ -3,6 +3,7 @@ import { parseEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
 import type { KubernetesApi, Metadata } from "./api.ts";
+import { assertAttachRequired } from "./attach_required.ts";
 import { listKept } from "./pages.ts";
 import { type RawPersistentVolume, volumesPath } from "./persistent_volumes.ts";
 
@@ -71,15 +72,20 @@ export class ClusterUse implements ClusterView {
     return raw.flatMap((one) => attachmentOf(one, handles, nodeIds));
   }
 
-  async #list<T, K>(
-    path: string,
-    { signal }: CallContext,
-    keep: (raw: T) => K | undefined,
-  ): Promise<K[]> {
+  async assertAttachmentsTell(context: CallContext): Promise<void> {
+    await this.#ask(context, (signal) => assertAttachRequired(this.#api, this.#driverName, signal));
+  }
+
+  async #list<T, K>(path: string, context: CallContext, keep: (raw: T) => K | undefined): Promise<K[]> {
+    return await this.#ask(context, (signal) => listKept(this.#api, { path, signal }, keep));
+  }
+
+  async #ask<T>({ signal }: CallContext, request: (signal: AbortSignal) => Promise<T>): Promise<T> {
     try {
-      return await listKept(this.#api, { path, signal }, keep);
+      return await request(signal);
     } catch (cause) {
       signal.throwIfAborted();
+      if (VolumeError.is(cause)) throw cause;
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new VolumeError("unavailable", `Cannot ask the cluster what it uses as ${reason}`, { cause });
     }

@@ -92,3 +92,13 @@ Deno.test("ClusterUse is unavailable when a list cannot be read whole", async ()
   assert.deepEqual(await pair.use.volumes(call()), []);
   await assert.rejects(pair.use.attachments(call()), refusal("unavailable", /500/));
 });
+
+Deno.test("ClusterUse tells whether attachments tell who has a volume", async () => {
+  await using pair = await start();
+  await pair.use.assertAttachmentsTell(call());
+  const spec = { attachRequired: false };
+  pair.api.put("/apis/storage.k8s.io/v1/csidrivers", { metadata: { name: testDriver }, spec });
+  await assert.rejects(pair.use.assertAttachmentsTell(call()), refusal("precondition", /attachRequired/));
+  pair.api.rules = [];
+  await assert.rejects(pair.use.assertAttachmentsTell(call()), refusal("unavailable", /403/));
+});

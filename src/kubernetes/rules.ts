@@ -18,6 +18,8 @@ export const clusterRules: readonly AccessRule[] = [
   { apiGroups: [""], resources: ["persistentvolumes"], verbs: ["get", "list", "patch"] },
   // On claims of any namespace.
   { apiGroups: [""], resources: ["events"], verbs: ["get", "create", "patch"] },
+  // Whether VolumeAttachments are made at all.
+  { apiGroups: ["storage.k8s.io"], resources: ["csidrivers"], verbs: ["get"] },
   { apiGroups: ["storage.k8s.io"], resources: ["csinodes"], verbs: ["list"] },
   { apiGroups: ["storage.k8s.io"], resources: ["volumeattachments"], verbs: ["list"] },
 ];

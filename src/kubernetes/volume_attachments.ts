@@ -2,6 +2,7 @@ import type { ClusterAttachment, ClusterObjects } from "../volume/cluster_ports.
 import { VolumeError } from "../volume/errors.ts";
 import type { KubernetesApi } from "./api.ts";
 import type { Metadata } from "./api.ts";
+import { assertAttachRequired } from "./attach_required.ts";
 import { listKept } from "./pages.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
 
@@ -41,6 +42,7 @@ export class VolumeAttachments implements ClusterObjects {
 
   async attachments(signal: AbortSignal): Promise<readonly ClusterAttachment[]> {
     try {
+      await assertAttachRequired(this.#api, this.#driverName, signal);
       const path = "/apis/storage.k8s.io/v1/volumeattachments";
       const raw = await listKept(
         this.#api,
@@ -52,6 +54,7 @@ export class VolumeAttachments implements ClusterObjects {
       const ids = new Map(this.#volumes.all.map(({ name, volumeId }) => [name, volumeId]));
       return raw.map((one) => parseAttachment(one, ids));
     } catch (error) {
+      if (VolumeError.is(error)) throw error;
       const reason = error instanceof Error ? error.message : String(error);
       throw new VolumeError("unavailable", `Cannot read the cluster's attachments: ${reason}`, {
         cause: error,

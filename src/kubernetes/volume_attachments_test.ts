@@ -6,6 +6,7 @@ import {
   startKube,
   testDriver,
 } from "../../tests/fakes/kube_client.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
 import { PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
 import { clusterRules } from "./rules.ts";
 import { VolumeAttachments } from "./volume_attachments.ts";
@@ -49,6 +50,23 @@ Deno.test("attachments() leaves out other drivers', and keeps one whose volume i
     api.put(path, inline);
     const ids = (await objects.attachments(signal)).map(({ volumeId }) => volumeId);
     assert.deepEqual(ids, [undefined, "inline"]);
+  });
+});
+
+Deno.test("attachments() is refused where the cluster makes none for this driver, as that nobody has a volume is not known then", async () => {
+  await withAttachments(async ({ api }, objects) => {
+    const drivers = "/apis/storage.k8s.io/v1/csidrivers";
+    const driver = (attachRequired: boolean) => ({
+      metadata: { name: testDriver },
+      spec: { attachRequired },
+    });
+    api.put(drivers, driver(true));
+    assert.deepEqual(await objects.attachments(signal), []);
+    api.put(drivers, driver(false));
+    const refused = refusal("precondition", /attachRequired: false: csidriver=/);
+    await assert.rejects(objects.attachments(signal), refused);
+    api.faults.push({ match: /csidrivers/, status: 500 });
+    await assert.rejects(objects.attachments(signal), { kind: "unavailable" });
   });
 });
 

@@ -15,7 +15,7 @@ export interface ClusterObjects {
   /**
    * Every VolumeAttachment of this driver, with the volumes' objects read anew.
    *
-   * @throws {VolumeError} unavailable when not all of them can be read
+   * @throws {VolumeError} unavailable when not all of them can be read; precondition when they do not tell who has a volume
    */
   attachments(signal: AbortSignal): Promise<readonly ClusterAttachment[]>;
   /** The volume context of a volume, as of the last reading; undefined when it is not known. */

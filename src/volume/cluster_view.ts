@@ -43,4 +43,10 @@ export interface ClusterView {
    * @throws {VolumeError} unavailable when the list cannot be read whole
    */
   attachments(context: CallContext): Promise<readonly NodeAttachment[]>;
+  /**
+   * Finds that whoever has a volume has a VolumeAttachment, so that without one nobody has it.
+   *
+   * @throws {VolumeError} precondition when this driver's are not made; unavailable when it cannot be told
+   */
+  assertAttachmentsTell(context: CallContext): Promise<void>;
 }

@@ -6,6 +6,8 @@ export class FakeClusterView implements ClusterView {
   used: readonly ClusterVolume[] = [];
   attached: readonly NodeAttachment[] = [];
   readable = true;
+  /** Whether VolumeAttachments are made. */
+  attachRequired = true;
 
   volumes(): Promise<readonly ClusterVolume[]> {
     return this.#answer(() => this.used);
@@ -13,6 +15,11 @@ export class FakeClusterView implements ClusterView {
 
   attachments(): Promise<readonly NodeAttachment[]> {
     return this.#answer(() => this.attached);
+  }
+
+  async assertAttachmentsTell(): Promise<void> {
+    await this.#answer(() => undefined);
+    if (!this.attachRequired) throw new VolumeError("precondition", "Cannot tell who has a volume");
   }
 
   #answer<T>(value: () => T): Promise<T> {
