@@ -160,6 +160,25 @@ Deno.test("publishVolume() waits out the grace of the last withdrawal", async ()
   assert.deepEqual(store.violations, []);
 });
 
+Deno.test("publishVolume() waits out the grace also when the clock is set on in between", async () => {
+  for (const setMs of [60_000, 3_600_000, -3_600_000]) {
+    const { store, world, clock, publish, unpublish } = controller();
+    store.lingerMs = 10_000;
+    await publish("a");
+    await unpublish("a");
+    await clock.advance(1_000);
+    const set = {
+      now: () => clock.now() + setMs,
+      monotonicMs: () => clock.monotonicMs(),
+      sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms, signal),
+      timer: (ms: number, callback: () => void) => clock.timer(ms, callback),
+    };
+    const later = { ...world, clock: set };
+    await inTime(clock, publishVolume(later, "pvc-1", aPublish("b"), testParameters, context));
+    assert.deepEqual(store.violations, [], `${setMs} ms`);
+  }
+});
+
 Deno.test("publishVolume() waits the whole grace after a withdrawal that was carried out late and never read back", async () => {
   const { store, clock, publish, unpublish } = controller();
   store.lingerMs = 10_000;

@@ -27,7 +27,12 @@ export class RecentRecords {
 
   /** Whether the volume with that comment was noted lately. */
   has(id: string, comment: string): boolean {
+    return this.ageMs(id, comment) < latestMs;
+  }
+
+  /** How long ago the volume with that comment was noted, in milliseconds; Infinity when it was not, or is forgotten. */
+  ageMs(id: string, comment: string): number {
     const notedMs = this.#notedMs.get(`${id} ${comment}`);
-    return notedMs !== undefined && this.#clock.monotonicMs() - notedMs < latestMs;
+    return notedMs === undefined ? Infinity : this.#clock.monotonicMs() - notedMs;
   }
 }

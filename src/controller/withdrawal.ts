@@ -73,7 +73,8 @@ export async function waitForGrace(
   const { stored, record } = volume;
   const withdrawnAtMs = (record.withdrawnAtSeconds ?? 0) * 1000;
   const doubtful = world.withdrawals.isDoubtful(stored.id, stored.comment, withdrawnAtMs);
-  const waitMs = remainingGraceMs({ record, nowMs, graceMs, upMs: state.upMs, doubtful });
+  const confirmedAgeMs = world.withdrawals.ageMs(stored.id, stored.comment);
+  const waitMs = remainingGraceMs({ record, nowMs, graceMs, upMs: state.upMs, doubtful, confirmedAgeMs });
   if (waitMs === 0) return;
   if (nowMs + waitMs >= context.deadlineMs) {
     throw new VolumeError(

@@ -19,6 +19,11 @@ export class ConfirmedWithdrawals {
     this.#records.note(id, comment);
   }
 
+  /** How long ago that was confirmed, in milliseconds, whatever became of the clock; Infinity when it was not. */
+  ageMs(id: string, comment: string): number {
+    return this.#records.ageMs(id, comment);
+  }
+
   /** Whether the export may really have gone off later than at the time recorded in `comment`. */
   isDoubtful(id: string, comment: string, withdrawnAtMs: number): boolean {
     const recent = Math.abs(this.#clock.now() - withdrawnAtMs) < latestMs;

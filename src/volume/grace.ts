@@ -16,18 +16,29 @@ export interface GraceInput {
   readonly upMs: number;
   /** Whether the export may have gone off later than is recorded. */
   readonly doubtful: boolean;
+  /** How long ago it was seen to be off, by a clock that nobody sets; Infinity when this process has not seen that. */
+  readonly confirmedAgeMs: number;
 }
 
 /**
  * Milliseconds to wait before a new epoch, a delete or a copy, so that no forgotten connection of the last epoch can
  * still be written through.
  *
- * A time in the future, one that cannot be read and a doubtful one wait the whole grace from now.
+ * A time in the future, one that cannot be read and a doubtful one wait the whole grace from now. A clock that was set since
+ * shortens nothing that this process has seen itself.
  */
 export function remainingGraceMs(input: GraceInput): number {
   const withdrawnAt = input.record.withdrawnAtSeconds;
   if (withdrawnAt === undefined || input.graceMs === 0) return 0;
-  const withdrawnAtMs = withdrawnAt * 1000;
+  return Math.max(remainingByClock(input, withdrawnAt * 1000), remainingByAge(input));
+}
+
+function remainingByAge({ confirmedAgeMs, graceMs, upMs }: GraceInput): number {
+  const hasBooted = upMs + bootMarginMs < confirmedAgeMs;
+  return hasBooted ? 0 : Math.max(0, graceMs - confirmedAgeMs);
+}
+
+function remainingByClock(input: GraceInput, withdrawnAtMs: number): number {
   if (withdrawnAtMs > input.nowMs + aheadMs) return input.graceMs;
   if (input.nowMs - input.upMs - bootMarginMs > withdrawnAtMs) return 0;
   if (input.doubtful) return input.graceMs;

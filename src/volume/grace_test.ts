@@ -6,7 +6,8 @@ const nowMs = nowSeconds * 1000;
 const dayMs = 86_400_000;
 
 function remaining(withdrawnAtSeconds: number | undefined, upMs = dayMs, graceMs = 10_000): number {
-  return remainingGraceMs({ record: { withdrawnAtSeconds }, nowMs, graceMs, upMs, doubtful: false });
+  const record = { withdrawnAtSeconds };
+  return remainingGraceMs({ record, nowMs, graceMs, upMs, doubtful: false, confirmedAgeMs: Infinity });
 }
 
 Deno.test("remainingGraceMs() counts from the last withdrawal", () => {
@@ -34,6 +35,7 @@ Deno.test("remainingGraceMs() waits the whole grace when the export may have gon
     nowMs,
     graceMs: 10_000,
     doubtful: true,
+    confirmedAgeMs: Infinity,
   };
   assert.equal(remainingGraceMs({ ...doubtful, upMs: dayMs }), 10_000);
   assert.equal(remainingGraceMs({ ...doubtful, upMs: 5_000 }), 0, "a reboot ends what lingers");
@@ -43,6 +45,27 @@ Deno.test("remainingGraceMs() is over when the router has rebooted since, and on
   assert.equal(remaining(nowSeconds - 9, 5_000), 0);
   assert.equal(remaining(nowSeconds - 9, 8_000), 1_000, "the boot was before, or at most a second after");
   assert.equal(remaining(nowSeconds - 9, 60_000), 1_000);
+});
+
+Deno.test("remainingGraceMs() goes by what this process has seen when the clock was set since", () => {
+  const later = {
+    record: { withdrawnAtSeconds: nowSeconds - 3_600 },
+    nowMs,
+    graceMs: 10_000,
+    doubtful: false,
+  };
+  assert.equal(remainingGraceMs({ ...later, upMs: dayMs, confirmedAgeMs: 4_000 }), 6_000);
+  assert.equal(remainingGraceMs({ ...later, upMs: dayMs, confirmedAgeMs: 10_000 }), 0);
+  assert.equal(
+    remainingGraceMs({ ...later, upMs: 1_000, confirmedAgeMs: 2_000 }),
+    8_000,
+    "it may have booted before",
+  );
+  assert.equal(
+    remainingGraceMs({ ...later, upMs: 1_000, confirmedAgeMs: 3_001 }),
+    0,
+    "a reboot ends what lingers",
+  );
 });
 
 Deno.test("withdrawalSeconds() is never before the command that it is written for", () => {
