@@ -102,3 +102,12 @@ Deno.test("ClusterUse tells whether attachments tell who has a volume", async ()
   pair.api.rules = [];
   await assert.rejects(pair.use.assertAttachmentsTell(call()), refusal("unavailable", /403/));
 });
+
+Deno.test("ClusterUse takes no answer that is no list for an empty one", async () => {
+  for (const answer of [{}, { kind: "Status", status: "Success" }, { items: [] }]) {
+    const api = { request: <T>() => Promise.resolve(answer as T) };
+    const use = new ClusterUse({ api, driverName: testDriver });
+    await assert.rejects(use.volumes(call()), refusal("unavailable", /no list/));
+    await assert.rejects(use.attachments(call()), refusal("unavailable", /no list/));
+  }
+});

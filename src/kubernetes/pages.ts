@@ -7,6 +7,7 @@ export const pageSize = 250;
 const mostBeginnings = 3;
 
 interface Page<T> {
+  readonly kind?: string;
   readonly metadata?: { readonly continue?: string };
   readonly items?: readonly T[];
 }
@@ -52,6 +53,13 @@ async function listOnce<T, K>(
       query: { ...query, limit: String(pageSize), ...(next === "" ? {} : { continue: next }) },
       ...(signal === undefined ? {} : { signal }),
     });
+    // Whatever else somebody in between answers is no list of nothing: nobody would be taken to have any volume.
+    if (!page.kind?.endsWith("List")) {
+      throw new ApiError(
+        0,
+        `Cannot read the API server's answer as it is no list: GET ${path} kind=${page.kind}`,
+      );
+    }
     for (const item of page.items ?? []) {
       const one = keep(item);
       if (one !== undefined) kept.push(one);
