@@ -17,8 +17,8 @@ export interface Audit {
   readonly findings: readonly AuditFinding[];
   /** Whether the cluster was asked, or why it could not be. */
   readonly cluster: "none" | "read" | { readonly unreadable: string };
-  /** The pools as they were seen last. */
-  readonly view: FileView;
+  /** The pools and disks as they were seen last. */
+  readonly view: FileView & Inventory;
 }
 
 /** Options of {@linkcode auditRouter}. */

@@ -1,4 +1,5 @@
 import { type AuditFinding, type AuditKind, findingKey, isDue } from "../volume/audit_finding.ts";
+import { judgeOwnership } from "../volume/ownership.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
 import { inBackground } from "./background.ts";
 import type { ControllerWorld } from "./world.ts";
@@ -15,7 +16,10 @@ export interface AuditLoopSettings {
 const auditMs = 300_000;
 const firstMs = 60_000;
 
-/** A restored backup of the cluster makes much look unowned: so few are deleted in one audit that a person can stop it. */
+/**
+ * A restored backup of the cluster makes much look unowned: so few are deleted in one audit that a person can stop it, and none
+ * when they are more than that and most of all volumes.
+ */
 const mostDeletions = 5;
 
 /** Looks from time to time for what lies on the router without an owner, beside all calls. */
@@ -72,8 +76,18 @@ export class AuditLoop {
       const due = audit.findings.filter((one) =>
         isDue(one, world.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
       );
+      if (due.length > mostDeletions && due.length * 2 > this.#countOwned(audit)) {
+        const reason = "most volumes have no owner, as when the cluster was restored from an old backup";
+        world.notes.warn("what has no owner is not deleted", { reason, volumes: due.length });
+        return;
+      }
       for (const finding of due.slice(0, mostDeletions)) await this.#delete(finding, audit, context);
     });
+  }
+
+  #countOwned({ view }: Audit): number {
+    const { cluster } = this.#world.settings;
+    return view.volumes.filter((stored) => judgeOwnership(stored, cluster).state === "owned").length;
   }
 
   async #delete(

@@ -225,3 +225,20 @@ Deno.test("deleteOrphan() keeps what the cluster uses by now, and what it does n
   await assert.rejects(remove(), refusal("unavailable"));
   assert.equal(test.store.disks.has(id), true);
 });
+
+Deno.test("an audit loop deletes nothing of a cluster that most volumes are missing from, and says so", async () => {
+  const test = audited();
+  const ids: string[] = [];
+  for (let i = 0; i < 8; i++) ids.push(await used(test, `pvc-${i}`));
+  await test.clock.advance(2 * 86_400_000);
+  await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
+  const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+  loop.start();
+  test.cluster.used = ids.slice(0, 1).map((id) => aClusterVolume(id));
+  await test.clock.advance(5 * 3_600_000);
+  assert.equal(test.store.disks.size, 8);
+  assert.ok(test.notes.includes("what has no owner is not deleted"));
+  test.cluster.used = ids.slice(0, 4).map((id) => aClusterVolume(id));
+  await test.clock.advance(5 * 3_600_000);
+  assert.deepEqual([...test.store.disks.keys()].toSorted(), ids.slice(0, 4).toSorted());
+});
