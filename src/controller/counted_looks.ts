@@ -6,6 +6,9 @@ import type { ControllerSettings } from "./world.ts";
 /** The most of the time that goes into counting, however many volumes there are and however often they are looked at. */
 const mostShare = 0.1;
 
+/** How long a look waits at least until it is counted, in milliseconds: whoever made it is to be answered first. */
+const leastWaitMs = 50;
+
 /** What a {@linkcode CountedLooks} needs. */
 export interface CountedLooksOptions {
   readonly clock: Clock;
@@ -14,8 +17,8 @@ export interface CountedLooksOptions {
 }
 
 /**
- * Counts what looks at the whole router have shown that calls and loops make for themselves. Of looks that come too fast
- * for that, the last one is counted when there is time.
+ * Counts, a moment later, what looks at the whole router have shown that calls and loops make for themselves. Of looks that
+ * come one upon the other the last one is counted.
  */
 export class CountedLooks {
   readonly #options: CountedLooksOptions;
@@ -23,31 +26,32 @@ export class CountedLooks {
   /** Counts the look that waits. */
   #waiting: (() => void) | undefined;
   #cancelTimer = () => {};
+  #isClosed = false;
 
   constructor(options: CountedLooksOptions) {
     this.#options = options;
   }
 
-  /** Counts a look, now or soon, unless disks may be missing in it. */
+  /** Has a look counted soon, unless disks may be missing in it. */
   seen(look: WholeLook): void {
     const { clock, events, settings } = this.#options;
-    if (events.looked === undefined || look.upMs < settings.settleMs) return;
+    if (this.#isClosed || events.looked === undefined || look.upMs < settings.settleMs) return;
     const seenAtMs = clock.now();
-    const waitMs = this.#notBeforeMs - clock.monotonicMs();
-    if (waitMs <= 0) return this.#count(look, seenAtMs);
+    const waitMs = Math.max(leastWaitMs, this.#notBeforeMs - clock.monotonicMs());
     if (this.#waiting === undefined) this.#cancelTimer = clock.timer(waitMs, () => this.#waiting?.());
     this.#waiting = () => this.#count(look, seenAtMs);
   }
 
-  /** Forgets the look that waits. */
+  /** Counts nothing more. */
   close(): void {
+    this.#isClosed = true;
     this.#cancelTimer();
     this.#waiting = undefined;
   }
 
   #count(look: WholeLook, seenAtMs: number): void {
     const { clock, events, settings } = this.#options;
-    this.close();
+    this.#waiting = undefined;
     const startedMs = clock.monotonicMs();
     events.looked?.(figuresOf(look, settings.cluster, settings.basePaths), seenAtMs);
     const endedMs = clock.monotonicMs();
