@@ -5,6 +5,7 @@ import { suite as failover } from "./suites/failover.ts";
 import { suite as life } from "./suites/life.ts";
 import { suite as many } from "./suites/many.ts";
 import { suite as restart } from "./suites/restart.ts";
+import { suite as takeover } from "./suites/takeover.ts";
 
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
@@ -12,6 +13,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   many,
   restart,
   api_gone: apiGone,
+  takeover,
   drain,
   failover,
 };

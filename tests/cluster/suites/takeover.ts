@@ -1,0 +1,322 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { releaseCommand } from "../../../src/commands/release.ts";
+import { hostOutput } from "../../guest/kit/host_command.ts";
+import type { KubeObject } from "../kit/api.ts";
+import { exportsOf } from "../kit/attachments.ts";
+import type { Bench, Suite } from "../kit/bench.ts";
+import type { Cluster } from "../kit/cluster.ts";
+import { EarlierDriver, type EarlierVolume } from "../kit/earlier_driver.ts";
+import { assertNothingLeft } from "../kit/nothing_left.ts";
+import { type Attachment, paths, podOf, type Volume } from "../kit/objects.ts";
+import { routerUser } from "../kit/router.ts";
+import { allShown, shownOn } from "../kit/shown.ts";
+import { secondsSince, until } from "../kit/waiting.ts";
+import { uses, Workload } from "../kit/workload.ts";
+import { appendingTo, writingTo } from "../kit/writing.ts";
+
+/** Rounds of the attacher that are waited for, and how often it makes one, in seconds. */
+const [rounds, everySeconds] = [3, 5];
+
+/** The earlier Go driver's volumes, from its last hour to their release. */
+export const suite: Suite = {
+  what:
+    "volumes that the earlier driver made and attached are taken over under their writers, and given back",
+  limitMinutes: 10,
+  run: async (bench) => {
+    const cluster = await bench.cluster({
+      nodes: { n1: "kubelet" },
+      controllerLater: true,
+      chart: { attacherArgs: [`--reconcile-sync=${everySeconds}s`] },
+    });
+    const takeover = new Takeover(bench, cluster);
+    await bench.story([
+      ["a new node works with what the earlier controller publishes", () => takeover.begin()],
+      ["the new controller takes every volume over, and no writer feels it", () => takeover.takeOver()],
+      ["what the attacher asks again changes nothing", () => takeover.publishAgain()],
+      ["attached anew a volume has an epoch, and its pod finds what it wrote", () => takeover.attachAnew()],
+      ["what was never detached is given back under its writer", () => takeover.release()],
+      ["taken over again, everything can be deleted, and leaves nothing", async () => {
+        await takeover.end();
+        return await assertNothingLeft(cluster, bench.signal);
+      }],
+    ]);
+  },
+};
+
+/** A disk of the router as its control port shows it. */
+type Disk = Readonly<Record<string, unknown>> & { readonly slot: string; readonly comment?: string };
+
+/** Calls of ListVolumes, which the attacher makes in each of its rounds. */
+const listVolumes =
+  'grpc_server_handled_total{grpc_type="unary",grpc_service="csi.v1.Controller",grpc_method="ListVolumes",grpc_code="OK"}';
+
+class Takeover {
+  readonly #bench: Bench;
+  readonly #cluster: Cluster;
+  readonly #work: Workload;
+  readonly #earlier: EarlierDriver;
+  /** By their claims: a raw block volume and a file system that pods write to, and a raw block volume that nobody has. */
+  readonly #volumes = new Map<string, EarlierVolume>();
+
+  constructor(bench: Bench, cluster: Cluster) {
+    this.#bench = bench;
+    this.#cluster = cluster;
+    this.#work = new Workload(cluster, bench.signal);
+    this.#earlier = new EarlierDriver(cluster, bench.signal);
+  }
+
+  async begin(): Promise<string> {
+    for (const [claim, mode] of [["raw", "Block"], ["files", "Filesystem"], ["idle", "Block"]] as const) {
+      this.#volumes.set(claim, await this.#earlier.create(claim, mode));
+      await this.#work.bound(claim);
+    }
+    await this.#startPod("raw");
+    await this.#startPod("files");
+    for (const claim of ["raw", "files"]) await this.#earlier.attach(this.#volume(claim));
+    for (const claim of ["raw", "files"]) await this.#work.running(claim);
+    await this.#progress();
+    const [loops, mounts] = await this.#onNode();
+    return `${mounts!.length} mounts, ${loops!.length} loop devices; they write`;
+  }
+
+  async takeOver(): Promise<string> {
+    const [disks, exports, onNode] = [
+      await this.#disks(),
+      await exportsOf(this.#cluster),
+      await this.#onNode(),
+    ];
+    const before = await this.#progress();
+    await this.#cluster.router.control("/log", { method: "DELETE" });
+    const started = performance.now();
+    await this.#cluster.startController(this.#bench.signal);
+    await until(
+      "all records",
+      async () => (await this.#disks()).every(({ comment = "" }) => comment !== ""),
+      {
+        limitSeconds: 60,
+        signal: this.#bench.signal,
+      },
+    );
+    const seconds = secondsSince(started);
+    assert.equal(await allShown(this.#cluster, this.#bench.signal), 2);
+    for (const claim of ["raw", "files"]) assert.equal(shownOn(await this.#object(claim)).node, "n1");
+    assert.deepEqual((await this.#disks()).map(withoutComment), disks.map(withoutComment));
+    assert.deepEqual(await exportsOf(this.#cluster), exports);
+    assert.deepEqual(await this.#onNode(), onNode);
+    await this.#assertSamePods(before);
+    const changes = await this.#changes();
+    assert(changes.every((command) => / comment=/.test(command)), changes.join("\n"));
+    return `after ${seconds} s: ${changes.length} commands that set a comment`;
+  }
+
+  async publishAgain(): Promise<string> {
+    const [disks, attachments] = [await this.#disks(), await this.#contexts()];
+    const before = await this.#progress();
+    await this.#cluster.router.control("/log", { method: "DELETE" });
+    const looks = () => this.#cluster.controller.metric(listVolumes);
+    const first = await looks();
+    await until(`${rounds} rounds of the attacher`, async () => await looks() >= first + rounds, {
+      limitSeconds: 60,
+      signal: this.#bench.signal,
+    });
+    assert.deepEqual(await this.#contexts(), attachments);
+    const contexts = [await this.#attachAgain("raw")];
+    for (let round = 0; round < rounds; round++) contexts.push(await this.#publish("raw"));
+    for (const context of contexts) {
+      assert.deepEqual(context, contexts[0]);
+      // The same in the words of both drivers, and nothing else than what the earlier one said.
+      assert.equal(context["nqn"], this.#volume("raw").nqn);
+      assert.deepEqual({ ...context, ...attachments[this.#volume("raw").id] }, context);
+    }
+    assert.deepEqual(await this.#disks(), disks);
+    assert.deepEqual(await this.#changes(), []);
+    await this.#assertSamePods(before);
+    return `${rounds} rounds, an attachment that was not noted, and ${rounds} calls by hand`;
+  }
+
+  async attachAnew(): Promise<string> {
+    const { id, nqn } = this.#volume("raw");
+    const written = (await this.#progress())["raw"]!;
+    await this.#work.remove(paths.pods, "raw");
+    await this.#work.gone(paths.attachments, (one) => isOf(one as Attachment, id));
+    assert.equal(
+      (await exportsOf(this.#cluster)).includes(nqn),
+      false,
+      "it is exported although nobody has it",
+    );
+    await this.#startPod("raw");
+    await this.#work.running("raw");
+    const context = (await this.#contexts())[id];
+    assert.match(context?.["nqn"] ?? "", new RegExp(`^${nqn}:[0-9]+-[0-9a-f]{8}$`));
+    // A node of the earlier driver looks for this name, and finds nothing.
+    const exports = await exportsOf(this.#cluster);
+    assert.deepEqual([exports.includes(nqn), exports.includes(context?.["nqn"] ?? "")], [false, true]);
+    const found = Number(await this.#work.exec("raw", "cat /tmp/found"));
+    assert(found >= written, `it had written ${written} times and found ${found}`);
+    return `${context?.["nqn"]}; ${found} writes were there`;
+  }
+
+  /** As a person does it who goes back. */
+  async release(): Promise<string> {
+    const before = await this.#progress();
+    const onNode = await this.#onNode();
+    assert.deepEqual(await this.#cluster.controller.stop(), []);
+    for (const claim of ["files", "idle"]) {
+      const { id, nqn } = this.#volume(claim);
+      const { code, out } = await this.#giveBack(id);
+      assert.equal(code, 0, out);
+      assert.match(out, new RegExp(`${id} is given back; it is exported under ${nqn}`));
+    }
+    await assert.rejects(
+      this.#giveBack(this.#volume("raw").id),
+      /does not know: node=n1; unpublish it first/,
+    );
+    const disks = await this.#disks();
+    for (const claim of ["files", "idle"]) {
+      const { id, nqn } = this.#volume(claim);
+      const disk = disks.find(({ slot }) => slot === id);
+      assert.equal(disk?.comment ?? "", "");
+      assert.equal((await exportsOf(this.#cluster)).includes(nqn), true, `${nqn} is not exported`);
+    }
+    assert.deepEqual(await this.#onNode(), onNode);
+    await this.#assertSamePods(before);
+    return "a volume in use and one that nobody had; one with an epoch was refused";
+  }
+
+  async end(): Promise<void> {
+    await this.#cluster.controller.start(this.#bench.signal);
+    await this.#work.remove(paths.pods, "raw", "files");
+    await this.#work.gone(paths.attachments);
+    await this.#work.remove(paths.claims, "raw", "files", "idle");
+    await this.#work.gone(paths.volumes);
+  }
+
+  /** As if the earlier attacher had not lived to note that a volume is attached; answers what the node is told then. */
+  async #attachAgain(claim: string): Promise<Readonly<Record<string, string>>> {
+    const { id } = this.#volume(claim);
+    const find = async () => (await this.#work.attachments()).find((one) => isOf(one, id));
+    const path = `${paths.attachments}/${(await find())?.metadata.name}/status`;
+    await this.#cluster.api.patch(path, { status: { attached: false, attachmentMetadata: null } });
+    return await until(`${claim} to be attached again`, async () => {
+      const status = (await find())?.status;
+      return status?.attached === true && status.attachmentMetadata;
+    }, { limitSeconds: 60, signal: this.#bench.signal });
+  }
+
+  /** As the attacher publishes what is ReadWriteOnce; answers what the node is told. */
+  async #publish(claim: string): Promise<Readonly<Record<string, string>>> {
+    const { spec: { csi } } = await this.#object(claim);
+    const { publishContext } = await this.#cluster.controller.clients.controller.call(
+      "ControllerPublishVolume",
+      {
+        volumeId: csi?.volumeHandle ?? "",
+        nodeId: "n1",
+        volumeCapability: { block: {}, accessMode: { mode: "SINGLE_NODE_MULTI_WRITER" } },
+        volumeContext: csi?.volumeAttributes ?? {},
+        readonly: false,
+      },
+    );
+    return publishContext;
+  }
+
+  /** `rds-csi release`, for this cluster by its uid. */
+  async #giveBack(id: string): Promise<{ readonly code: number; readonly out: string }> {
+    const { metadata } = await this.#cluster.api.get<KubeObject>("/api/v1/namespaces/kube-system");
+    const out: string[] = [];
+    const code = await releaseCommand([
+      id,
+      ...["--rds-address", "127.0.0.1", "--rds-port", `${this.#cluster.router.sshPort}`],
+      ...["--rds-user", routerUser, "--rds-password-file", join(this.#bench.folder, "password")],
+      ...["--rds-insecure-skip-verify", "--unexport-grace", "0s", "--cluster-id", metadata.uid ?? ""],
+    ], {
+      out: (line) => out.push(line),
+      err: (line) => out.push(line),
+      env: () => undefined,
+      signal: this.#bench.signal,
+    });
+    return { code, out: out.join("\n") };
+  }
+
+  #volume(claim: string): EarlierVolume {
+    const volume = this.#volumes.get(claim);
+    if (volume === undefined) throw new Error(`there is no volume of ${claim}`);
+    return volume;
+  }
+
+  /** A pod of the claim's name that writes to it. */
+  async #startPod(claim: string): Promise<void> {
+    const { mode } = this.#volume(claim);
+    const script = mode === "Block" ? writingTo(claim) : appendingTo(claim);
+    await this.#work.create(paths.pods, podOf(claim, script, uses(mode, claim)));
+  }
+
+  #object(claim: string): Promise<Volume> {
+    return this.#cluster.api.get<Volume>(`${paths.volumes}/${this.#volume(claim).id}`);
+  }
+
+  /** The disks of volumes. */
+  async #disks(): Promise<readonly Disk[]> {
+    const { disks } = await this.#cluster.router.control<{ disks: readonly Disk[] }>("/state");
+    return disks.filter(({ slot }) => slot.startsWith("pvc-"));
+  }
+
+  /** Loop devices and mounts of volumes at the node, as the kernel lists them. */
+  async #onNode(): Promise<readonly string[][]> {
+    const { folder } = this.#cluster.node("n1").kubelet.place;
+    const mounts = (await Deno.readTextFile("/proc/self/mountinfo")).split("\n")
+      .filter((line) => line.includes(`${folder}/`) && line.includes("kubernetes.io/csi"));
+    const loops = await hostOutput("losetup", ["--list", "--noheadings", "--raw", "--output=NAME,BACK-FILE"]);
+    return [loops.split("\n").filter((line) => line.includes("pvc-")), mounts].map((lines) =>
+      lines.toSorted()
+    );
+  }
+
+  /** How often each pod has written; each has done so once more before this ends. */
+  async #progress(): Promise<Readonly<Record<string, number>>> {
+    const read = async (pod: string) =>
+      Number(await this.#work.exec(pod, "cat /tmp/count 2>/dev/null || echo 0"));
+    const counts: Record<string, number> = {};
+    for (const pod of ["raw", "files"]) {
+      const before = await read(pod);
+      await until(`${pod} to write`, async () => (counts[pod] = await read(pod)) > before, {
+        limitSeconds: 30,
+        signal: this.#bench.signal,
+      });
+    }
+    return counts;
+  }
+
+  async #assertSamePods(before: Readonly<Record<string, number>>): Promise<void> {
+    const now = await this.#progress();
+    for (const [pod, count] of Object.entries(before)) {
+      assert(now[pod]! > count, `${pod} has written ${now[pod]} times, and ${count} times before`);
+      assert.equal(await this.#work.restarts(pod), 0, `${pod} was started again`);
+    }
+  }
+
+  /** By volume, what nodes were told of the attached ones. */
+  async #contexts(): Promise<Readonly<Record<string, Readonly<Record<string, string>>>>> {
+    const attachments = await this.#work.attachments();
+    return Object.fromEntries(attachments.map(({ spec, status }) => [
+      spec.source.persistentVolumeName ?? "",
+      status?.attachmentMetadata ?? {},
+    ]));
+  }
+
+  /** The commands that change something, of those that the router was given since the log was cleared. */
+  async #changes(): Promise<string[]> {
+    const log = await this.#cluster.router.control<readonly { readonly command: string }[]>("/log");
+    return log.map(({ command }) => command).filter((command) =>
+      /\/[a-z/-]+[ /](set|add|remove|unset)\b/.test(command)
+    );
+  }
+}
+
+function withoutComment({ comment: _comment, ...rest }: Disk): object {
+  return rest;
+}
+
+function isOf({ spec }: Attachment, volume: string): boolean {
+  return spec.source.persistentVolumeName === volume;
+}
