@@ -17,6 +17,8 @@ import { insideTest } from "../kit/inside.ts";
 const kinds: readonly Kind[] = ["ext4", "xfs", "block"];
 /** Lives of each kind in the drawn part. */
 const drawnLives = 2;
+/** Longest life, in seconds: a minute or two are usual. One that takes longer has met something that hangs. */
+const lifeSeconds = 300;
 /** Lives at a time: they wait for the kernel now and then. */
 const parallel = 2;
 
@@ -106,7 +108,7 @@ async function live(
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const [index, kills] = next;
       try {
-        stories.push(await Life.withKills(newVolume(index), statePath, victims, kills));
+        stories.push(await inTime(Life.withKills(newVolume(index), statePath, victims, kills)));
         note(`life ${index} of ${lives.length} ended well`);
       } catch (error) {
         const killed = kills.map((kill) => `\n  ${describeKill(kill)}`).join("");
@@ -121,6 +123,29 @@ async function live(
   await Promise.all(Array.from({ length: parallel }, worker));
   assert.deepEqual(failures, []);
   return summary(stories, (performance.now() - started) / 1000);
+}
+
+/** What comes of a life; throws with what hangs in the kernel when that takes too long. */
+async function inTime<T>(life: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const tell = (what: string) => reject(new Error(`it takes longer than ${lifeSeconds} s:\n${what}`));
+    timer = setTimeout(() => hanging().then(tell, (error) => tell(String(error))), lifeSeconds * 1000);
+  });
+  try {
+    return await Promise.race([life, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Processes that wait in the kernel, and where. */
+async function hanging(): Promise<string> {
+  return await sh(
+    `for task in /proc/[0-9]*/task/[0-9]*; do
+       grep -q '^State:.D' $task/status 2>/dev/null && { tr '\\0' ' ' < $task/cmdline; echo; cat $task/stack; }
+     done; cat /sys/class/nvme/*/subsysnqn /sys/class/nvme/*/state 2>/dev/null; dmesg | tail -n 20; :`,
+  );
 }
 
 /** For whoever watches a long run from the host. */
