@@ -96,7 +96,8 @@ async function assertStillUnused(
   // A copy that was never finished is nobody's, whoever uses the volume.
   if (clusterView === undefined || kind === "unfinished-copy") return;
   const using = [...await clusterView.volumes(context), ...await clusterView.attachments(context)];
-  if (!using.some(({ volumeId }) => volumeId === id)) return;
+  const others = await clusterView.othersHandles(context);
+  if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id)) return;
   throw new VolumeError(
     "precondition",
     `Cannot delete what was found as the cluster uses it by now: id=${id}`,
@@ -127,11 +128,12 @@ async function askCluster(
 ): Promise<{ readonly cluster: Audit["cluster"]; readonly used: ClusterUse | undefined }> {
   if (clusterView === undefined) return { cluster: "none", used: undefined };
   try {
-    const [volumes, attachments] = await Promise.all([
+    const [volumes, attachments, others] = await Promise.all([
       clusterView.volumes(context),
       clusterView.attachments(context),
+      clusterView.othersHandles(context),
     ]);
-    return { cluster: "read", used: { volumes, attachments } };
+    return { cluster: "read", used: { volumes, attachments, others } };
   } catch (error) {
     context.signal.throwIfAborted();
     const unreadable = error instanceof Error ? error.message : String(error);

@@ -242,3 +242,16 @@ Deno.test("an audit loop deletes nothing of a cluster that most volumes are miss
   await test.clock.advance(5 * 3_600_000);
   assert.deepEqual([...test.store.disks.keys()].toSorted(), ids.slice(0, 4).toSorted());
 });
+
+Deno.test("a volume that a driver of another name has on the same router is kept, also when that is found late", async () => {
+  const test = audited();
+  const id = await used(test, "pvc-a");
+  await test.clock.advance(3_600_000);
+  const { remove } = await findOne(test, "disk-without-pv");
+  test.cluster.others = [id];
+  await assert.rejects(remove(), refusal("precondition", /uses it by now/));
+  const { findings } = await test.audit();
+  assert.deepEqual(findings.map(({ kept }) => kept), [
+    "a PersistentVolume of a driver of another name names it",
+  ]);
+});

@@ -55,6 +55,12 @@ export class ClusterUse implements ClusterView {
     return await this.#list(volumesPath, context, (raw: RawVolume) => volumeOf(raw, this.#driverName));
   }
 
+  async othersHandles(context: CallContext): Promise<ReadonlySet<string>> {
+    const handleOf = ({ spec: { csi } = {} }: RawVolume) =>
+      csi?.driver === this.#driverName ? undefined : csi?.volumeHandle;
+    return new Set(await this.#list(volumesPath, context, handleOf));
+  }
+
   async attachments(context: CallContext): Promise<readonly NodeAttachment[]> {
     const path = "/apis/storage.k8s.io/v1/volumeattachments";
     const raw = await this.#list(

@@ -38,6 +38,7 @@ Deno.test("ClusterUse lists this driver's PersistentVolumes with what a takeover
   pair.api.put("/api/v1/persistentvolumes", aVolume("b", mount, { fsType: "xfs", readOnly: true }));
   pair.api.put("/api/v1/persistentvolumes", aVolume("c", mount, { driver: "another.example.com" }));
   pair.api.put("/api/v1/persistentvolumes", { metadata: { name: "d" }, spec: { nfs: {} } });
+  assert.deepEqual([...await pair.use.othersHandles(call())], ["handle-of-c"]);
   assert.deepEqual((await pair.use.volumes(call())).toSorted((a, b) => a.name < b.name ? -1 : 1), [
     {
       name: "a",

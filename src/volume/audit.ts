@@ -163,6 +163,7 @@ function whyKept(
   if (record.holders.length > 0) return "it is published";
   if (stored.exported) return "it is exported";
   if (attachments.length > 0) return "a VolumeAttachment names it";
+  if (scope.used?.others?.has(stored.id)) return "a PersistentVolume of a driver of another name names it";
   if (!isOwnImage(stored, scope)) return "its disk uses a file of another name or folder";
   const sharer = view.volumes.find((other) => other.id !== stored.id && other.imagePath === stored.imagePath);
   if (sharer !== undefined) return `another disk uses its image: disk=${sharer.id}`;

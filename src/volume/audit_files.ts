@@ -73,7 +73,7 @@ function whyImageKept(id: string, view: Inventory & FileView, scope: AuditScope)
     return vouched ? undefined : "no cluster was asked whether a PersistentVolume names it";
   }
   const named = used.volumes.some(({ volumeId }) => volumeId === id) ||
-    used.attachments.some(({ volumeId }) => volumeId === id);
+    used.attachments.some(({ volumeId }) => volumeId === id) || used.others?.has(id) === true;
   return named ? "a PersistentVolume names it: the data may be needed" : undefined;
 }
 

@@ -75,6 +75,8 @@ export interface AuditScope {
 export interface ClusterUse {
   readonly volumes: readonly ClusterVolume[];
   readonly attachments: readonly NodeAttachment[];
+  /** Volume handles of other drivers. @default {none} */
+  readonly others?: ReadonlySet<string>;
 }
 
 /** What is younger is never deleted: a router may still carry out what it was sent so long ago, in milliseconds. */

@@ -38,6 +38,13 @@ export interface ClusterView {
    */
   volumes(context: CallContext): Promise<readonly ClusterVolume[]>;
   /**
+   * The volume handles of every other CSI driver's PersistentVolumes: this driver may run under another name too, on the same
+   * router and for the same cluster.
+   *
+   * @throws {VolumeError} unavailable when the list cannot be read whole
+   */
+  othersHandles(context: CallContext): Promise<ReadonlySet<string>>;
+  /**
    * Every VolumeAttachment of this driver whose PersistentVolume is there.
    *
    * @throws {VolumeError} unavailable when the list cannot be read whole

@@ -5,12 +5,18 @@ import { VolumeError } from "../../src/volume/errors.ts";
 export class FakeClusterView implements ClusterView {
   used: readonly ClusterVolume[] = [];
   attached: readonly NodeAttachment[] = [];
+  /** Handles of other drivers. */
+  others: readonly string[] = [];
   readable = true;
   /** Whether VolumeAttachments are made. */
   attachRequired = true;
 
   volumes(): Promise<readonly ClusterVolume[]> {
     return this.#answer(() => this.used);
+  }
+
+  othersHandles(): Promise<ReadonlySet<string>> {
+    return this.#answer(() => new Set(this.others));
   }
 
   attachments(): Promise<readonly NodeAttachment[]> {
