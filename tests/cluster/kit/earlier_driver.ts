@@ -107,11 +107,17 @@ function persistentVolumeOf({ id, claim, mode, nqn }: EarlierVolume): object {
         driver: driverName,
         volumeHandle: id,
         ...(mode === "Filesystem" ? { fsType: "ext4" } : {}),
+        // As it writes them where its StorageClass says nothing.
         volumeAttributes: {
+          rdsAddress: "127.0.0.1",
           nvmeAddress: "127.0.0.1",
           nvmePort: `${port}`,
           nqn,
-          volumePath: folder,
+          volumePath: `${folder}/${id}.img`,
+          ctrlLossTmo: "-1",
+          reconnectDelay: "5",
+          keepAliveTmo: "0",
+          migrationTimeoutSeconds: "300",
           "storage.kubernetes.io/csiProvisionerIdentity": `1700000000000-1-${driverName}`,
         },
       },
