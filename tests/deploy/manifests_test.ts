@@ -28,7 +28,7 @@ const sidecarFlags: Readonly<Record<string, readonly string[]>> = {
   "csi-resizer": ["workers", "handle-volume-inuse-error"],
   "csi-snapshotter": ["worker-threads"],
 };
-const commonFlags = ["csi-address", "timeout", "leader-election", "v"];
+const commonFlags = ["csi-address", "timeout", "leader-election", "v", "kube-api-qps", "kube-api-burst"];
 
 Deno.test("the manifests are sound objects whose driver takes every argument and may use every path", () => {
   assertSound(objects);

@@ -61,6 +61,8 @@ securityContext:
     - --timeout={{ $root.Values.sidecars.timeout }}
     - --leader-election
     - --v={{ $root.Values.sidecars.logLevel }}
+    - --kube-api-qps={{ $root.Values.sidecars.kubeApiQps }}
+    - --kube-api-burst={{ $root.Values.sidecars.kubeApiBurst }}
     {{- range index . 3 }}
     - {{ . }}
     {{- end }}

@@ -12,15 +12,10 @@ import {
 } from "../../deploy/objects.ts";
 import { type Router, routerUser } from "./router.ts";
 
-/** Requests of the API that a sidecar may make in a second: by default 5, which lets 200 claims wait for minutes. */
-const pace = ["--kube-api-qps=100", "--kube-api-burst=200"];
-
 /** Arguments that the rig gives by values of the chart, beside those that it has for everybody. */
 export interface ChartOptions {
   readonly controllerArgs: readonly string[];
   readonly attacherArgs: readonly string[];
-  /** For each of the sidecars. */
-  readonly sidecarArgs: readonly string[];
 }
 
 /** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */
@@ -48,7 +43,6 @@ export class Chart {
     const options = {
       controllerArgs: [...controllerArgs, ...more.controllerArgs ?? []],
       attacherArgs: [...more.attacherArgs ?? []],
-      sidecarArgs: [...pace, ...more.sidecarArgs ?? []],
     };
     const file = join(folder, "values.json");
     await Deno.writeTextFile(file, JSON.stringify(valuesFor(router, options)));
@@ -97,10 +91,9 @@ export class Chart {
   }
 }
 
-function valuesFor(router: Router, { controllerArgs, attacherArgs, sidecarArgs }: ChartOptions): object {
+function valuesFor(router: Router, { controllerArgs, attacherArgs }: ChartOptions): object {
   // Deployment and DaemonSet are real objects, but no node is to look for their images.
   const nodeSelector = { "rds-csi.test/runs-pods-of-the-chart": "true" };
-  const sidecar = { extraArgs: sidecarArgs };
   return {
     router: {
       address: "127.0.0.1",
@@ -111,13 +104,7 @@ function valuesFor(router: Router, { controllerArgs, attacherArgs, sidecarArgs }
     },
     controller: { extraArgs: controllerArgs, nodeSelector },
     node: { nodeSelector },
-    sidecars: {
-      logLevel: 3,
-      provisioner: sidecar,
-      attacher: { extraArgs: [...sidecarArgs, ...attacherArgs] },
-      resizer: sidecar,
-      snapshotter: sidecar,
-    },
+    sidecars: { logLevel: 3, attacher: { extraArgs: attacherArgs } },
     volumeSnapshotClasses: [{ name: "rds" }],
   };
 }

@@ -48,8 +48,8 @@ function startOne(container: Container, place: SidecarPlace): Supervised {
   const { plane, tools, chart, socket, kubeconfig } = place;
   const sidecarFates: Fates = {
     ...kept("timeout", "leader-election", "v", "worker-threads", "workers", "handle-volume-inuse-error"),
-    ...kept("default-fstype", "extra-create-metadata"),
-    ...kept(...flagsOf(chart.options.sidecarArgs), ...flagsOf(chart.options.attacherArgs)),
+    ...kept("default-fstype", "extra-create-metadata", "kube-api-qps", "kube-api-burst"),
+    ...kept(...flagsOf(chart.options.attacherArgs)),
     // There is no pod with a folder of its own for the socket.
     "csi-address": () => `--csi-address=${socket}`,
   };
