@@ -16,7 +16,8 @@ const help = `Usage: rds-csi audit [flags]
 
 Looks for what lies on the router without an owner: images, subvolumes and unfinished copies of this cluster without a
 disk, exports without a holder, disks without their image or with a damaged record; where there is a cluster to ask also
-disks without a PersistentVolume, and the other way round. Disks of others are counted, and left alone.
+disks without a PersistentVolume, and the other way round. What is others' is counted, and left alone, as
+is an image of the earlier driver without a disk: its name does not tell whose it is.
 
 It deletes nothing unless it is told to, one by one (--delete) or by age (--delete-older-than); then never anything that
 is published, exported, named by a PersistentVolume, a source of snapshots, another's, damaged or young. A volume kept by

@@ -73,7 +73,7 @@ Deno.test("audit names what has no owner, counts what is others', and deletes on
     assert.deepEqual(deleted, []);
     const { out } = await audit(stack);
     assert.match(out, /warning +image-without-disk +pvc-lone +- +no .*\(kept: no cluster was asked/);
-    assert.match(out, /disks of others, left alone \(--foreign names them\): 1 no-record/);
+    assert.match(out, /of others, or nobody knows whose, left alone \(--foreign names them\): 1 no-record/);
     assert.match((await audit(stack, "--foreign")).out, /note +no-record +precious/);
   });
   await changesNothing(stack, async () => {
@@ -110,6 +110,23 @@ Deno.test("audit fails on a volume whose image is gone or whose record is damage
     findings.filter(({ kind }) => kind !== "leftover-subvolume").map(({ kind, id }) => [kind, id]),
     [["disk-without-image", gone], ["record-damaged", damaged]],
   );
+});
+
+Deno.test("audit has nothing to say of a snapshot, and names one's subvolume that holds no image", async () => {
+  await using stack = await startStack();
+  const id = await create(stack, "pvc-a");
+  await stack.clients.controller.call("CreateSnapshot", { name: "snapshot-1", sourceVolumeId: id });
+  assert.deepEqual((await json(stack)).findings, []);
+  const empty = `snap-${"1".repeat(28)}.${id}.t0.n.${hash}`;
+  await post(stack, "/console", {
+    command: `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="metal-csi/${empty}"`,
+  });
+  const { findings, failed } = await json(stack, "--delete", `${folder}/${empty}`);
+  assert.deepEqual(findings.map(({ kind, path }) => [kind, path]), [[
+    "leftover-subvolume",
+    `${folder}/${empty}`,
+  ]]);
+  assert.equal(failed.length, 1);
 });
 
 Deno.test("audit removes a subvolume with the image in it, killed before or after its command", async () => {

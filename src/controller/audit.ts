@@ -8,7 +8,7 @@ import type { CallContext, FileView, ImagePlace, Inventory, MutationOutcome } fr
 import { deleteVolume } from "./delete.ts";
 import { ownStem } from "./look.ts";
 import { removeSnapshotImage } from "./outcome.ts";
-import { ownFiles } from "./own_files.ts";
+import { ownAndEarlierFiles } from "./own_files.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /** What lies on the router without an owner. */
@@ -29,7 +29,7 @@ export interface AuditOptions {
 
 /**
  * Looks for what lies on the router without an owner. It looks twice, a grace apart, and tells what was so both times: what
- * is just being made or deleted lacks one half of itself for a moment. Two commands; four when anything was found.
+ * is just being made or deleted lacks one half of itself for a moment. Three commands; six when anything was found.
  *
  * @throws {VolumeError} unavailable while absence proves nothing: after a boot, or with a pool not mounted
  */
@@ -117,7 +117,7 @@ async function remove(
 async function lookAround(world: ControllerWorld, context: CallContext): Promise<Inventory & FileView> {
   const { basePaths, settleMs } = world.settings;
   const inventory = await world.store.inventory(context);
-  const files = await ownFiles(world, inventory, context);
+  const files = await ownAndEarlierFiles(world, context);
   assertAbsenceProven(files, basePaths, settleMs);
   return { ...inventory, ...files };
 }

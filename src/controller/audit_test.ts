@@ -45,20 +45,29 @@ async function used({ world, clock }: ReturnType<typeof testController>, name: s
   return id;
 }
 
-Deno.test("auditRouter() takes two commands when all is well, and tells what was so twice when not", async () => {
+Deno.test("auditRouter() takes three commands when all is well, and tells what was so twice when not", async () => {
   const test = audited();
   const id = await used(test, "pvc-a");
   test.cluster.used = [aClusterVolume(id)];
   test.store.takeCount();
   assert.deepEqual((await test.audit()).findings, []);
-  assert.equal(test.store.takeCount(), 2);
+  assert.equal(test.store.takeCount(), 3);
   test.store.putImage(plainImage("pvc-9"), gibibyte);
   const work = auditRouter(test.world, asked, testContext());
   await test.clock.advance(1);
   // It was only about to get its disk.
   test.store.disks.set("pvc-9", aDisk(aRecord(), { id: "pvc-9", imagePath: plainImage("pvc-9") }));
   assert.deepEqual((await inTime(test.clock, work)).findings, []);
-  assert.equal(test.store.takeCount(), 4);
+  assert.equal(test.store.takeCount(), 6);
+});
+
+Deno.test("auditRouter() finds an image of the earlier driver whose disk is gone, and nobody deletes it", async () => {
+  const test = audited();
+  const path = `${testBase}/pvc-7c9e6679-7425-40de-944b-e07fc1f90ae7.img`;
+  test.store.putImage(path, gibibyte);
+  const { remove } = await findOne(test, "earlier-image");
+  await assert.rejects(remove(), refusal("precondition", /nothing proves whose it is/));
+  assert.equal(test.store.allFiles.has(path), true);
 });
 
 Deno.test("auditRouter() concludes nothing while the router settles or a pool is away", async () => {

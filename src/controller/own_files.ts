@@ -16,7 +16,23 @@ export async function ownFiles(
   const files = await world.store.files(`.${cluster}`, context);
   const isTaken = (stored: Inventory["volumes"][number]) =>
     isEarlierDriverId(stored.id) && judgeOwnership(stored, cluster).state === "owned";
-  if (!inventory.volumes.some(isTaken)) return files;
+  return inventory.volumes.some(isTaken) ? await withEarlierImages(world, files, context) : files;
+}
+
+/** The same, and every image that has the earlier driver's form of name, whoever has a disk of it. Two commands. */
+export async function ownAndEarlierFiles(world: ControllerWorld, context: CallContext): Promise<FileView> {
+  return await withEarlierImages(
+    world,
+    await world.store.files(`.${world.settings.cluster}`, context),
+    context,
+  );
+}
+
+async function withEarlierImages(
+  world: ControllerWorld,
+  files: FileView,
+  context: CallContext,
+): Promise<FileView> {
   const images = (await world.store.files("/pvc-", context)).files.filter(isEarlierImage);
   return { ...files, files: [...files.files, ...images] };
 }

@@ -1,7 +1,7 @@
 import { type AuditFinding, type AuditKind, type AuditScope, isSource, keptForAge } from "./audit_finding.ts";
-import { isVolumeId } from "./ids.ts";
+import { isEarlierDriverId, isVolumeId } from "./ids.ts";
 import type { FileView, Inventory, StoredFile } from "./ports.ts";
-import { parseSnapshots, type StoredSnapshot } from "./snapshots.ts";
+import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "./snapshots.ts";
 
 /** A copy may take so long, in milliseconds: until then it may be another process's, and still be made. */
 const longestCopyMs = 25 * 3_600_000;
@@ -12,6 +12,8 @@ export function orphanFiles(view: Inventory & FileView, scope: AuditScope): Audi
   return [
     ...own.flatMap((file) => judgeFile(file, view, scope)),
     ...judgeSnapshots(view, scope),
+    ...emptySnapshots(view, scope),
+    ...earlierImages(view, scope),
   ];
 }
 
@@ -68,13 +70,37 @@ function whyImageKept(id: string, view: Inventory & FileView, scope: AuditScope)
     return "a disk of that volume uses another file: a person has to look which one is right";
   }
   if (isSource(id, view, scope)) return "snapshots or volumes were made from it";
-  const { used, vouched } = scope;
-  if (used === undefined) {
-    return vouched ? undefined : "no cluster was asked whether a PersistentVolume names it";
+  if (scope.used === undefined) {
+    return scope.vouched ? undefined : "no cluster was asked whether a PersistentVolume names it";
   }
-  const named = used.volumes.some(({ volumeId }) => volumeId === id) ||
-    used.attachments.some(({ volumeId }) => volumeId === id) || used.others?.has(id) === true;
-  return named ? "a PersistentVolume names it: the data may be needed" : undefined;
+  return isNamed(id, scope) ? namedByVolume : undefined;
+}
+
+const namedByVolume = "a PersistentVolume names it: the data may be needed";
+
+function isNamed(id: string, { used }: AuditScope): boolean {
+  if (used === undefined) return false;
+  return used.others?.has(id) === true ||
+    [...used.volumes, ...used.attachments].some(({ volumeId }) => volumeId === id);
+}
+
+/** Their names hold no cluster: only a PersistentVolume tells that one is this cluster's. */
+function earlierImages(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+  return view.files.flatMap(({ path, directory, sizeBytes }): AuditFinding[] => {
+    const id = /([^/]*)[.]img$/.exec(path)?.[1] ?? "";
+    const isInBase = scope.basePaths.some((base) => path === `${base}/${id}.img`);
+    if (directory || !isEarlierDriverId(id) || !isInBase) return [];
+    if (view.volumes.some((stored) => stored.imagePath === path)) return [];
+    const isOwn = isNamed(id, scope);
+    return [{
+      kind: isOwn ? "image-without-disk" : "earlier-image",
+      id,
+      path,
+      found: `an image named as the earlier driver's are, that no disk uses: bytes=${sizeBytes}`,
+      sinceSeconds: undefined,
+      kept: isOwn ? namedByVolume : "nothing proves whose it is: a person has to look whether it is needed",
+    }];
+  });
 }
 
 function judgeSnapshots(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
@@ -104,4 +130,26 @@ function judgeSnapshot(
     sinceSeconds,
     kept: "a VolumeSnapshot may name it: it goes with that",
   }];
+}
+
+/** Subvolumes that are named as a snapshot of this cluster and hold no image, which no list of snapshots shows. */
+function emptySnapshots(view: FileView, { cluster, basePaths }: AuditScope): AuditFinding[] {
+  return view.files.flatMap((file): AuditFinding[] => {
+    const { path } = file;
+    const snapshot = parseSnapshotFolder(file);
+    if (
+      snapshot?.cluster !== cluster || !basePaths.some((base) => path.startsWith(`${base}/${snapshot.id}.`))
+    ) {
+      return [];
+    }
+    if (view.files.some((other) => other.path === `${path}/disk.img`)) return [];
+    return [{
+      kind: "leftover-subvolume",
+      id: snapshot.id,
+      path,
+      found: `a snapshot's subvolume with no image in it: source=${snapshot.source}`,
+      sinceSeconds: snapshot.createdAtSeconds,
+      kept: "a VolumeSnapshot may name it: it goes with that",
+    }];
+  });
 }

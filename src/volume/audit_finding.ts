@@ -27,6 +27,8 @@ export const auditKinds = {
   "earlier-driver": "note",
   /** A disk without any data of the volume that it is called a snapshot of. */
   "earlier-snapshot": "note",
+  /** An image that the earlier driver, or this one after it, had a disk of: of whose cluster nothing tells. */
+  "earlier-image": "note",
 } as const;
 
 /** A kind of finding. */
@@ -38,6 +40,7 @@ export const foreignKinds: ReadonlySet<AuditKind> = new Set([
   "other-cluster",
   "earlier-driver",
   "earlier-snapshot",
+  "earlier-image",
 ]);
 
 /** One thing on the router that lacks its owner, or lacks itself. */

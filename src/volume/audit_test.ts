@@ -151,6 +151,47 @@ Deno.test("judgeAudit() tells of a snapshot of the earlier driver what is known,
   assert.match(shared!.kept!, /not its image, which other disks use: disk=disk1/);
 });
 
+const goneEarlier = "pvc-7c9e6679-7425-40de-944b-e07fc1f90ae7";
+
+Deno.test("judgeAudit() tells of an image of the earlier driver that no disk uses, and never that it may go", () => {
+  const path = `${testBase}/${goneEarlier}.img`;
+  const shown = view([], [file(path)]);
+  const image = (over: Partial<AuditScope>) =>
+    judgeAudit(shown, scope(over)).filter((one) => one.path === path).map(({ kind, kept }) => [kind, kept]);
+  const kept = "nothing proves whose it is: a person has to look whether it is needed";
+  assert.deepEqual(image({}), [["earlier-image", kept]]);
+  assert.deepEqual(image({ vouched: true }), [["earlier-image", kept]]);
+  assert.deepEqual(image({ used: used() }), [["earlier-image", kept]]);
+  const needed = "a PersistentVolume names it: the data may be needed";
+  assert.deepEqual(image({ used: used(goneEarlier) }), [["image-without-disk", needed]]);
+  const [{ found }] = judgeAudit(shown, scope()) as [AuditFinding];
+  assert.match(found, /named as the earlier driver.*no disk uses: bytes=1073741824/);
+});
+
+Deno.test("judgeAudit() takes no file for an image of the earlier driver that it does not name so, or that a disk uses", () => {
+  const path = `${testBase}/${goneEarlier}.img`;
+  const files = [
+    file(`${testBase}/${goneEarlier}.img.bak`),
+    file(`${testBase}/pvc-9.img`),
+    file(`/pool/elsewhere/${goneEarlier}.img`),
+    file(`${testBase}/sub/${goneEarlier}.img`),
+  ];
+  assert.deepEqual(judgeAudit(view([], [...files, file(path, true)]), scope({ vouched: true })), []);
+  const user = { ...idle, id: "disk1", imagePath: path, comment: "" };
+  assert.deepEqual(kinds(judgeAudit(view([user], files), scope())), ["no-record disk1"]);
+});
+
+Deno.test("judgeAudit() tells of a snapshot's subvolume in which no image is, and that it goes with its VolumeSnapshot", () => {
+  const findings = judgeAudit(view([idle], [file(snapshot, true)]), scope({ vouched: true }));
+  assert.deepEqual(kinds(findings), [`leftover-subvolume snap-${"1".repeat(28)}`]);
+  assert.match(findings[0]!.kept!, /VolumeSnapshot may name it/);
+  assert.equal(isDue(findings[0]!, nowMs, 0), false);
+  const whole = [file(snapshot, true), file(`${snapshot}/disk.img`)];
+  assert.deepEqual(judgeAudit(view([idle], whole), scope()), []);
+  const others = snapshot.replace(/[^.]*$/, "ffffffff");
+  assert.deepEqual(judgeAudit(view([idle], [file(others, true)]), scope()), []);
+});
+
 Deno.test("judgeAudit() leaves alone what other clusters and other folders hold", () => {
   const files = [
     file(`${testBase}/pvc-9.ffffffff.img`),

@@ -87,6 +87,13 @@ export function parseSnapshots(files: readonly StoredFile[]): StoredSnapshot[] {
   return found.toSorted((a, b) => compare(a.id, b.id) || a.createdAtSeconds - b.createdAtSeconds);
 }
 
+/** The name of a snapshot whose subvolume that folder is, whatever it holds; undefined for anything else. */
+export function parseSnapshotFolder({ path, directory }: StoredFile): SnapshotName | undefined {
+  if (!directory) return undefined;
+  const [snapshot] = parseSnapshots([{ path: `${path}.img`, sizeBytes: 0n, directory: false }]);
+  return snapshot;
+}
+
 /**
  * Snapshots of one cluster in the allowed folders, one of each id: a whole one wins over one that is still being copied.
  * What lies elsewhere is somebody's copy: no call would delete it.

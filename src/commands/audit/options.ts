@@ -15,7 +15,8 @@ export const auditCommandFlags: FlagTable = {
   "json": { form: "switch", help: "Print one JSON object." },
   "foreign": {
     form: "switch",
-    help: "Name the disks of others too: without a record, of other clusters, of the earlier driver.",
+    help:
+      "Name too what is others', or may be: disks without a record, of other clusters, of the earlier driver, and its images.",
   },
   "delete": {
     form: "list",

@@ -64,7 +64,7 @@ function foreignLines({ findings }: Audit): string[] {
   const counts = Map.groupBy(findings.filter(({ kind }) => foreignKinds.has(kind)), ({ kind }) => kind);
   if (counts.size === 0) return [];
   const words = [...counts].map(([kind, of]) => `${of.length} ${kind}`);
-  return [`disks of others, left alone (--foreign names them): ${words.join(", ")}`];
+  return [`of others, or nobody knows whose, left alone (--foreign names them): ${words.join(", ")}`];
 }
 
 function summary({ findings, cluster }: Audit): string {
