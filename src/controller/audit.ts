@@ -128,12 +128,13 @@ async function askCluster(
 ): Promise<{ readonly cluster: Audit["cluster"]; readonly used: ClusterUse | undefined }> {
   if (clusterView === undefined) return { cluster: "none", used: undefined };
   try {
-    const [volumes, attachments, others] = await Promise.all([
+    const [volumes, attachments, others, strays] = await Promise.all([
       clusterView.volumes(context),
       clusterView.attachments(context),
       clusterView.othersHandles(context),
+      clusterView.strayAttachments(context),
     ]);
-    return { cluster: "read", used: { volumes, attachments, others } };
+    return { cluster: "read", used: { volumes, attachments, others, strays } };
   } catch (error) {
     context.signal.throwIfAborted();
     const unreadable = error instanceof Error ? error.message : String(error);

@@ -1,4 +1,4 @@
-import type { ClusterView, ClusterVolume, NodeAttachment } from "../volume/cluster_view.ts";
+import type { ClusterView, ClusterVolume, NodeAttachment, StrayAttachment } from "../volume/cluster_view.ts";
 import { parseEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
@@ -62,12 +62,7 @@ export class ClusterUse implements ClusterView {
   }
 
   async attachments(context: CallContext): Promise<readonly NodeAttachment[]> {
-    const path = "/apis/storage.k8s.io/v1/volumeattachments";
-    const raw = await this.#list(
-      path,
-      context,
-      (one: RawAttachment) => one.spec?.attacher === this.#driverName ? one : undefined,
-    );
+    const raw = await this.#ownAttachments(context, (one) => one);
     // Afterwards: an attachment never comes before its volume, nor before its node.
     const nodes = await this.#list("/apis/storage.k8s.io/v1/csinodes", context, (one: RawCsiNode) => {
       const id = one.spec?.drivers?.find(({ name }) => name === this.#driverName)?.nodeID;
@@ -78,8 +73,25 @@ export class ClusterUse implements ClusterView {
     return raw.flatMap((one) => attachmentOf(one, handles, nodeIds));
   }
 
+  async strayAttachments(context: CallContext): Promise<readonly StrayAttachment[]> {
+    const all = await this.#ownAttachments(context, strayOf);
+    // Afterwards: an attachment never comes before its volume.
+    const known = new Set((await this.volumes(context)).map(({ name }) => name));
+    const strays = all.filter(({ volumeName }) => !known.has(volumeName));
+    if (strays.length === 0) return [];
+    // A volume may be deleted as soon as it is detached, which may have been between the two lists.
+    const left = new Set(await this.#ownAttachments(context, ({ metadata }) => metadata?.name));
+    return strays.filter(({ name }) => left.has(name));
+  }
+
   async assertAttachmentsTell(context: CallContext): Promise<void> {
     await this.#ask(context, (signal) => assertAttachRequired(this.#api, this.#driverName, signal));
+  }
+
+  async #ownAttachments<K>(context: CallContext, keep: (raw: RawAttachment) => K | undefined): Promise<K[]> {
+    const path = "/apis/storage.k8s.io/v1/volumeattachments";
+    const isOwn = ({ spec }: RawAttachment) => spec?.attacher === this.#driverName;
+    return await this.#list(path, context, (one: RawAttachment) => isOwn(one) ? keep(one) : undefined);
   }
 
   async #list<T, K>(path: string, context: CallContext, keep: (raw: T) => K | undefined): Promise<K[]> {
@@ -120,8 +132,21 @@ function attachmentOf(
   const volumeId = handles.get(spec.source?.persistentVolumeName ?? "");
   if (volumeId === undefined) return [];
   const nodeId = metadata.annotations?.[nodeIdAnnotation] ?? nodeIds.get(spec.nodeName ?? "") ?? "";
-  const sinceMs = Date.parse(metadata.creationTimestamp ?? "");
-  const sinceSeconds = Number.isNaN(sinceMs) ? undefined : Math.floor(sinceMs / 1000);
+  const sinceSeconds = createdAt(metadata);
   const epochCounter = parseEpoch(status.attachmentMetadata?.["epoch"] ?? "")?.counter ?? 0;
   return [{ volumeId, nodeId, attached: status.attached === true, sinceSeconds, epochCounter }];
+}
+
+/** As a stray one, whether it is one or not; undefined for one of a volume that has no object anyway. */
+function strayOf({ metadata = {}, spec = {} }: RawAttachment): StrayAttachment | undefined {
+  const volumeName = spec.source?.persistentVolumeName;
+  if (!volumeName) return undefined;
+  const { name = "" } = metadata;
+  return { name, volumeName, nodeName: spec.nodeName ?? "", sinceSeconds: createdAt(metadata) };
+}
+
+/** In seconds since the Unix epoch. */
+function createdAt({ creationTimestamp = "" }: Metadata): number | undefined {
+  const ms = Date.parse(creationTimestamp);
+  return Number.isNaN(ms) ? undefined : Math.floor(ms / 1000);
 }

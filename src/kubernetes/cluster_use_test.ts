@@ -87,6 +87,37 @@ Deno.test("ClusterUse names the node of an attachment as the attacher does, and 
   ]);
 });
 
+const attachmentsPath = "/apis/storage.k8s.io/v1/volumeattachments";
+
+Deno.test("ClusterUse names this driver's attachments whose PersistentVolume is gone, and no others", async () => {
+  await using pair = await start();
+  pair.api.put("/api/v1/persistentvolumes", aVolume("a", {}));
+  pair.api.put(attachmentsPath, anAttachment("a", "node-1"));
+  assert.deepEqual(await pair.use.strayAttachments(call()), []);
+  pair.api.put(attachmentsPath, anAttachment("gone", "node-2"));
+  const other = anAttachment("gone-too", "node-3");
+  pair.api.put(attachmentsPath, { ...other, spec: { ...other["spec"] as object, attacher: "another" } });
+  const inline = anAttachment("inline", "node-4");
+  pair.api.put(attachmentsPath, {
+    ...inline,
+    spec: { ...inline["spec"] as object, source: { inlineVolumeSpec: {} } },
+  });
+  const sinceSeconds = Date.UTC(2026, 0, 2, 3, 4, 5) / 1000;
+  assert.deepEqual(await pair.use.strayAttachments(call()), [
+    { name: "csi-gone-node-2", volumeName: "gone", nodeName: "node-2", sinceSeconds },
+  ]);
+  assert.deepEqual((await pair.use.attachments(call())).map(({ volumeId }) => volumeId), ["handle-of-a"]);
+});
+
+Deno.test("ClusterUse takes no attachment for one without its PersistentVolume that goes away with it", async () => {
+  const list = (items: unknown[]) => ({ kind: "List", metadata: {}, items });
+  const answers = [list([anAttachment("gone", "node-1")]), list([]), list([])];
+  const api = { request: <T>() => Promise.resolve(answers.shift() as T) };
+  const use = new ClusterUse({ api, driverName: testDriver });
+  assert.deepEqual(await use.strayAttachments(call()), []);
+  assert.equal(answers.length, 0);
+});
+
 Deno.test("ClusterUse is unavailable when a list cannot be read whole", async () => {
   await using pair = await start();
   pair.api.faults.push({ match: /volumeattachments/, status: 500 });

@@ -8,7 +8,7 @@ import {
   orphanGraceMs,
 } from "./audit_finding.ts";
 import { orphanFiles } from "./audit_files.ts";
-import type { NodeAttachment } from "./cluster_view.ts";
+import type { NodeAttachment, StrayAttachment } from "./cluster_view.ts";
 import {
   describeEarlierSnapshot,
   earlierSnapshotTime,
@@ -198,7 +198,18 @@ function judgeUse({ volumes }: Inventory, { used, cluster }: AuditScope): AuditF
     const kept = "there is nothing to delete";
     return [{ kind: "attachment-without-holder", id: volumeId, path: "", found, sinceSeconds, kept }];
   });
-  return [...lost, ...unheld];
+  return [...lost, ...unheld, ...used.strays.map(judgeStray)];
+}
+
+function judgeStray({ name, volumeName, nodeName, sinceSeconds }: StrayAttachment): AuditFinding {
+  return {
+    kind: "attachment-without-pv",
+    id: volumeName,
+    path: "",
+    found: `a VolumeAttachment names a PersistentVolume that is gone: attachment=${name} node=${nodeName}`,
+    sinceSeconds,
+    kept: "there is nothing to delete on the router: the attacher removes it, or a person",
+  };
 }
 
 function compare(a: string, b: string): number {

@@ -1,4 +1,4 @@
-import type { ClusterVolume, NodeAttachment } from "./cluster_view.ts";
+import type { ClusterVolume, NodeAttachment, StrayAttachment } from "./cluster_view.ts";
 import { judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "./ports.ts";
 
@@ -22,6 +22,8 @@ export const auditKinds = {
   "disk-without-pv": "warning",
   "holder-without-attachment": "warning",
   "attachment-without-holder": "warning",
+  /** It names the PersistentVolume that is gone, as which volume that was cannot be told. */
+  "attachment-without-pv": "warning",
   "no-record": "note",
   "other-cluster": "note",
   "earlier-driver": "note",
@@ -46,7 +48,7 @@ export const foreignKinds: ReadonlySet<AuditKind> = new Set([
 /** One thing on the router that lacks its owner, or lacks itself. */
 export interface AuditFinding {
   readonly kind: AuditKind;
-  /** The volume or the snapshot. */
+  /** The volume or the snapshot; of an attachment whose PersistentVolume is gone that one's name. */
   readonly id: string;
   /** The image, the copy or the subvolume; "" where there is none. */
   readonly path: string;
@@ -80,6 +82,8 @@ export interface ClusterUse {
   readonly attachments: readonly NodeAttachment[];
   /** Volume handles of other drivers. @default {none} */
   readonly others?: ReadonlySet<string>;
+  /** Attachments whose PersistentVolume is gone. */
+  readonly strays: readonly StrayAttachment[];
 }
 
 /** What is younger is never deleted: a router may still carry out what it was sent so long ago, in milliseconds. */

@@ -54,7 +54,10 @@ function kinds(findings: readonly AuditFinding[]): string[] {
 
 const idle = aDisk(aRecord({ epoch, withdrawnAtSeconds: nowSeconds - 7 * 86_400 }));
 const held = aDisk(aRecord({ epoch, holders: [aHolder("node-1")] }), { id: "pvc-2" });
-const used = (...ids: string[]) => ({ volumes: ids.map((id) => aClusterVolume(id)), attachments: [] });
+const used = (...ids: string[]) => ({
+  volumes: ids.map((id) => aClusterVolume(id)),
+  ...{ attachments: [], strays: [] },
+});
 
 Deno.test("judgeAudit() finds nothing on a router where everything has its owner", () => {
   const attachments = [anAttachment("pvc-2", "node-1")];
@@ -216,9 +219,20 @@ Deno.test("judgeAudit() compares with the cluster where it was asked", () => {
   ]);
 });
 
+Deno.test("judgeAudit() tells of an attachment whose PersistentVolume is gone, on whatever node", () => {
+  const stray = { name: "csi-0a", volumeName: "pv-gone", nodeName: "node-1", sinceSeconds: nowSeconds - 60 };
+  const strays = [stray, { ...stray, name: "csi-0b", nodeName: "node-2" }];
+  const findings = judgeAudit(view([]), scope({ used: { ...used(), strays } }));
+  assert.deepEqual(kinds(findings), ["attachment-without-pv pv-gone", "attachment-without-pv pv-gone"]);
+  assert.match(findings[1]!.found, /PersistentVolume.*gone: attachment=csi-0b node=node-2/);
+  assert.equal(findings[0]!.sinceSeconds, nowSeconds - 60);
+  assert.match(findings[0]!.kept!, /nothing to delete/);
+});
+
 Deno.test("judgeAudit() lets a disk without a PersistentVolume go only when nothing protects it", () => {
   const young = aRecord({ epoch, withdrawnAtSeconds: nowSeconds - 60 });
-  const named = { volumes: [], attachments: [anAttachment("pvc-1", "node-1", { attached: false })] };
+  const attachments = [anAttachment("pvc-1", "node-1", { attached: false })];
+  const named = { volumes: [], strays: [], attachments };
   const clone = aDisk(aRecord({ source: "v:pvc-1" }), { id: "pvc-3" });
   const other = { ...held, id: "pvc-3", imagePath: idle.imagePath };
   const cases: readonly [string, Inventory & FileView, Partial<AuditScope>, RegExp | undefined][] = [

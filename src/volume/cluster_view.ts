@@ -29,6 +29,18 @@ export interface NodeAttachment {
   readonly epochCounter: number;
 }
 
+/** A VolumeAttachment to this driver whose PersistentVolume is gone: which volume it was about cannot be told. */
+export interface StrayAttachment {
+  /** Name of the object. */
+  readonly name: string;
+  /** Name of the PersistentVolume that is gone. */
+  readonly volumeName: string;
+  /** Name of the cluster's node. */
+  readonly nodeName: string;
+  /** Seconds since the Unix epoch; undefined when it is not known. */
+  readonly sinceSeconds: number | undefined;
+}
+
 /** The cluster's own list of what it uses. It decides nothing about the router; it says what somebody may still need. */
 export interface ClusterView {
   /**
@@ -50,6 +62,12 @@ export interface ClusterView {
    * @throws {VolumeError} unavailable when the list cannot be read whole
    */
   attachments(context: CallContext): Promise<readonly NodeAttachment[]>;
+  /**
+   * Every VolumeAttachment of this driver whose PersistentVolume is gone.
+   *
+   * @throws {VolumeError} unavailable when the list cannot be read whole
+   */
+  strayAttachments(context: CallContext): Promise<readonly StrayAttachment[]>;
   /**
    * Finds that whoever has a volume has a VolumeAttachment, so that without one nobody has it.
    *

@@ -1,4 +1,9 @@
-import type { ClusterView, ClusterVolume, NodeAttachment } from "../../src/volume/cluster_view.ts";
+import type {
+  ClusterView,
+  ClusterVolume,
+  NodeAttachment,
+  StrayAttachment,
+} from "../../src/volume/cluster_view.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 
 /** A cluster that says what a test has it say. */
@@ -7,6 +12,7 @@ export class FakeClusterView implements ClusterView {
   attached: readonly NodeAttachment[] = [];
   /** Handles of other drivers. */
   others: readonly string[] = [];
+  strays: readonly StrayAttachment[] = [];
   readable = true;
   /** Whether VolumeAttachments are made. */
   attachRequired = true;
@@ -21,6 +27,10 @@ export class FakeClusterView implements ClusterView {
 
   attachments(): Promise<readonly NodeAttachment[]> {
     return this.#answer(() => this.attached);
+  }
+
+  strayAttachments(): Promise<readonly StrayAttachment[]> {
+    return this.#answer(() => this.strays);
   }
 
   async assertAttachmentsTell(): Promise<void> {
