@@ -1,5 +1,6 @@
 import type { ControllerConfig } from "../config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
+import type { AuditLoop } from "../controller/audit_loop.ts";
 import { fixedNodes } from "../controller/fixed_nodes.ts";
 import { getVolume } from "../controller/reading.ts";
 import { inBackground } from "../controller/background.ts";
@@ -67,10 +68,10 @@ export class ClusterSide {
     };
   }
 
-  /** Begins what is done without being asked. */
-  start(world: ControllerWorld): void {
+  /** Begins what is done without being asked, those audits among it. */
+  start(world: ControllerWorld, audits: Pick<AuditLoop, "run">): void {
     this.#world = world;
-    this.#running = this.#run(world);
+    this.#running = this.#run(world, audits);
   }
 
   /** Ends it, and the connections. */
@@ -80,15 +81,16 @@ export class ClusterSide {
     this.#cluster.close();
   }
 
-  /** Whoever leads runs the rounds; what a controller shows at its start it shows whether it leads or not. */
-  async #run(world: ControllerWorld): Promise<void> {
+  /** Whoever leads runs the rounds and the audits; what a controller shows at its start it shows whether it leads or not. */
+  async #run(world: ControllerWorld, audits: Pick<AuditLoop, "run">): Promise<void> {
     const { signal } = this.#stop;
     const objects = this.#cluster.objects();
     const election = this.#cluster.election(this.#config.leaseNamespace);
     const { rounds, startupTaint } = this.#config;
     const lead = async (signal: AbortSignal) => {
       const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
-      await Promise.all([new Rounds(world, objects, rounds).run(signal), taint?.run(signal)]);
+      const round = new Rounds(world, objects, rounds);
+      await Promise.all([round.run(signal), audits.run(signal), taint?.run(signal)]);
     };
     await Promise.all([
       showAtStart(world, (signal) => this.#cluster.volumes.list(signal), signal),

@@ -93,8 +93,8 @@ async function openWith(
     locks,
     ready: (context) => router.probe(context),
     start() {
-      side?.start(world);
-      audits.start();
+      if (side === undefined) audits.start();
+      else side.start(world, audits);
       if (world.clusterView !== undefined) takeover = takeOverAtStart(world, stop.signal);
     },
     async close() {

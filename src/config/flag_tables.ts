@@ -127,7 +127,8 @@ const auditFlags: FlagTable = {
     form: "duration",
     most: 604_800_000,
     fallback: "1h",
-    help: "How often a controller looks for what lies on the router without an owner; 0s for never.",
+    help:
+      "How often a controller, of several in a cluster the one that leads, looks for what lies on the router without an owner; 0s for never.",
   },
   "orphan-delete-older-than": {
     form: "duration",

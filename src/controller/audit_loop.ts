@@ -36,9 +36,9 @@ export class AuditLoop {
     this.#settings = settings;
   }
 
-  /** Begins; the first audit comes when the controller has settled in. */
+  /** Begins to {@linkcode run} until it is closed. */
   start(): void {
-    if (this.#settings.intervalMs > 0) this.#running = this.#run();
+    this.#running = this.run(this.#stop.signal);
   }
 
   /** Ends it, and waits until nothing of it is under way. */
@@ -47,9 +47,22 @@ export class AuditLoop {
     await this.#running;
   }
 
-  async #run(): Promise<void> {
+  /**
+   * Goes on until the signal ends it; the first audit comes when the controller has settled in. What an earlier run has
+   * found counts for nothing in this one: others may have changed everything in between.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    if (this.#settings.intervalMs === 0) return;
+    this.#before = new Set();
+    try {
+      await this.#auditOnAndOn(signal);
+    } finally {
+      this.#world.events.audited?.(undefined);
+    }
+  }
+
+  async #auditOnAndOn(signal: AbortSignal): Promise<void> {
     const { clock, notes } = this.#world;
-    const { signal } = this.#stop;
     let waitMs = Math.min(firstMs, this.#settings.intervalMs);
     while (!signal.aborted) {
       try {

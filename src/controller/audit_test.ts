@@ -193,6 +193,31 @@ Deno.test("an audit loop counts, deletes nothing unless told to, and then only w
   }
 });
 
+Deno.test("an audit loop that leads again deletes only what it found twice since, and shows nothing in between", async () => {
+  const test = audited();
+  const id = await used(test, "pvc-a");
+  await test.clock.advance(2 * 86_400_000);
+  const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+  const lead = async (ms: number) => {
+    const stop = new AbortController();
+    const over = loop.run(stop.signal);
+    await test.clock.advance(ms);
+    stop.abort(new Error("the lead is lost"));
+    await over;
+  };
+  const ended = () => test.notes.filter((note) => note === "counted: nothing any more").length;
+  for (const times of [1, 2, 3]) {
+    await lead(1_800_000);
+    assert.equal(ended(), times);
+    await test.clock.advance(3_600_000);
+    assert.equal(test.store.disks.has(id), true);
+  }
+  assert.equal(test.notes.filter((note) => note === "counted: 1 disk-without-pv").length, 3);
+  await lead(2 * 3_600_000);
+  assert.equal(test.store.disks.has(id), false);
+  assert.equal(test.clock.waiting, 0);
+});
+
 Deno.test("an audit loop tries again after a failure, and ends when it is closed", async () => {
   const test = audited();
   test.store.pools = [];

@@ -44,7 +44,7 @@ export const controllerMetrics = {
   },
   rds_csi_last_audit_timestamp_seconds: {
     type: "gauge",
-    help: "When the last audit was made; 0 while there was none.",
+    help: "When the last audit was made; 0 while there was none, and where another controller leads.",
     labels: [],
   },
   rds_csi_inventory_timestamp_seconds: {
@@ -130,11 +130,13 @@ export class ControllerMetrics implements ControllerEvents {
     }
   }
 
-  audited(counts: ReadonlyMap<AuditKind, number>): void {
+  audited(counts: ReadonlyMap<AuditKind, number> | undefined): void {
     for (const kind of Object.keys(auditKinds) as AuditKind[]) {
-      this.#meter.set("rds_csi_orphans", counts.get(kind) ?? 0, { kind });
+      if (counts === undefined) this.#meter.drop("rds_csi_orphans", { kind });
+      else this.#meter.set("rds_csi_orphans", counts.get(kind) ?? 0, { kind });
     }
-    this.#meter.set("rds_csi_last_audit_timestamp_seconds", this.#nowMs() / 1000);
+    const atMs = counts === undefined ? 0 : this.#nowMs();
+    this.#meter.set("rds_csi_last_audit_timestamp_seconds", atMs / 1000);
   }
 
   looked({ folders, withSnapshots }: Figures, atMs: number): void {

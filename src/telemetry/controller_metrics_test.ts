@@ -68,3 +68,18 @@ Deno.test("ControllerMetrics says of a pool that is not mounted nothing but that
     [`rds_csi_pool_mounted${at}`]: 0,
   });
 });
+
+Deno.test("what the last audit found is shown until another controller makes the audits", () => {
+  const registry = new MetricRegistry();
+  const metrics = new ControllerMetrics(registry, () => 5_000);
+  const shown = () =>
+    registry.expose().split("\n").filter((line) => /^rds_csi_(?:orphans|last_audit)/.test(line));
+  const never = ["rds_csi_last_audit_timestamp_seconds 0"];
+  assert.deepEqual(shown(), never);
+  metrics.audited(new Map([["no-record", 2]]));
+  assert.ok(shown().includes('rds_csi_orphans{kind="no-record"} 2'));
+  assert.ok(shown().includes('rds_csi_orphans{kind="earlier-image"} 0'));
+  assert.ok(shown().includes("rds_csi_last_audit_timestamp_seconds 5"));
+  metrics.audited(undefined);
+  assert.deepEqual(shown(), never);
+});

@@ -66,8 +66,11 @@ export type ControllerEvent =
 /** Hears what happens in a controller. No method throws, waits, or changes what is done. */
 export interface ControllerEvents {
   happened(event: ControllerEvent): void;
-  /** An audit has found so many things without an owner, by kind; a kind that is left out has none. */
-  audited?(counts: ReadonlyMap<AuditKind, number>): void;
+  /**
+   * An audit has found so many things without an owner, by kind; a kind that is left out has none. Without counts this
+   * controller makes no audits any more, and what it found says nothing about today.
+   */
+  audited?(counts: ReadonlyMap<AuditKind, number> | undefined): void;
   /** A look at the whole router that was made for something else has shown this, at that time (`Clock.now()`). */
   looked?(figures: Figures, atMs: number): void;
 }

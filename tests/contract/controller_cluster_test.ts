@@ -102,6 +102,24 @@ Deno.test("one of two controllers turns an export on again that was turned off b
   assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
 });
 
+Deno.test("one of two controllers makes the audits, and the other goes on with them when it stops", async () => {
+  const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
+  await using cluster = await startClusterStack({ prepare, flags: ["--audit-interval", "1s"] });
+  const { stack } = cluster;
+  const first = stack.driver;
+  const audits = async ({ metricsUrl }: typeof first) => {
+    const text = await (await fetch(`${metricsUrl}/metrics`)).text();
+    return Number(/^rds_csi_last_audit_timestamp_seconds (.*)$/m.exec(text)?.[1]);
+  };
+  await eventually(async () => await audits(first) > 0);
+  const second = (await stack.another()).driver;
+  const before = await audits(first);
+  await eventually(async () => await audits(first) > before + 2);
+  assert.equal(await audits(second), 0);
+  await first.stop(1_000);
+  await eventually(async () => await audits(second) > 0);
+});
+
 Deno.test("attaching and detaching go on while the API server is away, and are shown once it is back", async () => {
   await using cluster = await startClusterStack();
   const { api, stack } = cluster;

@@ -77,7 +77,8 @@ export function testController(
     events: {
       happened: (event) => void events.push(event),
       audited: (counts) => {
-        for (const [kind, count] of counts) notes.push(`counted: ${count} ${kind}`);
+        if (counts === undefined) notes.push("counted: nothing any more");
+        for (const [kind, count] of counts ?? []) notes.push(`counted: ${count} ${kind}`);
       },
     },
     notes: { warn: (message) => notes.push(message) },
