@@ -31,6 +31,13 @@ export function spaceRefusal(
   return { kind: "out-of-space", about, message: error.message };
 }
 
+/** The event for a pool with no room for a snapshot, on the volume that it was to be made of; undefined for any other error. */
+export function snapshotSpaceRefusal(source: string, error: VolumeError): ControllerEvent | undefined {
+  if (error.kind !== "exhausted") return undefined;
+  const message = `No snapshot of the volume was made: ${error.message}`;
+  return { kind: "out-of-space", about: source, message };
+}
+
 /** Does something, and tells of a refusal that people can mend before it is thrown on. */
 export async function tellingRefusal<T>(
   world: Pick<ControllerWorld, "events">,

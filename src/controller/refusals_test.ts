@@ -10,6 +10,7 @@ import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
 import { createVolume } from "./create.ts";
 import { expandVolume } from "./expand.ts";
 import { publishVolume } from "./publish.ts";
+import { createSnapshot } from "./snapshot.ts";
 import { unpublishVolume } from "./unpublish.ts";
 
 const epoch = { counter: 1, nonce: "0a0b0c0d" };
@@ -49,6 +50,20 @@ Deno.test("a full pool is told of on the claim, where the provisioner names it, 
   await assert.rejects(expandVolume(world, "pvc-1", tooMuch, testContext()), { kind: "exhausted" });
   const claim = { namespace: "apps", name: "data", uid: name.slice(4) };
   assert.deepEqual(events.map((event) => event.kind === "out-of-space" && event.about), [claim, "pvc-1"]);
+});
+
+Deno.test("a pool too full for a snapshot is told of on the volume that it was to be made of", async () => {
+  const { world, store, events } = held();
+  const request = { name: "snapshot-1", source: "pvc-1" };
+  store.pools = store.pools.map((pool) => ({ ...pool, freeBytes: 0n }));
+  await assert.rejects(createSnapshot(world, request, testContext()), { kind: "exhausted" });
+  assert.equal(events.length, 1);
+  const [event] = events;
+  assert.ok(event?.kind === "out-of-space" && event.about === "pvc-1");
+  assert.match(event.message, /^No snapshot of the volume was made: Cannot find room on the pool: .*free=0/);
+  const gone = { ...request, source: "pvc-2" };
+  await assert.rejects(createSnapshot(world, gone, testContext()), { kind: "not-found" });
+  assert.equal(events.length, 1);
 });
 
 Deno.test("taking a volume from all its nodes is told of, and from one that is named is not", async () => {

@@ -26,6 +26,7 @@ import { blankGuard, type FoundVolume, sourceOf } from "./clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "./copying.ts";
 import { notFound, ownBase, ownStem } from "./look.ts";
 import { removeSnapshotImage } from "./outcome.ts";
+import { snapshotSpaceRefusal, tellingRefusal } from "./refusals.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /** A checked CreateSnapshot. */
@@ -43,6 +44,15 @@ export interface SnapshotRequest {
  * router cannot make one now
  */
 export async function createSnapshot(
+  world: ControllerWorld,
+  request: SnapshotRequest,
+  context: CallContext,
+): Promise<StoredSnapshot> {
+  const refusal = (error: VolumeError) => snapshotSpaceRefusal(request.source, error);
+  return await tellingRefusal(world, refusal, () => findOrMake(world, request, context));
+}
+
+async function findOrMake(
   world: ControllerWorld,
   request: SnapshotRequest,
   context: CallContext,

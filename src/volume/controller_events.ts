@@ -32,7 +32,7 @@ export type ControllerEvent =
     readonly nodeId: string;
     readonly message: string;
   }
-  /** The pool has no room for a volume: a new one, of which only the claim is there, or one that is to grow. */
+  /** The pool has no room for a volume: a new one, of which only the claim is there, one that is to grow, or a snapshot. */
   | { readonly kind: "out-of-space"; readonly about: string | ClaimRef; readonly message: string }
   /** What is wrong with a volume is other than before; nothing, when it is well again. */
   | { readonly kind: "health"; readonly volumeId: string; readonly problems: readonly HealthProblem[] }
