@@ -60,5 +60,5 @@ function parsePod({ metadata = {}, spec, status }: RawPod, claimName: string): C
   const owners = (metadata.ownerReferences ?? []).flatMap(({ kind, uid }) =>
     kind === "Pod" && uid !== undefined ? [uid] : []
   );
-  return { name: metadata.name ?? "", uid: metadata.uid ?? "", usesClaim, machine, owners };
+  return { name: metadata.name ?? "", uid: metadata.uid ?? "", usesClaim, hasEnded, machine, owners };
 }

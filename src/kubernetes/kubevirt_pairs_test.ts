@@ -51,6 +51,19 @@ Deno.test("the two pods of one virtual machine may share a volume, whatever else
   });
 });
 
+Deno.test("a third pod of the virtual machine may not, until one of the three is over", async () => {
+  for (const phase of ["Succeeded", "Failed"]) {
+    await withPairs(async ({ launcher, pairs }) => {
+      launcher("source");
+      launcher("target", { phase: "Pending" });
+      launcher("before", { phase: "Running" });
+      assert.match(await pairs.reasonAgainst("v", signal) ?? "", /more than two pods.*before/);
+      launcher("before", { phase });
+      assert.equal(await pairs.reasonAgainst("v", signal), undefined);
+    });
+  }
+});
+
 Deno.test("pods of two virtual machines, and pods of none, may not", async () => {
   await withPairs(async ({ launcher, pairs }) => {
     launcher("one");

@@ -4,6 +4,8 @@ export interface ClaimUser {
   readonly uid: string;
   /** Whether it uses the claim, and has not ended. */
   readonly usesClaim: boolean;
+  /** Whether it has completed or failed. */
+  readonly hasEnded: boolean;
   /** Uid of the virtual machine instance that it runs; undefined when it runs none. */
   readonly machine: string | undefined;
   /** Uids of its owners: a disk that was plugged in later has a pod of its own, which the machine's pod owns. */
@@ -16,15 +18,20 @@ export interface ClaimUser {
  * @param pods every pod of the claim's namespace that uses it or runs a virtual machine
  */
 export function reasonAgainstPair(pods: readonly ClaimUser[]): string | undefined {
-  const machines = new Map(pods.map(({ uid, machine }) => [uid, machine]));
-  const users = pods.filter(({ usesClaim }) => usesClaim).map((pod) => ({
-    name: pod.name,
-    machine: pod.machine ?? pod.owners.map((owner) => machines.get(owner)).find((one) => one !== undefined),
-  }));
+  const launchers = new Map(pods.filter(({ machine }) => machine !== undefined).map((pod) => [pod.uid, pod]));
+  const users = pods.filter(({ usesClaim }) => usesClaim).map((pod) => {
+    const launcher = [pod.uid, ...pod.owners].map((uid) => launchers.get(uid)).find((one) =>
+      one !== undefined
+    );
+    return { name: pod.name, machine: launcher?.machine, launcher };
+  });
   const other = users.find(({ machine }) => machine === undefined);
   if (users.length === 0) return "no pod uses its claim";
   if (other !== undefined) return `the pod ${other.name} uses it, which runs no virtual machine of KubeVirt`;
   const several = new Set(users.map(({ machine }) => machine));
-  if (several.size === 1) return undefined;
-  return `pods of several virtual machines use it: ${users.map(({ name }) => name).join(", ")}`;
+  const names = users.map(({ name }) => name).join(", ");
+  if (several.size > 1) return `pods of several virtual machines use it: ${names}`;
+  // A disk that was plugged in goes a little later than the pod that it was plugged into.
+  const running = new Set(users.map(({ launcher }) => launcher).filter((one) => one?.hasEnded === false));
+  return running.size > 2 ? `more than two pods of its virtual machine use it: ${names}` : undefined;
 }
