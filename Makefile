@@ -40,13 +40,13 @@ demo: ## Take a file system and a block volume through their lives on a simulate
 	$(call SOURCES,demo) demo
 
 test: ## Run all tests that need only the sources, and count them; what this machine cannot run is listed.
-	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) test src tools tests
+	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) test src tools tests tests/cluster/e2e
 
 test/unit: ## Run the tests that lie beside the code.
 	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) unit src tools
 
 test/tests: ## Run the tests of tests/: contracts of adapters, and whatever needs several parts at once.
-	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) tests tests
+	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) tests tests tests/cluster/e2e
 
 test/some: ## Run the tests of one file or folder: make test/some T=src/volume
 	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) some $(T)

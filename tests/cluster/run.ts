@@ -14,7 +14,7 @@ import { hindrance } from "./kit/needs.ts";
 import { ensureTools, type Tools } from "./kit/tools.ts";
 import { findTraces, removeTraces } from "./kit/traces.ts";
 import { secondsSince } from "./kit/waiting.ts";
-import { suites } from "./suites.ts";
+import { suites, usualSuites } from "./suites.ts";
 
 /** Below it every suite has a folder of its own: short, as paths of sockets are. */
 const scratch = "/tmp";
@@ -27,7 +27,7 @@ interface Means {
 
 function findSuites(wanted: readonly string[]): readonly string[] {
   const unknown = wanted.filter((name) => suites[name] === undefined);
-  if (unknown.length === 0) return wanted.length > 0 ? wanted : Object.keys(suites);
+  if (unknown.length === 0) return wanted.length > 0 ? wanted : usualSuites;
   throw new Error(`no such suite: ${unknown.join(", ")}; there are ${Object.keys(suites).join(", ")}`);
 }
 

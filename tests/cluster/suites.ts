@@ -1,6 +1,8 @@
 import type { Suite } from "./kit/bench.ts";
 import { suite as apiGone } from "./suites/api_gone.ts";
+import { isWhole } from "./kit/whole.ts";
 import { suite as drain } from "./suites/drain.ts";
+import { suite as e2e } from "./suites/e2e.ts";
 import { suite as failover } from "./suites/failover.ts";
 import { suite as life } from "./suites/life.ts";
 import { suite as many } from "./suites/many.ts";
@@ -16,4 +18,10 @@ export const suites: Readonly<Record<string, Suite>> = {
   takeover,
   drain,
   failover,
+  e2e,
 };
+
+/** Those that run where nobody names any: upstream's tests take too long for every change. */
+export const usualSuites: readonly string[] = Object.keys(suites).filter((name) =>
+  name !== "e2e" || isWhole()
+);

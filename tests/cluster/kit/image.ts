@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { findProgram, hostOutput } from "../../guest/kit/host_command.ts";
 
 /** The name of the one image; pods take it with `imagePullPolicy: Never`. */
@@ -8,8 +8,28 @@ export const imageName = "rds-csi.test/busybox:1";
 /** Machines by the names that images use. */
 const architectures: Readonly<Record<string, string>> = { x86_64: "amd64", aarch64: "arm64" };
 
+/** What an image is beside this machine's busybox. */
+export interface ImageContent {
+  /** What pods call it: one or several. */
+  readonly names: readonly string[];
+  /** How it runs, as images say it. */
+  readonly config: {
+    readonly Env: readonly string[];
+    readonly Entrypoint?: readonly string[];
+    readonly Cmd?: readonly string[];
+  };
+  /** Programs of this machine, by their paths in the image; in `bin` they take the place of busybox's. */
+  readonly programs?: Readonly<Record<string, string>>;
+}
+
+/** The one image of the tests. */
+export const plainImage: ImageContent = {
+  names: [imageName],
+  config: { Env: ["PATH=/bin"], Cmd: ["sleep", "1000000"] },
+};
+
 /** Packs this machine's busybox, which is linked statically, as an image into an archive at `path`. */
-export async function packImage(path: string): Promise<void> {
+export async function packImage(path: string, content: ImageContent): Promise<void> {
   const busybox = findProgram("busybox");
   if (busybox === undefined) throw new Error("Cannot pack the image as there is no busybox");
   const scratch = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-image-" });
@@ -19,28 +39,35 @@ export async function packImage(path: string): Promise<void> {
       await Deno.mkdir(join(root, folder), { recursive: true });
     }
     await Deno.copyFile(busybox, join(root, "bin/busybox"));
+    for (const [target, program] of Object.entries(content.programs ?? {})) {
+      await Deno.mkdir(dirname(join(root, target)), { recursive: true });
+      await Deno.copyFile(program, join(root, target));
+      await Deno.chmod(join(root, target), 0o755);
+    }
     const applets = (await hostOutput(busybox, ["--list"])).split("\n").filter((name) => /^\w/.test(name));
-    for (const name of applets.filter((name) => name !== "busybox")) {
+    const taken = new Set(["bin/busybox", ...Object.keys(content.programs ?? {})]);
+    for (const name of applets.filter((name) => !taken.has(`bin/${name}`))) {
       await Deno.symlink("busybox", join(root, "bin", name));
     }
-    await packLayer(scratch, root);
+    await Deno.chmod(join(root, "tmp"), 0o1777);
+    await packLayer(scratch, root, content);
     await hostOutput("tar", ["-C", scratch, "-cf", path, "manifest.json", "config.json", "layer.tar"]);
   } finally {
     await Deno.remove(scratch, { recursive: true });
   }
 }
 
-async function packLayer(scratch: string, root: string): Promise<void> {
+async function packLayer(scratch: string, root: string, { names, config: how }: ImageContent): Promise<void> {
   const layer = join(scratch, "layer.tar");
   await hostOutput("tar", ["-C", root, "--owner=0", "--group=0", "-cf", layer, "."]);
   const digest = createHash("sha256").update(await Deno.readFile(layer)).digest("hex");
   const config = {
     architecture: architectures[Deno.build.arch],
     os: "linux",
-    config: { Env: ["PATH=/bin"], Cmd: ["sleep", "1000000"] },
+    config: how,
     rootfs: { type: "layers", diff_ids: [`sha256:${digest}`] },
   };
-  const manifest = [{ Config: "config.json", RepoTags: [imageName], Layers: ["layer.tar"] }];
+  const manifest = [{ Config: "config.json", RepoTags: names, Layers: ["layer.tar"] }];
   await Deno.writeTextFile(join(scratch, "config.json"), JSON.stringify(config));
   await Deno.writeTextFile(join(scratch, "manifest.json"), JSON.stringify(manifest));
 }

@@ -4,7 +4,8 @@ import { findHelm } from "../../../tools/deploy/helm.ts";
 import { downloadPackages } from "../../support/debian_archive.ts";
 import { projectRoot } from "../../support/parts.ts";
 import { buildFolder, toolsFolder } from "./cache.ts";
-import { packImage } from "./image.ts";
+import { goBuild, goOutput, linkerFlags } from "./go_build.ts";
+import { packImage, plainImage } from "./image.ts";
 import { programs } from "./programs.ts";
 
 /** What the cluster is made of, as paths. */
@@ -20,9 +21,6 @@ export interface Tools {
   /** Renders the chart. */
   readonly helm: string;
 }
-
-/** Longest that building may take where nothing is cached and others work too, in milliseconds. */
-const buildMs = 60 * 60_000;
 
 /** What the snapshot-controller may do, which is not of the chart: module, and file in it. */
 const rules = [
@@ -42,7 +40,7 @@ export async function ensureTools(say: (line: string) => void, signal?: AbortSig
     await buildPrograms(folder, say, signal);
     await copyManifests(folder);
     await unpackRuntime(folder, signal);
-    await packImage(join(folder, "image.tar"));
+    await packImage(join(folder, "image.tar"), plainImage);
     await Deno.writeTextFile(done, "");
   }
   return {
@@ -72,42 +70,13 @@ async function buildPrograms(folder: string, say: (line: string) => void, signal
   say(`building ${Object.keys(programs).length} programs into ${folder}; 11 minutes of processor time`);
   // Beside, and renamed: what is in the folder is whole.
   const fresh = join(folder, "fresh");
-  const limits = [AbortSignal.timeout(buildMs), ...signal === undefined ? [] : [signal]];
-  const { success, stderr } = await new Deno.Command("nice", {
-    args: ["-n", "10", "go", "build", "-ldflags", await linkerFlags(), "-o", `${fresh}/`, "tool"],
-    cwd: buildFolder,
-    env: goEnvironment,
-    stdin: "null",
-    signal: AbortSignal.any(limits),
-  }).output();
-  if (!success) throw new Error(`Cannot build the cluster's tools: ${new TextDecoder().decode(stderr)}`);
+  const flags = await linkerFlags(buildFolder);
+  await goBuild(buildFolder, ["build", "-ldflags", flags, "-o", `${fresh}/`, "tool"], signal);
   for (const [name, built] of Object.entries(programs)) {
     await Deno.rename(join(fresh, built), join(bin, name));
   }
   await Deno.remove(fresh, { recursive: true });
   say(`built in ${Math.round((performance.now() - started) / 1000)} s`);
-}
-
-/** Static programs, and nothing in them of where they were built. */
-const goEnvironment = {
-  CGO_ENABLED: "0",
-  GOTOOLCHAIN: "local",
-  GOFLAGS: "-buildvcs=false -trimpath",
-};
-
-/** The programs ask for versions that their own builds stamp into them. */
-async function linkerFlags(): Promise<string> {
-  const release = await goOutput(["list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes"]);
-  const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(release) ?? [];
-  const stamp = "k8s.io/component-base/version";
-  const values = { "main.version": "test", [`${stamp}.gitVersion`]: release };
-  const numbers = { [`${stamp}.gitMajor`]: major, [`${stamp}.gitMinor`]: minor };
-  return [
-    "-s",
-    "-w",
-    ...Object.entries({ ...values, ...numbers }).map(([key, value]) => `-X ${key}=${value}`),
-  ]
-    .join(" ");
 }
 
 async function copyManifests(folder: string): Promise<void> {
@@ -131,12 +100,8 @@ async function copyText(from: string, to: string): Promise<void> {
 
 async function moduleFolder(module: string): Promise<string> {
   const name = `github.com/kubernetes-csi/${module}`;
-  await goOutput(["mod", "download", name]);
-  return await goOutput(["list", "-m", "-f", "{{.Dir}}", name]);
-}
-
-async function goOutput(args: readonly string[]): Promise<string> {
-  return (await hostOutput("go", args, { cwd: buildFolder, env: goEnvironment })).trim();
+  await goOutput(buildFolder, ["mod", "download", name]);
+  return await goOutput(buildFolder, ["list", "-m", "-f", "{{.Dir}}", name]);
 }
 
 /** Debian's containerd and runc, unpacked and not installed. */

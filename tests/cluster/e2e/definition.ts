@@ -1,0 +1,51 @@
+import { driverName } from "../kit/driver.ts";
+
+/**
+ * The driver as upstream's external tests are told of it: what it can do, no more and no less.
+ *
+ * @param storageClass the class whose copies the tests take
+ */
+export function driverDefinition(storageClass: string): object {
+  return {
+    DriverInfo: {
+      Name: driverName,
+      // What upstream's hand-made PersistentVolumes say of any volume: the kubelet has what they say made true.
+      SupportedSizeRange: { Min: "2Gi" },
+      SupportedFsType: { "": {}, ext4: {}, xfs: {} },
+      SupportedMountOption: { noatime: {} },
+      Capabilities: capabilities,
+    },
+    StorageClass: { FromExistingClassName: storageClass },
+    SnapshotClass: { FromExistingClassName: "rds" },
+  };
+}
+
+/** By upstream's names. */
+const capabilities: Readonly<Record<string, boolean>> = {
+  persistence: true,
+  block: true,
+  exec: true,
+  fsGroup: true,
+  // Kubernetes sets the owner (fsGroupPolicy: File), not the driver.
+  volumeMountGroup: false,
+  multipods: true,
+  multiplePVsSameID: true,
+  // Of block volumes, for as long as a migration takes; of file systems never.
+  RWX: true,
+  capReadOnlyMany: true,
+  readWriteOncePod: true,
+  snapshotDataSource: true,
+  pvcDataSource: true,
+  snapshotMetadata: false,
+  groupSnapshot: false,
+  controllerExpansion: true,
+  nodeExpansion: true,
+  onlineExpansion: true,
+  offlineExpansion: true,
+  FSResizeFromSourceNotSupported: false,
+  capacity: false,
+  volumeLimits: true,
+  topology: false,
+  singleNodeVolume: false,
+  seLinuxMount: false,
+};
