@@ -1,3 +1,5 @@
+import type { LogFields, Logger } from "../telemetry/log.ts";
+
 /** What a command has of the world: where it prints, what it may ask, and when it is to stop. */
 export interface CommandIo {
   /** Prints a line of the command's result. */
@@ -21,6 +23,23 @@ export function commandNotes(
       io.err(`${name}: ${message}${facts.join("")}`);
     },
   };
+}
+
+/** A log for people at a terminal: warnings and errors, in the words of {@linkcode commandNotes}. */
+export function commandLog(name: string, io: Pick<CommandIo, "err">): Logger {
+  const notes = commandNotes(name, io);
+  const told = (own: Readonly<Record<string, unknown>>): Logger => {
+    const tell = (message: string, fields: LogFields = {}) =>
+      notes.warn(message, { ...own, ...(typeof fields === "function" ? fields() : fields) });
+    return {
+      debug() {},
+      info() {},
+      warn: tell,
+      error: tell,
+      with: (fields) => told({ ...own, ...fields }),
+    };
+  };
+  return told({});
 }
 
 /** Exit codes that mean something: done, failed, not understood, or about something that is not here. */

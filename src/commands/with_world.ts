@@ -1,11 +1,10 @@
 import type { ControllerConfig } from "../config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import type { ControllerWorld } from "../controller/world.ts";
-import { createLogger, type Logger } from "../telemetry/log.ts";
-import { stderrSink } from "../telemetry/log_stderr.ts";
+import type { Logger } from "../telemetry/log.ts";
 import { clusterHash } from "../volume/ids.ts";
 import type { CallContext, Clock, Random } from "../volume/ports.ts";
-import type { CommandIo } from "./io.ts";
+import { type CommandIo, commandLog } from "./io.ts";
 import { openRouter } from "./router.ts";
 import { withinTime } from "./within_time.ts";
 import { controllerWorld } from "./world.ts";
@@ -35,7 +34,7 @@ export async function withControllerWorld<T>(
   io: CommandIo,
   work: (world: ControllerWorld, context: CallContext) => Promise<T>,
 ): Promise<T> {
-  const log = createLogger({ clock, sink: stderrSink(), level: "warn" });
+  const log = commandLog(`rds-csi ${name}`, io);
   const { allowUnfenced } = config.settings;
   const seams = { clock, random, log, readText: Deno.readTextFile };
   const router = await openRouter(config.router, seams, { allowUnfenced });
