@@ -64,6 +64,7 @@ test/guest: ## Try real NVMe/TCP in QEMU guests with kernels of their own: make 
 	"$(DENO)" run --allow-all tests/guest/run.ts $(STRICT) --jobs $(JOBS) $(S)
 
 test/cluster: ## Try the driver in a real cluster on this machine: make test/cluster [S=suite]; needs root and Go, builds for 10 minutes once.
+	"$(DENO)" run --allow-all tools/test_run.ts $(STRICT) cluster/kit tests/cluster/kit
 	"$(DENO)" run --allow-all tests/cluster/run.ts $(STRICT) $(S)
 
 test/nightly: export MATRIX_RANDOM = 400

@@ -192,18 +192,24 @@ function exchange(
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(signal.reason);
     const send = secure ? httpsRequest : httpRequest;
+    // A request that is over must not be destroyed any more: Deno 2.7 throws then, and does not tell that it has closed.
+    const settled = () => signal.removeEventListener("abort", onAbort);
+    const fail = (error: unknown) => {
+      settled();
+      reject(error);
+    };
     const request = send(options, (response) => {
       readAll(response).then((body) => {
+        settled();
         resolve({ status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"], body });
-      }, reject);
+      }, fail);
     });
     const onAbort = () => {
       reject(signal.reason);
       request.destroy();
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    request.once("close", () => signal.removeEventListener("abort", onAbort));
-    request.on("error", reject);
+    request.on("error", fail);
     request.end(body);
   });
 }

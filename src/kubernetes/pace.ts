@@ -44,13 +44,13 @@ export class Pace {
   }
 
   /**
-   * A step failed: from 1 s to 60 s, doubled by each failure in a row and shortened by chance by at most a half, or for as
-   * long as the server has asked for.
+   * A step failed: from 1 s to 10 s, doubled by each failure in a row and shortened by chance by at most a half, or for as
+   * long as the server has asked for. Longer would only be longer out of date once it is back.
    */
   failed(error: unknown): void {
     if (this.isBlocked) return;
-    this.#failures = Math.min(this.#failures + 1, 7);
-    const fullMs = Math.min(60_000, 1_000 * 2 ** (this.#failures - 1));
+    this.#failures = Math.min(this.#failures + 1, 5);
+    const fullMs = Math.min(10_000, 1_000 * 2 ** (this.#failures - 1));
     const askedMs = error instanceof ApiError ? error.retryAfterMs ?? 0 : 0;
     const waitMs = Math.max(askedMs, fullMs * (1 - this.#random.fraction() / 2));
     this.#blockedMs = this.#clock.monotonicMs() + Math.min(waitMs, 300_000);
