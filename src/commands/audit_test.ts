@@ -82,6 +82,7 @@ Deno.test("audit names what has no owner, counts what is others', and deletes on
       assert.deepEqual([code, deleted, failed.length], [exitCodes.failed, [], 1], protectedThing);
     }
     assert.deepEqual((await json(stack, "--delete-older-than", "1h")).deleted, []);
+    assert.deepEqual((await json(stack, "--older-than", "1h")).deleted, []);
   });
   const { code, deleted } = await json(stack, "--delete", part, "--delete", "pvc-lone", "--vouch");
   assert.equal(code, exitCodes.ok);
@@ -153,6 +154,7 @@ Deno.test("audit says what is wrong with its arguments, and sends nothing", asyn
   await using stack = await startStack();
   const before = await stack.count();
   await assert.rejects(audit(stack, "--delete-older-than", "1m"), FlagError);
+  await assert.rejects(audit(stack, "--older-than", "1m"), FlagError);
   await assert.rejects(audit(stack, "--what"), FlagError);
   assert.deepEqual(await stack.count(), before);
   assert.match((await audit(stack, "--help")).out, /--delete-older-than/);

@@ -24,6 +24,7 @@ export const auditCommandFlags: FlagTable = {
   },
   "delete-older-than": {
     form: "duration",
+    aliases: ["older-than"],
     least: 3_600_000,
     help:
       "Delete whatever was found and is so old as its record tells, at least 1h; what has no known age stays.",
