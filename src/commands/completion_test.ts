@@ -1,18 +1,14 @@
 import assert from "node:assert/strict";
+import { fakeCommandIo } from "../../tests/fakes/command_io.ts";
 import { FlagError } from "../flags.ts";
 import { completionCommand } from "./completion.ts";
 import { exitCodes } from "./io.ts";
 import { commands } from "./list.ts";
 
 async function scriptFor(...args: string[]): Promise<string> {
-  const out: string[] = [];
-  const io = {
-    out: (line: string) => void out.push(line),
-    err: assert.fail,
-    env: () => undefined,
-    signal: new AbortController().signal,
-  };
+  const { io, out, err } = fakeCommandIo();
   assert.equal(await completionCommand(args, io, commands), exitCodes.ok);
+  assert.deepEqual(err, []);
   return out.join("\n");
 }
 

@@ -1,17 +1,13 @@
 import assert from "node:assert/strict";
+import { fakeCommandIo } from "../../tests/fakes/command_io.ts";
 import { FlagError } from "../flags.ts";
 import { version } from "../version.ts";
 import { versionCommand } from "./version.ts";
 
 async function printed(...args: string[]): Promise<string> {
-  const out: string[] = [];
-  const io = {
-    out: (line: string) => void out.push(line),
-    err: assert.fail,
-    env: () => undefined,
-    signal: new AbortController().signal,
-  };
+  const { io, out, err } = fakeCommandIo();
   assert.equal(await versionCommand(args, io), 0);
+  assert.deepEqual(err, []);
   return out.join("\n");
 }
 

@@ -1,4 +1,5 @@
 import type { CommandIo } from "../../src/commands/io.ts";
+import { fakeCommandIo } from "../fakes/command_io.ts";
 import { clusterId, routerPassword, type Stack } from "./stack.ts";
 
 /** What a command did. */
@@ -16,13 +17,7 @@ export async function runCommand(
   args: readonly string[],
 ): Promise<CommandRun> {
   const passwordFile = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
-  const [out, err]: string[][] = [[], []];
-  const io = {
-    out: (line: string) => void out!.push(line),
-    err: (line: string) => void err!.push(line),
-    env: () => undefined,
-    signal: new AbortController().signal,
-  };
+  const { io, out, err } = fakeCommandIo();
   try {
     await Deno.writeTextFile(passwordFile, `${routerPassword}\n`);
     const { sshPort, hostKeyPublic } = stack.simulator;
@@ -32,7 +27,7 @@ export async function runCommand(
       ...["--rds-password-file", passwordFile, "--rds-host-key", hostKeyPublic],
       ...["--cluster-id", clusterId, "--unexport-grace", "0s"],
     ], io);
-    return { code, out: out!.join("\n"), err: err!.join("\n") };
+    return { code, out: out.join("\n"), err: err.join("\n") };
   } finally {
     await Deno.remove(passwordFile);
   }
