@@ -12,6 +12,8 @@ export DENO_NO_UPDATE_CHECK = 1
 # What compiles the executable: a Deno and its runtime. Empty: the Deno above, and a runtime that it downloads.
 export DENO_COMPILE ?=
 export DENORT_BIN ?=
+# The same runtime for arm64, where `make image/binaries` cannot download it.
+export DENORT_BIN_ARM64 ?=
 # The only hosts that the executable may ever reach, and more folders that it may use; both separated by commas.
 export ALLOW_NET ?=
 export ALLOW_FOLDERS ?=
@@ -29,7 +31,7 @@ JOBS ?= 1
 SOURCES = "$(DENO)" run --quiet $$("$(DENO)" run --allow-all tools/permissions_flags.ts $(1)) src/main.ts
 
 .DEFAULT_GOAL := help
-.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/cluster test/nightly verify verify/% format generate manifests helm build image/binaries sanity \
+.PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/cluster test/nightly verify verify/% format generate manifests helm build image/binaries release sanity \
 	sanity/sources sanity/binary bench bench/short ci clean
 .SILENT:
 
@@ -99,7 +101,11 @@ build: ## Compile dist/rds-csi, with exactly the permissions that it needs insid
 
 image/binaries: ## Compile the executables for the image, amd64 and arm64, into dist/linux-…; downloads both runtimes.
 	COMPILE_TARGET=x86_64-unknown-linux-gnu "$(DENO)" run --allow-all tools/build.ts --out dist/linux-amd64/rds-csi
-	COMPILE_TARGET=aarch64-unknown-linux-gnu "$(DENO)" run --allow-all tools/build.ts --out dist/linux-arm64/rds-csi
+	COMPILE_TARGET=aarch64-unknown-linux-gnu DENORT_BIN="$(DENORT_BIN_ARM64)" "$(DENO)" run --allow-all tools/build.ts \
+	  --out dist/linux-arm64/rds-csi
+
+release: image/binaries ## Put a release together in dist/release: both executables, chart, manifests, licences, bill of materials, checksums.
+	"$(DENO)" run --allow-all tools/release/release.ts
 
 sanity: sanity/binary sanity/sources ## Run csi-sanity against the executable (if built) and the sources; needs root and Go.
 

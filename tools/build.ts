@@ -4,10 +4,12 @@
 // the compiling Deno); COMPILE_TARGET, another platform; ALLOW_NET, the only hosts it may ever reach; ALLOW_FOLDERS, more
 // folders that it may read and write.
 
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { serveFlags } from "../src/config/flag_tables.ts";
+import { withoutMachine } from "./bundle_names.ts";
+import { commitOf, secondsOf } from "./commit.ts";
 import { permissionFlags, PERMISSIONS, type Permissions, unionOf } from "./permissions.ts";
 import { complain, print } from "./print.ts";
 import { v8Flags } from "./v8_flags.ts";
@@ -25,6 +27,12 @@ const DEFAULT_METRICS = `0.0.0.0${serveFlags["metrics-address"]?.fallback ?? ""}
 
 /** Optional native parts of packages: there is a way without each of them. */
 const EXTERNALS = ["*.node", "cpu-features"];
+
+/** Where the executable's bundle lies, wherever that goes: it looks for what is included from there. */
+export const BUNDLE = "dist/bundle";
+
+/** What the executable has inside beside its bundle. */
+const INCLUDED = ["proto/csi.proto", "proto/pluginregistration.proto"];
 
 /**
  * What packages find outside a bundle: CommonJS ones their `require`, and all of them Node's timers, which are objects.
@@ -65,8 +73,7 @@ export function compileArguments(
     "--no-code-cache",
     `--v8-flags=${v8Flags.join(",")}`,
     ...permissionFlags(permissionsOfBuild(env)),
-    "--include=proto/csi.proto",
-    "--include=proto/pluginregistration.proto",
+    ...INCLUDED.map((file) => `--include=${file}`),
     ...(target ? [`--target=${target}`] : []),
     `--output=${out}`,
     bundle,
@@ -77,7 +84,8 @@ function listed(text: string | undefined): string[] {
   return (text ?? "").split(",").map((part) => part.trim()).filter((part) => part !== "");
 }
 
-async function run(program: string, args: readonly string[]): Promise<void> {
+/** Runs it to its end; answers what it printed. */
+async function run(program: string, args: readonly string[]): Promise<string> {
   const { success, stdout, stderr } = await new Deno.Command(program, {
     args: [...args],
     cwd: ROOT,
@@ -86,13 +94,14 @@ async function run(program: string, args: readonly string[]): Promise<void> {
     stdin: "null",
     signal: AbortSignal.timeout(LIMIT_MS),
   }).output();
-  if (success) return;
   const decoder = new TextDecoder();
+  if (success) return decoder.decode(stdout);
   throw new Error(`${program} ${args[0]} failed:\n${decoder.decode(stdout)}${decoder.decode(stderr)}`);
 }
 
 /**
- * Bundles a program into `folder`/main.js, with what packages expect to find; answers its path.
+ * Bundles a program into `folder`/main.js, with what packages expect to find; answers its path. The same sources give the
+ * same bytes, wherever they lie.
  *
  * @param splits whether what is imported only when needed becomes files of their own, beside it: a node then never reads
  * what only a controller does
@@ -100,36 +109,73 @@ async function run(program: string, args: readonly string[]): Promise<void> {
 export async function bundle(entry: string, folder: string, splits = false): Promise<string> {
   const out = resolve(ROOT, folder);
   await Deno.remove(out, { recursive: true }).catch(ignoreMissing);
-  const preamble = PREAMBLE + `globalThis.RDS_CSI_COMMIT=${JSON.stringify(await commitOf(ROOT))};\n`;
   const externals = EXTERNALS.flatMap((name) => `--external=${name}`);
   await run(Deno.execPath(), [
     "bundle",
     ...["--platform=deno", ...splits ? ["--code-splitting"] : [], ...externals, "--outdir", folder],
     entry,
   ]);
-  for await (const { name } of Deno.readDir(out)) {
-    if (!name.endsWith(".js")) continue;
-    await Deno.writeTextFile(join(out, name), preamble + await Deno.readTextFile(join(out, name)));
+  const files = await takeFiles(out);
+  const first = basename(entry).replace(/\.ts$/, ".js");
+  const text = files.get(first);
+  if (text === undefined) throw new Error(`The bundler made no ${first}`);
+  files.delete(first);
+  files.set("main.js", text);
+  const preamble = PREAMBLE + `globalThis.RDS_CSI_COMMIT=${JSON.stringify(await commitOf(ROOT))};\n`;
+  for (const [name, text] of withoutMachine(files, "main.js", await packageFolder())) {
+    await Deno.writeTextFile(join(out, name), preamble + text);
   }
-  const main = join(folder, "main.js");
-  await Deno.rename(join(out, basename(entry).replace(/\.ts$/, ".js")), resolve(ROOT, main));
-  return main;
+  return join(folder, "main.js");
 }
 
-/** The commit that a folder is at, `-dirty` when something in it was changed; `unknown` where git knows nothing of it. */
-async function commitOf(folder: string): Promise<string> {
-  try {
-    const args = ["-C", folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"];
-    const { success, stdout } = await new Deno.Command("git", { args, stdin: "null" }).output();
-    return success ? new TextDecoder().decode(stdout).trim() : "unknown";
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return "unknown";
-    throw error;
+/** Takes the files out of a folder. */
+async function takeFiles(folder: string): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  for await (const { name } of Deno.readDir(folder)) {
+    files.set(name, await Deno.readTextFile(join(folder, name)));
+    await Deno.remove(join(folder, name));
+  }
+  return files;
+}
+
+/** What the bundler writes before the names of packages: the way from here to the cache of the one registry in use. */
+async function packageFolder(): Promise<string> {
+  const { npmPackages } = JSON.parse(await run(Deno.execPath(), ["info", "--json", "src/main.ts"])) as {
+    npmPackages: Readonly<Record<string, { name: string; version: string; localPath: string }>>;
+  };
+  const [one] = Object.values(npmPackages);
+  if (one === undefined) throw new Error("The sources use no package");
+  return relative(ROOT, one.localPath.slice(0, -`${one.name}/${one.version}`.length)) + "/";
+}
+
+/** The compiler notes when each file was changed: that is when the commit was made. */
+async function setTimes(bundled: string): Promise<void> {
+  const seconds = await secondsOf(ROOT, Deno.env.get("SOURCE_DATE_EPOCH"));
+  const folder = dirname(join(ROOT, bundled));
+  const names = await Array.fromAsync(Deno.readDir(folder), ({ name }) => join(folder, name));
+  for (const file of [...names, ...INCLUDED.map((name) => join(ROOT, name))]) {
+    await Deno.utime(file, seconds, seconds);
   }
 }
 
 function ignoreMissing(error: unknown): void {
   if (!(error instanceof Deno.errors.NotFound)) throw error;
+}
+
+/** A runtime that was given by hand may be of another machine than the one that was asked for. */
+async function assertMachine(file: string, target: string | undefined): Promise<void> {
+  const machines: Readonly<Record<string, number>> = { x86_64: 62, aarch64: 183 };
+  const [name = ""] = (target || Deno.build.target).split("-");
+  using opened = await Deno.open(file);
+  const head = new Uint8Array(20);
+  await opened.read(head);
+  // e_machine of the ELF header (elf(5)).
+  const machine = new DataView(head.buffer).getUint16(18, true);
+  if (machine === machines[name]) return;
+  await Deno.remove(file);
+  throw new Error(
+    `Compiled for machine ${machine} of ELF where ${name} was asked for: is DENORT_BIN of another one?`,
+  );
 }
 
 async function main(): Promise<number> {
@@ -143,12 +189,14 @@ async function main(): Promise<number> {
   const env = (name: string) => Deno.env.get(name);
   const out = values.out;
   await Deno.mkdir(join(ROOT, dirname(out)), { recursive: true });
-  const file = await bundle(values.entry, join(dirname(out), "bundle"), true);
+  const file = await bundle(values.entry, BUNDLE, true);
+  await setTimes(file);
   const args = compileArguments(file, out, env);
   print(`deno ${args.filter((arg) => arg !== "--quiet").join(" \\\n    ")}`);
   // Empty means not set to make, and a file of no name to the compiler.
   if (env("DENORT_BIN") === "") Deno.env.delete("DENORT_BIN");
   await run(env("DENO_COMPILE") || Deno.execPath(), args);
+  await assertMachine(join(ROOT, out), env("COMPILE_TARGET"));
   const { size } = await Deno.stat(join(ROOT, out));
   print(`${out}: ${(size / 1e6).toFixed(1)} MB, and ${MOST_BYTES / 1e6} MB is the most`);
   return size <= MOST_BYTES ? 0 : 1;

@@ -25,11 +25,12 @@ Deno.test("the image runs the executable of its architecture, as nobody, with la
   assert.deepEqual([from, more], ["FROM debian:bookworm-slim", []]);
 });
 
-Deno.test("the image is built of nothing but the executables and the list of packages", () => {
+Deno.test("the image is built of nothing but the executables, their terms and the list of packages", () => {
   assert.deepEqual(readDeployFile("image/Dockerfile.dockerignore").trimEnd().split("\n"), [
     "*",
     "!deploy/image/packages",
     "!dist/linux-amd64/rds-csi",
     "!dist/linux-arm64/rds-csi",
+    "!dist/release/rds-csi-*.licenses.txt",
   ]);
 });

@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { packagesIn } from "../../tools/release/packages.ts";
+import { BUNDLE } from "../../tools/build.ts";
+import { version } from "../../src/version.ts";
+import { projectRoot } from "../support/parts.ts";
+
+/** Longest that a release may take to be made, and an emulated executable to show what it can. */
+const limitMs = 8 * 60_000;
+
+const folder = join(projectRoot, "dist/release");
+const isMade = exists(join(folder, "SHA256SUMS"));
+if (!isMade) warn("the tests of a release need one: make release");
+
+const emulator = "/usr/bin/qemu-aarch64-static";
+const arm64Libraries = "/usr/aarch64-linux-gnu/lib";
+const lacking = [
+  ...exists(emulator) ? [] : ["the Debian package qemu-user-static"],
+  ...exists(join(arm64Libraries, "libgcc_s.so.1")) ? [] : ["libgcc-s1-arm64-cross"],
+  ...Deno.uid() === 0 ? [] : ["root"],
+];
+if (lacking.length > 0) warn(`the test of the arm64 executable needs ${lacking.join(", ")}`);
+
+Deno.test(
+  { name: "a release's checksums are those of its files, all of them", ignore: !isMade },
+  async () => {
+    const { stdout } = await run("sha256sum", ["--check", "--strict", "SHA256SUMS"], folder);
+    const checked = stdout.trim().split("\n").map((line) => line.replace(/: OK$/, ""));
+    const files = await Array.fromAsync(Deno.readDir(folder), ({ name }) => name);
+    assert.deepEqual([...checked, "SHA256SUMS"].toSorted(), files.toSorted());
+    const expected = ["linux-amd64", "linux-arm64"].map((one) => `rds-csi-${version}-${one}`);
+    assert.deepEqual(checked.filter((name) => name.includes("-linux-")).toSorted(), expected);
+  },
+);
+
+Deno.test(
+  { name: "a release tells what is inside: package, version, digest and terms", ignore: !isMade },
+  async () => {
+    const bundle = join(projectRoot, BUNDLE);
+    const texts = await Array.fromAsync(
+      Deno.readDir(bundle),
+      ({ name }) => Deno.readTextFile(join(bundle, name)),
+    );
+    const inside = packagesIn(texts).map(({ name, version }) => `${name} ${version}`);
+    for (const name of ["@grpc/grpc-js", "@kubernetes/client-node", "ssh2"]) {
+      assert.ok(inside.some((one) => one.startsWith(`${name} `)), `${name} is inside`);
+    }
+    assert.ok(!inside.some((one) => one.startsWith("fast-check ")), "what only tests need is not");
+    const bill = JSON.parse(await Deno.readTextFile(join(folder, `rds-csi-${version}.cdx.json`))) as Bill;
+    const [runtime, ...libraries] = bill.components;
+    assert.equal(runtime?.name, "deno");
+    assert.deepEqual(libraries.map(({ name, version }) => `${name} ${version}`), inside);
+    for (const { name, hashes } of libraries) {
+      assert.match(
+        hashes?.[0]?.content ?? "",
+        /^[0-9a-f]{128}$/,
+        name,
+      );
+    }
+    const terms = await Deno.readTextFile(join(folder, `rds-csi-${version}.licenses.txt`));
+    for (const one of inside) assert.ok(terms.includes(`\n${one} (`), one);
+  },
+);
+
+Deno.test({ name: "a release made elsewhere is the same, byte for byte", ignore: !isMade }, async () => {
+  const scratch = await Deno.makeTempDir({ prefix: "rds-csi-release-" });
+  try {
+    const elsewhere = join(scratch, "deeper/than/before");
+    await Deno.mkdir(elsewhere, { recursive: true });
+    const copy = 'tar -C "$1" --exclude=./dist --exclude=./.tools --exclude=./tmp -c . | tar -C "$2" -x';
+    await run("/bin/bash", ["-o", "pipefail", "-c", copy, "bash", projectRoot, elsewhere]);
+    await Deno.symlink(join(projectRoot, ".tools"), join(elsewhere, ".tools"));
+    await run("make", ["release"], elsewhere, { ALLOW_DIRTY: "1" });
+    const sums = (at: string) => Deno.readTextFile(join(at, "SHA256SUMS"));
+    assert.equal(await sums(join(elsewhere, "dist/release")), await sums(folder));
+  } finally {
+    await Deno.remove(scratch, { recursive: true });
+  }
+});
+
+Deno.test({
+  name: "the arm64 executable of a release takes volumes through the controller's half of the demo",
+  ignore: !isMade || lacking.length > 0,
+}, async () => {
+  const scratch = await Deno.makeTempDir({ prefix: "rds-csi-release-" });
+  try {
+    // Where a machine of that kind has its C library, as the executable's permissions name it.
+    await Deno.mkdir(join(scratch, "usr/lib"), { recursive: true });
+    await Deno.symlink(arm64Libraries, join(scratch, "lib"));
+    await Deno.symlink(arm64Libraries, join(scratch, "usr/lib/aarch64-linux-gnu"));
+    const executable = join(scratch, "rds-csi");
+    await Deno.copyFile(join(folder, `rds-csi-${version}-linux-arm64`), executable);
+    await Deno.chmod(executable, 0o755);
+    await Deno.chmod(scratch, 0o755);
+    // The emulator does not know what the node's half asks of the kernel, so that goes without root.
+    const user = ["--reuid", "65532", "--regid", "65532", "--clear-groups"];
+    const emulated = (...args: string[]) =>
+      run("setpriv", [...user, emulator, "-L", scratch, executable, ...args]);
+    const { stdout } = await emulated("version", "--json");
+    const facts = JSON.parse(stdout) as Readonly<Record<string, string>>;
+    assert.equal(facts["target"], "aarch64-unknown-linux-gnu");
+    assert.equal(facts["version"], version);
+    assert.match((await emulated("demo")).stdout, /^demo: ok$/m);
+  } finally {
+    await Deno.remove(scratch, { recursive: true });
+  }
+});
+
+interface Bill {
+  readonly components: readonly {
+    readonly name: string;
+    readonly version: string;
+    readonly hashes?: readonly { readonly content: string }[];
+  }[];
+}
+
+async function run(program: string, args: readonly string[], cwd = "/", env: Record<string, string> = {}) {
+  const { code, stdout, stderr } = await new Deno.Command(program, {
+    args: [...args],
+    cwd,
+    env,
+    stdin: "null",
+    signal: AbortSignal.timeout(limitMs),
+  }).output();
+  const decoder = new TextDecoder();
+  assert.equal(code, 0, `${program} ${args.join(" ")}:\n${decoder.decode(stdout)}${decoder.decode(stderr)}`);
+  return { stdout: decoder.decode(stdout) };
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.statSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}
+
+function warn(text: string): void {
+  Deno.stderr.writeSync(new TextEncoder().encode(`ignored: ${text}\n`));
+}

@@ -1,0 +1,44 @@
+/** A reference from one file of a bundle to another, as the bundler writes it. */
+const reference = /"\.\/([^"/]+\.js)"/g;
+
+/**
+ * A bundle that says nothing of the machine it was made on: packages are named `npm:` wherever the bundler wrote the path
+ * of their folder, and the files are numbered as they are reached from the first one, for the bundler names them by a
+ * digest of those paths too.
+ *
+ * @param files text by name
+ * @param entry name of the first file, which it keeps
+ * @param packageFolder what the paths of packages begin with, as the bundler writes it
+ * @throws {Error} when a file is not there, or one is reached from nowhere
+ */
+export function withoutMachine(
+  files: ReadonlyMap<string, string>,
+  entry: string,
+  packageFolder: string,
+): Map<string, string> {
+  const names = numbered(files, entry);
+  const lost = [...files.keys()].filter((name) => !names.has(name));
+  if (lost.length > 0) throw new Error(`Nothing in the bundle leads to ${lost.join(", ")}`);
+  const renamed = new Map<string, string>();
+  for (const [name, newName] of names) {
+    const text = files.get(name)!.replaceAll(packageFolder, "npm:");
+    renamed.set(
+      newName,
+      text.replaceAll(reference, (all, other) => names.has(other) ? `"./${names.get(other)}"` : all),
+    );
+  }
+  return renamed;
+}
+
+function numbered(files: ReadonlyMap<string, string>, entry: string): Map<string, string> {
+  const names = new Map([[entry, entry]]);
+  // A map may grow while it is gone through: what is added is reached as well.
+  for (const name of names.keys()) {
+    const text = files.get(name);
+    if (text === undefined) throw new Error(`The bundle lacks ${name}`);
+    for (const [, other] of text.matchAll(reference)) {
+      if (!names.has(other!) && files.has(other!)) names.set(other!, `part${names.size}.js`);
+    }
+  }
+  return names;
+}

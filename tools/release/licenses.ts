@@ -1,0 +1,52 @@
+import { join } from "node:path";
+import type { Package } from "./packages.ts";
+
+/** A package with where it lies and under which terms it may be passed on. */
+export interface Licensed extends Package {
+  /** SPDX id or expression. */
+  readonly license: string;
+  /** The texts that have to go with it. */
+  readonly notices: readonly string[];
+}
+
+const noticeFile = /^(licen[cs]e|copying|notice|unlicense)([.-]|$)/i;
+
+/**
+ * Reads a package's licence out of its folder.
+ *
+ * @throws {Error} when the package does not say under which licence it is
+ */
+export async function readLicense(one: Package, folder: string): Promise<Licensed> {
+  const described = JSON.parse(await Deno.readTextFile(join(folder, "package.json"))) as Described;
+  const license = licenseOf(described);
+  if (license === undefined) throw new Error(`${one.name}@${one.version} does not say its licence`);
+  const names = (await Array.fromAsync(Deno.readDir(folder), ({ name }) => name)).filter((name) =>
+    noticeFile.test(name)
+  );
+  const notices = await Promise.all(names.toSorted().map((name) => Deno.readTextFile(join(folder, name))));
+  return { ...one, license, notices };
+}
+
+interface Described {
+  readonly license?: string | { readonly type?: string };
+  readonly licenses?: readonly { readonly type?: string }[];
+}
+
+/** Old packages say it as an object, or as a list. */
+function licenseOf({ license, licenses }: Described): string | undefined {
+  if (typeof license === "string") return license;
+  return license?.type ?? licenses?.[0]?.type;
+}
+
+/** One text with the terms of everything that is inside the executable. */
+export function noticesOf(packages: readonly Licensed[]): string {
+  const parts = packages.map(({ name, version, license, notices }) => {
+    const text = notices.length > 0
+      ? notices.map((notice) => notice.replaceAll("\r", "").trim()).join("\n\n")
+      : `The package has no text of its licence, which it says is ${license}.`;
+    return `${name} ${version} (${license})\n\n${text}\n`;
+  });
+  const head = "rds-csi is licensed under the Apache License 2.0. Its executable contains Deno " +
+    "(https://github.com/denoland/deno, MIT; what that contains is listed there), and of these packages:\n";
+  return [head, ...parts].join(`\n${"-".repeat(80)}\n\n`);
+}

@@ -1,0 +1,74 @@
+import { createHash } from "node:crypto";
+import { digestIn, type Lock } from "./lock.ts";
+import type { Package } from "./packages.ts";
+
+/** What a bill of materials is of. */
+export interface Released {
+  readonly version: string;
+  readonly commit: string;
+  /** When the commit was made, in seconds since the Unix epoch. */
+  readonly seconds: number;
+  /** Version of the Deno whose runtime is inside. */
+  readonly deno: string;
+  readonly packages: readonly (Package & { readonly license: string })[];
+  readonly lock: Lock;
+}
+
+/**
+ * The bill of materials of the executable, as CycloneDX 1.6: the runtime, and every package of which anything is inside.
+ * The same release gives the same text.
+ *
+ * @throws {Error} when the lock file does not pin a package
+ */
+export function billOfMaterials(released: Released): string {
+  const { version, commit, seconds, deno, packages, lock } = released;
+  const own = `pkg:github/rds-csi/rds-csi@${version}`;
+  const runtime = { type: "application", "bom-ref": `pkg:generic/deno@${deno}`, name: "deno", version: deno };
+  const components = [
+    { ...runtime, purl: runtime["bom-ref"], licenses: licensed("MIT") },
+    ...packages.map((one) => ({
+      type: "library",
+      "bom-ref": purlOf(one),
+      name: one.name,
+      version: one.version,
+      purl: purlOf(one),
+      licenses: licensed(one.license),
+      hashes: [{ alg: "SHA-512", content: digestIn(lock, one) }],
+    })),
+  ];
+  const bill = {
+    bomFormat: "CycloneDX",
+    specVersion: "1.6",
+    version: 1,
+    metadata: {
+      timestamp: new Date(seconds * 1000).toISOString(),
+      component: {
+        type: "application",
+        "bom-ref": own,
+        name: "rds-csi",
+        version,
+        licenses: licensed("Apache-2.0"),
+        properties: [{ name: "commit", value: commit }],
+      },
+    },
+    components,
+    dependencies: [{ ref: own, dependsOn: components.map((component) => component["bom-ref"]) }],
+  };
+  const digest = createHash("sha256").update(JSON.stringify(bill)).digest("hex");
+  return JSON.stringify({ ...bill, serialNumber: `urn:uuid:${uuidOf(digest)}` }, null, 2) + "\n";
+}
+
+/** https://github.com/package-url/purl-spec: the scope's at sign is escaped. */
+function purlOf({ name, version }: Package): string {
+  return `pkg:npm/${name.replace("@", "%40")}@${version}`;
+}
+
+function licensed(license: string) {
+  return [/ (?:OR|AND|WITH) /.test(license) ? { expression: license } : { license: { id: license } }];
+}
+
+/** A UUID of version 8 (RFC 9562, section 5.8): of a digest, not of chance. */
+function uuidOf(digest: string): string {
+  const hex = `${digest.slice(0, 12)}8${digest.slice(13, 16)}8${digest.slice(17, 32)}`;
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
