@@ -32,7 +32,7 @@ SOURCES = "$(DENO)" run --quiet $$("$(DENO)" run --allow-all tools/permissions_f
 
 .DEFAULT_GOAL := help
 .PHONY: docs help demo test test/unit test/tests test/some test/contract test/fault test/build test/guest test/cluster test/nightly verify verify/% format generate manifests helm build image/binaries release sanity \
-	sanity/sources sanity/binary bench bench/short ci clean
+	sanity/sources sanity/binary bench bench/short soak ci clean
 .SILENT:
 
 help: ## Print every target with what it does.
@@ -73,7 +73,7 @@ test/nightly: export MATRIX_RANDOM = 400
 test/nightly: export MATRIX_ALL = 1
 test/nightly: export GUEST_WHOLE = 1
 test/nightly: export CLUSTER_WHOLE = 1
-test/nightly: test test/contract test/fault test/guest test/cluster ## Try everything of which CI tries a part, with new random numbers: hours; make -k goes on after a failure; after make build.
+test/nightly: test test/contract test/fault test/guest test/cluster soak ## Try everything of which CI tries a part, with new random numbers: hours; make -k goes on after a failure; after make build.
 
 verify: ## Check formatting, lint, types, the direction of imports, sizes, generated files, and the files of proto/ against the published ones.
 	"$(DENO)" run --allow-all tools/verify.ts $(STRICT)
@@ -120,6 +120,9 @@ bench: ## Measure latency, router commands, start, memory and size into dist/ben
 
 bench/short: ## The same with fewer calls.
 	"$(DENO)" run --allow-all tests/bench/run.ts --short
+
+soak: ## Let the executable (or the sources) answer 100,000 calls, and judge whether its memory grows; minutes.
+	"$(DENO)" run --allow-all tests/bench/soak.ts
 
 ci: ## Run everything that a change has to pass, as on an empty machine; installs Debian packages, so root.
 	.ci/run

@@ -11,7 +11,7 @@ import { credentials } from "@grpc/grpc-js";
 import { type CsiPackage, loadCsi } from "../../src/csi/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { v8Flags } from "../../tools/v8_flags.ts";
-import { judge, type Sample } from "./connections_judge.ts";
+import { judge, type Sample } from "./growth.ts";
 
 /** As the product is built. */
 const V8_FLAGS = `--v8-flags=${v8Flags.join(",")}`;
@@ -29,7 +29,7 @@ const options = parseArgs({
 }).values;
 
 const samples = await measure(Number(options.connections), Number(options.every));
-const verdict = judge(samples);
+const verdict = judge(samples, { limitBytes: 110e6, of: "connection" });
 print(`${verdict.flat ? "flat" : "NOT FLAT"}: ${verdict.text}`);
 if (options.json !== undefined) {
   await Deno.writeTextFile(
@@ -80,7 +80,7 @@ async function dialAndSample(
   const startMs = systemClock.monotonicMs();
   const sample = (done: number) => {
     const taken = {
-      connections: done,
+      done,
       rssBytes: residentBytes(pid),
       ms: systemClock.monotonicMs() - startMs,
     };

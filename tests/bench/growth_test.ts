@@ -1,28 +1,30 @@
 import assert from "node:assert/strict";
-import { judge, type Sample } from "./connections_judge.ts";
+import { judge, type Sample } from "./growth.ts";
 
-function curve(megabytes: (connections: number) => number): Sample[] {
+const required = { limitBytes: 110e6, of: "connection" };
+
+function curve(megabytes: (done: number) => number): Sample[] {
   return Array.from({ length: 21 }, (_, i) => ({
-    connections: i * 5000,
+    done: i * 5000,
     rssBytes: megabytes(i * 5000) * 1e6,
     ms: i,
   }));
 }
 
 Deno.test("judge() calls a curve flat that rises while warming up and then breathes", () => {
-  assert.equal(judge(curve((n) => 70 + 25 * Math.min(1, n / 20_000) + (n / 5000) % 3)).flat, true);
+  assert.equal(judge(curve((n) => 70 + 25 * Math.min(1, n / 20_000) + (n / 5000) % 3), required).flat, true);
 });
 
 Deno.test("judge() does not call a curve flat that goes on rising by 0.2 KB a connection", () => {
-  assert.equal(judge(curve((n) => 70 + n * 200 / 1e6)).flat, false);
+  assert.equal(judge(curve((n) => 70 + n * 200 / 1e6), required).flat, false);
 });
 
 Deno.test("judge() does not call a curve flat that is above 110 MB", () => {
-  assert.equal(judge(curve((n) => n === 15_000 ? 111 : 90)).flat, false);
+  assert.equal(judge(curve((n) => n === 15_000 ? 111 : 90), required).flat, false);
 });
 
 Deno.test("judge() judges a short run by its height alone and says so", () => {
-  const verdict = judge(curve((n) => 70 + n / 1000).slice(0, 4));
+  const verdict = judge(curve((n) => 70 + n / 1000).slice(0, 4), required);
   assert.equal(verdict.flat, true);
   assert.match(verdict.text, /too few/);
 });

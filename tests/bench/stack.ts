@@ -1,0 +1,81 @@
+import { join } from "node:path";
+import { dial } from "../../src/csi/client.ts";
+import { loadCsi } from "../../src/csi/proto.ts";
+import { ScratchFolder } from "../../src/commands/demo/scratch.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { freePort, type Part, startPart, type Subject } from "../support/parts.ts";
+
+/** A driver on a simulated router, each a process of its own. */
+export interface Running {
+  readonly address: string;
+  readonly folder: string;
+  readonly driver: Part;
+  count(): Promise<number>;
+}
+
+/** Starts both, lets `work` use them, and takes them away again. */
+export async function withStack<Result>(
+  subject: Subject,
+  mode: "controller" | "node" | "all",
+  scale: number,
+  work: (running: Running) => Promise<Result>,
+): Promise<Result> {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-bench-" });
+  const parts: Part[] = [];
+  try {
+    const [sshPort, controlPort] = [freePort(), freePort()];
+    const backing = join(folder, "router");
+    const simulator = startPart("sources", "simulator", folder, [
+      ...["--ssh-port", String(sshPort), "--control-port", String(controlPort), "--backing", backing],
+      ...["--exporter", "loop", "--timing-scale", String(scale), "--user", "csi", "--password", "bench"],
+    ]);
+    parts.push(simulator);
+    const countUrl = `http://127.0.0.1:${controlPort}/count?execs`;
+    await simulator.ready(async () => (await fetch(countUrl).catch(() => undefined))?.ok ?? false);
+    const address = `unix://${folder}/csi.sock`;
+    const driver = startPart(subject, "serve", folder, await serveArgs(folder, address, mode, sshPort));
+    parts.push(driver);
+    await driver.ready(() => isReady(address));
+    return await work({
+      address,
+      folder,
+      driver,
+      count: async () => Number(await (await fetch(countUrl)).text()),
+    });
+  } finally {
+    for (const part of parts.toReversed()) await part.stop();
+    const left = await ScratchFolder.of(folder, systemClock).remove();
+    if (left.length > 0) Deno.stderr.writeSync(new TextEncoder().encode(`left behind: ${left.join(", ")}\n`));
+  }
+}
+
+async function serveArgs(folder: string, address: string, mode: string, sshPort: number): Promise<string[]> {
+  const passwordFile = join(folder, "password");
+  await Deno.writeTextFile(passwordFile, "bench\n", { mode: 0o600 });
+  return [
+    ...["--mode", mode, "--endpoint", address, "--node-id", "bench-node", "--known-node", "bench-node"],
+    ...["--rds-address", "127.0.0.1", "--rds-port", String(sshPort), "--rds-user", "csi"],
+    ...["--rds-password-file", passwordFile, "--rds-insecure-skip-verify", "--cluster-id", "bench"],
+    ...[
+      "--connector",
+      "loop",
+      "--loop-backing",
+      join(folder, "router"),
+      "--state-dir",
+      join(folder, "state"),
+    ],
+    ...["--unexport-grace", "0s", "--metrics-address", "127.0.0.1:0"],
+  ];
+}
+
+/** Whether the driver at an address says that it is ready. */
+export async function isReady(address: string): Promise<boolean> {
+  const clients = dial(loadCsi(), address, systemClock);
+  try {
+    return (await clients.identity.call("Probe", {}, 2_000)).ready?.value ?? false;
+  } catch {
+    return false; // Not there yet; whoever waits gives up in time.
+  } finally {
+    clients.close();
+  }
+}
