@@ -65,6 +65,7 @@ async function deleteDisk(
   if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
   assertDeleted(id, place.path, outcome);
+  world.withdrawals.forget(id);
   const basePaths = [...new Set([...world.settings.basePaths, ownBase(world, volume.stored)])];
   await deleteLeftovers(world, id, outcome.after, basePaths, context);
 }

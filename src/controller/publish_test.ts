@@ -211,7 +211,7 @@ Deno.test("publishVolume() says at once that the grace outlasts the call, and ch
   await unpublish("a");
   const before = store.snapshot();
   const short = testContext({ deadlineMs: clock.now() + 9_000 });
-  await assert.rejects(publish("b", {}, short), refusal("unavailable", /try again in 11 s/));
+  await assert.rejects(publish("b", {}, short), refusal("unavailable", /try again in 10 s/));
   assert.deepEqual(store.snapshot(), before);
   assert.equal(clock.waiting, 0);
 });

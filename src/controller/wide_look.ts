@@ -20,5 +20,6 @@ export async function lookWide(world: ControllerWorld, context: CallContext): Pr
     const ownership = judgeOwnership(stored, world.settings.cluster);
     return ownership.state === "owned" ? [ownership.volume] : [];
   });
+  world.withdrawals.look(volumes.map(({ stored }) => stored));
   return { turn, inventory, volumes };
 }

@@ -21,7 +21,7 @@ export async function withdrawExport(
   const write = (record: VolumeRecord) =>
     formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
   const record = withdrawnRecord(volume.record, world.clock.now());
-  // Of the comment as it stands it may be known when its export went off: of this withdrawal it is not.
+  // Of the comment as it stands it may be known since when its export is off: of this withdrawal it is not.
   const comment = write(record) === volume.stored.comment ? write(rewritten(record)) : write(record);
   // The list of those who held it would keep the next holder out.
   const list = hasOwnList(volume) ? { allowedHosts: [] } : {};
@@ -34,7 +34,7 @@ export async function withdrawExport(
   return await correctTime(world, withdrawn, verb, context);
 }
 
-/** A router that answered late withdrew late: the grace must not be counted from before it did. */
+/** A router that answered late withdrew late: whoever goes by the recorded time must not count from before it did. */
 async function correctTime(
   world: ControllerWorld,
   volume: OwnedVolume,
@@ -68,15 +68,15 @@ export async function waitForGrace(
   verb: string,
   context: CallContext,
 ): Promise<void> {
-  const nowMs = world.clock.now();
-  const graceMs = world.settings.unexportGraceMs;
-  const { stored, record } = volume;
-  const withdrawnAtMs = (record.withdrawnAtSeconds ?? 0) * 1000;
-  const doubtful = world.withdrawals.isDoubtful(stored.id, stored.comment, withdrawnAtMs);
-  const confirmedAgeMs = world.withdrawals.ageMs(stored.id, stored.comment);
-  const waitMs = remainingGraceMs({ record, nowMs, graceMs, upMs: state.upMs, doubtful, confirmedAgeMs });
+  const { record, stored } = volume;
+  const waitMs = remainingGraceMs({
+    record,
+    graceMs: world.settings.unexportGraceMs,
+    upMs: state.upMs,
+    ageMs: world.withdrawals.ageMs(stored),
+  });
   if (waitMs === 0) return;
-  if (nowMs + waitMs >= context.deadlineMs) {
+  if (world.clock.now() + waitMs >= context.deadlineMs) {
     throw new VolumeError(
       "unavailable",
       `Cannot ${verb} the volume yet as its last export was withdrawn only a moment ago: volume=${volume.stored.id}; ` +

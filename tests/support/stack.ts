@@ -7,6 +7,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import type { RouterAnswers } from "../../src/router_profile/answers.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
+import type { Clock } from "../../src/volume/ports.ts";
 import type { ClusterView } from "../../src/volume/cluster_view.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 
@@ -20,8 +21,8 @@ export interface Stack extends AsyncDisposable {
   /** Router commands so far. */
   count(): Promise<{ execs: number; statements: number }>;
   violations(): Promise<readonly unknown[]>;
-  /** A further driver on the same router, told the same about it. */
-  another(flags?: readonly string[]): Promise<{ driver: RunningDriver; clients: CsiClients }>;
+  /** A further driver on the same router, told the same about it; perhaps with another clock. */
+  another(flags?: readonly string[], clock?: Clock): Promise<{ driver: RunningDriver; clients: CsiClients }>;
 }
 
 /** The cluster that a stack's controller belongs to unless its flags say otherwise. */
@@ -62,7 +63,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const csi = loadCsi();
   const told = options.told ?? (options.probed === true ? simulator.model.knobs : undefined);
   const profileFlags = told === undefined ? [] : ["--router-profile", "/test/profile.json"];
-  const start = async (flags: readonly string[], parts: AsyncDisposableStack) => {
+  const start = async (flags: readonly string[], parts: AsyncDisposableStack, clock = systemClock) => {
     const config = readServeConfig(
       [...reach(simulator, passwordFile), ...profileFlags, ...options.flags ?? [], ...flags],
       noEnvironment,
@@ -73,7 +74,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     );
     const sink = (line: string) => void log.push(line);
     const driver = await startDriver(config, {
-      clock: systemClock,
+      clock,
       random: systemRandom,
       sink,
       readText: Deno.readTextFile,
@@ -93,7 +94,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     log,
     count: () => read("/count"),
     violations: () => read("/violations"),
-    another: (flags = []) => start(flags, kept),
+    another: (flags = [], clock) => start(flags, kept, clock),
     async [Symbol.asyncDispose]() {
       await kept.disposeAsync();
       const violations = simulator.violations.list();
