@@ -58,7 +58,10 @@ export async function changeVolume(
     () => world.store.change(before.id, before.comment, change, context),
   );
   const after = outcome.after.volume;
-  if (after !== undefined && wanted(after)) return after;
+  if (after !== undefined && wanted(after)) {
+    if (change.comment !== undefined) world.unsettled.wrote(after.id, after.comment);
+    return after;
+  }
   const written = change.comment ?? before.comment;
   if (after !== undefined && isCut(after.comment, written)) {
     await restoreComment(world, before, after, context);

@@ -81,7 +81,7 @@ async function findOrMake(
 
 /** @throws {VolumeError} busy while a removal that was sent earlier may still come */
 function assertStays(world: ControllerWorld, { id, imagePath }: StoredSnapshot): void {
-  if (!world.unsettled.mayStillCome(id, imagePath)) return;
+  if (!world.unsettled.wasSent(id, imagePath)) return;
   throw new VolumeError(
     "busy",
     `Cannot keep the snapshot as it was to be deleted a short time ago, which may still happen: snapshot=${id}; ` +
