@@ -99,6 +99,10 @@ export function readServeConfig(
   const flags = readFlags(serveFlags, args, env);
   const mode = readMode(flags);
   const cluster = mode === "node" ? undefined : readCluster(flags, env);
+  if (flags.switch("leader-election") && mode !== "controller") {
+    // A node service serves its node always.
+    flags.problem("leader-election", "true", "left out but with --mode controller");
+  }
   const own = [flags.text("node-id")].filter((id) => id !== "");
   const config: ServeConfig = {
     warnings: flags.warnings(),

@@ -330,6 +330,8 @@ Deno.test("a controller has a cluster in a pod or by --kubeconfig, and then need
     rounds,
     migrationPairs: "any",
     startupTaint: "",
+    leaderElection: false,
+    leaseIdentity: "rds-csi",
   });
   assert.equal(config.controller?.settings.cluster, "");
   const given = serve([...mode, "--kubeconfig", "/etc/rds-csi/config", "--cluster-id", "c"], env);
@@ -344,6 +346,22 @@ Deno.test("a controller has a cluster in a pod or by --kubeconfig, and then need
     /^--migration-/,
   );
   assert.match(problemsOf(() => serve([...controller, "--lease-namespace", "A"], env)).join(), /^--lease-n/);
+});
+
+Deno.test("--leader-election is for a controller alone, with a cluster to elect in", () => {
+  const elect = [...controller, "--leader-election"];
+  const inPod = (name: string) => name === "POD_NAME" ? "rds-csi-0" : undefined;
+  const { cluster } = serve([...elect, "--kubeconfig", "/etc/rds-csi/config"], inPod);
+  assert.deepEqual([cluster?.leaderElection, cluster?.leaseIdentity], [true, "rds-csi-0"]);
+  for (
+    const more of [[], ["--kubernetes", "off"], ["--kubeconfig", "/k", "--mode", "all", "--node-id", "n"]]
+  ) {
+    assert.match(
+      problemsOf(() => serve([...elect, ...more])).join("\n"),
+      /--leader-election /,
+      more.join(" "),
+    );
+  }
 });
 
 Deno.test("--startup-taint takes the key of a taint that is not one of Kubernetes, where there is a cluster", () => {

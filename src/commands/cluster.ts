@@ -16,7 +16,17 @@ import { VolumeError } from "../volume/errors.ts";
 import { clusterHash } from "../volume/ids.ts";
 import type { Clock, Random } from "../volume/ports.ts";
 import { type Attachment, attachmentOf } from "../volume/projection.ts";
+import { Lead } from "./lead.ts";
 import type { WorldNeighbours } from "./world.ts";
+
+/** What {@linkcode ClusterSide} needs beside its configuration. */
+export interface ClusterSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Hears when this controller begins and ends to lead. */
+  readonly leads?: (isLeading: boolean) => void;
+}
 
 /** How long the router may take to say who holds a volume, in milliseconds. */
 const latestMs = 30_000;
@@ -30,6 +40,9 @@ export class ClusterSide {
   readonly #stop = new AbortController();
   readonly #projection: AnnotationProjection;
   readonly #events: EventRecorder;
+  readonly #leads: (isLeading: boolean) => void;
+  /** Without it this controller serves whether it leads or not. */
+  readonly lead: Lead | undefined;
   #world: ControllerWorld | undefined;
   #running: Promise<void> = Promise.resolve();
 
@@ -37,7 +50,7 @@ export class ClusterSide {
   constructor(
     config: ClusterConfig,
     driverName: string,
-    { clock, random, log }: { readonly clock: Clock; readonly random: Random; readonly log: Logger },
+    { clock, random, log, leads }: ClusterSeams,
   ) {
     const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
     const tell = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
@@ -45,6 +58,8 @@ export class ClusterSide {
     this.#cluster = new Cluster({ address: config.address, driverName, clock, random, warn, tell });
     this.#clock = clock;
     this.#log = log;
+    this.#leads = leads ?? (() => {});
+    this.lead = config.leaderElection ? new Lead(clock) : undefined;
     this.#projection = this.#cluster.projection((id, signal) => this.#latest(id, signal));
     this.#events = this.#cluster.events();
   }
@@ -81,21 +96,44 @@ export class ClusterSide {
     this.#cluster.close();
   }
 
-  /** Whoever leads runs the rounds and the audits; what a controller shows at its start it shows whether it leads or not. */
+  /**
+   * Whoever leads runs the rounds and the audits. What a controller shows at its start it shows whether it leads or not, unless
+   * it serves only while it leads.
+   */
   async #run(world: ControllerWorld, audits: Pick<AuditLoop, "run">): Promise<void> {
     const { signal } = this.#stop;
     const objects = this.#cluster.objects();
-    const election = this.#cluster.election(this.#config.leaseNamespace);
     const { rounds, startupTaint } = this.#config;
+    const show = (signal: AbortSignal) =>
+      showAtStart(world, (signal) => this.#cluster.volumes.list(signal), signal);
     const lead = async (signal: AbortSignal) => {
+      signal.addEventListener("abort", () => this.#ended(signal.reason), { once: true });
+      this.#leads(true);
+      // Before the first call: what the one that led before has sent may still come.
+      if (this.lead !== undefined) world.unsettled.suspectOthers();
       const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
       const round = new Rounds(world, objects, rounds);
-      await Promise.all([round.run(signal), audits.run(signal), taint?.run(signal)]);
+      const shown = this.lead === undefined ? undefined : show(signal);
+      await Promise.all([round.run(signal), audits.run(signal), taint?.run(signal), shown]);
     };
-    await Promise.all([
-      showAtStart(world, (signal) => this.#cluster.volumes.list(signal), signal),
-      election.run(lead, signal),
-    ]);
+    const running = this.#elect(lead, signal);
+    await Promise.all([this.lead === undefined ? show(signal) : undefined, running]);
+  }
+
+  async #elect(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+    const { leaseNamespace, leaseIdentity } = this.#config;
+    const election = this.#cluster.election(leaseNamespace, leaseIdentity, {
+      leads: (untilMs) => this.lead?.holdUntil(untilMs),
+      heldBy: (holder) => this.lead?.heldBy(holder),
+    });
+    await election.run(lead, signal);
+  }
+
+  /** What was begun under a lead is not gone on with under the next one. */
+  #ended(reason: unknown): void {
+    this.#leads(false);
+    if (this.#stop.signal.aborted) this.lead?.end("the driver is shutting down");
+    else this.lead?.lose(reason instanceof Error ? reason.message : String(reason));
   }
 
   async #latest(id: string, signal: AbortSignal): Promise<Attachment | "unknown" | undefined> {

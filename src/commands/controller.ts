@@ -10,14 +10,18 @@ import { takeOverAtStart } from "../controller/takeover_sweep.ts";
 import type { RouterEvents } from "../telemetry/router_metrics.ts";
 import type { ClusterView } from "../volume/cluster_view.ts";
 import type { ControllerEvents } from "../volume/controller_events.ts";
+import type { ControllerWorld } from "../controller/world.ts";
 import type { CallContext } from "../volume/ports.ts";
 import type { ClusterSide } from "./cluster.ts";
+import { type Lead, whileLeading } from "./lead.ts";
 import { openRouter, type RouterSeams } from "./router.ts";
 import { controllerWorld } from "./world.ts";
 
 /** A controller that is ready to be served. */
 export interface Controller {
   readonly methods: MethodsOf<ControllerHandlers>;
+  /** Of one that takes part in an election: it serves only while it holds it. */
+  readonly lead: Lead | undefined;
   /** What calls and loops take before they change a volume. */
   readonly locks: VolumeLocks;
   /** Whether the router can be asked and is fit for this driver, see `VolumeStore.probe()`. */
@@ -37,6 +41,8 @@ export interface ControllerSeams extends RouterSeams {
   readonly driverName: string;
   /** Ends a start that waits for the cluster. */
   readonly signal?: AbortSignal;
+  /** Hears when this controller begins and ends to lead, where there is a cluster. */
+  readonly leads?: (isLeading: boolean) => void;
   readonly audit: AuditLoopSettings;
   /** What stands for the cluster, or in its place. */
   readonly clusterView?: ClusterView | undefined;
@@ -75,8 +81,10 @@ async function openWith(
   const { settings } = config;
   const { clock, events, routerEvents } = seams;
   const looks = new CountedLooks({ clock, events, settings });
+  const { lead } = side ?? {};
   const router = await openRouter(config.router, seams, {
     allowUnfenced: settings.allowUnfenced,
+    fence: lead && (() => lead.refusal()),
     observers: [routerEvents, { inventory: (look) => looks.seen(look) }],
   });
   routerEvents.load(() => router.load);
@@ -88,14 +96,16 @@ async function openWith(
   const stop = new AbortController();
   let takeover: Promise<void> | undefined;
   const audits = new AuditLoop(world, seams.audit);
+  const methods = controllerMethods(world);
   return {
-    methods: controllerMethods(world),
+    methods: lead === undefined ? methods : whileLeading(methods, lead),
+    lead,
     locks,
     ready: (context) => router.probe(context),
     start() {
       if (side === undefined) audits.start();
       else side.start(world, audits);
-      if (world.clusterView !== undefined) takeover = takeOverAtStart(world, stop.signal);
+      if (world.clusterView !== undefined) takeover = takeOverOnceLeading(world, lead, stop.signal);
     },
     async close() {
       stop.abort(new Error("the controller stops"));
@@ -104,4 +114,14 @@ async function openWith(
       router.close();
     },
   };
+}
+
+/** Where several take part in an election, volumes are taken over by the one that leads. */
+async function takeOverOnceLeading(
+  world: ControllerWorld,
+  lead: Lead | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const begun = await lead?.begun(signal).then(() => true, () => false) ?? true;
+  if (begun) await takeOverAtStart(world, signal);
 }

@@ -22,6 +22,8 @@ export interface RouterSeams {
 export interface RouterOptions extends Pick<RouterVolumeStoreOptions, "allowUnfenced"> {
   /** Who hears of what the client does, beside the log. */
   readonly observers?: readonly RouterObserver[];
+  /** Why nothing may be sent now, see `SessionOptions.fence`. */
+  readonly fence?: (() => string | undefined) | undefined;
 }
 
 /**
@@ -32,15 +34,15 @@ export interface RouterOptions extends Pick<RouterVolumeStoreOptions, "allowUnfe
 export async function openRouter(
   config: RouterConfig,
   seams: RouterSeams,
-  { observers = [], ...options }: RouterOptions = {},
+  { observers = [], fence, ...options }: RouterOptions = {},
 ): Promise<RouterVolumeStore> {
   const { clock, random, log } = seams;
   const warning = (message: string) => log.warn(message, { router: config.address });
-  const transport = await openTransport(config, { ...seams, warning });
+  const transport = await openTransport(config, { ...seams, warning, fence });
   const observer = observedBy(routerLog(config, log), ...observers);
   return new RouterVolumeStore({
     ...options,
-    session: new Session({ transport, clock, random, observer }),
+    session: new Session({ transport, clock, random, observer, ...fence === undefined ? {} : { fence } }),
     clock,
     random,
     observer,
@@ -54,7 +56,7 @@ export async function openRouter(
  */
 export async function openTransport(
   config: RouterConfig,
-  seams: Pick<RouterSeams, "readText"> & { warning(message: string): void },
+  seams: Pick<RouterSeams, "readText"> & Pick<RouterOptions, "fence"> & { warning(message: string): void },
 ): Promise<SshTransport> {
   return new Ssh2Transport({
     host: config.address,
@@ -63,6 +65,7 @@ export async function openTransport(
     authentication: await readAuthentication(config, seams),
     hostKeys: config.insecureSkipVerify ? "insecure" : await readHostKeys(config, seams),
     warning: seams.warning,
+    fence: seams.fence,
   });
 }
 

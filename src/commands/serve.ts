@@ -43,6 +43,8 @@ export interface RunningDriver {
   readonly metricsUrl: string | undefined;
   /** Asks the router, if there is a controller, until it has answered once: readiness is then known without a call. */
   seekRouter(signal: AbortSignal): Promise<void>;
+  /** Resolves with the reason when this driver may not go on, as another one has its place. */
+  readonly lost: Promise<string>;
   /** Takes no new calls, lets running ones finish within `graceMs`, and closes the connection to the router. */
   stop(graceMs: number): Promise<void>;
 }
@@ -60,9 +62,14 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   const driver = await startDriver(config, { ...seams, signal: io.signal });
   if (config.node === undefined) await dropControllerPrivileges();
   if (needsNoNetwork(config)) await dropNetworkPrivilege();
-  await Promise.all([aborted(io.signal), driver.seekRouter(io.signal)]);
-  await driver.stop(stopGraceMs);
-  return exitCodes.ok;
+  const over = new AbortController();
+  const seeking = driver.seekRouter(AbortSignal.any([io.signal, over.signal]));
+  const lost = await Promise.race([aborted(io.signal), driver.lost]);
+  over.abort(new Error("the driver ends"));
+  await seeking;
+  // What a call has begun under the lead must not be ended under another's.
+  await driver.stop(lost === undefined ? stopGraceMs : 0);
+  return lost === undefined ? exitCodes.ok : exitCodes.failed;
 }
 
 /**
@@ -91,16 +98,20 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
   });
   telemetry.serve(log, {
     isInPlace: () => server.isInPlace(),
-    hasAnswered: () => router?.isIn ?? true,
+    hasAnswered: () => isWaiting(roles) || (router?.isIn ?? true),
   });
   const registration = await register(config, seams, log, telemetry);
+  const { lead } = roles.controller ?? {};
+  void lead?.lost.then((reason) => log.error("this controller has lost the lead, and ends", { reason }));
   return {
     address: server.address,
     metricsUrl: telemetry.url,
     // Only for /readyz: where nobody can ask for it, the router is left to the calls.
     seekRouter: async (signal) => {
-      if (telemetry.url !== undefined) await router?.seek(seams.clock, signal);
+      const mayAsk = await lead?.begun(signal).then(() => true, () => false) ?? true;
+      if (telemetry.url !== undefined && mayAsk) await router?.seek(seams.clock, signal);
     },
+    lost: lead?.lost ?? new Promise(() => {}),
     stop: (graceMs) => stopDriver(server, { ...roles, registration }, telemetry, log, graceMs),
   };
 }
@@ -147,6 +158,7 @@ async function openRoles(
       log,
       events: telemetry.controllerEvents(),
       routerEvents: telemetry.routerEvents(),
+      ...config.cluster && { leads: telemetry.leaderEvents() },
       cluster: config.cluster,
       driverName: config.driverName,
       audit: config.audit,
@@ -170,7 +182,12 @@ function servicesOf(
     driverName: config.driverName,
     vendorVersion: version,
     controllerServed: controller !== undefined,
-    ...(router === undefined ? {} : { ready: (context: CallContext) => router.ask(context) }),
+    ...(router === undefined ? {} : {
+      ready: async (context: CallContext) => {
+        await controller?.lead?.held(context);
+        await router.ask(context);
+      },
+    }),
   });
   return {
     identity,
@@ -190,6 +207,8 @@ async function stopDriver(
 ): Promise<void> {
   log.info("stopping", { running: server.running });
   telemetry.stopping();
+  // One that only waits for the lead need not wait for who asks about it.
+  if (isWaiting(roles)) roles.controller?.lead?.end("the driver is shutting down");
   // First, so that the kubelet looks for nobody who is gone.
   await roles.registration?.stop();
   await Promise.all([server.stop({ graceMs }), roles.node?.close()]);
@@ -200,12 +219,17 @@ async function stopDriver(
   log.info("stopped");
 }
 
+/** Whether its controller waits until another one does not lead any more: it is ready for that. */
+function isWaiting({ controller }: Roles): boolean {
+  return controller?.lead !== undefined && !controller.lead.isHeld;
+}
+
 /** A socket that may have to be made again counts as network. */
 function needsNoNetwork({ controller, node, registration }: ServeConfig): boolean {
   return controller === undefined && node?.connector === "loop" && registration === undefined;
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+function aborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined);
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
 }

@@ -3,6 +3,7 @@ import type { RegistrationEvents } from "../csi/registration_keeper.ts";
 import { ControllerMetrics } from "../telemetry/controller_metrics.ts";
 import { GrpcMetrics } from "../telemetry/grpc_metrics.ts";
 import { serveTelemetry, type TelemetryServer } from "../telemetry/http.ts";
+import { showsLeader } from "../telemetry/leader_metrics.ts";
 import type { ListenAddress } from "../telemetry/listen_address.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { MetricRegistry } from "../telemetry/metrics.ts";
@@ -31,6 +32,8 @@ export interface Telemetry {
   controllerEvents(): ControllerEvents;
   /** What a controller's router client counts with; calling it declares its metrics. */
   routerEvents(): RouterEvents;
+  /** What hears whether a controller leads; calling it declares the metric of that. */
+  leaderEvents(): (isLeading: boolean) => void;
   /** What a node counts with; calling it declares the metrics of a node. */
   nodeEvents(): NodeEvents;
   /** What the registration with the kubelet is counted with; calling it declares its metrics. */
@@ -53,6 +56,7 @@ const untold: Telemetry = {
   observe() {},
   controllerEvents: () => uncountedByController,
   routerEvents: () => uncountedRouter,
+  leaderEvents: () => () => {},
   nodeEvents: () => uncounted,
   registrationEvents: () => ({ notified() {}, lost() {} }),
   serve() {},
@@ -90,6 +94,10 @@ class ServedTelemetry implements Telemetry {
 
   routerEvents(): RouterEvents {
     return new RouterMetrics(this.#registry);
+  }
+
+  leaderEvents(): (isLeading: boolean) => void {
+    return showsLeader(this.#registry);
   }
 
   nodeEvents(): NodeEvents {

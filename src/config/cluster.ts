@@ -58,7 +58,20 @@ export const clusterFlags: FlagTable = {
   "lease-namespace": {
     form: "text",
     env: ["POD_NAMESPACE"],
-    help: "Namespace of the Lease by which one of several controllers runs the loops; default is the pod's.",
+    help: "Namespace of the Lease by which one of several controllers leads; default is the pod's.",
+  },
+  "leader-election": {
+    form: "switch",
+    help:
+      "Serve only while this controller holds the Lease, of which several may run then: the others wait. Without it " +
+      "the Lease only tells who runs the loops, and one controller may run at a time.",
+  },
+  "lease-identity": {
+    form: "text",
+    fallback: "rds-csi",
+    env: ["POD_NAME"],
+    help:
+      "Name of this controller in the Lease, with something random behind it, for people; default is the pod's.",
   },
 };
 
@@ -73,6 +86,10 @@ export interface ClusterConfig {
   readonly migrationPairs: "any" | "kubevirt";
   /** Key of the taint that nodes are made with; empty where there is none. */
   readonly startupTaint: string;
+  /** Whether it serves only while it holds the Lease. */
+  readonly leaderElection: boolean;
+  /** What its name in the Lease begins with. */
+  readonly leaseIdentity: string;
 }
 
 /** Where a command finds its cluster's API server; undefined when there is none. It has the first two of these flags. */
@@ -112,7 +129,16 @@ export function readCluster(
   };
   const migrationPairs = flags.text("migration-pairs") as ClusterConfig["migrationPairs"];
   const startupTaint = readStartupTaint(flags);
-  const settings = { leaseNamespace, rounds, migrationPairs, startupTaint };
+  const leaderElection = flags.switch("leader-election");
+  const leaseIdentity = flags.text("lease-identity");
+  const settings = {
+    leaseNamespace,
+    rounds,
+    migrationPairs,
+    startupTaint,
+    leaderElection,
+    leaseIdentity,
+  };
   const address = readClusterAddress(flags, env);
   return address === undefined ? noCluster(flags) : { address, ...settings };
 }
@@ -138,4 +164,7 @@ function noCluster(flags: FlagValues): undefined {
   if (pairs === "kubevirt") flags.problem("migration-pairs", pairs, "any where there is no cluster to ask");
   const taint = flags.text("startup-taint");
   if (taint !== "") flags.problem("startup-taint", taint, "empty where there is no cluster to ask");
+  if (flags.switch("leader-election")) {
+    flags.problem("leader-election", "true", "left out where there is no cluster to elect in");
+  }
 }

@@ -3,7 +3,7 @@ import { type ClusterAddress, KubernetesClient } from "./client.ts";
 import { ClusterUse } from "./cluster_use.ts";
 import { readClusterUid } from "./cluster_uid.ts";
 import { CsiNodes } from "./csi_nodes.ts";
-import { Election } from "./election.ts";
+import { Election, type ElectionOptions } from "./election.ts";
 import { ClusterLease } from "./lease.ts";
 import { VolumeAttachments } from "./volume_attachments.ts";
 import { EventRecorder } from "./event_recorder.ts";
@@ -76,11 +76,16 @@ export class Cluster {
   }
 
   /**
-   * The election of who runs the loops.
+   * The election of who leads.
    *
    * @param namespace of the Lease; where it is empty, that of the configuration
+   * @param name of this controller, for people who look who leads
    */
-  election(namespace: string): Election {
+  election(
+    namespace: string,
+    name = "rds-csi",
+    listeners: Pick<ElectionOptions, "leads" | "heldBy"> = {},
+  ): Election {
     const { clock, random, driverName, tell } = this.#options;
     const lease = {
       api: this.#client,
@@ -91,10 +96,11 @@ export class Cluster {
     const nonce = Array.from(random.bytes(8), (byte) => byte.toString(16).padStart(2, "0")).join("");
     return new Election({
       store: new ClusterLease(lease),
-      identity: `rds-csi-${nonce}`,
+      identity: `${name}-${nonce}`,
       clock,
       random,
       tell,
+      ...listeners,
     });
   }
 

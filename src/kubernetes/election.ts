@@ -26,11 +26,20 @@ export interface ElectionOptions {
   readonly times?: ElectionTimes;
   /** Hears when this process begins or ends to lead, and why it cannot take part. */
   readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  /** Hears until when this process leads, by its monotonic clock, before it does anything with that: at first and with each renewal. */
+  readonly leads?: (untilMs: number) => void;
+  /** Hears who leads instead of this process, each time it looks; "" for nobody. */
+  readonly heldBy?: (holder: string) => void;
 }
 
-/** Why a leader stops: without a reason it was asked to. */
+/** Why a leader stops although nobody has asked it to. */
 class Lost extends Error {
   override readonly name = "Lost";
+}
+
+/** Why a leader gives the lead back by itself. */
+class Done extends Error {
+  override readonly name = "Done";
 }
 
 /**
@@ -72,6 +81,7 @@ export class Election {
       const state = await store.read(signal);
       this.#see(state);
       if (state !== undefined && !this.#isFree(state)) {
+        this.#options.heldBy?.(state.holder);
         this.#complaint = undefined;
         return undefined;
       }
@@ -114,15 +124,17 @@ export class Election {
     const { tell, identity } = this.#options;
     const lost = new AbortController();
     const both = AbortSignal.any([signal, lost.signal]);
-    tell("this controller runs the loops from now on", { identity });
+    this.#options.leads?.(untilMs);
+    tell("this controller leads from now on", { identity });
     const work = lead(both).catch((error) => {
       if (!both.aborted) tell("the loops have ended by themselves", { reason: String(error) });
-    }).finally(() => lost.abort(new Lost("the loops have ended")));
+    }).finally(() => lost.abort(new Done("the loops have ended")));
     await this.#keep(untilMs, lost, both);
     await work;
-    tell("this controller no longer runs the loops", { identity, reason: reasonOf(both) });
-    // Nothing runs any more: whoever waits need not wait for the lease to end.
-    await this.#release();
+    tell("this controller no longer leads", { identity, reason: reasonOf(both) });
+    // Nothing runs any more: whoever waits need not wait for the lease to end. What was lost ends by itself: of what was sent
+    // under it, the last may still be under way.
+    if (!(both.reason instanceof Lost)) await this.#release();
   }
 
   /** Renews until that fails for too long; the lead is lost then. */
@@ -159,7 +171,9 @@ export class Election {
       const state = this.#seen?.state;
       if (state === undefined) return undefined;
       this.#see(await store.write({ ...state, holder: identity }, state, signal));
-      return startedMs + this.#times.leadMs;
+      const untilMs = startedMs + this.#times.leadMs;
+      this.#options.leads?.(untilMs);
+      return untilMs;
     } catch (error) {
       if (ApiError.is(error, 409)) return await this.#lookAgain(lost, signal);
       return undefined;
@@ -208,7 +222,7 @@ export class Election {
     const reason = error instanceof Error ? error.message : String(error);
     if (reason === this.#complaint) return;
     this.#complaint = reason;
-    this.#options.tell("cannot take part in the election of who runs the loops", { reason });
+    this.#options.tell("cannot take part in the election of who leads", { reason });
   }
 }
 

@@ -135,6 +135,48 @@ Deno.test("a leader that cannot renew stops before another one may take its plac
   await race.end();
 });
 
+Deno.test("a lead that was lost is not given back early, as the last that was sent may still be under way", async () => {
+  const race = new Race();
+  const link: Link = {};
+  race.enter("a", link);
+  await race.clock.advance(10_000);
+  link.before = () => {
+    throw new ApiError(0, "the network is gone");
+  };
+  await race.clock.advance(usualTimes.leadMs + 500);
+  assert.deepEqual([...race.leading], []);
+  delete link.before;
+  await race.clock.advance(0);
+  assert.equal(race.board.state?.holder, "a");
+  await race.end();
+});
+
+Deno.test("a leader is told until when it leads, with each renewal, and a candidate who leads instead", async () => {
+  const clock = new FakeClock();
+  const board = new Board();
+  const until: number[] = [];
+  const holders: string[] = [];
+  const stop = new AbortController();
+  const both = ["a", "b"].map((identity) =>
+    new Election({
+      store: linked(board, clock, {}),
+      identity,
+      clock,
+      random: new SeededRandom(),
+      tell: () => {},
+      leads: (untilMs) => until.push(untilMs - clock.monotonicMs()),
+      heldBy: (holder) => holders.push(holder),
+    }).run((signal) => clock.sleep(3_600_000, signal), stop.signal)
+  );
+  await clock.advance(60_000);
+  assert.ok(until.length > 20, `${until.length} renewals`);
+  assert.deepEqual([...new Set(until)], [usualTimes.leadMs]);
+  assert.deepEqual([...new Set(holders)], [board.state?.holder]);
+  stop.abort(new Error("stopped"));
+  await clock.advance(10_000);
+  await Promise.all(both);
+});
+
 Deno.test("renewals whose answers are lost keep the lease, and do not keep the leader for ever", async () => {
   const race = new Race();
   const link: Link = {};
@@ -191,7 +233,7 @@ Deno.test("who may not take part says so once, and leads nothing", async () => {
   });
   await race.clock.advance(60_000);
   assert.deepEqual(race.led, []);
-  assert.deepEqual(race.told, ["a: cannot take part in the election of who runs the loops"]);
+  assert.deepEqual(race.told, ["a: cannot take part in the election of who leads"]);
   await race.end();
 });
 

@@ -30,6 +30,11 @@ export interface SessionOptions {
   readonly openAfter?: number;
   /** Delays between connection attempts. @default {{ firstMs: 250, mostMs: 5000 }} */
   readonly backoff?: BackoffOptions;
+  /**
+   * Why nothing may be sent now, in words that follow "as"; undefined while it may. It is asked right before each command
+   * leaves. @default {it always may}
+   */
+  readonly fence?: () => string | undefined;
 }
 
 /** Refusals of a channel that one request sits through. */
@@ -91,6 +96,7 @@ export class Session {
       lingerMs: 5000,
       openAfter: 3,
       backoff: { firstMs: 250, mostMs: 5000 },
+      fence: () => undefined,
       ...options,
     };
     this.#breaker = new CircuitBreaker({
@@ -147,8 +153,10 @@ export class Session {
 
   /** Why one more request would be refused at once, kind `unavailable`; undefined when it may wait. */
   refusal(): VolumeError | undefined {
-    const { maxQueued } = this.#options;
+    const { maxQueued, fence } = this.#options;
     if (this.#state === "closed") return this.#unavailable("the driver is shutting down");
+    const fenced = fence();
+    if (fenced !== undefined) return this.#unavailable(fenced);
     if (this.#breaker.state !== "closed" && !this.#mayTry()) return this.#unavailable(this.#breaker.words);
     if (this.#queue.size < maxQueued) return undefined;
     return this.#unavailable(`${maxQueued} commands already wait for it`);
@@ -179,12 +187,16 @@ export class Session {
         !isLong(request) || link.long < this.#options.maxLong
       );
       if (pending === undefined) return;
-      const { onlyOn = link.id } = pending.request;
-      if (onlyOn === link.id) void this.#send(link, pending);
-      else {pending.fail(
-          this.#unavailable("the connection was lost since it was looked at, so it is to be looked at again"),
-        );}
+      const reason = this.#reasonAgainst(pending, link);
+      if (reason === undefined) void this.#send(link, pending);
+      else pending.fail(this.#unavailable(reason));
     }
+  }
+
+  /** Why a request that has waited may not be sent any more. */
+  #reasonAgainst({ request: { onlyOn } }: Pending, link: Link): string | undefined {
+    if (onlyOn === undefined || onlyOn === link.id) return this.#options.fence();
+    return "the connection was lost since it was looked at, so it is to be looked at again";
   }
 
   async #connect(): Promise<void> {

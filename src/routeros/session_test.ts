@@ -378,3 +378,24 @@ Deno.test("Session reports each command to its observer", async () => {
   ]);
   session.close();
 });
+
+Deno.test("nothing leaves without the fence's leave, not even what has waited for its turn under it", async () => {
+  let reason: string | undefined;
+  const one = bench({ maxChannels: 1, fence: () => reason });
+  const open = manual(one.ssh);
+  const first = one.run("first");
+  const second = one.run("second");
+  await one.clock.advance(0);
+  assert.deepEqual(open.map(({ name }) => name), ["first"]);
+  reason = "another one leads";
+  open[0]!.end(ended("done"));
+  assert.equal((await first).ended, true);
+  await rejectsWith(second, "unavailable", /another one leads/);
+  await rejectsWith(one.run("third"), "unavailable", /another one leads/);
+  assert.deepEqual(open.map(({ name }) => name), ["first"]);
+  reason = undefined;
+  const fourth = one.run("fourth");
+  await one.clock.advance(0);
+  open[1]!.end(ended("done"));
+  assert.equal((await fourth).ended, true);
+});

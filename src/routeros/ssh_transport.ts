@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import { Socket } from "node:net";
 import ssh2 from "ssh2";
 import type { Client, ClientChannel, ConnectConfig, ParsedKey, ServerHostKeyAlgorithm } from "ssh2";
 import { VolumeError } from "../volume/errors.ts";
@@ -28,6 +29,8 @@ export interface Ssh2Options {
   readonly readyTimeoutMs?: number;
   /** Milliseconds between keepalives; three without an answer end the connection. @default {10000} */
   readonly keepaliveMs?: number;
+  /** Why nothing may be sent now; undefined while it may. @default {it always may} */
+  readonly fence?: (() => string | undefined) | undefined;
 }
 
 /** The most output of one exec that is kept, in bytes; more is not read but torn. */
@@ -117,12 +120,29 @@ export class Ssh2Transport implements SshTransport {
     });
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      client.connect(this.#config((reason) => mismatch = reason));
+      const socket = new Socket();
+      socket.connect(this.#port, this.#options.host);
+      client.connect({ ...this.#config((reason) => mismatch = reason), sock: socket });
+      this.#guard(socket);
     } catch (error) {
       fail(error);
     }
     if (signal.aborted) onAbort();
     return promise.finally(() => signal.removeEventListener("abort", onAbort));
+  }
+
+  /**
+   * A command leaves when the router has opened a channel for it, in answer to what it says. If this process stood still
+   * meanwhile, the command is out of date by then: this listener is the first to hear of anything, and what it closes sends
+   * nothing.
+   */
+  #guard(socket: Socket): void {
+    const { fence } = this.#options;
+    if (fence === undefined) return;
+    socket.on("data", () => {
+      const reason = fence();
+      if (reason !== undefined) socket.destroy(new Error(reason));
+    });
   }
 
   #config(onMismatch: (reason: string) => void): ConnectConfig {

@@ -25,6 +25,7 @@ interface FakeServer {
     hostKeys?: "insecure" | string;
     port?: number;
     readyTimeoutMs?: number;
+    fence?: () => string | undefined;
   }): Ssh2Transport;
 }
 
@@ -36,6 +37,8 @@ interface Behaviour {
   readonly answer?: (text: string, channel: ServerChannel, connection: Connection) => void;
   /** Refuses the channel. */
   readonly refuse?: boolean;
+  /** Hears that the client wants a channel, before it gets one. */
+  readonly asked?: () => void;
 }
 
 /** Starts an SSH server on the loopback address, hands it over and takes everything down afterwards. */
@@ -53,6 +56,7 @@ async function withServer(behaviour: Behaviour, test: (server: FakeServer) => Pr
       if (accepted === false) attempt.reject(["password", "publickey", "keyboard-interactive"]);
     });
     connection.on("session", (accept, reject) => {
+      behaviour.asked?.();
       if (behaviour.refuse) return reject();
       accept().on("exec", (acceptExec, _reject, { command: text }) => {
         log.push(`exec ${text}`);
@@ -342,3 +346,25 @@ Deno.test("Ssh2Transport throws invalid without a pinned host key", () => {
     });
   assert.throws(make, (error) => VolumeError.is(error, "invalid"));
 });
+
+Deno.test({
+  name: "Ssh2Transport sends no command once it may not, though the router opens the channel for it",
+  // The library leaves the cipher of a connection that ends while it reads to the garbage collector.
+  sanitizeResources: false,
+  fn() {
+    let reason: string | undefined;
+    return withServer({ asked: () => reason = "another one leads" }, async (server) => {
+      const connection = await server.transport({ fence: () => reason }).connect(never);
+      const end = await connection.exec(hello, never);
+      assert.notEqual(end.state, "ended");
+      assert.match(await connection.closed, /another one leads/);
+      assert.deepEqual(server.log.filter((line) => line.startsWith("exec")), []);
+    });
+  },
+});
+
+Deno.test("Ssh2Transport runs commands while its fence lets it", () =>
+  withServer({}, async (server) => {
+    const end = await run(server, { fence: () => undefined });
+    assert.equal(end.state, "ended");
+  }));

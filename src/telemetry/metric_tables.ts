@@ -1,5 +1,6 @@
 import { controllerMetrics } from "./controller_metrics.ts";
 import { grpcMetrics } from "./grpc_metrics.ts";
+import { leaderMetrics } from "./leader_metrics.ts";
 import type { MetricTable } from "./metrics.ts";
 import { nodeMetrics } from "./node_metrics.ts";
 import { processMetrics } from "./process_metrics.ts";
@@ -10,6 +11,7 @@ import { routerMetrics } from "./router_metrics.ts";
 export const metricTables: Readonly<Record<string, MetricTable>> = {
   "Calls": grpcMetrics,
   "Controllers": controllerMetrics,
+  "Controllers of a cluster": leaderMetrics,
   "Controllers and their router": routerMetrics,
   "Nodes": nodeMetrics,
   "Nodes with --register": registrationMetrics,

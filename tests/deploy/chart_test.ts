@@ -150,6 +150,21 @@ Deno.test({
 });
 
 Deno.test({
+  name: "the chart lets one controller be evicted, which elects all the same: its node may be out of sight",
+  ignore,
+  fn() {
+    const kinds = (...sets: string[]) => parseObjects(render(...sets).yaml).map(({ kind }) => kind);
+    assert.ok(kinds().includes("PodDisruptionBudget"));
+    assert.ok(!kinds("controller.podDisruptionBudget.enabled=false").includes("PodDisruptionBudget"));
+    assert.ok(!kinds("controller.replicas=1").includes("PodDisruptionBudget"));
+    assert.equal(configOf(driver("Deployment", "controller.replicas=1")).cluster?.leaderElection, true);
+    for (const set of ["controller.replicas=1", "controller.spread=false"]) {
+      assert.equal(render(set).yaml.includes("topologySpreadConstraints"), false, set);
+    }
+  },
+});
+
+Deno.test({
   name: "the chart refuses values that would not do what they seem to",
   ignore,
   fn() {
@@ -162,7 +177,8 @@ Deno.test({
         "kubeletPath=kubelet",
       ],
       ...["kubeletPath=/var/lib/kubelet/", "storageClasses[0].name=a,storageClasses[0].fsType=btrfs"],
-      ...["sidecars.timeout=forever", "controller.replicas=2", "controller.extraArgs={overcommit=1}"],
+      ...["sidecars.timeout=forever", "controller.replicas=0", "controller.extraArgs={overcommit=1}"],
+      ...["controller.replicas=6", "controller.podDisruptionBudget.maxUnavailable=0"],
       ...["controller.startupTaint=key:NoSchedule"],
     ];
     for (const set of wrong) assert.equal(render(set).success, false, set);

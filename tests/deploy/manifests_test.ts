@@ -28,7 +28,7 @@ const sidecarFlags: Readonly<Record<string, readonly string[]>> = {
   "csi-resizer": ["workers", "handle-volume-inuse-error"],
   "csi-snapshotter": ["worker-threads"],
 };
-const commonFlags = ["csi-address", "timeout", "leader-election", "v", "kube-api-qps", "kube-api-burst"];
+const commonFlags = ["csi-address", "timeout", "v", "kube-api-qps", "kube-api-burst"];
 
 Deno.test("the manifests are sound objects whose driver takes every argument and may use every path", () => {
   assertSound(objects);
@@ -90,11 +90,7 @@ Deno.test("the sidecars have the versions that are current, wait for 60 s, and k
   ]);
   const endpoint = configOf(driverOf(controller)).endpoint.replace("unix://", "");
   for (const { name, args, volumeMounts } of sidecars) {
-    assert.deepEqual(
-      args.slice(0, 3),
-      [`--csi-address=${endpoint}`, "--timeout=60s", "--leader-election"],
-      name,
-    );
+    assert.deepEqual(args.slice(0, 2), [`--csi-address=${endpoint}`, "--timeout=60s"], name);
     assert.deepEqual(volumeMounts, [{ name: "socket", mountPath: "/csi" }]);
     const flags = args.map((arg) => /^--([a-z-]+)/.exec(arg)?.[1] ?? arg);
     assert.deepEqual(flags.toSorted(), [...commonFlags, ...sidecarFlags[name]!].toSorted(), name);
@@ -155,10 +151,12 @@ Deno.test("the driver's accounts may do exactly what its code asks for, and nobo
     to: subjects.map(({ kind, name, namespace }) => `${kind} ${namespace}/${name}`).join(", "),
   }));
   const to = "ServiceAccount rds-csi/rds-csi-controller";
-  const names = ["controller", "sidecars"].map((name) => `rds-csi-${name}`);
-  const expected = ["ClusterRole", "Role"].flatMap((kind) =>
-    names.map((name) => ({ roles: `${kind} ${kind} ${name}`, to }))
-  );
+  const roleNames = [
+    "ClusterRole rds-csi-controller",
+    "ClusterRole rds-csi-sidecars",
+    "Role rds-csi-controller",
+  ];
+  const expected = roleNames.map((name) => ({ roles: `${name.split(" ")[0]} ${name}`, to }));
   const byRoles = (a: { roles: string }, b: { roles: string }) => a.roles < b.roles ? -1 : 1;
   assert.deepEqual(
     bound.toSorted(byRoles),
@@ -169,11 +167,44 @@ Deno.test("the driver's accounts may do exactly what its code asks for, and nobo
   assert.deepEqual(rulesOf("ClusterRole"), clusterRules);
   assert.deepEqual(rulesOf("Role"), namespaceRules);
   const roles = objects.filter(({ kind }) => kind === "Role" || kind === "ClusterRole") as RoleObject[];
-  assert.equal(roles.length, 4);
+  assert.equal(roles.length, 3);
   for (const { resources, verbs, apiGroups } of roles.flatMap(({ rules }) => rules)) {
     assert.equal(resources.includes("secrets"), false);
     assert.equal([...resources, ...verbs, ...apiGroups].includes("*"), false);
   }
+});
+
+Deno.test("two controllers run, of which one serves by the Lease, and none has its place taken before it", () => {
+  const { replicas, strategy, template } = controller.spec as Workload["spec"] & {
+    readonly replicas: number;
+    readonly strategy: unknown;
+  };
+  assert.equal(replicas, 2);
+  assert.deepEqual(strategy, {
+    type: "RollingUpdate",
+    rollingUpdate: { maxUnavailable: 0, maxSurge: 1 },
+  });
+  const { cluster } = configOf(driverOf(controller));
+  assert.equal(cluster?.leaderElection, true);
+  assert.equal(cluster?.leaseIdentity, "node-1", "the variable that the pod is given");
+  const { spec } = template as unknown as { readonly spec: Readonly<Record<string, unknown>> };
+  const labels = controller.spec.selector;
+  assert.deepEqual(spec["topologySpreadConstraints"], [
+    {
+      maxSkew: 1,
+      topologyKey: "kubernetes.io/hostname",
+      whenUnsatisfiable: "ScheduleAnyway",
+      labelSelector: labels,
+    },
+  ]);
+  // What serve gives running calls, and what handing the lead over takes.
+  assert.ok(Number(spec["terminationGracePeriodSeconds"]) >= 35);
+  const budget = only<KubernetesObject & { spec: unknown }>(objects, "PodDisruptionBudget");
+  assert.deepEqual(budget.spec, {
+    maxUnavailable: 1,
+    unhealthyPodEvictionPolicy: "AlwaysAllow",
+    selector: labels,
+  });
 });
 
 Deno.test("the controller works with its own cluster, whose uid tells its volumes from another's", () => {

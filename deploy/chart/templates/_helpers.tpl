@@ -49,7 +49,7 @@ securityContext:
     drop: ["ALL"]
 {{- end }}
 
-{{- /* Call with (list $ name specification arguments). */}}
+{{- /* Call with (list $ name specification arguments). No --leader-election: a sidecar does nothing before the driver beside it leads, and an election of its own could give it a lead that this driver has not. */}}
 {{- define "rds-csi.sidecar" -}}
 {{- $root := index . 0 }}
 {{- $spec := index . 2 -}}
@@ -59,7 +59,6 @@ securityContext:
   args:
     - --csi-address=/csi/csi.sock
     - --timeout={{ $root.Values.sidecars.timeout }}
-    - --leader-election
     - --v={{ $root.Values.sidecars.logLevel }}
     - --kube-api-qps={{ $root.Values.sidecars.kubeApiQps }}
     - --kube-api-burst={{ $root.Values.sidecars.kubeApiBurst }}

@@ -1,0 +1,153 @@
+import type { MethodsOf, ServiceMethods } from "../csi/call.ts";
+import type { ControllerHandlers } from "../csi/generated/csi/v1/Controller.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { CallContext, Clock } from "../volume/ports.ts";
+
+/** How long somebody who asks whether this controller is ready is kept waiting for that, in milliseconds. */
+const mostHoldMs = 20_000;
+
+type Waiter = Pick<PromiseWithResolvers<void>, "resolve" | "reject">;
+
+/** Whether a controller of several may change anything now. */
+export interface Leading {
+  /** Why it may not, in words that follow "as"; undefined while it may. It goes by the clock, not by what runs. */
+  refusal(): string | undefined;
+}
+
+/**
+ * The lead of a controller that takes part in an election: nothing is answered and nothing sent to the router without it.
+ *
+ * It has an end from the moment it begins, by a clock that nobody sets: a process that stood still finds it over before it does
+ * anything else. Once it is lost it does not come back: what was begun under it is of no use any more, and the process ends.
+ */
+export class Lead implements Leading {
+  readonly #clock: Clock;
+  readonly #lost = Promise.withResolvers<string>();
+  /** Those who wait for its beginning: a standby is asked on and on, so nobody is remembered for longer than he waits. */
+  readonly #waiting = new Set<Waiter>();
+  #untilMs: number | undefined;
+  #holder = "";
+  #ended: string | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Whether it has begun, and has not been ended. */
+  get isHeld(): boolean {
+    return this.#untilMs !== undefined && this.#ended === undefined;
+  }
+
+  /** Resolves with the reason when it was lost; never when it was given up. */
+  get lost(): Promise<string> {
+    return this.#lost.promise;
+  }
+
+  /** Somebody else was seen to hold it; "" for nobody. */
+  heldBy(holder: string): void {
+    this.#holder = holder;
+  }
+
+  /** It was won, or renewed, and lasts until then, in milliseconds of `Clock.monotonicMs()`. */
+  holdUntil(untilMs: number): void {
+    this.#untilMs = untilMs;
+    for (const waiter of this.#waiting) waiter.resolve();
+  }
+
+  /** It was lost: others may have it soon. */
+  lose(reason: string): void {
+    this.end(`this controller has lost the lead: ${reason}`);
+    this.#lost.resolve(reason);
+  }
+
+  /** Ends it for good, or the waiting for it. */
+  end(reason: string): void {
+    this.#ended ??= reason;
+    for (const waiter of this.#waiting) waiter.reject(this.#over(reason));
+  }
+
+  #over(reason: string): VolumeError {
+    return new VolumeError("unavailable", `Cannot wait for the lead as ${reason}`);
+  }
+
+  refusal(): string | undefined {
+    if (this.#ended !== undefined) return this.#ended;
+    if (this.#untilMs === undefined) {
+      return this.#holder === ""
+        ? "no controller leads yet"
+        : `another controller leads: holder=${this.#holder}`;
+    }
+    return this.#clock.monotonicMs() < this.#untilMs
+      ? undefined
+      : "this controller could not renew its lead in time";
+  }
+
+  /** @throws {VolumeError} unavailable while it is not held */
+  assert(): void {
+    const refusal = this.refusal();
+    if (refusal !== undefined) {
+      throw new VolumeError("unavailable", `Cannot serve the call as ${refusal}`);
+    }
+  }
+
+  /** Resolves once it has begun; rejects when the signal ends, or the lead does. */
+  async begun(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.#ended !== undefined) throw this.#over(this.#ended);
+    if (this.#untilMs !== undefined) return;
+    const waiter = Promise.withResolvers<void>();
+    const onAbort = () => waiter.reject(signal.reason);
+    this.#waiting.add(waiter);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      await waiter.promise;
+    } finally {
+      this.#waiting.delete(waiter);
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /**
+   * Keeps somebody who asks whether this controller serves waiting until it does, as long as half of the call's time allows:
+   * sidecars ask on and on, and write a line each time.
+   *
+   * @throws {VolumeError} unavailable when it does not lead by then
+   */
+  async held({ signal, deadlineMs }: CallContext): Promise<void> {
+    const limit = new AbortController();
+    const forMs = Math.min(mostHoldMs, (deadlineMs - this.#clock.now()) / 2);
+    const cancel = this.#clock.timer(forMs, () => limit.abort());
+    try {
+      await this.begun(AbortSignal.any([signal, limit.signal]));
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!limit.signal.aborted) throw error;
+    } finally {
+      cancel();
+    }
+    this.assert();
+  }
+}
+
+/**
+ * The methods of a controller that answers only while it leads: also what it has done is only answered as done while it still
+ * does, as another one may have undone it since.
+ */
+export function whileLeading(
+  methods: MethodsOf<ControllerHandlers>,
+  lead: Pick<Lead, "assert">,
+): MethodsOf<ControllerHandlers> {
+  const guarded = Object.entries(methods as ServiceMethods).map(([name, method]) => [
+    name,
+    method && {
+      ...method,
+      handler: async (request: never, context: CallContext) => {
+        lead.assert();
+        const response = await method.handler(request, context);
+        lead.assert();
+        return response;
+      },
+    },
+  ]);
+  return Object.fromEntries(guarded) as MethodsOf<ControllerHandlers>;
+}
