@@ -8,6 +8,7 @@ import { Rounds } from "../controller/rounds.ts";
 import { showAtStart } from "../controller/show_at_start.ts";
 import type { ControllerWorld } from "../controller/world.ts";
 import { Cluster } from "../kubernetes/cluster.ts";
+import { RanOut } from "../kubernetes/election.ts";
 import type { EventRecorder } from "../kubernetes/event_recorder.ts";
 import type { AnnotationProjection } from "../kubernetes/volume_projection.ts";
 import type { Logger } from "../telemetry/log.ts";
@@ -129,11 +130,13 @@ export class ClusterSide {
     await election.run(lead, signal);
   }
 
-  /** What was begun under a lead is not gone on with under the next one. */
+  /** One that ran out may go on, if nobody has had it by the time that the API server answers again. */
   #ended(reason: unknown): void {
     this.#leads(false);
     if (this.#stop.signal.aborted) this.lead?.end("the driver is shutting down");
-    else this.lead?.lose(reason instanceof Error ? reason.message : String(reason));
+    else if (!(reason instanceof RanOut)) {
+      this.lead?.lose(reason instanceof Error ? reason.message : String(reason));
+    }
   }
 
   async #latest(id: string, signal: AbortSignal): Promise<Attachment | "unknown" | undefined> {

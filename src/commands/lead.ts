@@ -18,7 +18,8 @@ export interface Leading {
  * The lead of a controller that takes part in an election: nothing is answered and nothing sent to the router without it.
  *
  * It has an end from the moment it begins, by a clock that nobody sets: a process that stood still finds it over before it does
- * anything else. Once it is lost it does not come back: what was begun under it is of no use any more, and the process ends.
+ * anything else. One that ran out while the API server was away goes on when it is renewed, as nobody else can have had it.
+ * Once somebody else has it, it does not come back: what was begun under it is of no use any more, and the process ends.
  */
 export class Lead implements Leading {
   readonly #clock: Clock;
@@ -33,7 +34,7 @@ export class Lead implements Leading {
     this.#clock = clock;
   }
 
-  /** Whether it has begun, and has not been ended. */
+  /** Whether it has begun, and was not taken by others. */
   get isHeld(): boolean {
     return this.#untilMs !== undefined && this.#ended === undefined;
   }
@@ -43,9 +44,10 @@ export class Lead implements Leading {
     return this.#lost.promise;
   }
 
-  /** Somebody else was seen to hold it; "" for nobody. */
+  /** Somebody else was seen to hold it, or to have held it since this one did; "" for one that has stopped. */
   heldBy(holder: string): void {
     this.#holder = holder;
+    if (this.#untilMs !== undefined) this.lose("somebody else has taken it");
   }
 
   /** It was won, or renewed, and lasts until then, in milliseconds of `Clock.monotonicMs()`. */

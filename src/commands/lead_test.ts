@@ -40,6 +40,19 @@ Deno.test("a lead that was lost does not come back", async () => {
   assert.equal(await lead.lost, "somebody else has taken it");
 });
 
+Deno.test("a lead that somebody else has had since is lost, also when that one has stopped", async () => {
+  for (const holder of ["other", ""]) {
+    const clock = new FakeClock();
+    const lead = new Lead(clock);
+    lead.holdUntil(clock.monotonicMs() + 10_000);
+    await clock.advance(60_000);
+    lead.heldBy(holder);
+    lead.holdUntil(clock.monotonicMs() + 10_000);
+    assert.match(lead.refusal()!, /somebody else has taken it/);
+    assert.equal(await lead.lost, "somebody else has taken it");
+  }
+});
+
 Deno.test("who asks whether it is ready waits for the lead, and not beyond half of the time there is", async () => {
   const clock = new FakeClock();
   const lead = new Lead(clock);

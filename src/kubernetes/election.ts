@@ -28,13 +28,22 @@ export interface ElectionOptions {
   readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Hears until when this process leads, by its monotonic clock, before it does anything with that: at first and with each renewal. */
   readonly leads?: (untilMs: number) => void;
-  /** Hears who leads instead of this process, each time it looks; "" for nobody. */
+  /** Hears each time who was seen to lead instead of this process, or to have led since it did; "" when that one has stopped. */
   readonly heldBy?: (holder: string) => void;
 }
 
 /** Why a leader stops although nobody has asked it to. */
 class Lost extends Error {
-  override readonly name = "Lost";
+  override readonly name: string = "Lost";
+}
+
+/** Why a leader stops that could not renew in time: nobody need have its place yet. */
+export class RanOut extends Lost {
+  override readonly name = "RanOut";
+
+  constructor() {
+    super("it could not be renewed in time");
+  }
 }
 
 /** Why a leader gives the lead back by itself. */
@@ -52,6 +61,7 @@ export class Election {
   /** What was last seen, and when it was first seen so. */
   #seen: { readonly state: LeaseState; readonly sinceMs: number } | undefined;
   #complaint: string | undefined;
+  #hasLed = false;
 
   constructor(options: ElectionOptions) {
     this.#options = options;
@@ -87,6 +97,7 @@ export class Election {
       }
       const startedMs = clock.monotonicMs();
       const isOther = state?.holder !== identity;
+      if (isOther && this.#hasLed) this.#options.heldBy?.(state?.holder ?? "");
       const next = {
         holder: identity,
         durationSeconds: Math.ceil(leaseMs / 1000),
@@ -124,6 +135,7 @@ export class Election {
     const { tell, identity } = this.#options;
     const lost = new AbortController();
     const both = AbortSignal.any([signal, lost.signal]);
+    this.#hasLed = true;
     this.#options.leads?.(untilMs);
     tell("this controller leads from now on", { identity });
     const work = lead(both).catch((error) => {
@@ -146,7 +158,7 @@ export class Election {
       cancel();
       cancel = clock.timer(
         endMs - clock.monotonicMs(),
-        () => lost.abort(new Lost("it could not be renewed in time")),
+        () => lost.abort(new RanOut()),
       );
     };
     watch();

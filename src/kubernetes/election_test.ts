@@ -177,6 +177,36 @@ Deno.test("a leader is told until when it leads, with each renewal, and a candid
   await Promise.all(both);
 });
 
+Deno.test("a leader that could not renew learns whether another one has led since", async () => {
+  for (const [between, heard] of [[undefined, []], ["other", ["other"]], ["", [""]]] as const) {
+    const clock = new FakeClock();
+    const board = new Board();
+    const holders: string[] = [];
+    const link: Link = {};
+    const stop = new AbortController();
+    const over = new Election({
+      store: linked(board, clock, link),
+      identity: "a",
+      clock,
+      random: new SeededRandom(),
+      tell: () => {},
+      heldBy: (holder) => holders.push(holder),
+    }).run((signal) => clock.sleep(3_600_000, signal), stop.signal);
+    await clock.advance(5_000);
+    link.before = () => {
+      throw new ApiError(0, "the network is gone");
+    };
+    await clock.advance(30_000);
+    if (between !== undefined) board.state = { ...board.state!, holder: between, version: "other" };
+    delete link.before;
+    await clock.advance(5_000);
+    assert.deepEqual([...new Set(holders)], heard);
+    stop.abort(new Error("stopped"));
+    await clock.advance(5_000);
+    await over;
+  }
+});
+
 Deno.test("renewals whose answers are lost keep the lease, and do not keep the leader for ever", async () => {
   const race = new Race();
   const link: Link = {};
