@@ -6,6 +6,7 @@ import { suite as e2e } from "./suites/e2e.ts";
 import { suite as failover } from "./suites/failover.ts";
 import { suite as life } from "./suites/life.ts";
 import { suite as many } from "./suites/many.ts";
+import { suite as replicas } from "./suites/replicas.ts";
 import { suite as restart } from "./suites/restart.ts";
 import { suite as takeover } from "./suites/takeover.ts";
 
@@ -14,6 +15,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   life,
   many,
   restart,
+  replicas,
   api_gone: apiGone,
   takeover,
   drain,

@@ -27,6 +27,10 @@ export interface Part {
   stop(): Promise<readonly string[]>;
   /** SIGKILL. */
   kill(): Promise<void>;
+  /** Sends it a signal, as SIGSTOP. */
+  signal(signal: Deno.Signal): void;
+  /** Resolves with its exit code when it has ended, however that came. */
+  readonly ended: Promise<number>;
   /** Resident memory. */
   residentBytes(): Promise<number>;
   /** The end of what it printed. */
@@ -123,6 +127,14 @@ class ChildPart implements Part {
     this.#stopped = true;
     if (this.#ended === undefined) this.#child.kill("SIGKILL");
     await this.#end;
+  }
+
+  signal(signal: Deno.Signal): void {
+    this.#child.kill(signal);
+  }
+
+  get ended(): Promise<number> {
+    return this.#end.then(({ code }) => code);
   }
 
   async residentBytes(): Promise<number> {

@@ -3,15 +3,18 @@ import type { Subject } from "../../support/parts.ts";
 import type { Api } from "./api.ts";
 import { Chart, type ChartOptions } from "./chart.ts";
 import { ControlPlane } from "./control_plane.ts";
-import { type Driver, makeController } from "./driver.ts";
+import type { Supervised } from "./daemon.ts";
+import type { Driver } from "./driver.ts";
 import { keepSettings, restoreSettings } from "./kernel_settings.ts";
 import { ClusterNode } from "./node.ts";
 import { accountKubeconfig, applyChart, installSnapshots } from "./deployment.ts";
 import { fakeNode } from "./objects.ts";
 import { Router } from "./router.ts";
-import { Sidecars } from "./sidecars.ts";
+import { Replica } from "./replica.ts";
+import { startSnapshotController } from "./sidecars.ts";
 import type { Tools } from "./tools.ts";
 import { removeTraces } from "./traces.ts";
+import { until } from "./waiting.ts";
 
 /** Options of {@linkcode Cluster.start}. */
 export interface ClusterOptions {
@@ -23,6 +26,10 @@ export interface ClusterOptions {
   readonly chart?: Partial<ChartOptions>;
   /** Whether controller and sidecars are not started yet: see {@linkcode Cluster.startController}. */
   readonly controllerLater?: boolean;
+  /** How many controllers there are, each with its sidecars. @default {1} */
+  readonly replicas?: number;
+  /** How many of them run at first. @default {all} */
+  readonly startedReplicas?: number;
 }
 
 /** A cluster with the driver in it, a simulated router beside it, and everything of both in one folder. */
@@ -30,23 +37,28 @@ export class Cluster {
   readonly plane: ControlPlane;
   readonly chart: Chart;
   readonly router: Router;
-  readonly controller: Driver;
   readonly nodes: ReadonlyMap<string, ClusterNode>;
-  readonly #sidecars: Sidecars;
+  /** The controllers, in the order in which they were started. */
+  readonly replicas: readonly Replica[];
+  readonly #startSnapshotController: () => Promise<void>;
+  readonly #started: number | undefined;
+  /** Which of them is taken for the one that serves, see {@linkcode Cluster.findServing}. */
+  #serving = 0;
 
   private constructor(
     [plane, chart]: readonly [ControlPlane, Chart],
     router: Router,
-    controller: Driver,
-    sidecars: Sidecars,
+    [replicas, started]: readonly [readonly Replica[], number | undefined],
+    startSnapshotController: () => Promise<void>,
     nodes: ReadonlyMap<string, ClusterNode>,
   ) {
     this.plane = plane;
     this.chart = chart;
     this.router = router;
-    this.controller = controller;
+    this.replicas = replicas;
+    this.#started = started;
     this.nodes = nodes;
-    this.#sidecars = sidecars;
+    this.#startSnapshotController = startSnapshotController;
   }
 
   /** Starts everything, driver and sidecars included. `undo` gets what is to be done at the end, the last first. */
@@ -74,10 +86,16 @@ export class Cluster {
       await plane.api.create(path, object);
     }
     const kubeconfig = await accountKubeconfig(plane, chart.namespace, chart.controllerAccount);
-    const controller = await makeController({ subject, folder, logs, router, chart }, kubeconfig);
-    undo(() => controller.stop());
-    const sidecars = new Sidecars({ plane, tools, chart, socket: controller.socket, kubeconfig });
-    undo(() => sidecars.stop());
+    const place = { subject, folder, logs, router, chart, plane, tools, kubeconfig };
+    const replicas: Replica[] = [];
+    for (let number = 1; number <= (options.replicas ?? 1); number++) {
+      const replica = await Replica.prepare(place, `controller-${number}`);
+      undo(() => replica.stop());
+      replicas.push(replica);
+    }
+    let snapshots: Supervised | undefined;
+    undo(async () => await snapshots?.stop());
+    const startSnapshots = async () => void (snapshots = await startSnapshotController(plane, tools));
     const context = { folder, plane, tools, router, subject, chart };
     const nodes = new Map<string, ClusterNode>();
     for (const [name, kubelet] of Object.entries(options.nodes ?? {})) {
@@ -85,16 +103,40 @@ export class Cluster {
       undo(() => node.stop());
       nodes.set(name, node);
     }
-    const cluster = new Cluster([plane, chart], router, controller, sidecars, nodes);
+    const cluster = new Cluster(
+      [plane, chart],
+      router,
+      [replicas, options.startedReplicas],
+      startSnapshots,
+      nodes,
+    );
     if (options.controllerLater !== true) await cluster.startController(signal);
     for (const node of nodes.values()) await node.start(signal);
     return cluster;
   }
 
-  /** Starts the controller and its sidecars, where that was left for later. */
+  /** Starts the controllers and their sidecars, where that was left for later; the first one leads. */
   async startController(signal: AbortSignal): Promise<void> {
-    await this.controller.start(signal);
-    await this.#sidecars.start();
+    await this.#startSnapshotController();
+    for (const replica of this.replicas.slice(0, this.#started)) {
+      await replica.start(signal);
+      await this.findServing(signal);
+    }
+  }
+
+  /** The controller that serves, or did when it was last looked for. */
+  get controller(): Driver {
+    return this.replicas[this.#serving]!.driver;
+  }
+
+  /** Waits until a controller serves, and answers which. */
+  async findServing(signal: AbortSignal, among: readonly Replica[] = this.replicas): Promise<Replica> {
+    const serving = await until("a controller to serve", async () => {
+      const serve = await Promise.all(among.map(({ driver }) => driver.isServing()));
+      return among[serve.indexOf(true)];
+    }, { limitSeconds: 60, everyMs: 50, signal });
+    this.#serving = this.replicas.indexOf(serving);
+    return serving;
   }
 
   /** The API, as somebody who may do everything. */
@@ -111,7 +153,7 @@ export class Cluster {
 
   /** How often sidecars have ended by themselves, and were started again. */
   get sidecarRestarts(): number {
-    return this.#sidecars.restarts;
+    return this.replicas.reduce((sum, { sidecarRestarts }) => sum + sidecarRestarts, 0);
   }
 
   /** What of the control plane has ended although nobody ended it, with the end of its log. */

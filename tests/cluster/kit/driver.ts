@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { status } from "@grpc/grpc-js";
 import { type CsiClients, dial } from "../../../src/csi/client.ts";
 import { loadCsi } from "../../../src/csi/proto.ts";
 import { systemClock } from "../../../src/host/clock.ts";
@@ -28,6 +29,13 @@ export class Driver {
   async start(signal?: AbortSignal): Promise<void> {
     this.#part = this.#start(`127.0.0.1:${this.#metricsPort}`);
     await this.#part.ready(() => this.#serves(), 50, signal);
+    // A client that has found nobody there waits longer and longer before it looks again.
+    this.#hangUp();
+  }
+
+  #hangUp(): void {
+    this.#clients?.close();
+    this.#clients = undefined;
   }
 
   /** Clients of it, for calls beside those of the sidecars. */
@@ -44,10 +52,41 @@ export class Driver {
     return Number(line.slice(name.length + 1));
   }
 
+  /** Whether it answers that it is ready: one of several controllers is that only while it leads. */
+  async isServing(): Promise<boolean> {
+    if (this.#part === undefined) return false;
+    try {
+      // It keeps whoever asks waiting for half of the time there is.
+      const { ready } = await this.clients.identity.call("Probe", {}, 1_000);
+      return ready?.value === true;
+    } catch (error) {
+      const { code } = error as { readonly code?: status };
+      if (code === status.UNAVAILABLE || code === status.DEADLINE_EXCEEDED) return false;
+      throw error;
+    }
+  }
+
+  /** Sends it a signal, as SIGSTOP. */
+  signal(signal: Deno.Signal): void {
+    this.#part?.signal(signal);
+  }
+
+  /** Resolves with its exit code when it has ended by itself; it can be started again then. */
+  async ended(): Promise<number> {
+    const code = await this.#part?.ended ?? -1;
+    this.#hangUp();
+    this.#part = undefined;
+    return code;
+  }
+
+  /** Resident memory. */
+  async residentBytes(): Promise<number> {
+    return await this.#part?.residentBytes() ?? NaN;
+  }
+
   /** SIGTERM; answers what was wrong with its end. */
   async stop(): Promise<readonly string[]> {
-    this.#clients?.close();
-    this.#clients = undefined;
+    this.#hangUp();
     const part = this.#part;
     this.#part = undefined;
     return await part?.stop() ?? [];
@@ -55,8 +94,7 @@ export class Driver {
 
   /** SIGKILL. */
   async kill(): Promise<void> {
-    this.#clients?.close();
-    this.#clients = undefined;
+    this.#hangUp();
     await this.#part?.kill();
     this.#part = undefined;
   }
@@ -85,17 +123,20 @@ export interface DriverPlace {
   readonly chart: Chart;
 }
 
-/** The controller as the chart renders it, under its service account. */
-export async function makeController(place: DriverPlace, kubeconfig: string): Promise<Driver> {
+/** A controller as the chart renders it, under its service account, in a pod of that name. */
+export async function makeController(place: DriverPlace, kubeconfig: string, pod: string): Promise<Driver> {
   const { subject, folder, logs, chart } = place;
   const passwordFile = join(folder, "password");
   await Deno.writeTextFile(passwordFile, `${routerPassword}\n`, { mode: 0o600 });
-  const socket = join(folder, "controller.sock");
-  const env = envForRig(chart.controller, { "metadata.namespace": chart.namespace });
+  const socket = join(folder, `${pod}.sock`);
+  const env = envForRig(chart.controller, {
+    "metadata.namespace": chart.namespace,
+    "metadata.name": pod,
+  });
   return new Driver(socket, (metricsAddress) => {
     const controllerFates: Fates = {
       ...kept("mode", "driver-name", "log-level", "rds-address", "rds-port", "rds-user", "base-path"),
-      ...kept("nvme-address", "nvme-port", "kubernetes", "migration-pairs"),
+      ...kept("nvme-address", "nvme-port", "kubernetes", "leader-election", "migration-pairs"),
       ...kept(...flagsOf(chart.options.controllerArgs)),
       // There is no pod with a folder of its own for the socket and one for the Secret.
       "endpoint": () => `--endpoint=unix://${socket}`,

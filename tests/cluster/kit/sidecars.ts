@@ -16,9 +16,11 @@ export interface SidecarPlace {
   readonly socket: string;
   /** Of the service account that they share with the driver. */
   readonly kubeconfig: string;
+  /** Of the pod that they are in, for their logs. */
+  readonly pod: string;
 }
 
-/** The sidecars of a controller as the chart renders them, and beside them the snapshot-controller, which is none of its. */
+/** The sidecars of a controller as the chart renders them. */
 export class Sidecars {
   readonly #place: SidecarPlace;
   readonly #daemons: Supervised[] = [];
@@ -28,10 +30,8 @@ export class Sidecars {
   }
 
   /** Starts them. */
-  async start(): Promise<void> {
-    const { plane, tools, chart } = this.#place;
-    for (const container of chart.sidecars) this.#daemons.push(startOne(container, this.#place));
-    this.#daemons.push(await startSnapshotController(plane, tools));
+  start(): void {
+    for (const container of this.#place.chart.sidecars) this.#daemons.push(startOne(container, this.#place));
   }
 
   /** How often sidecars have ended by themselves, and were started again. */
@@ -40,32 +40,28 @@ export class Sidecars {
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.#daemons.map((daemon) => daemon.stop()));
+    await Promise.all(this.#daemons.splice(0).map((daemon) => daemon.stop()));
   }
 }
 
 function startOne(container: Container, place: SidecarPlace): Supervised {
-  const { plane, tools, chart, socket, kubeconfig } = place;
+  const { plane, tools, chart, socket, kubeconfig, pod } = place;
   const sidecarFates: Fates = {
-    ...kept("timeout", "leader-election", "v", "worker-threads", "workers", "handle-volume-inuse-error"),
+    ...kept("timeout", "v", "worker-threads", "workers", "handle-volume-inuse-error"),
     ...kept("default-fstype", "extra-create-metadata", "kube-api-qps", "kube-api-burst"),
     ...kept(...flagsOf(chart.options.attacherArgs)),
     // There is no pod with a folder of its own for the socket.
     "csi-address": () => `--csi-address=${socket}`,
   };
-  const env = {
-    ...envForRig(container, { "metadata.namespace": chart.namespace }),
-    // Instead of the file in the folder of a pod's service account, by which they find the namespace of their Leases.
-    POD_NAMESPACE: chart.namespace,
-  };
+  const env = envForRig(container, { "metadata.namespace": chart.namespace });
   // Instead of the rest of that folder.
   const words = [...argsForRig(container, sidecarFates), `--kubeconfig=${kubeconfig}`];
   const { name } = container;
-  return supervised(name, [tools.program(name), ...words], plane, env);
+  return supervised(`${pod}-${name}`, [tools.program(name), ...words], plane, env);
 }
 
-/** Under the rules that its authors publish. */
-async function startSnapshotController(plane: ControlPlane, tools: Tools): Promise<Supervised> {
+/** What is none of a driver's: it makes the objects that snapshotters work on, under the rules that its authors publish. */
+export async function startSnapshotController(plane: ControlPlane, tools: Tools): Promise<Supervised> {
   const name = "snapshot-controller";
   const kubeconfig = await accountKubeconfig(plane, "kube-system", name);
   // By default 5 requests in a second, which lets many snapshots wait.

@@ -1,0 +1,230 @@
+import assert from "node:assert/strict";
+import {
+  assertAgreement,
+  attach,
+  attached,
+  detach,
+  detached,
+  exportsOf,
+  pair,
+  type Pairing,
+} from "../kit/attachments.ts";
+import type { Bench, Suite } from "../kit/bench.ts";
+import type { Cluster } from "../kit/cluster.ts";
+import { assertNothingLeft } from "../kit/nothing_left.ts";
+import { claimOf, paths } from "../kit/objects.ts";
+import type { Replica } from "../kit/replica.ts";
+import { allShown } from "../kit/shown.ts";
+import { pause, secondsSince, until } from "../kit/waiting.ts";
+import { Workload } from "../kit/workload.ts";
+
+/** Volumes that are made and attached while the first leader is killed, and those that are there before. */
+const [volumeCount, formerCount] = [100, 60];
+const nodes = ["fake-1", "fake-2", "fake-3", "fake-4"];
+/** How long a leader stands still: longer than its lead, and than others wait for a sign of it. */
+const frozenMs = 40_000;
+/** As a kubelet starts a container again that has ended. */
+const restartMs = 1_000;
+const block = { mode: "Block", mebibytes: 1024, storageClass: "rds-block" } as const;
+
+/** Several controllers, of which one serves. */
+export const suite: Suite = {
+  what:
+    `of two controllers the one that leads is killed, stopped and frozen in the middle of ${volumeCount} volumes' work`,
+  limitMinutes: 8,
+  run: async (bench) => {
+    const cluster = await bench.cluster({ fakeNodes: nodes, replicas: 3, startedReplicas: 2 });
+    const story = new Story(bench, cluster);
+    await bench.story([
+      ["one of two controllers serves, and the other waits", () => story.serve()],
+      [
+        "killed in the middle: the other goes on, and every volume is made once and attached once",
+        () => story.kill(),
+      ],
+      ["stopped in the middle: the other goes on within seconds", () => story.stop()],
+      [
+        "frozen in the middle: the other goes on, and the one that wakes changes nothing and ends",
+        () => story.freeze(),
+      ],
+      ["all controllers are replaced, one after the other, while volumes are detached", () => story.roll()],
+      ["the volumes can be deleted, and leave nothing", () => story.end()],
+    ]);
+  },
+};
+
+interface LogEntry {
+  readonly session: number;
+  readonly command: string;
+}
+
+class Story {
+  readonly #bench: Bench;
+  readonly #cluster: Cluster;
+  readonly #work: Workload;
+  readonly #claims = Array.from({ length: volumeCount }, (_, index) => `claim-${index}`);
+  /** Those that run. */
+  #pair: readonly Replica[];
+  #pairings: readonly Pairing[] = [];
+
+  constructor(bench: Bench, cluster: Cluster) {
+    this.#bench = bench;
+    this.#cluster = cluster;
+    this.#work = new Workload(cluster, bench.signal);
+    this.#pair = cluster.replicas.slice(0, 2);
+  }
+
+  async serve(): Promise<string> {
+    const serving = await Promise.all(this.#pair.map(({ driver }) => driver.isServing()));
+    assert.equal(serving.filter(Boolean).length, 1, String(serving));
+    const waiting = this.#pair[serving.indexOf(false)]!.driver;
+    const [leading, connected] = await Promise.all([
+      waiting.metric("rds_csi_leader"),
+      waiting.metric("rds_csi_router_connected"),
+    ]);
+    assert.deepEqual([leading, connected], [0, 0]);
+    const refused = waiting.clients.controller.call("ListVolumes", {});
+    await assert.rejects(refused, /UNAVAILABLE.*another controller leads: holder=controller-/);
+    const megabytes = Math.round(await waiting.residentBytes() / 1e6);
+    const former = this.#claims.slice(0, formerCount);
+    await Promise.all(former.map((claim) => this.#work.create(paths.claims, claimOf(claim, block))));
+    await Promise.all(former.map((claim) => this.#work.bound(claim)));
+    return `the one that waits has no connection to the router, and ${megabytes} MB`;
+  }
+
+  async kill(): Promise<string> {
+    const { leader, other } = await this.#roles();
+    const [former, latter] = [this.#claims.slice(0, formerCount), this.#claims.slice(formerCount)];
+    const volumes = await Promise.all(former.map((claim) => this.#work.bound(claim)));
+    await Promise.all([
+      attach(this.#cluster, pair(volumes, nodes)),
+      ...latter.map((claim) => this.#work.create(paths.claims, claimOf(claim, block))),
+    ]);
+    const exported = await this.#exported((count) => count >= formerCount * 0.3);
+    const killed = performance.now();
+    await leader.driver.kill();
+    assert(exported < formerCount, "all were attached before the leader was killed");
+    const [taken] = await Promise.all([this.#takenOver(other, killed), this.#startAgain(leader)]);
+    await attached(this.#cluster, formerCount, this.#bench.signal);
+    const all = await Promise.all(this.#claims.map((claim) => this.#work.bound(claim)));
+    const seconds = secondsSince(killed);
+    assert.equal(new Set(all).size, volumeCount);
+    await this.#assertMadeOnce();
+    this.#pairings = pair(all, nodes);
+    const told = await assertAgreement(this.#cluster, this.#pairings.slice(0, formerCount));
+    return `killed at ${exported} exports, the other serves after ${taken} s, all is done after ${seconds} s: ${told}`;
+  }
+
+  async stop(): Promise<string> {
+    const { leader, other } = await this.#roles();
+    const more = this.#pairings.slice(formerCount, formerCount + 20);
+    const before = (await exportsOf(this.#cluster)).length;
+    await attach(this.#cluster, more);
+    await this.#exported((count) => count > before);
+    const stopped = performance.now();
+    const [problems, taken] = await Promise.all([leader.stop(), this.#takenOver(other, stopped)]);
+    assert.deepEqual(problems, []);
+    assert(Number(taken) < 6, `the other serves only after ${taken} s`);
+    await attached(this.#cluster, formerCount + more.length, this.#bench.signal);
+    const seconds = secondsSince(stopped);
+    await leader.start(this.#bench.signal);
+    const told = await assertAgreement(this.#cluster, this.#pairings.slice(0, formerCount + more.length));
+    return `the other serves after ${taken} s, all is done after ${seconds} s: ${told}`;
+  }
+
+  async freeze(): Promise<string> {
+    const { leader, other } = await this.#roles();
+    const sessions = await this.#sessions();
+    const before = (await exportsOf(this.#cluster)).length;
+    await attach(this.#cluster, this.#pairings.slice(before));
+    await this.#exported((count) => count > before);
+    const frozen = performance.now();
+    leader.driver.signal("SIGSTOP");
+    // What it had sent by then has ended a second later.
+    await pause(1_000);
+    await this.#cluster.router.control("/log", { method: "DELETE" });
+    const exported = (await exportsOf(this.#cluster)).length;
+    assert(exported < volumeCount, "all were attached before the leader stood still");
+    const taken = await this.#takenOver(other, frozen);
+    await attached(this.#cluster, volumeCount, this.#bench.signal);
+    const seconds = secondsSince(frozen);
+    await pause(frozenMs - (performance.now() - frozen));
+    const woken = performance.now();
+    leader.driver.signal("SIGCONT");
+    assert.equal(await leader.driver.ended(), 1, "the one that woke does not end as one that has failed");
+    const endedAfter = secondsSince(woken);
+    await leader.driver.start(this.#bench.signal);
+    const log = await this.#log();
+    const late = log.filter(({ session }) => sessions.has(session));
+    assert.deepEqual(late, [], "the one that was frozen has asked the router for something");
+    assert(log.length > volumeCount - exported, "the other one has worked, and is in the log");
+    const told = await assertAgreement(this.#cluster, this.#pairings);
+    return `frozen at ${exported} exports, the other serves after ${taken} s, all is done after ${seconds} s; ` +
+      `the one that woke ended ${endedAfter} s later and sent the router nothing: ${told}`;
+  }
+
+  async roll(): Promise<string> {
+    const started = performance.now();
+    const [first, second, third] = this.#cluster.replicas as [Replica, Replica, Replica];
+    await detach(this.#cluster, this.#pairings);
+    await this.#exported((count) => count < volumeCount);
+    // As a Deployment does that may have one pod more than it wants, and none less.
+    for (const [fresh, old] of [[third, first], [first, second]] as const) {
+      await fresh.start(this.#bench.signal);
+      assert.deepEqual(await old.stop(), []);
+    }
+    this.#pair = [third, first];
+    await this.#cluster.findServing(this.#bench.signal, this.#pair);
+    const seconds = secondsSince(started);
+    await detached(this.#cluster, this.#bench.signal);
+    assert.deepEqual(await exportsOf(this.#cluster), []);
+    assert.equal(await allShown(this.#cluster, this.#bench.signal), 0);
+    return `replaced after ${seconds} s, all detached after ${secondsSince(started)} s`;
+  }
+
+  async end(): Promise<string> {
+    await this.#work.remove(paths.claims, ...this.#claims);
+    await this.#work.gone(paths.volumes);
+    return await assertNothingLeft(this.#cluster, this.#bench.signal);
+  }
+
+  async #roles(): Promise<{ leader: Replica; other: Replica }> {
+    const leader = await this.#cluster.findServing(this.#bench.signal, this.#pair);
+    return { leader, other: this.#pair.find((one) => one !== leader)! };
+  }
+
+  /** Seconds until that one serves. */
+  async #takenOver(other: Replica, sinceMs: number): Promise<string> {
+    await this.#cluster.findServing(this.#bench.signal, [other]);
+    return secondsSince(sinceMs);
+  }
+
+  async #startAgain({ driver }: Replica): Promise<void> {
+    await pause(restartMs);
+    await driver.start(this.#bench.signal);
+  }
+
+  /** Waits until the number of exports is like that, and answers it. */
+  async #exported(isTime: (count: number) => boolean): Promise<number> {
+    const count = async () => (await exportsOf(this.#cluster)).length;
+    const limits = { limitSeconds: 60, everyMs: 10, signal: this.#bench.signal };
+    return await until("the middle of it", async () => {
+      const now = await count();
+      return isTime(now) && { now };
+    }, limits).then(({ now }) => now);
+  }
+
+  /** No volume was made twice: the router has as many as there are claims. */
+  async #assertMadeOnce(): Promise<void> {
+    const { disks } = await this.#cluster.router.control<{ disks: readonly { type: string }[] }>("/state");
+    assert.equal(disks.filter(({ type }) => type === "file").length, volumeCount);
+  }
+
+  async #log(): Promise<readonly LogEntry[]> {
+    return await this.#cluster.router.control<readonly LogEntry[]>("/log");
+  }
+
+  /** By which the leader of the moment, and those before it, were connected to the router. */
+  async #sessions(): Promise<ReadonlySet<number>> {
+    return new Set((await this.#log()).map(({ session }) => session));
+  }
+}
