@@ -1,3 +1,4 @@
+import { allTools } from "../host/tools.ts";
 import { type FormatRefusal, formatRefusals } from "../volume/format.ts";
 import { staleMountFinders } from "../volume/node_events.ts";
 import type { Connection, NodeEvents, StaleMountFinder } from "../volume/ports.ts";
@@ -73,6 +74,9 @@ export class NodeMetrics implements NodeEvents {
     for (const reason of formatRefusals) meter.add("rds_csi_format_refusals_total", { reason }, 0);
     for (const outcome of ["ok", "failed"]) meter.add("rds_csi_connects_total", { outcome }, 0);
     for (const finder of staleMountFinders) meter.add("rds_csi_stale_mounts_total", { finder }, 0);
+    for (const operation of ["file", ...allTools]) {
+      meter.add("rds_csi_hung_operations_total", { operation }, 0);
+    }
     meter.read("rds_csi_staged_volumes", () => this.#staged.size);
     this.#meter = meter;
   }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { allTools } from "../host/tools.ts";
 import type { Connection } from "../volume/ports.ts";
 import { MetricRegistry } from "./metrics.ts";
 import { NodeMetrics } from "./node_metrics.ts";
@@ -39,8 +40,10 @@ Deno.test("NodeMetrics counts each kind of event", () => {
     happen();
     assert.equal(value(series), 1, series);
   }
+  const hung = (operation: string) => value(`rds_csi_hung_operations_total{operation="${operation}"}`);
+  for (const operation of ["file", ...allTools]) assert.equal(hung(operation), 0, operation);
   metrics.operationHung("stat");
-  assert.equal(value('rds_csi_hung_operations_total{operation="stat"}'), 1);
+  assert.deepEqual([hung("stat"), hung("file")], [1, 0]);
 });
 
 Deno.test("NodeMetrics shows how many volumes are staged, however often it is told", () => {
