@@ -9,6 +9,7 @@ export interface KubernetesObject {
     readonly name: string;
     readonly namespace?: string;
     readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
   };
 }
 
@@ -57,7 +58,9 @@ export interface Workload extends KubernetesObject {
   readonly spec: {
     readonly selector: { readonly matchLabels: Readonly<Record<string, string>> };
     readonly template: {
-      readonly metadata: { readonly labels: Readonly<Record<string, string>> };
+      readonly metadata: Pick<KubernetesObject["metadata"], "annotations"> & {
+        readonly labels: Readonly<Record<string, string>>;
+      };
       readonly spec: PodSpec;
     };
   };
@@ -79,7 +82,12 @@ export interface Binding extends KubernetesObject {
 
 /** A file of deploy/. */
 export function readDeployFile(path: string): string {
-  return Deno.readTextFileSync(fileURLToPath(new URL(`../../deploy/${path}`, import.meta.url)));
+  return readProjectFile(`deploy/${path}`);
+}
+
+/** A file of the project. */
+export function readProjectFile(path: string): string {
+  return Deno.readTextFileSync(fileURLToPath(new URL(`../../${path}`, import.meta.url)));
 }
 
 /**

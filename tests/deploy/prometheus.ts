@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { findProgram } from "../guest/kit/host_command.ts";
+import { freePort } from "../support/parts.ts";
+import { eventually } from "../support/cluster_stack.ts";
+
+/** Whether Prometheus and its promtool are here; what needs them is ignored, after a word about it, where not. */
+export const prometheusMissing = ["prometheus", "promtool"].some((name) => findProgram(name) === undefined);
+if (prometheusMissing) {
+  const note = "ignored: what tries alerts and queries needs Prometheus; apt-get install prometheus\n";
+  Deno.stderr.writeSync(new TextEncoder().encode(note));
+}
+
+/** What `promtool` came to. */
+export async function promtool(...args: readonly string[]): Promise<{ success: boolean; output: string }> {
+  const { success, stdout, stderr } = await new Deno.Command(findProgram("promtool")!, {
+    args: [...args],
+    stdin: "null",
+  }).output();
+  const decoder = new TextDecoder();
+  return { success, output: decoder.decode(stdout) + decoder.decode(stderr) };
+}
+
+/** One series of an answer. */
+export interface Sample {
+  readonly metric: Readonly<Record<string, string>>;
+  /** Seconds since the Unix epoch, and the value. */
+  readonly value: readonly [number, string];
+}
+
+/** A Prometheus of a test's own. */
+export interface Prometheus extends AsyncDisposable {
+  /**
+   * The series that a query finds now.
+   *
+   * @throws {Error} when it is none that Prometheus takes, with what it says of it
+   */
+  query(expr: string): Promise<readonly Sample[]>;
+}
+
+/** Starts a Prometheus that scrapes these every second, `host:port` each, with its files in `folder`. */
+export async function startPrometheus(folder: string, targets: readonly string[]): Promise<Prometheus> {
+  const config = `${folder}/prometheus.json`;
+  const job = { job_name: "rds-csi", static_configs: [{ targets }] };
+  await Deno.writeTextFile(
+    config,
+    JSON.stringify({ global: { scrape_interval: "1s" }, scrape_configs: [job] }),
+  );
+  const address = `127.0.0.1:${freePort()}`;
+  const server = new Deno.Command(findProgram("prometheus")!, {
+    args: [
+      ...[`--config.file=${config}`, `--storage.tsdb.path=${folder}/data`, "--log.level=error"],
+      `--web.listen-address=${address}`,
+    ],
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+  }).spawn();
+  const stop = async () => {
+    server.kill("SIGTERM");
+    assert.equal((await server.status).code, 0, "Prometheus ended in order");
+  };
+  try {
+    await eventually(() => fetch(`http://${address}/-/ready`).then(isOk, () => false));
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return {
+    async query(expr) {
+      const response = await fetch(`http://${address}/api/v1/query?${new URLSearchParams({ query: expr })}`);
+      const { status, error, data } = await response.json();
+      if (status !== "success") throw new Error(`${error}: ${expr}`);
+      assert.equal(data.resultType, "vector", expr);
+      return data.result;
+    },
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+async function isOk(response: Response): Promise<boolean> {
+  await response.text();
+  return response.ok;
+}

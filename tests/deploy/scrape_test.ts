@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { dial } from "../../src/csi/client.ts";
+import { loadCsi } from "../../src/csi/proto.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { FakeKubelet } from "../fakes/kubelet.ts";
+import { eventually, startClusterStack } from "../support/cluster_stack.ts";
+import { create, publishRequest, rejectsWith, snapshot } from "../support/controller_calls.ts";
+import { freePort, startPart } from "../support/parts.ts";
+import type { Stack } from "../support/stack.ts";
+import { status } from "@grpc/grpc-js";
+import { type Prometheus, prometheusMissing, startPrometheus } from "./prometheus.ts";
+import { chartQueries, type Query, tableMetricsOf } from "./queries.ts";
+
+/** What only shows up with an event that does not happen here, with the event. */
+const later: Readonly<Record<string, string>> = {
+  rds_csi_orphans: "an audit, the first of which comes a minute after the start",
+  rds_csi_unwanted_exports_total: "an export that the cluster wants nowhere",
+  rds_csi_tool_seconds: "a volume that is staged, which needs root",
+};
+
+/** A query as Grafana would send it. */
+function filled(expr: string): string {
+  return expr.replaceAll("$instance", ".*").replaceAll("$__rate_interval", "10s").replaceAll(
+    "$__range",
+    "1m",
+  );
+}
+
+/** Whether it finds something only when something is wrong. */
+function isComparison({ where, expr }: Query): boolean {
+  return where.startsWith("alert") || / [<>] [0-9e]+$/.test(expr);
+}
+
+/** Something of everything: calls that succeed and that fail, volumes, a holder, a migration, a snapshot. */
+async function live(stack: Stack): Promise<void> {
+  const { controller, identity } = stack.clients;
+  await identity.call("Probe", {});
+  const volume = await create(stack, "one");
+  await controller.call("ControllerPublishVolume", publishRequest(volume));
+  const second = controller.call("ControllerPublishVolume", publishRequest(volume, "node-2"));
+  await rejectsWith(status.FAILED_PRECONDITION, second);
+  await snapshot(stack, "s", volume);
+  await controller.call("GetCapacity", {});
+}
+
+/** A node that has registered itself with a kubelet, at this address of its metrics. */
+async function startNode(folder: string, address: string): Promise<AsyncDisposable> {
+  const kubelet = new FakeKubelet(`${folder}/kubelet`);
+  await Deno.mkdir(`${folder}/kubelet/plugins`);
+  const endpoint = `unix://${folder}/kubelet/plugins/csi.sock`;
+  const node = startPart("sources", "serve", folder, [
+    ...["--mode=node", "--node-id=node-1", "--endpoint", endpoint, "--metrics-address", address],
+    ...["--connector=loop", "--loop-backing", `${folder}/router`, "--state-dir", `${folder}/state`],
+    ...["--register", "--kubelet-path", `${folder}/kubelet`],
+  ]);
+  await node.ready(async () => (await kubelet.look()).length > 0);
+  const clients = dial(loadCsi(), endpoint, systemClock);
+  await clients.node.call("NodeGetInfo", {}).finally(() => clients.close());
+  return {
+    async [Symbol.asyncDispose]() {
+      assert.deepEqual(await node.stop(), []);
+    },
+  };
+}
+
+Deno.test({
+  name: "a real Prometheus takes every query of the dashboard and of the alerts, and finds what there is",
+  ignore: prometheusMissing,
+  async fn() {
+    const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-test-" });
+    await using made = new AsyncDisposableStack();
+    made.defer(() => Deno.remove(folder, { recursive: true }));
+    const { stack } = made.use(await startClusterStack());
+    const nodeAddress = `127.0.0.1:${freePort()}`;
+    made.use(await startNode(folder, nodeAddress));
+    const { host } = new URL(stack.driver.metricsUrl!);
+    const prometheus = made.use(await startPrometheus(folder, [host, nodeAddress]));
+    await eventually(async () => (await prometheus.query("up == 1")).length === 2);
+    await live(stack);
+    await findsAll(prometheus, chartQueries().filter((query) => !isComparison(query)));
+    // They are taken, whatever they find.
+    for (const { expr } of chartQueries().filter(isComparison)) await prometheus.query(filled(expr));
+    await hasAll(prometheus);
+    await assert.rejects(prometheus.query("rate(rds_csi_orphans)"), /expected type range vector/);
+  },
+});
+
+/** Every query finds something, but for what has not happened yet. A rate needs two scrapes. */
+async function findsAll(prometheus: Prometheus, queries: readonly Query[]): Promise<void> {
+  let waiting = queries.filter(({ expr }) =>
+    !tableMetricsOf(expr).some((name) => Object.hasOwn(later, name))
+  );
+  assert.ok(waiting.length >= 35, `${waiting.length} queries`);
+  const look = async () => {
+    const empty: Query[] = [];
+    for (const query of waiting) {
+      if ((await prometheus.query(filled(query.expr))).length === 0) empty.push(query);
+    }
+    waiting = empty;
+    return empty.length === 0;
+  };
+  await eventually(look).catch(() => assert.deepEqual(waiting, [], "these find nothing"));
+}
+
+/** All metrics that any query reads were scraped, but for those that come later; and what is said of these is so. */
+async function hasAll(prometheus: Prometheus): Promise<void> {
+  const read = new Set(chartQueries().flatMap(({ expr }) => tableMetricsOf(expr)));
+  const missing: string[] = [];
+  for (const name of read) {
+    const series = await prometheus.query(`{__name__=~"${name}(_bucket)?",job="rds-csi"}`);
+    if (series.length === 0) missing.push(name);
+  }
+  assert.deepEqual(missing.toSorted(), Object.keys(later).toSorted());
+}
