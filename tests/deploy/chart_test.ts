@@ -31,9 +31,13 @@ function render(...sets: string[]) {
 }
 
 function driver(kind: string, ...sets: string[]): Container {
+  return driverOf(only<Workload>(soundObjects(...sets), kind));
+}
+
+function soundObjects(...sets: string[]): KubernetesObject[] {
   const objects = parseObjects(render(...sets).yaml);
   assertSound(objects);
-  return driverOf(only<Workload>(objects, kind));
+  return objects;
 }
 
 Deno.test({

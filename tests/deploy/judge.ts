@@ -36,12 +36,21 @@ function assertSoundWorkload(workload: Workload, objects: readonly KubernetesObj
     assert.equal(template.metadata.labels[label], value, label);
   }
   const { containers, volumes, serviceAccountName } = template.spec;
+  for (const { name, securityContext } of containers) assertConfined(name, securityContext);
   only(objects, "ServiceAccount", serviceAccountName);
   const mounted = containers.flatMap(({ volumeMounts }) => volumeMounts.map(({ name }) => name));
   assert.deepEqual([...new Set(mounted)].toSorted(), volumes.map(({ name }) => name).toSorted());
   const names = containers.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
   assertSoundDriver(driverOf(workload));
+}
+
+/** Whatever is not the node's driver, which says why it is more than this, has nothing that it does not need. */
+function assertConfined(name: string, context: Container["securityContext"]): void {
+  assert.equal(context.readOnlyRootFilesystem, true, name);
+  if (context.privileged === true) return assert.equal(name, "driver");
+  assert.equal(context.allowPrivilegeEscalation, false, name);
+  assert.deepEqual(context.capabilities, { drop: ["ALL"] }, name);
 }
 
 /** Its arguments are taken, and all that it is told of and given lies where the executable may look. */
@@ -68,7 +77,9 @@ function assertSoundDriver(driver: Container): void {
   const port = driver.ports?.find(({ name }) => name === "metrics")?.containerPort;
   assert.equal(port, config.metricsAddress?.port);
   for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"] as const) {
-    assert.equal(driver[probe]?.httpGet.port, "metrics");
-    assert.equal(driver[probe]?.httpGet.path, probe === "readinessProbe" ? "/readyz" : "/healthz");
+    const { port, path } = driver[probe]?.httpGet ?? {};
+    assert.ok(driver.ports?.some(({ name }) => name === port), `${probe} asks at ${port}`);
+    if (probe !== "livenessProbe") assert.equal(port, "metrics");
+    assert.equal(path, probe === "readinessProbe" ? "/readyz" : "/healthz");
   }
 }

@@ -19,13 +19,25 @@ export interface Rendered {
   readonly complaint: string;
 }
 
-/** The objects of deploy/chart as YAML, in the namespace and under the name that the manifests have. */
-export function renderChart(helm: string, values: readonly string[], sets: readonly string[] = []): Rendered {
+/**
+ * The objects of deploy/chart as YAML, in the namespace and under the name that the manifests have.
+ *
+ * @param values files of values; a later one wins
+ * @param sets single values, as of Helm's --set
+ * @param apiVersions groups and versions that the cluster knows beside those of Kubernetes itself
+ */
+export function renderChart(
+  helm: string,
+  values: readonly string[],
+  sets: readonly string[] = [],
+  apiVersions: readonly string[] = [],
+): Rendered {
   const { success, stdout, stderr } = new Deno.Command(helm, {
     args: [
       ...["template", "rds-csi", "deploy/chart", "--namespace", "rds-csi", "--kube-version", KUBE_VERSION],
       ...values.flatMap((file) => ["--values", file]),
       ...sets.flatMap((set) => ["--set", set]),
+      ...apiVersions.flatMap((each) => ["--api-versions", each]),
     ],
     cwd: ROOT,
     stdin: "null",

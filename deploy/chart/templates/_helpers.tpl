@@ -17,7 +17,20 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
 {{- end }}
 
-{{- /* Whether the process should be started anew, and whether it takes calls. */}}
+{{- /* The metadata of the pods of a workload: call with (list $ component values annotations). What selects them wins. */}}
+{{- define "rds-csi.podMetadata" -}}
+{{- $root := index . 0 }}
+{{- $values := index . 2 }}
+{{- $own := dict "app.kubernetes.io/component" (index . 1) -}}
+labels:
+  {{- toYaml (mergeOverwrite (deepCopy $values.podLabels) (include "rds-csi.labels" $root | fromYaml) $own) | nindent 2 }}
+{{- with mergeOverwrite (deepCopy $values.podAnnotations) (index . 3) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* Whether the process should be started anew, and whether it takes calls. `liveness` is the port that tells the first. */}}
 {{- define "rds-csi.probes" -}}
 startupProbe:
   httpGet:
@@ -28,7 +41,7 @@ startupProbe:
 livenessProbe:
   httpGet:
     path: /healthz
-    port: metrics
+    port: {{ .liveness }}
   periodSeconds: 15
   timeoutSeconds: 10
   failureThreshold: 4
@@ -38,6 +51,18 @@ readinessProbe:
     port: metrics
   periodSeconds: 10
   timeoutSeconds: 5
+{{- end }}
+
+{{- /* What is confined as the controller is, but has to open the node's socket, which is root's. */}}
+{{- define "rds-csi.confinedRoot" -}}
+securityContext:
+  runAsUser: 0
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: ["ALL"]
+  seccompProfile:
+    type: RuntimeDefault
 {{- end }}
 
 {{- /* Nothing that a process without privileges does not need. */}}
