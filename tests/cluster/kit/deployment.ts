@@ -49,10 +49,11 @@ export async function accountKubeconfig(
   return await plane.writeKubeconfig(account, status.token);
 }
 
-function pathOf({ apiVersion, kind, metadata: { namespace, name } }: KubernetesObject): string {
+/** Where the API has an object. */
+export function pathOf({ apiVersion, kind, metadata: { namespace, name } }: KubernetesObject): string {
   const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
   const place = namespace === undefined ? "" : `/namespaces/${namespace}`;
-  const collection = kind.toLowerCase() + (kind.endsWith("s") ? "es" : "s");
+  const collection = kind.toLowerCase().replace(/s$/, "se").replace(/y$/, "ie") + "s";
   return `${group}${place}/${collection}/${name}`;
 }
 

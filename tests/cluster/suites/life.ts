@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { canGrowExt4Online } from "../../../src/commands/demo/scratch.ts";
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
+import { dryRunRenderings } from "../kit/dry_run.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import {
   attachmentOf,
@@ -32,6 +33,9 @@ export const suite: Suite = {
     const cluster = await bench.cluster({ nodes: { n1: "kubelet" }, fakeNodes: [elsewhere] });
     const life = new Life(bench, cluster);
     await bench.story([
+      ["every object of every rendering of the chart is taken", async () => {
+        return `${await dryRunRenderings(cluster.api)} objects, strictly checked and not kept`;
+      }],
       ["pods with a file system, a second kind of it, and a raw block volume run", () => life.begin()],
       ["the volumes' objects say who has them, and a Lease who looks after them", () => life.look()],
       ["another node is refused, and the claim's events say why", () => life.refuse()],
