@@ -119,6 +119,10 @@ export class Refusal extends Error {
     return new Refusal(`failure: can not move ${path} to another filesystem`);
   }
 
+  static badKey(): Refusal {
+    return new Refusal("unable to load key file (wrong format)");
+  }
+
   static notBtrfs(label: string): Refusal {
     return new Refusal(`failure: not btrfs: ${label}`);
   }

@@ -7,7 +7,6 @@ import { Console } from "./console/console.ts";
 import { ControlServer } from "./control/server.ts";
 import { Faults } from "./faults.ts";
 import type { Knobs } from "./knobs.ts";
-import { makeMenus } from "./menu/menus.ts";
 import type { Backing } from "./model/backing.ts";
 import { DirectoryBacking } from "./model/directory_backing.ts";
 import type { Exporter } from "./model/exporter.ts";
@@ -106,7 +105,7 @@ async function start(
   const router = makeRouter(options, clock, exporter);
   const service = makeService(options, router);
   const ssh = new SshService(service, hostKey);
-  const simulation: Simulation = { ...service, menus: makeMenus(router), ssh };
+  const simulation: Simulation = { ...service, menus: service.console.menus, ssh };
   const sshPort = await ssh.listen(options.host ?? "127.0.0.1", options.sshPort ?? 0);
   let control: ControlServer;
   try {
@@ -147,15 +146,16 @@ const defaultBasePath = "/storage-pool/metal-csi";
 
 function makeService(options: SimulatorOptions, router: Router): ConnectionService {
   const { timing } = router;
+  const users = new Users(options.users ?? [{ name: "admin", password: "admin" }]);
   return {
     clock: router.clock,
     router,
-    console: new Console(router, timing),
+    console: new Console(router, timing, users),
     journal: new Journal(router.clock),
     violations: new Violations(router.clock),
     faults: new Faults(),
     area: { basePaths: options.basePaths ?? [defaultBasePath], clusterHashes: options.clusterHashes },
-    users: new Users(options.users ?? [{ name: "admin", password: "admin" }]),
+    users,
     async handshake() {
       const ms = timing.draw(handshakeSpan);
       if (ms > 0) await router.clock.sleep(ms);

@@ -2,6 +2,7 @@ import { Parser } from "../grammar/parser.ts";
 import type { MenuCommand, Statement } from "../grammar/syntax.ts";
 import { makeMenus } from "../menu/menus.ts";
 import type { Menus } from "../menu/menu.ts";
+import type { Users } from "../ssh/users.ts";
 import { noQuirks, type Quirks, type Router } from "../model/router.ts";
 import { randomWords, Refusal } from "../refusal.ts";
 import type { Timing } from "../timing.ts";
@@ -13,6 +14,8 @@ export interface Caller {
   /** @default {true} */
   readonly mayRead?: boolean;
   readonly mayWrite: boolean;
+  /** Whether it may change users. @default {true} */
+  readonly mayManage?: boolean;
   readonly observe: ChangeObserver;
   /** How its commands are treated differently. */
   readonly quirks?: Quirks;
@@ -46,10 +49,16 @@ export class Console {
   readonly #timing: Timing;
   readonly #menus: Menus;
 
-  constructor(router: Router, timing: Timing) {
+  /** @param users those of `/user`; by default nobody */
+  constructor(router: Router, timing: Timing, users?: Users) {
     this.#router = router;
     this.#timing = timing;
-    this.#menus = makeMenus(router);
+    this.#menus = makeMenus(router, users);
+  }
+
+  /** The tree of commands, with what is kept in it. */
+  get menus(): Menus {
+    return this.#menus;
   }
 
   /**
@@ -81,6 +90,7 @@ export class Console {
       scanner: parser.scanner,
       mayRead: caller.mayRead ?? true,
       mayWrite: caller.mayWrite,
+      mayManage: caller.mayManage ?? true,
       legend: profile.legend,
       observe: caller.observe,
       print: (line) => lines.push(line),
@@ -142,7 +152,7 @@ export class Console {
     const words = knobs.errorText === "random" ? randomWords(() => random.fraction()) : refusal.message;
     const placed = / \(line \d+ column \d+\)$/.test(words);
     if (!knobs.errorPlace || placed || command === undefined) return words;
-    const verb = command.kind === "target" ? command.verb : command.kind;
+    const verb = "verb" in command ? command.verb : command.kind;
     return `${words} (/${command.menu.path}/${verb}; line 1)`;
   }
 }

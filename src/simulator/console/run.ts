@@ -29,6 +29,8 @@ export interface Run {
   readonly mayRead: boolean;
   /** Whether the user may change anything. */
   readonly mayWrite: boolean;
+  /** Whether the user may change users, if anything. */
+  readonly mayManage: boolean;
   readonly observe: ChangeObserver;
   /** Which flags the legend of a print names. */
   readonly legend: "present" | "all";

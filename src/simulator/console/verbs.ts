@@ -21,7 +21,8 @@ import type { Program, Run } from "./run.ts";
  */
 export function* runMenuCommand(command: MenuCommand, run: Run): Program<Value> {
   const changes = command.kind === "add" || command.kind === "target";
-  if (!(changes ? run.mayWrite : run.mayRead)) throw Refusal.notEnoughPermissions();
+  const allowed = !changes ? run.mayRead : run.mayWrite && (run.mayManage || !isOfUsers(command.menu));
+  if (!allowed) throw Refusal.notEnoughPermissions();
   switch (command.kind) {
     case "print":
       return yield* runPrint(command, run);
@@ -55,11 +56,16 @@ function* runGet(command: GetCommand, run: Run): Program<Value> {
   return row.value(name) ?? null;
 }
 
-function* runAdd({ menu, assignments }: AddCommand, run: Run): Program<Value> {
+/** The policy `write` alone manages no users. */
+function isOfUsers({ path }: Menu): boolean {
+  return path.split("/")[0] === "user";
+}
+
+function* runAdd({ menu, verb, assignments }: AddCommand, run: Run): Program<Value> {
   const values = yield* readValues(assignments, run);
-  run.observe(menu.path, "add", undefined, values);
-  menu.add?.(values);
-  yield { span: menu.span("add", values) };
+  run.observe(menu.path, verb, undefined, values);
+  menu[verb]?.(values);
+  yield { span: menu.span(verb, values) };
   return null;
 }
 

@@ -58,10 +58,11 @@ function parseArguments(reading: Reading, menu: Menu, verb: Verb, offset: number
       return parseFind(reading, menu, offset);
     case "get":
       return parseGet(reading, menu, offset);
-    case "add": {
+    case "add":
+    case "import": {
       // add works on no item: it reads on as if the item were named already.
       const { assignments } = parseAssignments(reading, menu, verb, true);
-      return { kind: "add", menu, offset, end: reading.scanner.offset, assignments };
+      return { kind: "add", menu, verb, offset, end: reading.scanner.offset, assignments };
     }
     default: {
       const { target, assignments } = parseAssignments(reading, menu, verb, false);

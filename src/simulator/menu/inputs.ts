@@ -1,4 +1,5 @@
 import { Refusal } from "../refusal.ts";
+import type { Values } from "./menu.ts";
 
 const suffixes: Readonly<Record<string, bigint>> = {
   "": 1n,
@@ -41,4 +42,11 @@ export function readPort(property: string, text: string): number {
 /** Writes a moment as a router does: `2026-01-31 12:00:00`. */
 export function formatTime(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace("T", " ");
+}
+
+/** @throws {Refusal} when a value that there has to be is not given, or empty. */
+export function required(values: Values, name: string): string {
+  const value = values.get(name);
+  if (value === undefined || value === "") throw Refusal.missingValue(name);
+  return value;
 }

@@ -2,7 +2,17 @@ import type { Span } from "../timing.ts";
 import type { RecordValue, Value } from "../value.ts";
 
 /** What can be done in a menu. */
-export type Verb = "add" | "set" | "remove" | "enable" | "disable" | "print" | "find" | "get" | "copy";
+export type Verb =
+  | "add"
+  | "set"
+  | "remove"
+  | "enable"
+  | "disable"
+  | "print"
+  | "find"
+  | "get"
+  | "copy"
+  | "import";
 
 /** How a property is written for people; machines get its value. */
 export type Notation =
@@ -77,6 +87,8 @@ export interface Menu {
   /** How long `verb` takes on a real router. */
   span(verb: Verb, values: Values): Span;
   add?(values: Values): void;
+  /** Takes something in out of a file; no item is named. */
+  import?(values: Values): void;
   set?(row: Row, values: Values): void;
   remove?(row: Row): void;
   /** Gives how long it takes beside its {@linkcode span}, in milliseconds. */

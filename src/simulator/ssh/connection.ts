@@ -67,7 +67,7 @@ export class RouterConnection {
   }
 
   async #authenticate(attempt: AuthContext): Promise<void> {
-    const user = authenticate(attempt, this.#service.users.list());
+    const user = authenticate(attempt, this.#service.users.list(), this.#address.replace(/:\d+$/, ""));
     // A public key that is only asked about proves nothing yet.
     const proven = attempt.method !== "publickey" || attempt.signature !== undefined;
     if (user !== undefined && proven && !this.#refused) {
@@ -96,8 +96,10 @@ export class RouterConnection {
       const user = this.#service.users.find(this.#user?.name ?? "");
       serveExec({
         session: this.#session,
-        mayRead: user?.mayRead ?? true,
-        mayWrite: user?.mayWrite ?? true,
+        // Who was removed meanwhile may do nothing.
+        mayRead: user !== undefined && user.mayRead !== false,
+        mayWrite: user !== undefined && user.mayWrite !== false,
+        mayManage: user?.mayManage !== false,
         command,
         fault,
         channel: {

@@ -23,6 +23,8 @@ export interface ExecRequest {
   readonly session: number;
   readonly mayRead: boolean;
   readonly mayWrite: boolean;
+  /** Whether it may change users, if anything. @default {true} */
+  readonly mayManage?: boolean;
   readonly command: string;
   readonly fault: Fault | undefined;
   readonly channel: ExecChannel;
@@ -95,7 +97,7 @@ async function runDisturbed(request: ExecRequest, service: ExecService): Promise
 }
 
 async function run(request: ExecRequest, service: ExecService): Promise<Outcome> {
-  const { session, command, fault, mayRead, mayWrite } = request;
+  const { session, command, fault, mayRead, mayWrite, mayManage = true } = request;
   const { router, violations, area } = service;
   let statements = 0;
   const report: Parameters<typeof watchOwnership>[2] = (rule, sentence) =>
@@ -104,6 +106,7 @@ async function run(request: ExecRequest, service: ExecService): Promise<Outcome>
   const caller: Caller = {
     mayRead,
     mayWrite,
+    mayManage,
     quirks: {
       ignoreResize: fault?.action === "ignore-resize",
       lingerMs: fault?.action === "linger" ? Number(fault.value ?? defaultDelayMs) : undefined,

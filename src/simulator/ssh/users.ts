@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { timingSafeEqual } from "node:crypto";
+import { BlockList, isIP } from "node:net";
 import type { AuthContext } from "./library.ts";
 import { parseKey } from "./host_key.ts";
 
@@ -11,6 +12,8 @@ export interface Policies {
   readonly mayRead?: boolean;
   /** Whether it has the policy `write`. @default {true} */
   readonly mayWrite?: boolean;
+  /** Whether it has the policy `policy`, which with `write` is needed to change users. @default {true} */
+  readonly mayManage?: boolean;
 }
 
 /** Someone who may log in. */
@@ -20,6 +23,12 @@ export interface User extends Policies {
   readonly password?: string;
   /** OpenSSH public keys; RSA and ed25519, as a router takes them. */
   readonly authorizedKeys?: readonly string[];
+  /** Addresses and prefixes that the user may come from. @default {[]} from anywhere */
+  readonly from?: readonly string[];
+  /** Whether nobody gets in by this name. @default {false} */
+  readonly disabled?: boolean;
+  /** Whether the password is not taken over SSH, as once a key was imported. @default {false} */
+  readonly keyOnly?: boolean;
 }
 
 /** The users of a router. What their groups allow may change while they are logged in. */
@@ -38,22 +47,46 @@ export class Users {
     return this.#users.get(name);
   }
 
+  /** Adds a user, or puts one in the place of who has that name. */
+  put(user: User): void {
+    this.#users.set(user.name, user);
+  }
+
+  /** Takes a user away; open sessions of it may do nothing more. */
+  remove(name: string): void {
+    this.#users.delete(name);
+  }
+
   /** Changes what is given; the rest stays. */
   allow(user: User, policies: Policies): void {
-    this.#users.set(user.name, { ...user, ...policies });
+    this.put({ ...user, ...policies });
   }
 }
 
 const acceptedKeyTypes = ["ssh-rsa", "ssh-ed25519"];
 
-/** The user that an attempt to log in proves to be; undefined when it proves nothing. */
-export function authenticate(attempt: AuthContext, users: readonly User[]): User | undefined {
+/** Whether a router takes keys of that type for its users. */
+export function isAcceptedKeyType(type: string): boolean {
+  return acceptedKeyTypes.includes(type);
+}
+
+/**
+ * The user that an attempt to log in proves to be; undefined when it proves nothing.
+ *
+ * @param peer the address that it comes from
+ */
+export function authenticate(
+  attempt: AuthContext,
+  users: readonly User[],
+  peer = "127.0.0.1",
+): User | undefined {
   const user = users.find((candidate) => candidate.name === attempt.username);
-  if (user === undefined || user.mayLogIn === false) return undefined;
-  if (attempt.method === "password") return isSame(user.password, attempt.password) ? user : undefined;
-  if (attempt.method !== "publickey" || !acceptedKeyTypes.includes(typeOf(attempt.key.algo))) {
-    return undefined;
+  if (user === undefined || user.mayLogIn === false || user.disabled) return undefined;
+  if (!isFrom(peer, user.from ?? [])) return undefined;
+  if (attempt.method === "password") {
+    return !user.keyOnly && isSame(user.password, attempt.password) ? user : undefined;
   }
+  if (attempt.method !== "publickey" || !isAcceptedKeyType(typeOf(attempt.key.algo))) return undefined;
   for (const line of user.authorizedKeys ?? []) {
     const key = parseKey(line);
     if (key === undefined || !key.getPublicSSH().equals(attempt.key.data)) continue;
@@ -62,6 +95,24 @@ export function authenticate(attempt: AuthContext, users: readonly User[]): User
     if (key.verify(attempt.blob, attempt.signature, attempt.hashAlgo) === true) return user;
   }
   return undefined;
+}
+
+/** Whether a text is an address or a prefix, as `10.0.0.0/8`. */
+export function isPrefix(text: string): boolean {
+  const [, address = "", length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const family = isIP(address);
+  return family !== 0 && Number(length ?? 0) <= (family === 4 ? 32 : 128);
+}
+
+function isFrom(peer: string, prefixes: readonly string[]): boolean {
+  if (prefixes.length === 0) return true;
+  const known = new BlockList();
+  for (const prefix of prefixes) {
+    const [address = "", length] = prefix.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    known.addSubnet(address, Number(length ?? (family === "ipv4" ? 32 : 128)), family);
+  }
+  return known.check(peer, isIP(peer) === 6 ? "ipv6" : "ipv4");
 }
 
 function isSame(expected: string | undefined, given: string): boolean {

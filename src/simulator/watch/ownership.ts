@@ -27,7 +27,8 @@ export function watchOwnership(router: Router, area: OwnArea, report: Reporter):
     const change = { verb, row, values };
     if (menu === "disk") watch.disk(change);
     else if (menu === "file") watch.file(change);
-    else watch.subvolume(change);
+    else if (menu === "disk/btrfs/subvolume") watch.subvolume(change);
+    else report("outside-owner-area", `/${menu} ${verb} changes what no client has to change.`);
   };
 }
 

@@ -1,0 +1,59 @@
+import { parseId } from "../model/disk.ts";
+import { Refusal } from "../refusal.ts";
+import { spanOf } from "../timing.ts";
+import type { Flag, Menu, Row, Values, Verb } from "./menu.ts";
+import { byName, ItemRow, type ReadableProperty } from "./rows.ts";
+
+/** What menus of plain lists differ in. */
+export interface Shape<Item extends { readonly id: number }> {
+  readonly path: string;
+  readonly verbs: readonly Verb[];
+  readonly flags: readonly Flag[];
+  readonly columns: readonly string[];
+  /** Words that `add`, `set` and `import` take. */
+  readonly words: readonly string[];
+  readonly properties: readonly ReadableProperty<Item>[];
+  items(): readonly Item[];
+  /** What items go by. */
+  nameOf(item: Item): string;
+}
+
+/** What changes an item of such a list. */
+export type Changes<Item> = Pick<Menu, "add" | "import"> & {
+  readonly set?: (item: Item, values: Values) => void;
+  readonly remove?: (item: Item) => void;
+};
+
+/** A menu whose items are a plain list. */
+export function makeItemMenu<Item extends { readonly id: number }>(
+  shape: Shape<Item>,
+  changes: Changes<Item>,
+): Menu {
+  const { path, columns, flags } = shape;
+  const properties = byName(shape.properties);
+  const itemOf = (row: Row): Item => {
+    const item = shape.items().find(({ id }) => id === row.order);
+    if (item === undefined) throw Refusal.noSuchItemId();
+    return item;
+  };
+  const rowOf = (item: Item | undefined) => item === undefined ? undefined : new ItemRow(item, properties);
+  const { add, import: load, set, remove } = changes;
+  return {
+    path,
+    single: false,
+    flags,
+    columns,
+    verbs: () => shape.verbs,
+    words: () => shape.words,
+    properties: () => shape.properties,
+    rows: () => shape.items().map((item) => new ItemRow(item, properties)),
+    lookup: () => undefined,
+    byId: (id) => rowOf(shape.items().find((item) => item.id === parseId(id))),
+    byName: (name) => rowOf(shape.items().find((item) => shape.nameOf(item) === name)),
+    span: (verb) => spanOf(path, verb),
+    ...(add === undefined ? {} : { add }),
+    ...(load === undefined ? {} : { import: load }),
+    ...(set === undefined ? {} : { set: (row: Row, values: Values) => set(itemOf(row), values) }),
+    ...(remove === undefined ? {} : { remove: (row: Row) => remove(itemOf(row)) }),
+  };
+}
