@@ -9,6 +9,7 @@ import { auditFlags } from "../src/commands/audit/options.ts";
 import { describeCommandFlags } from "../src/commands/describe.ts";
 import { doctorFlags } from "../src/commands/doctor/options.ts";
 import { nodeFlags } from "../src/commands/node_options.ts";
+import { withdrawFlags } from "../src/commands/withdraw.ts";
 import { earlierFlags } from "../src/config/earlier_flags.ts";
 import { routerFlags, serveFlags } from "../src/config/flag_tables.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/flags.ts";
@@ -108,6 +109,11 @@ Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
 ${table(adoptFlags)}
 Takes the flags of the controller as well, as \`rds-csi allow-format\` does; so does \`rds-csi release VOLUME\`, which has no
 others.
+
+## rds-csi withdraw VOLUME
+
+${table(withdrawFlags)}
+Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
 
 ## rds-csi allow-format VOLUME
 

@@ -67,6 +67,11 @@ export const commands: Readonly<Record<string, Command>> = {
     flags: routerFlags,
     run: async (args, io) => (await import("./release.ts")).releaseCommand(args, io),
   },
+  withdraw: {
+    help: "take a volume from all nodes that hold it, once their cluster is gone",
+    flags: async () => ({ ...(await import("./withdraw.ts")).withdrawFlags, ...await routerFlags() }),
+    run: async (args, io) => (await import("./withdraw.ts")).withdrawCommand(args, io),
+  },
   "allow-format": {
     help: "let an empty, unpublished volume be formatted once more",
     flags: routerFlags,

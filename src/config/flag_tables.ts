@@ -80,7 +80,7 @@ export const routerFlags: FlagTable = {
     env: ["RDS_CLUSTER_ID"],
     help:
       "What tells this cluster's volumes from another's on the same router. Never change it while there are volumes. " +
-      "rds-csi serve takes the uid of the namespace kube-system where there is a cluster to ask.",
+      "hash:XXXXXXXX is the mark that a lost cluster's files carry. rds-csi serve takes the uid of the namespace kube-system where there is a cluster to ask.",
   },
   "known-node": {
     form: "list",

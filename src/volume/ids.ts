@@ -30,9 +30,21 @@ export function nameDigest(name: string): string {
   return digest(name, 12);
 }
 
-/** Eight hex digits that stand for a cluster in records and file names. */
+/**
+ * Eight hex digits that stand for a cluster in records and file names. An id `hash:…` is those digits themselves: for a
+ * cluster that takes the place of one whose id nobody has written down.
+ *
+ * @throws {VolumeError} invalid when something else than eight hex digits follows `hash:`
+ */
 export function clusterHash(clusterId: string): string {
-  return digest(clusterId, 8);
+  if (!clusterId.startsWith("hash:")) return digest(clusterId, 8);
+  const hash = clusterId.slice("hash:".length);
+  if (/^[0-9a-f]{8}$/.test(hash)) return hash;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the cluster id as eight hex digits have to follow "hash:", as in the names of files on the router: ` +
+      `id=${clusterId}`,
+  );
 }
 
 /**

@@ -129,3 +129,11 @@ Deno.test("isEarlierDriverId() knows the earlier driver's ids from all others", 
     assert.equal(isEarlierDriverId(id), false, id);
   }
 });
+
+Deno.test("clusterHash() takes hash: and eight hex digits at its word, and nothing like it", () => {
+  const hash = clusterHash("a cluster");
+  assert.equal(clusterHash(`hash:${hash}`), hash);
+  for (const id of ["hash:", "hash:12", "hash:0123ABCD", "hash:0123abcd ", "hash:0123abcde"]) {
+    assert.throws(() => clusterHash(id), { kind: "invalid" });
+  }
+});
