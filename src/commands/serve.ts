@@ -9,6 +9,7 @@ import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { createLogger, type Logger, type LogSink } from "../telemetry/log.ts";
 import { stderrSink } from "../telemetry/log_stderr.ts";
+import type { DriverFacts } from "../telemetry/status/status.ts";
 import { version } from "../version.ts";
 import type { CallContext, Clock, Random } from "../volume/ports.ts";
 import type { ClusterView } from "../volume/cluster_view.ts";
@@ -80,7 +81,7 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
 export async function startDriver(config: ServeConfig, seams: DriverSeams): Promise<RunningDriver> {
   const log = createLogger({ clock: seams.clock, sink: seams.sink, level: config.logLevel });
   for (const warning of config.warnings) log.warn(warning);
-  const telemetry = openTelemetry(config.metricsAddress, seams.clock);
+  const telemetry = openTelemetry(config.metricsAddress, factsOf(config), seams.clock);
   const roles = await openRoles(config, seams, log, telemetry);
   const router = roles.controller && new FirstAnswer(roles.controller.ready);
   const services = servicesOf(config, roles, router);
@@ -113,6 +114,22 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
     },
     lost: lead?.lost ?? new Promise(() => {}),
     stop: (graceMs) => stopDriver(server, { ...roles, registration }, telemetry, log, graceMs),
+  };
+}
+
+function factsOf({ driverName, controller, node }: ServeConfig): DriverFacts {
+  const { router, settings } = controller ?? {};
+  return {
+    driverName,
+    version,
+    roles: [
+      ...controller === undefined ? [] : ["controller" as const],
+      ...node === undefined ? [] : ["node" as const],
+    ],
+    nodeId: node?.nodeId,
+    routers: router === undefined || settings === undefined
+      ? {}
+      : { [settings.backend]: `${router.address}:${router.port}` },
   };
 }
 

@@ -1,5 +1,6 @@
 import type { CallRecord } from "../csi/access_log.ts";
 import type { RegistrationEvents } from "../csi/registration_keeper.ts";
+import { wireStatus } from "../csi/status.ts";
 import { ControllerMetrics } from "../telemetry/controller_metrics.ts";
 import { GrpcMetrics } from "../telemetry/grpc_metrics.ts";
 import { serveTelemetry, type TelemetryServer } from "../telemetry/http.ts";
@@ -10,10 +11,16 @@ import { MetricRegistry } from "../telemetry/metrics.ts";
 import { NodeMetrics } from "../telemetry/node_metrics.ts";
 import { declareProcessMetrics } from "../telemetry/process_metrics.ts";
 import { RegistrationMetrics } from "../telemetry/registration_metrics.ts";
-import { type RouterEvents, RouterMetrics, uncountedRouter } from "../telemetry/router_metrics.ts";
-import { version } from "../version.ts";
-import { type ControllerEvents, uncountedByController } from "../volume/controller_events.ts";
-import { uncounted } from "../volume/node_events.ts";
+import {
+  type RouterEvents,
+  RouterMetrics,
+  tellingOfRouter,
+  uncountedRouter,
+} from "../telemetry/router_metrics.ts";
+import { type DriverFacts, parseStatusQuery } from "../telemetry/status/status.ts";
+import { StatusBoard } from "../telemetry/status/status_board.ts";
+import { type ControllerEvents, tellingAll, uncountedByController } from "../volume/controller_events.ts";
+import { tellingOfNode, uncounted } from "../volume/node_events.ts";
 import type { Clock, NodeEvents } from "../volume/ports.ts";
 
 /** What the state of a driver is judged by. Looking takes neither the network nor anything that hangs. */
@@ -48,8 +55,12 @@ export interface Telemetry {
 }
 
 /** Counts nothing where there is no address to tell it at. */
-export function openTelemetry(address: ListenAddress | undefined, clock: Clock): Telemetry {
-  return address === undefined ? untold : new ServedTelemetry(address, clock);
+export function openTelemetry(
+  address: ListenAddress | undefined,
+  facts: DriverFacts,
+  clock: Clock,
+): Telemetry {
+  return address === undefined ? untold : new ServedTelemetry(address, facts, clock);
 }
 
 const untold: Telemetry = {
@@ -72,12 +83,14 @@ class ServedTelemetry implements Telemetry {
   #server: TelemetryServer | undefined;
   #stopping = false;
   readonly #clock: Clock;
+  readonly #board: StatusBoard;
 
-  constructor(address: ListenAddress, clock: Clock) {
+  constructor(address: ListenAddress, facts: DriverFacts, clock: Clock) {
     this.#address = address;
     this.#clock = clock;
     this.#grpc = new GrpcMetrics(this.#registry);
-    declareProcessMetrics(this.#registry, version, clock.now());
+    this.#board = new StatusBoard(facts, clock);
+    declareProcessMetrics(this.#registry, facts.version, clock.now());
   }
 
   get url(): string | undefined {
@@ -86,14 +99,18 @@ class ServedTelemetry implements Telemetry {
 
   observe(record: CallRecord): void {
     this.#grpc.count(record);
+    const { code, error, requestId } = record;
+    const message = code === "OK" ? "" : wireStatus(error, requestId).details;
+    this.#board.called({ ...record, message });
   }
 
   controllerEvents(): ControllerEvents {
-    return new ControllerMetrics(this.#registry, () => this.#clock.now());
+    const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now());
+    return tellingAll(metrics, this.#board.controller);
   }
 
   routerEvents(): RouterEvents {
-    return new RouterMetrics(this.#registry);
+    return tellingOfRouter(new RouterMetrics(this.#registry), this.#board.controller.router());
   }
 
   leaderEvents(): (isLeading: boolean) => void {
@@ -101,11 +118,17 @@ class ServedTelemetry implements Telemetry {
   }
 
   nodeEvents(): NodeEvents {
-    return new NodeMetrics(this.#registry);
+    return tellingOfNode(new NodeMetrics(this.#registry), this.#board.node);
   }
 
   registrationEvents(): RegistrationEvents {
-    return new RegistrationMetrics(this.#registry);
+    const metrics = new RegistrationMetrics(this.#registry);
+    const { node } = this.#board;
+    node.registering();
+    return {
+      notified: (outcome) => [metrics, node].forEach((one) => one.notified(outcome)),
+      lost: () => [metrics, node].forEach((one) => one.lost()),
+    };
   }
 
   serve(log: Logger, signs: SignsOfLife): void {
@@ -114,6 +137,11 @@ class ServedTelemetry implements Telemetry {
         metrics: () => this.#registry.expose(),
         failure: () => this.#failure(signs),
         unreadiness: () => this.#unreadiness(signs),
+        status: async (parameters) => {
+          const query = parseStatusQuery(parameters);
+          const [failure, unreadiness] = [await this.#failure(signs), await this.#unreadiness(signs)];
+          return { query, status: this.#board.read(query, { failure, unreadiness }) };
+        },
       });
       log.info("serving metrics", { url: this.#server.url });
     } catch (error) {

@@ -158,8 +158,8 @@ export const serveFlags: FlagTable = {
     form: "text",
     fallback: ":9809",
     help:
-      "Where to serve /metrics, /healthz and /readyz over HTTP: host:port, [IPv6]:port, or :port for every IPv4 address; " +
-      "empty for nowhere.",
+      "Where to serve the status page at /, /status.json, /metrics, /healthz and /readyz over HTTP: host:port, [IPv6]:port, " +
+      "or :port for every IPv4 address; empty for nowhere.",
   },
   "driver-name": { form: "text", fallback: "rds.csi.srvlab.io", help: "Name of the CSI driver." },
   "node-id": {

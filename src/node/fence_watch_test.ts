@@ -75,6 +75,21 @@ for (const capability of [ext4, block]) {
   });
 }
 
+Deno.test("look() tells how the connections of staged volumes are, and of no others", async () => {
+  const looked = await down(unreachable);
+  const { node, watch } = looked;
+  const states = () => node.events.connections.get(volumeId)?.map(({ state }) => state);
+  await watch.look();
+  assert.deepEqual(states(), ["connecting"]);
+  node.connections.set(nqn, { state: "live" });
+  await watch.look();
+  assert.deepEqual(states(), ["live"]);
+  node.events.connections.clear();
+  node.setStash({ staged: false });
+  await watch.look();
+  assert.equal(states(), undefined);
+});
+
 Deno.test("look() cuts off a fenced volume that is published, and leaves its mounts to whoever published it", async () => {
   const node = new FakeNode();
   await node.stage();

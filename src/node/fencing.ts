@@ -58,10 +58,12 @@ export class Fencing {
     const before = await this.#world.connector.connections(nqn, context);
     const rest = before.length === 0 || before.some(isLive);
     const answers = rest ? [] : await reads.readAll(placesOf(before, stash));
+    // Asking took its time, and a controller may have come back meanwhile.
+    const connections = rest ? before : await this.#world.connector.connections(nqn, context);
+    if (stash?.staged === true) this.#world.events.connectionsSeen(stash.volumeId, connections);
     const verdict = judgeFence({
       ...subject,
-      // Asking took its time, and a controller may have come back meanwhile.
-      connections: rest ? before : await this.#world.connector.connections(nqn, context),
+      connections,
       host: this.#world.connector.host,
       reads: answers,
       memory: this.#seen.has(nqn) ? this.#seen.get(nqn) : stash?.missed,

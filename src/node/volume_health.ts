@@ -35,8 +35,12 @@ export async function nodeVolumeHealth(
       return { id: volumeId, problems: [damaged] };
     }
     const look = await lookAt(world, stash, limited);
-    if (stash.staged) world.events.connectionsSeen(volumeId, look.connections);
-    return { id: volumeId, problems: judgeNodeHealth(look) };
+    const problems = judgeNodeHealth(look);
+    if (stash.staged) {
+      world.events.connectionsSeen(volumeId, look.connections);
+      world.events.healthSeen(volumeId, problems);
+    }
+    return { id: volumeId, problems };
   });
 }
 

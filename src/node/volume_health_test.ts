@@ -30,6 +30,7 @@ for (const capability of [undefined, block]) {
     assert.deepEqual(await reasons(node), []);
     assert.deepEqual(node.operations.filter((operation) => operation !== "stats"), []);
     assert.deepEqual(node.events.connections.get(volumeId)?.map(({ state }) => state), ["live"]);
+    assert.deepEqual(node.events.health.get(volumeId), []);
   });
 
   Deno.test(`volumeHealth() tells what happened to a ${kind} volume`, async () => {
@@ -52,6 +53,7 @@ for (const capability of [undefined, block]) {
       const node = await published(capability);
       happen(node);
       assert.deepEqual(await reasons(node), expected, happen.toString());
+      assert.deepEqual(node.events.health.get(volumeId), node.stash?.staged ? expected : undefined);
       assert.deepEqual(node.operations.filter((operation) => operation !== "stats"), []);
     }
   });

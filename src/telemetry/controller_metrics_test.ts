@@ -33,7 +33,7 @@ const seenAt = (of: string) => `rds_csi_inventory_timestamp_seconds{of="${of}"}`
 Deno.test("ControllerMetrics shows the figures of a look, and when it was", () => {
   const { metrics, shown } = counting();
   assert.deepEqual(shown(), { [seenAt("disks")]: 0, [seenAt("snapshots")]: 0 });
-  metrics.looked({ folders: [folder], withSnapshots: true }, 1000);
+  metrics.looked({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
   assert.deepEqual(shown(), {
     [seenAt("disks")]: 1,
     [seenAt("snapshots")]: 1,
@@ -50,9 +50,9 @@ Deno.test("ControllerMetrics shows the figures of a look, and when it was", () =
 
 Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, when only disks are looked at", () => {
   const { metrics, shown } = counting();
-  metrics.looked({ folders: [folder], withSnapshots: true }, 1000);
+  metrics.looked({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
   const later = { ...folder, pool: { ...pool, diskBytes: 41n, snapshotBytes: undefined } };
-  metrics.looked({ folders: [later], withSnapshots: false }, 10_000);
+  metrics.looked({ folders: [later], volumes: [], withSnapshots: false }, 10_000);
   const series = shown();
   assert.deepEqual([series[promised("disks")], series[promised("snapshots")]], [41, 5]);
   assert.deepEqual([series[seenAt("disks")], series[seenAt("snapshots")]], [10, 1]);
@@ -60,8 +60,8 @@ Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, wh
 
 Deno.test("ControllerMetrics says of a pool that is not mounted nothing but that", () => {
   const { metrics, shown } = counting();
-  metrics.looked({ folders: [folder], withSnapshots: true }, 1000);
-  metrics.looked({ folders: [{ ...folder, pool: undefined }], withSnapshots: false }, 1000);
+  metrics.looked({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
+  metrics.looked({ folders: [{ ...folder, pool: undefined }], volumes: [], withSnapshots: false }, 1000);
   assert.deepEqual(shown(), {
     [seenAt("disks")]: 1,
     [seenAt("snapshots")]: 1,

@@ -1,4 +1,5 @@
 import type { ListenAddress } from "./listen_address.ts";
+import type { Status, StatusQuery } from "./status/status.ts";
 
 /** What is served over HTTP. */
 export interface TelemetryPages {
@@ -8,6 +9,8 @@ export interface TelemetryPages {
   failure(): Promise<string | undefined>;
   /** Why the driver cannot take calls, or what it needs for them is not known yet; undefined when it is ready. */
   unreadiness(): Promise<string | undefined>;
+  /** What the driver knows, for the status page, as the query of a request asks for it. It asks nobody either. */
+  status(parameters: URLSearchParams): Promise<{ readonly status: Status; readonly query: StatusQuery }>;
 }
 
 /** A server of {@linkcode TelemetryPages}. */
@@ -21,8 +24,16 @@ export interface TelemetryServer {
 const metricsType = "text/plain; version=0.0.4; charset=utf-8";
 const plainType = "text/plain; charset=utf-8";
 
+/** Of every page: it is of this moment, and what it says it is. */
+const ofThisMoment = {
+  "cache-control": "no-store",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+};
+
 /**
- * Serves `/metrics`, `/healthz` and `/readyz`.
+ * Serves the status page at `/`, the same at `/status.json`, `/metrics`, `/healthz` and `/readyz`. Nothing can be changed
+ * here: whoever is in the cluster can reach it.
  *
  * @throws {Error} when it cannot listen there
  */
@@ -39,7 +50,12 @@ async function answer(request: Request, pages: TelemetryPages): Promise<Response
   if (request.method !== "GET" && request.method !== "HEAD") {
     return new Response("only GET and HEAD\n", { status: 405, headers: { allow: "GET, HEAD" } });
   }
-  switch (new URL(request.url).pathname) {
+  const { pathname, searchParams } = new URL(request.url);
+  switch (pathname) {
+    case "/":
+      return await page(await pages.status(searchParams));
+    case "/status.json":
+      return await document(await pages.status(searchParams));
     case "/metrics":
       return new Response(pages.metrics(), { headers: { "content-type": metricsType } });
     case "/healthz":
@@ -47,8 +63,29 @@ async function answer(request: Request, pages: TelemetryPages): Promise<Response
     case "/readyz":
       return verdict(await pages.unreadiness());
     default:
-      return plain("there are /metrics, /healthz and /readyz", 404);
+      return plain("there are /, /status.json, /metrics, /healthz and /readyz", 404);
   }
+}
+
+type Asked = Awaited<ReturnType<TelemetryPages["status"]>>;
+
+/** What makes a page is loaded when somebody reads one: a node's memory has no room for what nobody reads. */
+async function page({ status, query }: Asked): Promise<Response> {
+  const { contentSecurityPolicy, statusPage } = await import("./status/page.ts");
+  return new Response(statusPage(status, query), {
+    headers: {
+      ...ofThisMoment,
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": await contentSecurityPolicy(),
+    },
+  });
+}
+
+async function document({ status }: Asked): Promise<Response> {
+  const { statusJson } = await import("./status/status_json.ts");
+  return new Response(statusJson(status), {
+    headers: { ...ofThisMoment, "content-type": "application/json; charset=utf-8" },
+  });
 }
 
 function verdict(problem: string | undefined): Response {

@@ -1,9 +1,21 @@
 import assert from "node:assert/strict";
 import { serveTelemetry, type TelemetryPages } from "./http.ts";
+import { parseStatusQuery } from "./status/status.ts";
+import { StatusBoard } from "./status/status_board.ts";
 
 const local = { hostname: "127.0.0.1", port: 0 };
 
+const empty = new StatusBoard({ driverName: "a", version: "1", roles: ["node"], routers: {} }, {
+  now: () => 0,
+});
+const status = (parameters: URLSearchParams) => {
+  const query = parseStatusQuery(parameters);
+  const verdict = { failure: undefined, unreadiness: undefined };
+  return Promise.resolve({ query, status: empty.read(query, verdict) });
+};
+
 const quiet: TelemetryPages = {
+  status,
   metrics: () => "",
   failure: () => Promise.resolve(undefined),
   unreadiness: () => Promise.resolve(undefined),
@@ -13,6 +25,7 @@ Deno.test("serveTelemetry() serves metrics, health and readiness, and nothing el
   let failure: string | undefined;
   let unreadiness: string | undefined = "not yet";
   const server = serveTelemetry(local, {
+    status,
     metrics: () => "acts_total 1\n",
     failure: () => Promise.resolve(failure),
     unreadiness: () => Promise.resolve(unreadiness),
@@ -33,7 +46,12 @@ Deno.test("serveTelemetry() serves metrics, health and readiness, and nothing el
     failure = "gone";
     assert.deepEqual((await get("/healthz")).slice(0, 2), [503, "gone\n"]);
     assert.deepEqual((await get("/healthz", "HEAD")).slice(0, 2), [503, ""]);
-    assert.deepEqual((await get("/"))[0], 404);
+    assert.deepEqual((await get("/favicon.ico"))[0], 404);
+    for (const path of ["/", "/status.json", "/metrics", "/log-level"]) {
+      for (const method of ["POST", "PUT", "DELETE", "PATCH"]) {
+        assert.deepEqual((await get(path, method))[0], 405, `${method} ${path}`);
+      }
+    }
     assert.deepEqual((await get("/metrics", "POST"))[0], 405);
   } finally {
     await server.stop();
@@ -59,5 +77,26 @@ Deno.test("stop() does not wait for a client that keeps its connection", async (
     await server.stop();
   } finally {
     client.close();
+  }
+});
+
+Deno.test("the status page lets a browser load and run nothing, and is kept nowhere", async () => {
+  const server = serveTelemetry(local, quiet);
+  try {
+    const response = await fetch(server.url);
+    const page = await response.text();
+    const policy = response.headers.get("content-security-policy") ?? "";
+    assert.match(policy, /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; form-action 'self'/);
+    const style = /<style>(.*)<\/style>/s.exec(page)![1]!;
+    const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(style));
+    assert.ok(policy.includes(new Uint8Array(digest).toBase64()), "the style is not the one that is allowed");
+    assert.doesNotMatch(page, /<script|<link|<img|<iframe| on[a-z]+=| style=|https?:/i);
+    assert.equal(response.headers.get("cache-control"), "no-store");
+    assert.equal(response.headers.get("content-type"), "text/html; charset=utf-8");
+    const json = await fetch(`${server.url}/status.json`);
+    assert.equal(json.headers.get("content-type"), "application/json; charset=utf-8");
+    assert.equal((await json.json()).driver.driverName, "a");
+  } finally {
+    await server.stop();
   }
 });

@@ -23,7 +23,8 @@ export const nodeMetrics = {
   },
   rds_csi_connection_losses_total: {
     type: "counter",
-    help: "Paths that were live when a volume was looked at (NodeGetVolumeHealth) and not at the next look.",
+    help:
+      "Paths that were live when a volume was looked at and not at the next look; every --fence-interval is one.",
     labels: [],
   },
   rds_csi_reconnects_total: {
@@ -109,6 +110,8 @@ export class NodeMetrics implements NodeEvents {
     }
     this.#paths.set(volumeId, now);
   }
+
+  healthSeen(): void {}
 
   staleMountMet(finder: StaleMountFinder): void {
     this.#meter.add("rds_csi_stale_mounts_total", { finder });

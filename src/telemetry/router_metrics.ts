@@ -78,15 +78,28 @@ export interface RouterEvents {
     readonly waitedMs: number;
   }): void;
   /** The connection's state is another one. */
-  connection(event: { readonly state: string }): void;
+  connection(event: { readonly state: string; readonly reason?: string | undefined }): void;
   /** The circuit breaker's state is another one, or it has failed once more. */
-  breaker(event: { readonly state: string }): void;
+  breaker(event: { readonly state: string; readonly cause?: string | undefined }): void;
+  /** The router has said what it is. */
+  identified?(router: { readonly version: string; readonly board: string }): void;
   /** Gives what tells how many commands there are right now; it touches nothing but memory. */
   load(read: () => RouterLoad): void;
 }
 
 /** Hears nothing. */
 export const uncountedRouter: RouterEvents = { command() {}, connection() {}, breaker() {}, load() {} };
+
+/** Tells several. */
+export function tellingOfRouter(...listeners: readonly RouterEvents[]): RouterEvents {
+  return {
+    command: (event) => listeners.forEach((listener) => listener.command(event)),
+    connection: (event) => listeners.forEach((listener) => listener.connection(event)),
+    breaker: (event) => listeners.forEach((listener) => listener.breaker(event)),
+    identified: (router) => listeners.forEach((listener) => listener.identified?.(router)),
+    load: (read) => listeners.forEach((listener) => listener.load(read)),
+  };
+}
 
 /** Counts commands to the router, and how the connection to it fares. */
 export class RouterMetrics implements RouterEvents {

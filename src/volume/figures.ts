@@ -2,8 +2,9 @@ import { diskBytes, snapshotBytes } from "./capacity.ts";
 import { poolOf } from "./ids.ts";
 import { baseOf, stemOf } from "./layout.ts";
 import { isMigrating } from "./migrating.ts";
-import { judgeOwnership } from "./ownership.ts";
+import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
 import type { Inventory, Pool, StoredFile } from "./ports.ts";
+import type { Holder } from "./record.ts";
 
 /** One look at every disk, and at the files of snapshots where it was at those too. */
 export interface WholeLook extends Inventory {
@@ -36,10 +37,29 @@ export interface FolderFigures {
   readonly migrations: number;
 }
 
+/** A volume of this cluster as a look has shown it: what people want to know of it. */
+export interface VolumeFigures {
+  readonly id: string;
+  readonly sizeBytes: bigint;
+  /** The folder that it lies in; {@linkcode elsewhere} for one that is not allowed now. */
+  readonly basePath: string;
+  /** Who holds it, as its record says. */
+  readonly holders: readonly Holder[];
+  readonly exported: boolean;
+  readonly migrating: boolean;
+  /**
+   * The counter of its epoch; 0 before the first. Without the rest: the whole name of an export is what lets a host in
+   * where the router knows no other check.
+   */
+  readonly epoch: number;
+}
+
 /** What a router with this cluster's volumes looks like in numbers. */
 export interface Figures {
   /** The allowed folders in their order, then what lies elsewhere. */
   readonly folders: readonly FolderFigures[];
+  /** This cluster's volumes, in the order of the look. */
+  readonly volumes: readonly VolumeFigures[];
   /** Whether it was looked at snapshots too. */
   readonly withSnapshots: boolean;
 }
@@ -50,22 +70,39 @@ export const elsewhere = "elsewhere";
 /** Counts what a look has shown. What others have on the router counts only where it takes room. */
 export function figuresOf(look: WholeLook, cluster: string, basePaths: readonly string[]): Figures {
   const counts = new Map([...basePaths, elsewhere].map((base) => [base, noVolumes()]));
+  const volumes: VolumeFigures[] = [];
   for (const stored of look.volumes) {
     const ownership = judgeOwnership(stored, cluster);
     if (ownership.state !== "owned") continue;
     const base = baseOf(stored.imagePath, stemOf(stored.id, cluster));
-    const count = counts.get(base) ?? counts.get(elsewhere)!;
+    const basePath = counts.has(base) ? base : elsewhere;
+    const volume = volumeFigures(ownership.volume, basePath);
+    const count = counts.get(basePath)!;
     count.volumes++;
-    count.attachments += ownership.volume.record.holders.length;
-    if (isMigrating(ownership.volume.record)) count.migrations++;
+    count.attachments += volume.holders.length;
+    if (volume.migrating) count.migrations++;
+    volumes.push(volume);
   }
   return {
+    volumes,
     withSnapshots: look.files !== undefined,
     folders: [...counts].map(([basePath, count]) => {
       const poolName = basePath === elsewhere ? "" : poolOf(basePath);
       const pool = look.pools.find(({ mountPoint }) => mountPoint === poolName);
       return { basePath, poolName, pool: pool && poolFigures(pool, look), ...count };
     }),
+  };
+}
+
+function volumeFigures({ stored, record }: OwnedVolume, basePath: string): VolumeFigures {
+  return {
+    id: stored.id,
+    sizeBytes: stored.sizeBytes,
+    basePath,
+    holders: record.holders,
+    exported: stored.exported,
+    migrating: isMigrating(record),
+    epoch: record.epoch?.counter ?? 0,
   };
 }
 

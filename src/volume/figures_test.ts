@@ -82,3 +82,25 @@ Deno.test("figuresOf() promises exactly what is not available any more", () => {
   const available = availableBytes(pool, { volumes: look.volumes, files }, 1);
   assert.equal(diskBytes + snapshotBytes!, pool.sizeBytes - available);
 });
+
+Deno.test("figuresOf() names this cluster's volumes, with whoever holds them, and no whole name of an export", () => {
+  const { volumes } = figuresOf(look, testCluster, [testBase]);
+  assert.deepEqual(
+    volumes.map(({ id, basePath, holders, migrating, epoch }) => [
+      id,
+      basePath,
+      holders.map(({ nodeId }) => nodeId).join(),
+      migrating,
+      epoch,
+    ]),
+    [
+      ["pvc-1", testBase, "a", false, 1],
+      ["pvc-2", testBase, "a,b", true, 1],
+      ["pvc-3", testBase, "a,b", false, 1],
+      ["pvc-4", elsewhere, "", false, 0],
+      ["pvc-5", elsewhere, "a", false, 1],
+    ],
+  );
+  const shown = JSON.stringify({ ...volumes[0], sizeBytes: String(volumes[0]!.sizeBytes) });
+  assert.ok(!shown.includes(epoch.nonce), shown);
+});

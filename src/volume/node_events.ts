@@ -1,4 +1,5 @@
 import type { FormatRefusal } from "./format.ts";
+import type { HealthProblem } from "./health.ts";
 import type { Connection } from "./node_ports.ts";
 
 /** What a node meets a stale mount in: one whose device is gone or another one, or whose file system does not answer. */
@@ -19,6 +20,8 @@ export interface NodeEvents {
   connected(outcome: "ok" | "failed"): void;
   /** The paths to a volume on record as staged, as they were seen just now. */
   connectionsSeen(volumeId: string, connections: readonly Connection[]): void;
+  /** What is wrong with a volume on record as staged, as it was judged just now; nothing when it is well. */
+  healthSeen(volumeId: string, problems: readonly HealthProblem[]): void;
   staleMountMet(finder: StaleMountFinder): void;
   /** A tool, or a file operation (`file`), was given up and is still there: the kernel does not let go of it. */
   operationHung(operation: string): void;
@@ -38,6 +41,7 @@ export const uncounted: NodeEvents = {
   formatRefused() {},
   connected() {},
   connectionsSeen() {},
+  healthSeen() {},
   staleMountMet() {},
   operationHung() {},
   fencedTornDown() {},
@@ -45,3 +49,21 @@ export const uncounted: NodeEvents = {
   toolRan() {},
   toolsRested() {},
 };
+
+/** Tells several. */
+export function tellingOfNode(...listeners: readonly NodeEvents[]): NodeEvents {
+  const all = (tell: (listener: NodeEvents) => void) => listeners.forEach(tell);
+  return {
+    identityMismatch: () => all((one) => one.identityMismatch()),
+    formatRefused: (reason) => all((one) => one.formatRefused(reason)),
+    connected: (outcome) => all((one) => one.connected(outcome)),
+    connectionsSeen: (volumeId, connections) => all((one) => one.connectionsSeen(volumeId, connections)),
+    healthSeen: (volumeId, problems) => all((one) => one.healthSeen(volumeId, problems)),
+    staleMountMet: (finder) => all((one) => one.staleMountMet(finder)),
+    operationHung: (operation) => all((one) => one.operationHung(operation)),
+    fencedTornDown: () => all((one) => one.fencedTornDown()),
+    stagedChanged: (volumeId, staged) => all((one) => one.stagedChanged(volumeId, staged)),
+    toolRan: (tool, seconds) => all((one) => one.toolRan(tool, seconds)),
+    toolsRested: (seconds) => all((one) => one.toolsRested(seconds)),
+  };
+}

@@ -1,5 +1,6 @@
 import type { Connection, NodeEvents, StaleMountFinder } from "../../src/volume/ports.ts";
 import type { FormatRefusal } from "../../src/volume/format.ts";
+import type { HealthProblem } from "../../src/volume/health.ts";
 
 /** Keeps what it is told, in order, as a word or two each. */
 export class RecordedEvents implements NodeEvents {
@@ -7,6 +8,9 @@ export class RecordedEvents implements NodeEvents {
   readonly staged = new Set<string>();
   /** What was seen last, by volume. */
   readonly connections = new Map<string, readonly Connection[]>();
+
+  /** What was wrong when it was judged last, by volume. */
+  readonly health = new Map<string, readonly string[]>();
 
   identityMismatch(): void {
     this.told.push("identity mismatch");
@@ -22,6 +26,10 @@ export class RecordedEvents implements NodeEvents {
 
   connectionsSeen(volumeId: string, connections: readonly Connection[]): void {
     this.connections.set(volumeId, connections);
+  }
+
+  healthSeen(volumeId: string, problems: readonly HealthProblem[]): void {
+    this.health.set(volumeId, problems.map(({ reason }) => reason));
   }
 
   staleMountMet(finder: StaleMountFinder): void {

@@ -1,0 +1,169 @@
+import type { FolderFigures, PoolFigures } from "../../volume/figures.ts";
+import { type Html, markup } from "./markup.ts";
+import { pager } from "./pager.ts";
+import type { ControllerStatus, RouterStatus, StatusQuery, VolumeStatus } from "./status.ts";
+import { badge, courses, problemList, table } from "./tables.ts";
+import { ago, bytes, counted, duration } from "./words.ts";
+
+/** What a controller knows: its volumes, and each of its routers. */
+export function controllerSections(controller: ControllerStatus, query: StatusQuery, nowMs: number): Html {
+  return markup`${controller.routers.map((router) => routerSection(router, nowMs))}
+${volumeSection(controller, query, nowMs)}`;
+}
+
+function routerSection(router: RouterStatus, nowMs: number): Html {
+  const { name, address, version, board, folders, lookedAtMs, latency } = router;
+  const kind = [board, version && `RouterOS ${version}`].filter(Boolean).join(", ");
+  return markup`<section>
+<h2>Router ${name} <small>${address}${kind === "" ? "" : `; ${kind}`}</small></h2>
+<p>${sessionBadge(router)} <small>${ago(router.sessionSinceAtMs, nowMs)}${
+    router.sessionReason && `: ${router.sessionReason}`
+  }</small> ${breakerBadge(router, nowMs)}
+<small>${latencyWords(latency)}; ${
+    counted(router.waiting, "command")
+  } waiting, ${router.running} running</small></p>
+<h3>Pools <small>as seen ${ago(lookedAtMs, nowMs)}</small></h3>
+${
+    lookedAtMs === undefined
+      ? markup`<p class="quiet">Nobody has looked at all disks yet: the next call or round does.</p>`
+      : folders.map(folderBlock)
+  }
+</section>`;
+}
+
+function latencyWords({ count, medianMs, p99Ms }: RouterStatus["latency"]): string {
+  if (count === 0) return "no command yet";
+  return `commands take ${duration(medianMs)}, 99 % of them at most ${duration(p99Ms)}`;
+}
+
+/** How commands to each router went, by what they were for. */
+export function commandSections({ routers }: ControllerStatus): Html {
+  return markup`${
+    routers.map(({ name, commands }) =>
+      markup`<section>
+<h2>Commands to router ${name} <small>by what they were for; times are of the last 256 of each</small></h2>
+${courses(commands, "Command", "None yet.")}
+</section>
+`
+    )
+  }`;
+}
+
+function sessionBadge({ session }: RouterStatus): Html {
+  const kind = session === "ready" ? "good" : session === "backing-off" ? "bad" : "plain";
+  return badge(kind, `SSH session ${session}`);
+}
+
+function breakerBadge({ breaker, breakerSinceAtMs, breakerCause }: RouterStatus, nowMs: number): Html {
+  if (breaker === "closed") return badge("plain", "breaker closed");
+  return markup`${badge("bad", `breaker ${breaker}: calls are refused at once`)} <small>${
+    ago(breakerSinceAtMs, nowMs)
+  }${breakerCause && `: ${breakerCause}`}</small>`;
+}
+
+function folderBlock({ basePath, poolName, pool, volumes, attachments }: FolderFigures): Html {
+  // Only worth a word when something is there.
+  if (poolName === "") {
+    return volumes === 0
+      ? markup``
+      : markup`<p>In folders that no --base-path names: ${counted(volumes, "volume")}, ${
+        counted(attachments, "attachment")
+      }</p>`;
+  }
+  if (pool === undefined) {
+    return markup`<div class="pool"><b>${basePath}</b> ${
+      badge("bad", `the pool ${poolName} is not mounted`)
+    } <small>nothing is known of what lies there</small></div>`;
+  }
+  return markup`
+    <div
+      class="pool"><b>${basePath}</b> <small>${counted(volumes, "volume")}, ${
+    counted(
+      attachments,
+      "attachment",
+    )
+  }, on the pool ${poolName} of ${bytes(pool.sizeBytes)}</small>
+    ${poolBars(pool)}</div>
+  `;
+}
+
+function poolBars({ sizeBytes, freeBytes, diskBytes, snapshotBytes }: PoolFigures): Html {
+  const used = sizeBytes - freeBytes;
+  const promised = diskBytes + (snapshotBytes ?? 0n);
+  const share = (part: bigint) => sizeBytes === 0n ? 0 : Number(part * 1000n / sizeBytes) / 10;
+  return markup`${bar(share(used), 0, `${share(used)} % used`)}
+<small>used ${bytes(used)} (${share(used)} %), free ${bytes(freeBytes)}</small>
+${bar(share(diskBytes), share(snapshotBytes ?? 0n), `${share(promised)} % promised`)}
+<small>promised ${bytes(promised)} (${share(promised)} %): disks ${bytes(diskBytes)}, snapshots ${
+    snapshotBytes === undefined ? "not looked at yet" : bytes(snapshotBytes)
+  }</small>`;
+}
+
+/** Shares in percent. Drawn by attributes, as the page allows no styles of single elements. */
+function bar(first: number, second: number, label: string): Html {
+  const isOver = first + second > 100;
+  const one = Math.min(first, 100);
+  const two = Math.min(second, 100 - one);
+  return markup`
+    <svg viewBox="0 0 100 4" preserveAspectRatio="none" role="img" aria-label="${label}">
+      <rect class="bar-ground" width="100" height="4" />
+      <rect class="${isOver ? "bar-over" : "bar"}" width="${one}" height="4" />
+      <rect class="bar-second" x="${one}" width="${two}" height="4" />
+    </svg>
+  `;
+}
+
+function volumeSection(controller: ControllerStatus, query: StatusQuery, nowMs: number): Html {
+  const { volumes, routers, audit } = controller;
+  const several = routers.length > 1;
+  return markup`<section>
+<h2>Volumes <small>as the records said ${ago(seenAtMs(routers), nowMs)}; calls and rounds look</small></h2>
+${pager(volumes, query)}
+${
+    table<VolumeStatus>(volumes.items, [
+      { head: "Volume", form: "id", cell: ({ id }) => id },
+      ...several ? [{ head: "Router", cell: ({ router }: VolumeStatus) => router }] : [],
+      { head: "Size", form: "number", cell: ({ sizeBytes }) => bytes(sizeBytes) },
+      { head: "Attached to", cell: (one) => holders(one, nowMs) },
+      { head: "Health", cell: health },
+      { head: "Epoch", form: "number", cell: ({ epoch }) => epoch === 0 ? "–" : epoch },
+      { head: "Folder", cell: ({ basePath }) => basePath },
+    ], volumes.total === 0 ? "No volume is known." : "No volume is like that.")
+  }
+<p class="quiet">${auditLine(audit, nowMs)}</p>
+</section>`;
+}
+
+/** When the router was seen that nobody has looked at for longest; undefined while one was never seen. */
+function seenAtMs(routers: readonly RouterStatus[]): number | undefined {
+  const times = routers.map(({ lookedAtMs }) => lookedAtMs ?? -Infinity);
+  const oldest = Math.min(...times);
+  return Number.isFinite(oldest) ? oldest : undefined;
+}
+
+function holders({ holders, migrating }: VolumeStatus, nowMs: number): Html {
+  if (holders.length === 0) return markup`<span class="quiet">nobody</span>`;
+  return markup`${
+    holders.map(({ nodeId, sinceSeconds, readOnly }) =>
+      markup`<div>${nodeId}${readOnly ? ", read only" : ""} <small>${
+        ago(sinceSeconds * 1000, nowMs)
+      }</small></div>`
+    )
+  }${migrating ? badge("plain", "migrating") : undefined}`;
+}
+
+function health({ problems, holders, exported }: VolumeStatus): Html {
+  if (problems.length > 0) return problemList(problems);
+  if (holders.length > 0 && !exported) return badge("warn", "not exported");
+  if (holders.length === 0 && exported) return badge("warn", "still exported");
+  return markup`<span class="quiet">no problem known</span>`;
+}
+
+function auditLine(audit: ControllerStatus["audit"], nowMs: number): Html {
+  if (audit === undefined) return markup`No audit yet, or another controller makes them.`;
+  const found = Object.entries(audit.found).filter(([, count]) => count > 0)
+    .map(([kind, count]) => `${count} ${kind}`);
+  return markup`Last audit ${ago(audit.atMs, nowMs)}: ${
+    found.length === 0 ? "nothing without an owner" : found.join(", ")
+  }; rds-csi audit names them.`;
+}

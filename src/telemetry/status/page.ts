@@ -1,0 +1,163 @@
+import { commandSections, controllerSections } from "./controller_sections.ts";
+import { type Html, markup } from "./markup.ts";
+import { isUnwell } from "./node_board.ts";
+import { pager } from "./pager.ts";
+import type { FailedCall, Happening, NodeStatus, StagedVolume, Status, StatusQuery } from "./status.ts";
+import { style } from "./style.ts";
+import { badge, courses, problemList, table } from "./tables.ts";
+import { ago, counted, moment } from "./words.ts";
+
+/** The status page as a whole document. */
+export function statusPage(status: Status, query: StatusQuery): string {
+  const { driver, controller, node, atMs } = status;
+  const title = `${driver.driverName} on ${driver.nodeId ?? "a controller"}`;
+  return String(markup`
+    <!doctype html>
+    <html lang="en">
+      <head>
+        <meta charset="utf-8">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <title>${title}: ${verdict(status).word}</title>
+        <style>${styleSheet}</style>
+      </head>
+      <body>
+    ${heading(status)}
+    ${tiles(status)}
+    ${controller && controllerSections(controller, query, atMs)}
+    ${node && nodeSection(node, query, atMs)}
+    ${happenings(status.happenings, atMs)}
+    ${calls(status)}
+${controller && commandSections(controller)}
+    ${footer(atMs)}
+      </body>
+    </html>
+  `).trim() + "\n";
+}
+
+// Written by this project, and compared by its digest: see contentSecurityPolicy().
+const styleSheet = markup([style] as unknown as TemplateStringsArray);
+
+/** Lets a browser use the page's own style and form, and nothing else at all. */
+export async function contentSecurityPolicy(): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(style));
+  const hash = new Uint8Array(digest).toBase64();
+  return `default-src 'none'; style-src 'sha256-${hash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
+}
+
+function verdict({ failure, unreadiness }: Status): { kind: "good" | "bad" | "warn"; word: string } {
+  if (failure !== undefined) return { kind: "bad", word: "failed" };
+  return unreadiness === undefined ? { kind: "good", word: "ready" } : { kind: "warn", word: "not ready" };
+}
+
+function heading(status: Status): Html {
+  const { driver, atMs, startedAtMs, failure, unreadiness } = status;
+  const { kind, word } = verdict(status);
+  const reason = failure ?? unreadiness;
+  return markup`<header>
+<h1>${driver.driverName}</h1> ${badge(kind, word)}
+<small>rds-csi ${driver.version}, ${driver.roles.join(" and ")}${
+    driver.nodeId === undefined ? "" : ` on ${driver.nodeId}`
+  }, started ${ago(startedAtMs, atMs)}</small>
+</header>
+${reason && markup`<section>${badge(kind, word)} ${reason}</section>`}`;
+}
+
+function tiles({ controller, node, happenings, failedCalls }: Status): Html {
+  const warnings = happenings.filter(({ warning }) => warning).length;
+  const tile = (name: string, value: number, note: string) =>
+    markup`
+      <div>
+        <dt>${name}</dt>
+        <dd>${value.toLocaleString("en-US")}<small>${note}</small></dd>
+      </div>\n
+    `;
+  return markup`<dl class="tiles">
+${
+    controller && [
+      tile("Volumes", controller.volumes.total, `${controller.unwell} with a problem`),
+      tile("Attachments", controller.attachments, counted(controller.migrations, "migration")),
+    ]
+  }${node && tile("Staged here", node.volumes.total, `${node.unwell} with a problem`)}${
+    tile("Warnings", warnings, "of the events below")
+  }${tile("Refused calls", failedCalls.length, "of the last ones below")}</dl>`;
+}
+
+function nodeSection(node: NodeStatus, query: StatusQuery, nowMs: number): Html {
+  const { volumes, registration } = node;
+  const registered = registration === undefined
+    ? "registered by node-driver-registrar, not by itself"
+    : markup`${registration.state} with the kubelet, ${ago(registration.atMs, nowMs)}`;
+  return markup`<section>
+<h2>Staged volumes <small>on ${node.nodeId}; ${registered}</small></h2>
+${pager(volumes, query)}
+${
+    table<StagedVolume>(volumes.items, [
+      { head: "Volume", form: "id", cell: ({ id }) => id },
+      { head: "State", cell: (one) => stagedState(one) },
+      {
+        head: "Paths",
+        cell: ({ paths }) =>
+          paths.map(({ address, port, state }) =>
+            markup`<div>${address === "" ? "local" : `${address}:${port}`} ${state}</div>`
+          ),
+      },
+      { head: "Seen", form: "when", cell: ({ seenAtMs }) => ago(seenAtMs, nowMs, "not since the start") },
+    ], "Nothing is staged here.")
+  }
+</section>`;
+}
+
+function stagedState(volume: StagedVolume): Html {
+  if (volume.problems.length > 0) return problemList(volume.problems);
+  if (volume.seenAtMs === undefined) return badge("plain", "staged");
+  return isUnwell(volume) ? badge("bad", "no live path") : badge("good", "live");
+}
+
+function happenings(all: readonly Happening[], nowMs: number): Html {
+  return markup`<section>
+<h2>Last events <small>fencings, refusals, and what else people may have to act on, the latest first</small></h2>
+${
+    table<Happening>(all, [
+      { head: "When", form: "when", cell: ({ atMs }) => ago(atMs, nowMs) },
+      { head: "What", cell: ({ warning, reason }) => badge(warning ? "warn" : "plain", reason) },
+      { head: "Volume", form: "id", cell: ({ volumeId }) => volumeId ?? "–" },
+      { head: "Details", form: "message", cell: ({ message }) => message },
+    ], "Nothing since the start.")
+  }
+</section>`;
+}
+
+function calls({ calls, failedCalls, atMs }: Status): Html {
+  return markup`<section>
+<h2>Calls <small>of the container orchestrator; times are of the last 256 of each</small></h2>
+${courses(calls, "Method", "None yet.")}
+<h3>Refused and failed, the latest first</h3>
+${
+    table<FailedCall>(failedCalls, [
+      { head: "When", form: "when", cell: (call) => ago(call.atMs, atMs) },
+      { head: "Method", cell: ({ method }) => method },
+      { head: "Code", cell: ({ code }) => badge("warn", code) },
+      { head: "Volume", form: "id", cell: ({ volumeId }) => volumeId ?? "–" },
+      {
+        head: "Why",
+        form: "message",
+        cell: ({ message, requestId }) => markup`${message} <small>request ${requestId}</small>`,
+      },
+    ], "None.")
+  }
+</section>`;
+}
+
+function footer(atMs: number): Html {
+  return markup`
+    <footer>
+      <p>What this process knew at ${
+    moment(
+      atMs,
+    )
+  }. Reading this page asks neither a router nor a disk, and nothing can be
+    changed here. The same for programs: <a href="status.json">status.json</a>; numbers over time:
+    <a href="metrics">metrics</a>.</p>
+    </footer>
+  `;
+}

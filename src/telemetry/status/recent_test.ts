@@ -1,0 +1,23 @@
+import assert from "node:assert/strict";
+import { Latencies, Recent } from "./recent.ts";
+
+Deno.test("Recent keeps the last ones, the latest first", () => {
+  const recent = new Recent<number>(3);
+  for (const one of [1, 2, 3, 4, 5]) recent.add(one);
+  assert.deepEqual(recent.latestFirst(), [5, 4, 3]);
+});
+
+Deno.test("Latencies tells of nothing nothing, and of one that one", () => {
+  const latencies = new Latencies();
+  const nothing = { medianMs: undefined, p99Ms: undefined, slowestMs: undefined };
+  assert.deepEqual(latencies.read(), { count: 0, ...nothing });
+  latencies.add(7);
+  assert.deepEqual(latencies.read(), { count: 1, medianMs: 7, p99Ms: 7, slowestMs: 7 });
+});
+
+Deno.test("Latencies counts all, and tells how long the last 256 took", () => {
+  const latencies = new Latencies();
+  for (let i = 0; i < 1000; i++) latencies.add(100_000);
+  for (let i = 1; i <= 256; i++) latencies.add(i);
+  assert.deepEqual(latencies.read(), { count: 1256, medianMs: 128, p99Ms: 254, slowestMs: 256 });
+});

@@ -1,0 +1,76 @@
+import { type Picture, readPng } from "./png.ts";
+
+/** A browser without a screen, of Debian's package chromium; undefined where it is not installed. */
+export const browserPath = ["/usr/bin/chromium"].find((path) => {
+  try {
+    return Deno.statSync(path).isFile;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+});
+
+if (browserPath === undefined) {
+  const note = "ignored: the status page is not looked at, as there is no /usr/bin/chromium\n";
+  Deno.stderr.writeSync(new TextEncoder().encode(note));
+}
+
+/** How a page is looked at. */
+export interface Look {
+  /** In points; as high as it is asked for, whatever the page. */
+  readonly width: number;
+  readonly height: number;
+  readonly dark?: boolean;
+  /** Where the picture is kept; nowhere by default. */
+  readonly keepAt?: string | undefined;
+}
+
+/** Takes a picture of a page. */
+export async function photograph(url: string, { width, height, dark, keepAt }: Look): Promise<Picture> {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  try {
+    const file = keepAt ?? `${folder}/page.png`;
+    await browse(folder, dark ?? false, [`--screenshot=${file}`, `--window-size=${width},${height}`, url]);
+    return readPng(await Deno.readFile(file));
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** The page as the browser has understood it, as markup. */
+export async function understood(url: string): Promise<string> {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  try {
+    return await browse(folder, false, ["--dump-dom", url]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function browse(folder: string, dark: boolean, what: readonly string[]): Promise<string> {
+  const { code, stdout, stderr } = await new Deno.Command(browserPath!, {
+    args: [
+      ...[
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--hide-scrollbars",
+      ],
+      ...[
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-dev-shm-usage",
+      ],
+      `--blink-settings=preferredColorScheme=${dark ? 0 : 1}`,
+      `--user-data-dir=${folder}/profile`,
+      ...what,
+    ],
+    env: { HOME: folder, PATH: "/usr/bin:/bin" },
+    clearEnv: true,
+  }).output();
+  if (code !== 0) throw new Error(`the browser ended with ${code}: ${new TextDecoder().decode(stderr)}`);
+  return new TextDecoder().decode(stdout);
+}
