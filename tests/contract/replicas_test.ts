@@ -110,3 +110,24 @@ Deno.test("a controller whose lead is lost answers nothing more and says that it
     "somebody",
   );
 });
+
+Deno.test("a leader whose API server is away serves no more when its lead is over, and again when it is back", async () => {
+  const { cluster, first, second } = await startReplicas();
+  await using _ = cluster;
+  await second.driver.stop(1_000);
+  const id = await create(cluster.stack, "pvc-1");
+  const publish = () =>
+    first.clients.controller.call("ControllerPublishVolume", publishRequest(id, "worker-1"));
+  const { publishContext } = await publish();
+  cluster.api.faults.push({ match: /./, status: 503 });
+  const refusal = /could not renew its lead in time/;
+  await eventually(() => publish().then(() => false, (error) => refusal.test(String(error))));
+  const commands = (await cluster.stack.count()).execs;
+  await rejectsWith(status.UNAVAILABLE, publish(), refusal);
+  assert.equal((await cluster.stack.count()).execs, commands);
+  cluster.api.faults.length = 0;
+  const startedMs = performance.now();
+  await eventually(() => publish().then(() => true, () => false));
+  assert.ok(performance.now() - startedMs < 6_000);
+  assert.deepEqual((await publish()).publishContext, publishContext);
+});

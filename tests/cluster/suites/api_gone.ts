@@ -11,9 +11,9 @@ import {
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
-import { claimOf, type CsiSource, paths, podOf, type Volume } from "../kit/objects.ts";
+import { claimOf, paths, podOf } from "../kit/objects.ts";
 import { allShown } from "../kit/shown.ts";
-import { secondsSince } from "../kit/waiting.ts";
+import { pause, secondsSince } from "../kit/waiting.ts";
 import { isWhole } from "../kit/whole.ts";
 import { Workload } from "../kit/workload.ts";
 import { writingTo } from "../kit/writing.ts";
@@ -23,6 +23,8 @@ const awaySeconds = isWhole() ? 60 : 20;
 /** Volumes that are attached through the API. */
 const volumeCount = 20;
 const fake = "fake-1";
+/** What a leader says that cannot renew. */
+const noLead = /UNAVAILABLE.*could not renew its lead in time/;
 const block = { mode: "Block", mebibytes: 1024, storageClass: "rds-ext4" } as const;
 
 /** The cluster loses its memory for a while; the volumes do not. */
@@ -34,7 +36,10 @@ export const suite: Suite = {
     const outage = new Outage(bench, cluster);
     await bench.story([
       ["a pod writes to a raw block volume, and volumes are attached", () => outage.begin()],
-      ["without the API server the driver attaches and detaches, and the pod writes on", () => outage.go()],
+      [
+        "without the API server the driver serves until its lead is over, and the pod writes on",
+        () => outage.go(),
+      ],
       ["with it back, what was asked for just before it went is done", () => outage.catchUp()],
       ["a pod runs that was asked for afterwards", () => outage.another()],
       ["everything can be deleted, and leaves nothing", async () => {
@@ -50,8 +55,8 @@ class Outage {
   readonly #cluster: Cluster;
   readonly #work: Workload;
   readonly #claims = Array.from({ length: volumeCount }, (_, index) => `claim-${index}`);
+  readonly #byHand = ["by-hand-1", "by-hand-2", "by-hand-3"];
   #pairings: readonly Pairing[] = [];
-  #volumes: readonly Volume[] = [];
 
   constructor(bench: Bench, cluster: Cluster) {
     this.#bench = bench;
@@ -64,7 +69,6 @@ class Outage {
     await Promise.all(all.map((claim) => this.#work.create(paths.claims, claimOf(claim, block))));
     const volumes = await Promise.all(this.#claims.map((claim) => this.#work.bound(claim)));
     this.#pairings = pair(volumes, [fake]);
-    this.#volumes = await this.#cluster.api.list<Volume>(paths.volumes);
     await attach(this.#cluster, this.#former);
     await this.#work.create(paths.pods, podOf("writer", writingTo("written"), { devices: ["written"] }));
     const node = await this.#work.running("writer");
@@ -93,43 +97,37 @@ class Outage {
     ]);
     await this.#cluster.plane.killApiServer();
     const told = await this.#withoutApi();
-    await this.#moveByHand();
     await this.#cluster.plane.startApiServer(this.#bench.signal);
     return told;
   }
 
+  /** Nobody can elect anybody: a leader goes on for as long as it may, and nothing is changed from then on. */
   async #withoutApi(): Promise<string> {
     const [started, before] = [performance.now(), await this.#written()];
     let rounds = 0;
-    for (; performance.now() - started < awaySeconds * 1000; rounds++) {
-      this.#bench.signal.throwIfAborted();
-      await Promise.all([1, 2, 3].map((number) => this.#roundTrip(`by-hand-${number}`)));
+    try {
+      for (;; rounds++) await Promise.all(this.#byHand.map((name) => this.#roundTrip(name)));
+    } catch (error) {
+      assert.match(String(error), noLead);
     }
+    const ledFor = secondsSince(started);
+    assert(rounds > 0, "the driver has served nothing without the API server");
+    const commands = await this.#cluster.router.commands();
+    for (; performance.now() - started < awaySeconds * 1000; await pause(1_000)) {
+      this.#bench.signal.throwIfAborted();
+      const { controller } = this.#cluster.controller.clients;
+      await assert.rejects(controller.call("ListVolumes", {}), noLead);
+    }
+    // What the others of the last round had sent by then.
+    const more = await this.#cluster.router.commands() - commands;
+    assert(more <= this.#byHand.length, `${more} commands without a lead`);
     const [after, seconds] = [await this.#written(), secondsSince(started)];
     assert(after > before, `the pod wrote ${before} times before and ${after} times after`);
     assert(!await this.#cluster.api.isReady(), "the API server was there all the time");
-    return `${rounds * 3} volumes made, attached, detached and deleted within ${seconds} s; ` +
-      `the pod wrote ${after - before} times`;
-  }
-
-  /** What the attacher was asked for last, whether it has come to that or not: nobody can tell the volumes' objects. */
-  async #moveByHand(): Promise<void> {
-    const { controller } = this.#cluster.controller.clients;
-    // As the attacher asks for ReadWriteOnce.
-    const volumeCapability = { block: {}, accessMode: { mode: "SINGLE_NODE_MULTI_WRITER" as const } };
-    for (const { volumeHandle: volumeId } of this.#sources(this.#former)) {
-      await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: fake });
-    }
-    for (const { volumeHandle: volumeId, volumeAttributes: volumeContext } of this.#sources(this.#latter)) {
-      const rest = { volumeCapability, volumeContext, readonly: false };
-      await controller.call("ControllerPublishVolume", { volumeId, nodeId: fake, ...rest });
-    }
-  }
-
-  #sources(pairings: readonly Pairing[]): readonly CsiSource[] {
-    return this.#volumes.flatMap(({ metadata, spec }) =>
-      pairings.some(({ volume }) => volume === metadata.name) ? spec.csi ?? [] : []
-    );
+    return `${
+      rounds * this.#byHand.length
+    } volumes made, attached, detached and deleted within ${ledFor} s, nothing ` +
+      `until ${seconds} s; the pod wrote ${after - before} times`;
   }
 
   /** The life of a volume by calls of the driver alone. */
@@ -153,18 +151,24 @@ class Outage {
 
   async catchUp(): Promise<string> {
     const started = performance.now();
-    assert.equal(await allShown(this.#cluster, this.#bench.signal), this.#latter.length + 1);
-    const shownSeconds = secondsSince(started);
+    await this.#cluster.findServing(this.#bench.signal);
+    const servedSeconds = secondsSince(started);
     for (const name of ["x", "y", "z"]) await this.#work.bound(name);
     await attached(this.#cluster, this.#latter.length + 1, this.#bench.signal);
     const seconds = secondsSince(started);
+    // Whatever step they have come to.
+    await Promise.all(this.#byHand.map((name) => this.#roundTrip(name)));
+    assert.equal(await allShown(this.#cluster, this.#bench.signal), this.#latter.length + 1);
+    const shownSeconds = secondsSince(started);
+    assert.equal(this.#cluster.sidecarRestarts, 0, "a sidecar has ended, as it does when the driver has");
     const written = {
       name: (await this.#work.attachments()).find(({ spec }) => spec.nodeName === "n1")?.metadata.name ?? "",
       volume: await this.#work.bound("written"),
       node: "n1",
     };
     const agreed = await assertAgreement(this.#cluster, [...this.#latter, written]);
-    return `their objects say who has them after ${shownSeconds} s; after ${seconds} s: ${agreed}`;
+    return `served after ${servedSeconds} s, all done after ${seconds} s, and their objects say so after ${shownSeconds} s: ` +
+      agreed;
   }
 
   async another(): Promise<string> {
