@@ -134,9 +134,8 @@ export class ClusterSide {
   #ended(reason: unknown): void {
     this.#leads(false);
     if (this.#stop.signal.aborted) this.lead?.end("the driver is shutting down");
-    else if (!(reason instanceof RanOut)) {
-      this.lead?.lose(reason instanceof Error ? reason.message : String(reason));
-    }
+    else if (reason instanceof RanOut) this.lead?.interrupt();
+    else this.lead?.lose(reason instanceof Error ? reason.message : String(reason));
   }
 
   async #latest(id: string, signal: AbortSignal): Promise<Attachment | "unknown" | undefined> {

@@ -29,6 +29,8 @@ export class Lead implements Leading {
   #untilMs: number | undefined;
   #holder = "";
   #ended: string | undefined;
+  /** Ends what runs under it when it is over. */
+  #term = new AbortController();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -53,7 +55,13 @@ export class Lead implements Leading {
   /** It was won, or renewed, and lasts until then, in milliseconds of `Clock.monotonicMs()`. */
   holdUntil(untilMs: number): void {
     this.#untilMs = untilMs;
+    if (this.#ended === undefined && this.#term.signal.aborted) this.#term = new AbortController();
     for (const waiter of this.#waiting) waiter.resolve();
+  }
+
+  /** It is over, and may go on with the next renewal: nothing that runs under it lasts until then. */
+  interrupt(): void {
+    this.#term.abort(this.#error(this.refusal() ?? "this controller could not renew its lead in time"));
   }
 
   /** It was lost: others may have it soon. */
@@ -65,6 +73,7 @@ export class Lead implements Leading {
   /** Ends it for good, or the waiting for it. */
   end(reason: string): void {
     this.#ended ??= reason;
+    this.#term.abort(this.#error(reason));
     for (const waiter of this.#waiting) waiter.reject(this.#over(reason));
   }
 
@@ -87,8 +96,25 @@ export class Lead implements Leading {
   /** @throws {VolumeError} unavailable while it is not held */
   assert(): void {
     const refusal = this.refusal();
-    if (refusal !== undefined) {
-      throw new VolumeError("unavailable", `Cannot serve the call as ${refusal}`);
+    if (refusal !== undefined) throw this.#error(refusal);
+  }
+
+  #error(refusal: string): VolumeError {
+    return new VolumeError("unavailable", `Cannot serve the call as ${refusal}`);
+  }
+
+  /**
+   * Does something that lasts no longer than the lead, with a signal that ends with it.
+   *
+   * @throws {VolumeError} unavailable while it is not held, and when it is not held any more at the end
+   */
+  async during<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    this.assert();
+    try {
+      return await work(AbortSignal.any([signal, this.#term.signal]));
+    } finally {
+      // Whatever came of it: that it is over says more.
+      this.assert();
     }
   }
 
@@ -137,18 +163,14 @@ export class Lead implements Leading {
  */
 export function whileLeading(
   methods: MethodsOf<ControllerHandlers>,
-  lead: Pick<Lead, "assert">,
+  lead: Pick<Lead, "during">,
 ): MethodsOf<ControllerHandlers> {
   const guarded = Object.entries(methods as ServiceMethods).map(([name, method]) => [
     name,
     method && {
       ...method,
-      handler: async (request: never, context: CallContext) => {
-        lead.assert();
-        const response = await method.handler(request, context);
-        lead.assert();
-        return response;
-      },
+      handler: (request: never, context: CallContext) =>
+        lead.during(context.signal, (signal) => method.handler(request, { ...context, signal })),
     },
   ]);
   return Object.fromEntries(guarded) as MethodsOf<ControllerHandlers>;

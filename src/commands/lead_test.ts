@@ -86,6 +86,25 @@ Deno.test("who waits for the lead is sent away when the controller stops", async
   await assert.rejects(lead.begun(new AbortController().signal), isUnavailable(/it stops/));
 });
 
+Deno.test("what runs under a lead ends with it, and what is begun under the next one does not", async () => {
+  const clock = new FakeClock();
+  const lead = new Lead(clock);
+  const { signal } = new AbortController();
+  const sleep = () => lead.during(signal, (signal) => clock.sleep(5_000, signal).then(() => "done"));
+  lead.holdUntil(clock.monotonicMs() + 1_000);
+  const cut = assert.rejects(sleep(), isUnavailable(/could not renew/));
+  await clock.advance(1_000);
+  lead.interrupt();
+  await cut;
+  lead.holdUntil(clock.monotonicMs() + 10_000);
+  const next = sleep();
+  await clock.advance(5_000);
+  assert.equal(await next, "done");
+  const last = assert.rejects(sleep(), isUnavailable(/has lost the lead: taken/));
+  lead.lose("taken");
+  await last;
+});
+
 Deno.test("what was done is not answered as done once the lead is over", async () => {
   const clock = new FakeClock();
   const lead = new Lead(clock);
