@@ -6,6 +6,7 @@ import { suite as e2e } from "./suites/e2e.ts";
 import { suite as failover } from "./suites/failover.ts";
 import { suite as life } from "./suites/life.ts";
 import { suite as many } from "./suites/many.ts";
+import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
 import { suite as restart } from "./suites/restart.ts";
 import { suite as takeover } from "./suites/takeover.ts";
@@ -13,6 +14,7 @@ import { suite as takeover } from "./suites/takeover.ts";
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
   life,
+  quick_start: quickStart,
   many,
   restart,
   replicas,

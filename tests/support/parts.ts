@@ -45,7 +45,7 @@ export function startPart(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Part {
-  const [program, before] = subject === "binary" ? [binary, []] : [Deno.execPath(), sourceArgs()];
+  const [program = "", ...before] = programOf(subject);
   const log = join(folder, `${command}-${crypto.randomUUID().slice(0, 8)}.log`);
   // The shell's redirection keeps the log whole even when this process dies.
   const child = new Deno.Command("/bin/sh", {
@@ -55,6 +55,11 @@ export function startPart(
     env,
   }).spawn();
   return new ChildPart(command, log, args, child);
+}
+
+/** The words by which `rds-csi` is run, before its own. */
+export function programOf(subject: Subject): readonly string[] {
+  return subject === "binary" ? [binary] : [Deno.execPath(), ...sourceArgs()];
 }
 
 function sourceArgs(): string[] {

@@ -52,6 +52,11 @@ export class Chart {
     return new Chart([...namespace, ...parseObjects(yaml)], options);
   }
 
+  /** What somebody has installed, its namespace included; `options` are the arguments that their values have added. */
+  static of(objects: readonly KubernetesObject[], options: Partial<ChartOptions> = {}): Chart {
+    return new Chart(objects, { controllerArgs: [], attacherArgs: [], ...options });
+  }
+
   /** Where it is installed. */
   get namespace(): string {
     return only(this.objects, "Namespace").metadata.name;

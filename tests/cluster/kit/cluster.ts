@@ -4,12 +4,12 @@ import type { Api } from "./api.ts";
 import { Chart, type ChartOptions } from "./chart.ts";
 import { ControlPlane } from "./control_plane.ts";
 import type { Supervised } from "./daemon.ts";
-import type { Driver } from "./driver.ts";
+import type { Driver, DriverPlace } from "./driver.ts";
 import { keepSettings, restoreSettings } from "./kernel_settings.ts";
 import { ClusterNode } from "./node.ts";
 import { accountKubeconfig, applyChart, installSnapshots } from "./deployment.ts";
 import { fakeNode } from "./objects.ts";
-import { Router } from "./router.ts";
+import { Router, type RouterDoor } from "./router.ts";
 import { Replica } from "./replica.ts";
 import { startSnapshotController } from "./sidecars.ts";
 import type { Tools } from "./tools.ts";
@@ -24,6 +24,10 @@ export interface ClusterOptions {
   readonly fakeNodes?: readonly string[];
   /** Arguments that are given by values of the chart. */
   readonly chart?: Partial<ChartOptions>;
+  /** Where the router listens and who may log in. */
+  readonly router?: RouterDoor;
+  /** Installs the driver's objects in the place of the rig, and answers them. */
+  readonly install?: (place: Uninstalled) => Promise<Installed>;
   /** Whether controller and sidecars are not started yet: see {@linkcode Cluster.startController}. */
   readonly controllerLater?: boolean;
   /** How many controllers there are, each with its sidecars. @default {1} */
@@ -31,6 +35,17 @@ export interface ClusterOptions {
   /** How many of them run at first. @default {all} */
   readonly startedReplicas?: number;
 }
+
+/** A cluster without the driver. */
+export interface Uninstalled {
+  readonly folder: string;
+  readonly plane: ControlPlane;
+  readonly router: Router;
+  readonly tools: Tools;
+}
+
+/** What somebody has installed. */
+export type Installed = Pick<DriverPlace, "chart" | "credentials">;
 
 /** A cluster with the driver in it, a simulated router beside it, and everything of both in one folder. */
 export class Cluster {
@@ -75,18 +90,19 @@ export class Cluster {
     const nodeNames = Object.keys(options.nodes ?? {});
     const plane = await ControlPlane.prepare(folder, tools, nodeNames);
     const logs = join(folder, "log");
-    const router = await Router.start(subject, folder, logs, signal);
+    const router = await Router.start(subject, folder, logs, signal, options.router);
     undo(() => router.stop());
     undo(() => plane.stop());
-    const chart = await Chart.render(tools.helm, folder, router, options.chart ?? {});
     await plane.start(signal);
     await installSnapshots(plane, tools);
-    await applyChart(plane, chart);
+    const install = options.install ?? ((place) => renderAndApply(place, options.chart ?? {}));
+    const installed = await install({ folder, plane, router, tools });
+    const { chart } = installed;
     for (const [path, object] of (options.fakeNodes ?? []).flatMap(fakeNode)) {
       await plane.api.create(path, object);
     }
     const kubeconfig = await accountKubeconfig(plane, chart.namespace, chart.controllerAccount);
-    const place = { subject, folder, logs, router, chart, plane, tools, kubeconfig };
+    const place = { subject, folder, logs, router, ...installed, plane, tools, kubeconfig };
     const replicas: Replica[] = [];
     for (let number = 1; number <= (options.replicas ?? 1); number++) {
       const replica = await Replica.prepare(place, `controller-${number}`);
@@ -139,6 +155,11 @@ export class Cluster {
     return serving;
   }
 
+  /** Ends controllers and sidecars, as with their pods. */
+  async stopController(): Promise<readonly string[]> {
+    return (await Promise.all(this.replicas.map((replica) => replica.stop()))).flat();
+  }
+
   /** The API, as somebody who may do everything. */
   get api(): Api {
     return this.plane.api;
@@ -161,4 +182,13 @@ export class Cluster {
     const told = this.plane.fallen().map(async (one) => `${one.name} has ended:\n${await one.tail()}`);
     return await Promise.all(told);
   }
+}
+
+async function renderAndApply(
+  { folder, plane, router, tools }: Uninstalled,
+  options: Partial<ChartOptions>,
+): Promise<Installed> {
+  const chart = await Chart.render(tools.helm, folder, router, options);
+  await applyChart(plane, chart);
+  return { chart };
 }

@@ -34,6 +34,11 @@ export async function applyChart(plane: ControlPlane, chart: Chart): Promise<voi
   for (const object of chart.objects) {
     await plane.api.text("PATCH", `${pathOf(object)}?${query}`, object, "application/apply-patch+yaml");
   }
+  await untilGranted(plane, chart);
+}
+
+/** Waits until the API server goes by the rules of the chart. */
+export async function untilGranted(plane: ControlPlane, chart: Chart): Promise<void> {
   await until("the rules of the chart to count", () => areGranted(plane, chart), { limitSeconds: 60 });
 }
 

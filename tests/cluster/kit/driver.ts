@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { status } from "@grpc/grpc-js";
 import { type CsiClients, dial } from "../../../src/csi/client.ts";
 import { loadCsi } from "../../../src/csi/proto.ts";
@@ -121,13 +121,14 @@ export interface DriverPlace {
   readonly logs: string;
   readonly router: Router;
   readonly chart: Chart;
+  /** The entries of the Secret as files, where a controller is to use them: what a pod has in /etc/rds-csi. */
+  readonly credentials?: string;
 }
 
 /** A controller as the chart renders it, under its service account, in a pod of that name. */
 export async function makeController(place: DriverPlace, kubeconfig: string, pod: string): Promise<Driver> {
   const { subject, folder, logs, chart } = place;
-  const passwordFile = join(folder, "password");
-  await Deno.writeTextFile(passwordFile, `${routerPassword}\n`, { mode: 0o600 });
+  const credentialFates = await fatesOfCredentials(place);
   const socket = join(folder, `${pod}.sock`);
   const env = envForRig(chart.controller, {
     "metadata.namespace": chart.namespace,
@@ -140,16 +141,28 @@ export async function makeController(place: DriverPlace, kubeconfig: string, pod
       ...kept(...flagsOf(chart.options.controllerArgs)),
       // There is no pod with a folder of its own for the socket and one for the Secret.
       "endpoint": () => `--endpoint=unix://${socket}`,
-      "rds-password-file": () => `--rds-password-file=${passwordFile}`,
+      ...credentialFates,
       // Several drivers are on one machine, which others use too.
       "metrics-address": () => `--metrics-address=${metricsAddress}`,
-      // The simulator makes a host key of its own at every start.
-      "rds-host-key": () => "--rds-insecure-skip-verify",
     };
     const [command = "", ...args] = argsForRig(chart.controller, controllerFates);
     // Instead of what a pod finds in its environment and in the folder of its service account.
     return startPart(subject, command, logs, [...args, `--kubeconfig=${kubeconfig}`], env);
   });
+}
+
+async function fatesOfCredentials({ folder, credentials }: DriverPlace): Promise<Fates> {
+  if (credentials !== undefined) {
+    const there = (flag: string) => (path: string) => `--${flag}=${join(credentials, basename(path))}`;
+    return { "rds-key": there("rds-key"), "rds-host-key": there("rds-host-key") };
+  }
+  const passwordFile = join(folder, "password");
+  await Deno.writeTextFile(passwordFile, `${routerPassword}\n`, { mode: 0o600 });
+  return {
+    "rds-password-file": () => `--rds-password-file=${passwordFile}`,
+    // The simulator makes a host key of its own at every start.
+    "rds-host-key": () => "--rds-insecure-skip-verify",
+  };
 }
 
 /** The driver of a node as the chart renders it, whose kubelet has this folder and is told of it by the driver itself. */

@@ -28,6 +28,12 @@ export const plainImage: ImageContent = {
   config: { Env: ["PATH=/bin"], Cmd: ["sleep", "1000000"] },
 };
 
+/** This machine's busybox under the name that people have for one. */
+export const peoplesImage: ImageContent = {
+  ...plainImage,
+  names: ["docker.io/library/busybox:1.37"],
+};
+
 /** Packs this machine's busybox, which is linked statically, as an image into an archive at `path`. */
 export async function packImage(path: string, content: ImageContent): Promise<void> {
   const busybox = findProgram("busybox");

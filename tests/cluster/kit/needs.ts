@@ -6,6 +6,8 @@ type Need = readonly [program: string, debianPackage: string];
 const needs: readonly Need[] = [
   ["busybox", "busybox-static"],
   ["openssl", "openssl"],
+  ["ssh-keyscan", "openssh-client"],
+  ["bash", "bash"],
   ["apt-get", "apt"],
   ["dpkg-deb", "dpkg"],
   ["tar", "tar"],

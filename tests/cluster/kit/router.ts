@@ -9,6 +9,14 @@ export const routerPassword = "cluster";
 /** The file system that volumes lie in: sparse, so that its size costs nothing. */
 const poolBytes = 64 * 2 ** 30;
 
+/** Where the router listens, and who may log in. */
+export interface RouterDoor {
+  readonly address: string;
+  readonly sshPort: number;
+  /** Flags of `rds-csi simulator` that say who. */
+  readonly user: readonly string[];
+}
+
 /** The simulated router on a Btrfs of its own, so that snapshots are real ones. */
 export class Router {
   readonly sshPort: number;
@@ -24,13 +32,29 @@ export class Router {
   }
 
   /** Starts it in `folder`, with its log in `logs`. */
-  static async start(subject: Subject, folder: string, logs: string, signal?: AbortSignal): Promise<Router> {
+  static async start(
+    subject: Subject,
+    folder: string,
+    logs: string,
+    signal?: AbortSignal,
+    door: RouterDoor = usualDoor(),
+  ): Promise<Router> {
     const pool = await makePool(folder);
-    const [sshPort, controlPort] = [freePort(), freePort()];
+    const { address, sshPort } = door;
+    const controlPort = freePort();
     const part = startPart(subject, "simulator", logs, [
-      ...["--ssh-port", `${sshPort}`, "--control-port", `${controlPort}`, "--backing", join(pool, "router")],
+      ...[
+        "--listen",
+        address,
+        "--ssh-port",
+        `${sshPort}`,
+        "--control-port",
+        `${controlPort}`,
+        "--backing",
+        join(pool, "router"),
+      ],
       ...["--pool", "storage-pool:4T:btrfs", "--exporter", "loop", "--timing-scale", "0"],
-      ...["--user", routerUser, "--password", routerPassword],
+      ...door.user,
     ]);
     const router = new Router(part, pool, sshPort, controlPort);
     try {
@@ -74,6 +98,11 @@ export class Router {
       throw error;
     }
   }
+}
+
+function usualDoor(): RouterDoor {
+  const user = ["--user", routerUser, "--password", routerPassword];
+  return { address: "127.0.0.1", sshPort: freePort(), user };
 }
 
 async function makePool(folder: string): Promise<string> {
