@@ -98,10 +98,15 @@ export function anchorsOf({ text }: Page): ReadonlySet<string> {
 export function brokenLinks(page: Page): readonly string[] {
   return linksOf(page).filter((link) => !/^[a-z]+:/.test(link)).flatMap((link) => {
     const [file = "", anchor] = link.split("#");
-    const path = file === "" ? page.path : relative(projectRoot, join(projectRoot, dirname(page.path), file));
-    const problem = missing(path, anchor);
+    const problem = file === ""
+      ? noHeading(page, anchor ?? "")
+      : missing(relative(projectRoot, join(projectRoot, dirname(page.path), file)), anchor);
     return problem === undefined ? [] : [`${page.path}: ${link}: ${problem}`];
   });
+}
+
+function noHeading(page: Page, anchor: string): string | undefined {
+  return anchorsOf(page).has(anchor) ? undefined : "no such heading";
 }
 
 function missing(path: string, anchor: string | undefined): string | undefined {
@@ -109,7 +114,7 @@ function missing(path: string, anchor: string | undefined): string | undefined {
   try {
     const { isFile } = Deno.statSync(join(projectRoot, path));
     if (anchor === undefined || !isFile || !path.endsWith(".md")) return undefined;
-    return anchorsOf(readPage(path)).has(anchor) ? undefined : "no such heading";
+    return noHeading(readPage(path), anchor);
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return "no such file";
     throw error;

@@ -1,0 +1,72 @@
+import { join } from "node:path";
+import { projectRoot } from "../support/parts.ts";
+
+/** A message of the sources, up to where the details of a case begin, with `…` for what differs. */
+export interface Stem {
+  readonly text: string;
+  /** Where it stands. */
+  readonly file: string;
+}
+
+/** Every message "Cannot …" in the sources of the rules and actions. */
+export function stemsInSources(): readonly Stem[] {
+  return stemsBelow(["src/volume", "src/controller", "src/node"]);
+}
+
+/** Those of what translates foreign languages. */
+export function stemsOfAdapters(): readonly Stem[] {
+  return stemsBelow(["src/csi", "src/routeros", "src/filesystem", "src/nvme", "src/kubernetes"]);
+}
+
+function stemsBelow(folders: readonly string[]): readonly Stem[] {
+  return folders.flatMap((folder) =>
+    [...Deno.readDirSync(join(projectRoot, folder))].map(({ name }) => `${folder}/${name}`)
+      .filter((file) => file.endsWith(".ts") && !/_test(_support)?\.ts$/.test(file)).toSorted()
+      .flatMap((file) =>
+        stemsIn(Deno.readTextFileSync(join(projectRoot, file))).map((text) => ({ text, file }))
+      )
+  );
+}
+
+/** The stems of one file's text. */
+export function stemsIn(source: string): readonly string[] {
+  const code = source.replace(/^\s*(\/\/|\*|\/\*).*$/gm, "");
+  return [...code.matchAll(/["`](Cannot )/g)].map(({ index }) => stemOf(literalAt(code, index)));
+}
+
+/** A stem as the page has it: what is in the message up to its details. */
+export function stemOf(message: string): string {
+  const cut = message.search(/[:;](\s|$)| - | \(/);
+  return (cut < 0 ? message : message.slice(0, cut)).replace(
+    /\s*[…\s]+$/,
+    (end) => end.includes("…") ? " …" : "",
+  ).trim();
+}
+
+/** The text of a literal and of those that are added to it, with `…` for each expression in it. */
+function literalAt(code: string, start: number): string {
+  let text = "";
+  for (let at = start; at >= 0;) {
+    const quote = code[at]!;
+    at++;
+    while (at < code.length && code[at] !== quote) {
+      if (code[at] === "\\") {
+        text += code[at + 1];
+        at += 2;
+      } else if (quote === "`" && code.startsWith("${", at)) {
+        text += "…";
+        at = endOfExpression(code, at + 2);
+      } else text += code[at++];
+    }
+    const [whole] = /^\s*\+\s*(?=["`])/.exec(code.slice(at + 1)) ?? [];
+    at = whole === undefined ? -1 : at + 1 + whole.length;
+  }
+  return text;
+}
+
+function endOfExpression(code: string, start: number): number {
+  let depth = 1;
+  let at = start;
+  for (; depth > 0 && at < code.length; at++) depth += code[at] === "{" ? 1 : code[at] === "}" ? -1 : 0;
+  return at;
+}

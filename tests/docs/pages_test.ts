@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { allPages, anchorsOf, blocksOf, brokenLinks, linksOf } from "./pages.ts";
+
+const page = (text: string) => ({ path: "docs/made-up.md", text });
+
+Deno.test("every link of the documentation leads to a file and a heading that are there", () => {
+  const pages = allPages();
+  assert(pages.length > 10 && pages.flatMap(linksOf).length > 50, "there is something to look at");
+  assert.deepEqual(pages.flatMap(brokenLinks), []);
+});
+
+Deno.test("every page of docs/ can be reached from its index", () => {
+  const index = new Set(
+    linksOf(allPages().find(({ path }) => path === "docs/README.md")!).map((link) => `docs/${link}`),
+  );
+  const lost = allPages().map(({ path }) => path)
+    .filter((path) => path.startsWith("docs/") && path !== "docs/README.md" && !index.has(path));
+  assert.deepEqual(lost, []);
+});
+
+Deno.test("brokenLinks() names a file and a heading that are not there", () => {
+  assert.deepEqual(
+    brokenLinks(
+      page("[a](none.md) [b](../README.md#none) [`c`](../../elsewhere) [d](#here) [e](#there)\n\n## Here"),
+    ),
+    [
+      "docs/made-up.md: none.md: no such file",
+      "docs/made-up.md: ../README.md#none: no such heading",
+      "docs/made-up.md: ../../elsewhere: leads out of the project",
+      "docs/made-up.md: #there: no such heading",
+    ],
+  );
+});
+
+Deno.test("linksOf() leaves out what is code, and what only looks like a link", () => {
+  assert.deepEqual(linksOf(page("`[a](b)` [c](d)\n\n```sh\n[e](f)\n```\n[`g`](h)")), ["d", "h"]);
+});
+
+Deno.test("anchorsOf() names headings as forges do", () => {
+  const text = "# The first: `rds-csi doctor`\n## It's here\n## It's here\n```sh\n# no heading\n```";
+  assert.deepEqual([...anchorsOf(page(text))], ["the-first-rds-csi-doctor", "its-here", "its-here-1"]);
+});
+
+Deno.test("blocksOf() gives blocks with their language, heading and line", () => {
+  assert.deepEqual(blocksOf(page("# One\n\n```sh\nls\n\nid\n```\n\n- a list\n\n  ```\n  text\n  ```")), [
+    { language: "sh", text: "ls\n\nid", heading: "One", line: 3 },
+    { language: "", text: "text", heading: "One", line: 11 },
+  ]);
+  assert.throws(() => blocksOf(page("```sh\nls")), /is not closed/);
+});

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { projectRoot } from "../support/parts.ts";
+import { suites } from "../cluster/suites.ts";
+import { readPage } from "./pages.ts";
+
+const page = readPage("docs/explanation/promises.md").text;
+
+/** Files that the page names as what a promise is held by. */
+const named = [...page.matchAll(/`((?:src|tests|tools)\/[^`]+\.ts)`/g)].map(([, path]) => path!);
+
+Deno.test("every file that a promise is held by exists", () => {
+  const missing = named.filter((path) => {
+    try {
+      return !Deno.statSync(join(projectRoot, path)).isFile;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return true;
+      throw error;
+    }
+  });
+  assert.deepEqual(missing, []);
+});
+
+Deno.test("every promise names a file that holds it", () => {
+  const promises = page.split("## What is not promised")[0]!.split(/\n- \*\*/).slice(1);
+  assert(promises.length > 20);
+  const bare = promises.filter((text) => !/`(?:src|tests|tools)\/[^`]+\.ts`/.test(text));
+  assert.deepEqual(bare.map((text) => text.split("**")[0]), []);
+});
+
+Deno.test("suites of the cluster that a promise is held by are run", () => {
+  const run = new Set(Object.keys(suites));
+  const wanted = named.flatMap((path) => /^tests\/cluster\/suites\/(\w+)\.ts$/.exec(path)?.[1] ?? []);
+  assert(wanted.length > 5);
+  assert.deepEqual(wanted.filter((name) => !run.has(name)), []);
+});

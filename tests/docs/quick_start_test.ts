@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { blocksOf, readPage } from "./pages.ts";
+
+const blocks = blocksOf(readPage("docs/quick-start.md"));
+
+// What runs them is the suite quick_start of tests/cluster; here it is only seen to that it can.
+
+Deno.test("every block of the quick start is for the router's terminal or for a shell, so that none is left out", () => {
+  assert.deepEqual([...new Set(blocks.map(({ language }) => language))].toSorted(), ["routeros", "sh"]);
+});
+
+Deno.test("lines for the router's terminal are whole commands", () => {
+  const lines = blocks.filter(({ language }) => language === "routeros").flatMap(({ text }) =>
+    text.split("\n")
+  );
+  assert(lines.length > 8);
+  assert.deepEqual(lines.filter((line) => !/^\/[a-z]/.test(line)), []);
+});
+
+Deno.test("the quick start takes away what it has made", () => {
+  const typed = blocks.map(({ text }) => text).join("\n");
+  for (
+    const [made, taken] of [
+      ["kubectl create namespace rds-csi", "kubectl delete namespace rds-csi"],
+      ["helm install rds-csi", "helm uninstall rds-csi"],
+      ["/user/add name=rds-csi", "/user/remove rds-csi"],
+      ["/user/group/add name=rds-csi", "/user/group/remove rds-csi"],
+      ["name: first", "kubectl delete pvc first"],
+    ] as const
+  ) assert(typed.indexOf(made) >= 0 && typed.indexOf(taken) > typed.indexOf(made), `${made}: ${taken}`);
+});
