@@ -200,6 +200,16 @@ function simulatorPage(): string {
 Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` tells its flags; its knobs are the questions
 of \`src/router_profile/answers.ts\`.
 
+## What it goes by, and what it only keeps
+
+Disks, files, subvolumes, exports and everything that the driver uses are as on a router. Beside them:
+
+- \`/user\`, \`/user/group\`, \`/user/ssh-keys\`: the policies ssh, read, write and policy, addresses, disabled users,
+  and that a key shuts the password out. Other policies are kept and allow nothing more.
+- \`/disk/add type=raid\`, \`raid-master\`, \`/disk/format\`: drives become a pool. Nothing is ever rebuilt or degraded by
+  itself.
+- \`/ip/firewall/filter\`: rules are kept and shown, and nobody goes by them.
+
 ## Requests to the control port
 
 | Request | What it does |

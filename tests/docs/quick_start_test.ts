@@ -13,7 +13,7 @@ Deno.test("lines for the router's terminal are whole commands", () => {
   const lines = blocks.filter(({ language }) => language === "routeros").flatMap(({ text }) =>
     text.split("\n")
   );
-  assert(lines.length > 8);
+  assert(lines.length > 12);
   assert.deepEqual(lines.filter((line) => !/^\/[a-z]/.test(line)), []);
 });
 

@@ -90,6 +90,9 @@ function act(menu: Menu, verb: TargetCommand["verb"], row: Row, values: Values):
     case "remove":
       menu.remove?.(row);
       return 0;
+    case "format":
+      menu.format?.(row, values);
+      return 0;
     case "copy":
       return menu.copy?.(row, values) ?? 0;
     case "enable":

@@ -1,5 +1,6 @@
 import { type Disk, type DiskSettings, parseId, settingsOf } from "../model/disk.ts";
 import { addDisk, changeDisk, removeDisk } from "../model/disk_operations.ts";
+import { formatDisk, readDeviceCount, readRaidType } from "../model/raid.ts";
 import type { Router } from "../model/router.ts";
 import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
@@ -8,7 +9,17 @@ import { readPort, readSize, readYesNo } from "./inputs.ts";
 import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
 import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
 
-const verbs: readonly Verb[] = ["add", "set", "remove", "enable", "disable", "print", "find", "get"];
+const verbs: readonly Verb[] = [
+  "add",
+  "set",
+  "remove",
+  "enable",
+  "disable",
+  "print",
+  "find",
+  "get",
+  "format",
+];
 
 /** Words that set something, and how they are read. Those of file disks and exports need `rose-storage`. */
 const words: Readonly<Record<string, (text: string, name: string) => DiskSettings>> = {
@@ -23,6 +34,11 @@ const words: Readonly<Record<string, (text: string, name: string) => DiskSetting
   "nvme-tcp-server-port": (text, name) => ({ port: readPort(name, text) }),
   "nvme-tcp-server-nqn": (text) => ({ nqn: text }),
   "nvme-tcp-server-allow-host-name": (text) => ({ allowHostName: text }),
+  "raid-type": (text) => ({ raidType: readRaidType(text) }),
+  "raid-device-count": (text) => ({ raidDevices: readDeviceCount(text) }),
+  "raid-master": (text) => ({ raidMaster: text }),
+  // Which place a drive has in its RAID says nothing here.
+  "raid-role": () => ({}),
 };
 
 /** The word of `add` that takes another item's properties for whatever is not given. */
@@ -45,9 +61,10 @@ export class DiskMenu implements Menu {
   }
 
   words(verb: Verb): readonly string[] {
+    if (verb === "format") return ["file-system"];
     const { rose, nqn } = this.#router.profile.vocabulary;
     const known = Object.keys(words).filter((word) =>
-      (rose || !/^(nvme-tcp|file)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
+      (rose || !/^(nvme-tcp|file|raid)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
     );
     return verb === "add" ? [...known, copyFrom] : known;
   }
@@ -88,6 +105,10 @@ export class DiskMenu implements Menu {
 
   set(row: Row, values: Values): void {
     changeDisk(this.#router, this.#disk(row), readSettings(values));
+  }
+
+  format(row: Row, values: Values): void {
+    formatDisk(this.#router, this.#disk(row), values.get("file-system"));
   }
 
   remove(row: Row): void {

@@ -12,7 +12,8 @@ export type Verb =
   | "find"
   | "get"
   | "copy"
-  | "import";
+  | "import"
+  | "format";
 
 /** How a property is written for people; machines get its value. */
 export type Notation =
@@ -91,6 +92,8 @@ export interface Menu {
   import?(values: Values): void;
   set?(row: Row, values: Values): void;
   remove?(row: Row): void;
+  /** Makes a file system. */
+  format?(row: Row, values: Values): void;
   /** Gives how long it takes beside its {@linkcode span}, in milliseconds. */
   copy?(row: Row, values: Values): number;
 }

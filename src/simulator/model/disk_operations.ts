@@ -2,6 +2,7 @@ import { clipBytes } from "../bytes.ts";
 import { Refusal } from "../refusal.ts";
 import { type Disk, type DiskSettings, plainDisk, servedNqn } from "./disk.ts";
 import { normalisePath, parentOf } from "./paths.ts";
+import { addRaid, joinRaid } from "./raid.ts";
 import type { Router } from "./router.ts";
 
 const sectorBytes = 512n;
@@ -16,6 +17,7 @@ const defaultNqnPrefix = "nqn.2000-02.com.mikrotik:";
 export function addDisk(router: Router, settings: DiskSettings): Disk {
   const type = settings.type;
   if (type === undefined) throw Refusal.missingValue("type");
+  if (type === "raid") return addRaid(router, chooseSlot(router, settings.slot), settings);
   if (type !== "file") throw Refusal.noMatch("type");
   if (settings.filePath === undefined) throw Refusal.missingValue("file-path");
   const slot = chooseSlot(router, settings.slot);
@@ -44,6 +46,7 @@ export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): 
   if (settings.filePath !== undefined && `/${normalisePath(settings.filePath)}` !== disk.filePath) {
     throw Refusal.badPath(settings.filePath);
   }
+  if (settings.raidMaster !== undefined) return joinRaid(router, disk, settings.raidMaster);
   if (settings.slot !== undefined && settings.slot !== disk.slot) assertSlot(router, settings.slot);
   const { filePath: _path, fileSizeBytes, ...rest } = clip(router, settings);
   const changed = exportDefaults(router, { ...disk, ...rest });

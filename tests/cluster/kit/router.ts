@@ -13,6 +13,8 @@ const poolBytes = 64 * 2 ** 30;
 export interface RouterDoor {
   readonly address: string;
   readonly sshPort: number;
+  /** The pool that it has, as `rds-csi simulator` is told. */
+  readonly pool: string;
   /** Flags of `rds-csi simulator` that say who. */
   readonly user: readonly string[];
 }
@@ -53,7 +55,7 @@ export class Router {
         "--backing",
         join(pool, "router"),
       ],
-      ...["--pool", "storage-pool:4T:btrfs", "--exporter", "loop", "--timing-scale", "0"],
+      ...["--pool", door.pool, "--exporter", "loop", "--timing-scale", "0"],
       ...door.user,
     ]);
     const router = new Router(part, pool, sshPort, controlPort);
@@ -102,7 +104,7 @@ export class Router {
 
 function usualDoor(): RouterDoor {
   const user = ["--user", routerUser, "--password", routerPassword];
-  return { address: "127.0.0.1", sshPort: freePort(), user };
+  return { address: "127.0.0.1", sshPort: freePort(), pool: "storage-pool:4T:btrfs", user };
 }
 
 async function makePool(folder: string): Promise<string> {

@@ -11,7 +11,7 @@ import { packImage, peoplesImage } from "../kit/image.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { PagePerson } from "../kit/page_person.ts";
 import { paths } from "../kit/objects.ts";
-import type { RouterDoor } from "../kit/router.ts";
+import type { Router, RouterDoor } from "../kit/router.ts";
 import { Workload } from "../kit/workload.ts";
 
 /** The router's address here: with the ports that a router has. */
@@ -42,6 +42,7 @@ export const suite: Suite = {
       nodes: { n1: "kubelet" },
       router: await adminsDoor(person),
       install: async (place) => {
+        await freeDrives(place.router);
         await person.begin(place);
         await type(bench, person, blocks.slice(0, installing + 1));
         return await installed(place);
@@ -74,7 +75,23 @@ async function type(bench: Bench, person: PagePerson, blocks: readonly Block[]):
 async function adminsDoor(person: PagePerson): Promise<RouterDoor> {
   const key = join(person.folder, "admin-key");
   await hostOutput("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", key]);
-  return { address, sshPort: 22, user: ["--user", "admin", "--authorized-key", `${key}.pub`] };
+  // With a pool of its own beside the drives that the page makes one of.
+  return {
+    address,
+    sshPort: 22,
+    pool: "system:1G:btrfs",
+    user: ["--user", "admin", "--authorized-key", `${key}.pub`],
+  };
+}
+
+/** The router comes with drives in its own pool; those of the page are to be empty. */
+async function freeDrives(router: Router): Promise<void> {
+  for (const drive of ["nvme1", "nvme2"]) {
+    await router.control(`/disks/${drive}`, {
+      method: "PATCH",
+      body: JSON.stringify({ "raid-master": "none" }),
+    });
+  }
 }
 
 /** The release as Helm knows it, with its namespace and its Secret, which the page has made itself. */

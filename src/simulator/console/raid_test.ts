@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { plainDisk } from "../model/disk.ts";
+import { jsonCommand, makeRouter, typeTo } from "../simulator_test_support.ts";
+
+/** A router with bare drives of 4 GiB and of 3 GiB beside what it has. */
+function drives(count: number) {
+  const router = makeRouter({ pools: [] });
+  for (let number = 1; number <= count; number++) {
+    const sizeBytes = number === 1 ? 4n << 30n : 3n << 30n;
+    router.disks.add({ ...plainDisk, slot: `nvme${number}`, sizeBytes });
+  }
+  return { router, type: typeTo(router) };
+}
+
+const mirror = [
+  "/disk/add type=raid raid-type=1 raid-device-count=2 slot=pool",
+  "/disk/set nvme1 raid-master=pool raid-role=0",
+  "/disk/set nvme2 raid-master=pool raid-role=1",
+];
+
+Deno.test("two drives become a mirror, and with a file system a pool that disks lie on", async () => {
+  const { router, type } = drives(2);
+  for (const line of [...mirror, "/disk/format pool file-system=btrfs"]) {
+    assert.equal(await type(line), "", line);
+  }
+  const asked = jsonCommand(
+    '/disk print detail as-value proplist=size,free,fs,mounted,state where slot="pool"',
+  );
+  assert.deepEqual(JSON.parse(await type(asked)), [{
+    ".id": "*3",
+    "free": Number(3n << 30n),
+    "fs": "btrfs",
+    "mounted": true,
+    "size": Number(3n << 30n),
+    "state": "clean",
+  }]);
+  assert.equal(
+    await type(
+      '/disk add type="file" slot="a" file-path="/pool/a.img" file-size="1073741824" mount-filesystem="no"',
+    ),
+    "",
+  );
+  assert.equal(router.disks.findBySlot("a")?.sizeBytes, 1n << 30n);
+  assert.equal(
+    await type("/disk/format pool file-system=btrfs"),
+    "could not unmount, stop using it first\r\n",
+  );
+});
+
+Deno.test("a RAID of parity has the room of all drives but those for parity", async () => {
+  for (const [kind, count, rooms] of [["0", 2, 2n], ["5", 3, 2n], ["6", 4, 2n], ["linear", 2, 2n]] as const) {
+    const { router, type } = drives(count);
+    await type(`/disk/add type=raid raid-type=${kind} raid-device-count=${count} slot=pool`);
+    for (let number = 1; number <= count; number++) await type(`/disk/set nvme${number} raid-master=pool`);
+    assert.equal(router.disks.findBySlot("pool")?.sizeBytes, rooms * (3n << 30n), kind);
+  }
+});
+
+Deno.test("what makes no sense of drives is refused, and changes nothing", async () => {
+  const { type } = drives(3);
+  assert.equal(await type(mirror[0]!), "");
+  assert.equal(await type("/disk/format pool file-system=btrfs"), "failure: could not remove, in use\r\n");
+  for (const line of mirror.slice(1)) assert.equal(await type(line), "");
+  const before = await type("/disk/print detail");
+  for (
+    const [line, refusal] of [
+      ["/disk/set nvme3 raid-master=pool", "failure: could not remove, in use"],
+      ["/disk/set nvme3 raid-master=none-such", "input does not match any value of raid-master"],
+      ["/disk/format nvme1 file-system=btrfs", "failure: could not remove, in use"],
+      ["/disk/format nvme3 file-system=ntfs", "input does not match any value of file-system"],
+      [
+        "/disk/add type=raid raid-type=7 raid-device-count=2 slot=b",
+        "input does not match any value of raid-type",
+      ],
+      [
+        "/disk/add type=raid raid-type=5 raid-device-count=2 slot=b",
+        "value of raid-device-count out of range (3..)",
+      ],
+      ["/disk/add type=raid raid-device-count=2 slot=b", "failure: missing value of raid-type"],
+    ]
+  ) assert.equal(await type(line!), `${refusal}\r\n`, line);
+  assert.equal(await type("/disk/print detail"), before);
+});
+
+Deno.test("a single drive can be a pool by itself", async () => {
+  const { router, type } = drives(1);
+  assert.equal(await type("/disk/format nvme1 file-system=btrfs"), "");
+  assert.equal(router.pools()[0]?.pool.mountPoint, "nvme1");
+});
