@@ -1,5 +1,6 @@
 import type { RouterConfig } from "../config.ts";
 import { type HostKey, parseHostKeys } from "../routeros/host_key.ts";
+import { FreshTransport } from "../routeros/fresh_transport.ts";
 import { observedBy, type RouterObserver } from "../routeros/observer.ts";
 import { Session } from "../routeros/session.ts";
 import { Ssh2Transport, type SshAuthentication } from "../routeros/ssh_transport.ts";
@@ -27,7 +28,8 @@ export interface RouterOptions extends Pick<RouterVolumeStoreOptions, "allowUnfe
 }
 
 /**
- * The router of a configuration. Nothing is dialled before the first command.
+ * The router of a configuration. Nothing is dialled before the first command. The files of credentials are read now, so that
+ * one that cannot be used is told at once, and for each connection again.
  *
  * @throws {VolumeError} invalid when a key file, a password file or a host key cannot be used
  */
@@ -38,7 +40,9 @@ export async function openRouter(
 ): Promise<RouterVolumeStore> {
   const { clock, random, log } = seams;
   const warning = (message: string) => log.warn(message, { router: config.address });
-  const transport = await openTransport(config, { ...seams, warning, fence });
+  const { target } = await openTransport(config, { ...seams, warning });
+  const open = () => openTransport(config, { ...seams, warning: () => {}, fence });
+  const transport = new FreshTransport({ target, open });
   const observer = observedBy(routerLog(config, log), ...observers);
   return new RouterVolumeStore({
     ...options,
@@ -95,8 +99,13 @@ type Readers = Pick<RouterSeams, "readText">;
 
 async function readAuthentication(config: RouterConfig, seams: Readers): Promise<SshAuthentication> {
   if (config.keyFile !== undefined) return { privateKey: await readSecret("rds-key", config.keyFile, seams) };
-  const password = await readSecret("rds-password-file", config.passwordFile ?? "", seams);
-  return { password: password.replace(/\r?\n$/, "") };
+  const path = config.passwordFile ?? "";
+  const password = (await readSecret("rds-password-file", path, seams)).replace(/\r?\n$/, "");
+  // One that is being written: with an empty password the router would count a failed login.
+  if (password === "") {
+    throw new VolumeError("invalid", `Cannot use the password as its file is empty: file=${path}`);
+  }
+  return { password };
 }
 
 async function readSecret(flag: string, path: string, seams: Readers): Promise<string> {

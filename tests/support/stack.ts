@@ -16,6 +16,8 @@ export interface Stack extends AsyncDisposable {
   readonly simulator: Simulator;
   readonly driver: RunningDriver;
   readonly clients: CsiClients;
+  /** The file that the driver's password is in. */
+  readonly passwordFile: string;
   /** What the driver logged, line by line. */
   readonly log: readonly string[];
   /** Router commands so far. */
@@ -91,6 +93,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   return {
     simulator,
     ...first,
+    passwordFile,
     log,
     count: () => read("/count"),
     violations: () => read("/violations"),

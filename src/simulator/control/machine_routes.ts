@@ -48,7 +48,9 @@ export const machineRoutes: readonly Route[] = [
     method: "PATCH",
     path: "users",
     named: true,
-    what: "Gives a user the policies `ssh`, `read`, `write`, or takes them away; open sessions feel it too.",
+    what:
+      "Gives a user the policies `ssh`, `read`, `write`, or takes them away; open sessions feel it too. New logins take " +
+      "another `password`, or one public key (`authorizedKey`).",
     handle: patchUser,
   },
   {
@@ -110,13 +112,19 @@ async function patchUser(request: Request, { users }: Simulation, name: string):
   const user = users.find(name);
   if (user === undefined) throw new NotFound(`There is no user ${name}.`);
   const body = await readObject(request);
-  assertOnly(body, ["ssh", "read", "write"]);
+  assertOnly(body, ["ssh", "read", "write", "password", "authorizedKey"]);
   const policies: Policies = {
     mayLogIn: readTruth(body, "ssh", user.mayLogIn ?? true),
     mayRead: readTruth(body, "read", user.mayRead ?? true),
     mayWrite: readTruth(body, "write", user.mayWrite ?? true),
   };
-  users.allow(user, policies);
+  const password = readText(body, "password", "");
+  const key = readText(body, "authorizedKey", "");
+  users.change(user, {
+    ...policies,
+    ...(password === "" ? {} : { password }),
+    ...(key === "" ? {} : { authorizedKeys: [key] }),
+  });
   return json({ name, ssh: policies.mayLogIn, read: policies.mayRead, write: policies.mayWrite });
 }
 

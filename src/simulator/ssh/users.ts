@@ -58,8 +58,8 @@ export class Users {
   }
 
   /** Changes what is given; the rest stays. */
-  allow(user: User, policies: Policies): void {
-    this.put({ ...user, ...policies });
+  change(user: User, change: Omit<Partial<User>, "name">): void {
+    this.put({ ...user, ...change });
   }
 }
 
