@@ -34,7 +34,11 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
     metricsAddress: { hostname: "0.0.0.0", port: 9809 },
     logLevel: "info",
     audit: { intervalMs: 3_600_000, deleteOlderThanMs: undefined },
+    backends: [],
     controller: {
+      prefix: "",
+      isDefault: true,
+      topology: {},
       router: {
         address: "10.0.0.1",
         port: 22,

@@ -54,11 +54,29 @@ export class FlagValues {
   readonly #table: FlagTable;
   readonly #given: ReadonlyMap<string, readonly string[]>;
   readonly #problems: string[];
+  /** How the person who gave a value calls it. */
+  readonly nameOf: (name: string) => string;
 
-  constructor(table: FlagTable, given: ReadonlyMap<string, readonly string[]>, problems: readonly string[]) {
+  constructor(
+    table: FlagTable,
+    given: ReadonlyMap<string, readonly string[]>,
+    problems: readonly string[],
+    nameOf: (name: string) => string = (name) => `--${name}`,
+  ) {
     this.#table = table;
     this.#given = given;
     this.#problems = [...problems];
+    this.nameOf = nameOf;
+  }
+
+  /** Everything that was wrong so far. */
+  get problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  /** Notes what was found wrong elsewhere. */
+  addProblems(problems: readonly string[]): void {
+    this.#problems.push(...problems);
   }
 
   /** The last value given, or the fallback; "" when there is neither. */
@@ -74,7 +92,7 @@ export class FlagValues {
   /** The value, which must be there. */
   required(name: string, when: string): string {
     const value = this.text(name);
-    if (value === "") this.#problems.push(`--${name} is required ${when}`);
+    if (value === "") this.#problems.push(`${this.nameOf(name)} is required ${when}`);
     return value;
   }
 
@@ -129,19 +147,22 @@ export class FlagValues {
       ? NaN
       : Number(match![1]) * { ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit];
     if (ms >= least && ms <= most) return ms;
-    const bound = most === Infinity ? "" : `, at most ${most / 1000}s`;
+    const bound = (least === 0 ? "" : `, at least ${least / 1000}s`) +
+      (most === Infinity ? "" : `, at most ${most / 1000}s`);
     this.problem(name, value, `a duration such as 250ms, 10s, 5m or 1h${bound}`);
     return least;
   }
 
   /** Notes that a flag's value cannot be used. */
   problem(name: string, value: string, allowed: string): void {
-    this.#problems.push(`--${name} cannot be ${JSON.stringify(value)}: allowed is ${allowed}`);
+    this.#problems.push(`${this.nameOf(name)} cannot be ${JSON.stringify(value)}: allowed is ${allowed}`);
   }
 
   /** Notes that a flag's value cannot be used, without repeating the value: it may be a secret given by mistake. */
   hiddenProblem(name: string, allowed: string): void {
-    this.#problems.push(`--${name} cannot be what it is, which is not shown: allowed is ${allowed}`);
+    this.#problems.push(
+      `${this.nameOf(name)} cannot be what it is, which is not shown: allowed is ${allowed}`,
+    );
   }
 
   /** @throws {FlagError} when anything was wrong */

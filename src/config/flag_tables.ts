@@ -8,6 +8,11 @@ import { earlierFlags } from "./earlier_flags.ts";
 
 /** Flags of every command that talks to the router as a controller does. */
 export const routerFlags: FlagTable = {
+  "config": {
+    form: "text",
+    help:
+      "File (YAML) that names several routers, in the place of the flags that tell of the only one: see docs/reference/config.md.",
+  },
   "rds-address": { form: "text", env: ["RDS_ADDRESS"], help: "Address of the router's SSH service." },
   "rds-port": {
     form: "integer",
@@ -48,7 +53,8 @@ export const routerFlags: FlagTable = {
   "backend": {
     form: "text",
     fallback: "default",
-    help: "Name of the router in StorageClasses and volume contexts.",
+    help:
+      "Name of the router in StorageClasses, volume contexts and metrics. With --config: which of its routers a command is for.",
   },
   "base-path": {
     form: "list",

@@ -48,6 +48,17 @@ export function clusterHash(clusterId: string): string {
 }
 
 /**
+ * As {@linkcode clusterHash}, for the volumes of one of several routers. Those of a router whose ids have a prefix carry it
+ * too: what belongs to one router's name is another cluster's to all others, so that none of them ever judges, cuts off or
+ * deletes it, however the names come to be mixed up.
+ *
+ * @param prefix `<backend>/`, or "" for the router whose ids have none
+ */
+export function backendClusterHash(clusterId: string, prefix: string): string {
+  return clusterHash(prefix === "" ? clusterId : `${clusterId}\n${prefix}`);
+}
+
+/**
  * Checks the CSI name of a volume or a snapshot.
  *
  * @throws {VolumeError} invalid when it is empty, over 128 bytes or has control characters

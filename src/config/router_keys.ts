@@ -1,0 +1,74 @@
+import type { FlagTable, FlagValues } from "../flags.ts";
+
+/** A key of a router in the file of `--config`. */
+export interface RouterKey {
+  /** The flag that says the same of the only router, and whose bounds hold here. */
+  readonly flag?: string;
+  /** How the value is written. */
+  readonly form: "text" | "list" | "true or false" | "whole number" | "number" | "duration" | "map";
+  /** What it is for, as a sentence; that of the flag where there is none. */
+  readonly help?: string;
+}
+
+/** Everything that the file may say of a router. */
+export const routerKeys: Readonly<Record<string, RouterKey>> = {
+  name: {
+    form: "text",
+    help:
+      "Name of the router in volume ids, StorageClasses (`backend`), metrics and logs, in the form of a DNS label of at " +
+      "most 32 characters. Required. Never change it while there are volumes.",
+  },
+  default: {
+    form: "true or false",
+    help:
+      "Whether volumes go here where a StorageClass names no `backend`, and have ids without a prefix, as those that were " +
+      "made with flags have. At most one router is. Never give it to another one while there are volumes.",
+  },
+  address: { flag: "rds-address", form: "text" },
+  port: { flag: "rds-port", form: "whole number" },
+  user: { flag: "rds-user", form: "text" },
+  keyFile: { flag: "rds-key", form: "text" },
+  passwordFile: { flag: "rds-password-file", form: "text" },
+  hostKeys: { flag: "rds-host-key", form: "list" },
+  basePaths: { flag: "base-path", form: "list" },
+  nvmeAddress: { flag: "nvme-address", form: "text" },
+  nvmePort: { flag: "nvme-port", form: "whole number" },
+  settleTime: { flag: "settle-time", form: "duration" },
+  unexportGrace: { flag: "unexport-grace", form: "duration" },
+  allowUnfenced: { flag: "allow-unfenced", form: "true or false" },
+  overcommit: { flag: "overcommit", form: "number" },
+  routerProfile: { flag: "router-profile", form: "text" },
+  topology: {
+    form: "map",
+    help:
+      "Segments of a topology that reach this router, such as `rack: a`: nodes that say the same by `--topology` can use its " +
+      "volumes. Where one router has it, each needs it, with the same keys.",
+  },
+};
+
+/** A router as the file of `--config` tells of it. */
+export interface FileRouter {
+  /** Where in which file it stands, for messages. */
+  readonly at: string;
+  readonly name: string;
+  readonly isDefault: boolean;
+  readonly topology: Readonly<Record<string, string>>;
+  /** Everything else, as the flags that say the same; its problems name file and key. */
+  readonly flags: FlagValues;
+}
+
+/** What a file of `--config` says; the routers can only be used when there are no problems. */
+export interface RoutersFile {
+  readonly routers: readonly FileRouter[];
+  /** Each names file, key, value and what is allowed. No value is shown that may be a secret. */
+  readonly problems: readonly string[];
+}
+
+/** Reads the text of the file of `--config`; `table` has the flags that its keys stand for. */
+export type RoutersParser = (text: string, file: string, table: FlagTable) => RoutersFile;
+
+/** Loads the parser for a command line that may need it: a node has no use for a library that reads YAML. */
+export async function loadRoutersParser(args: readonly string[]): Promise<RoutersParser | undefined> {
+  if (!args.some((arg) => /^--?config(?:=|$)/.test(arg))) return undefined;
+  return (await import("./routers_file.ts")).parseRoutersFile;
+}
