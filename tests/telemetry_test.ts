@@ -6,12 +6,13 @@ import { metricTables } from "../src/telemetry/metric_tables.ts";
 import { eventually } from "./support/cluster_stack.ts";
 import { create, gibibyte, post, publishRequest, snapshot } from "./support/controller_calls.ts";
 import { freePort, startPart } from "./support/parts.ts";
+import { withoutBackend } from "./support/backend_label.ts";
 import { startStack } from "./support/stack.ts";
 
 async function scrape(url: string): Promise<string[]> {
   const response = await fetch(`${url}/metrics`);
   assert.equal(response.status, 200);
-  return (await response.text()).split("\n");
+  return withoutBackend(await response.text()).split("\n");
 }
 
 const handled = (service: string, method: string, code: string) =>

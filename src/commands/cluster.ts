@@ -14,10 +14,18 @@ import type { AnnotationProjection } from "../kubernetes/volume_projection.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { type ControllerEvents, tellingAll } from "../volume/controller_events.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { clusterHash } from "../volume/ids.ts";
+import type { HandleBorder } from "../volume/handles.ts";
+import { backendClusterHash } from "../volume/ids.ts";
 import type { Clock, Random } from "../volume/ports.ts";
 import { type Attachment, attachmentOf } from "../volume/projection.ts";
 import { Lead } from "./lead.ts";
+import {
+  borderedEvents,
+  borderedObjects,
+  borderedPairs,
+  borderedProjection,
+  borderedView,
+} from "./border.ts";
 import type { WorldNeighbours } from "./world.ts";
 
 /** What {@linkcode ClusterSide} needs beside its configuration. */
@@ -32,19 +40,28 @@ export interface ClusterSeams {
 /** How long the router may take to say who holds a volume, in milliseconds. */
 const latestMs = 30_000;
 
-/** What a cluster lends to a controller, and what is done in it without being asked. */
+/** A router's part in what is done without being asked. */
+export interface ClusterPart {
+  readonly world: ControllerWorld;
+  readonly audits: Pick<AuditLoop, "run">;
+  /** Undefined for the only router, whose ids are the cluster's handles. */
+  readonly border: HandleBorder | undefined;
+}
+
+/** What a cluster lends to the controllers of its routers, and what is done in it without being asked. */
 export class ClusterSide {
   readonly #config: ClusterConfig;
   readonly #cluster: Cluster;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #stop = new AbortController();
-  readonly #projection: AnnotationProjection;
+  /** One a router, so that none waits for an answer of another. */
+  readonly #projections: AnnotationProjection[] = [];
   readonly #events: EventRecorder;
   readonly #leads: (isLeading: boolean) => void;
   /** Without it this controller serves whether it leads or not. */
   readonly lead: Lead | undefined;
-  #world: ControllerWorld | undefined;
+  #parts: readonly ClusterPart[] = [];
   #running: Promise<void> = Promise.resolve();
 
   /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
@@ -61,7 +78,6 @@ export class ClusterSide {
     this.#log = log;
     this.#leads = leads ?? (() => {});
     this.lead = config.leaderElection ? new Lead(clock) : undefined;
-    this.#projection = this.#cluster.projection((id, signal) => this.#latest(id, signal));
     this.#events = this.#cluster.events();
   }
 
@@ -70,30 +86,46 @@ export class ClusterSide {
     if (config.settings.cluster !== "") return config;
     const uid = await this.#cluster.uid(stop ?? this.#stop.signal);
     this.#log.info("this cluster is told from others by the uid of its namespace kube-system", { uid });
-    return { ...config, settings: { ...config.settings, cluster: clusterHash(uid) } };
+    return { ...config, settings: { ...config.settings, cluster: backendClusterHash(uid, config.prefix) } };
   }
 
-  /** What the world of the controller has from the cluster. */
-  neighbours(config: ControllerConfig, counted: ControllerEvents): WorldNeighbours {
+  /** What the world of a router's controller has from the cluster. */
+  neighbours(
+    { prefix, knownNodes }: ControllerConfig,
+    counted: ControllerEvents,
+    border?: HandleBorder,
+  ): WorldNeighbours {
+    const projection = this.#cluster.projection((handle, signal) =>
+      this.#latest(prefix, handle.slice(prefix.length), signal)
+    );
+    // Of what is nobody's one router's audits tell, so that it is told once.
+    const tellsStrays = this.#projections.push(projection) === 1;
+    const nodes = this.#cluster.nodes(fixedNodes(knownNodes));
+    const pairs = this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() };
+    if (border === undefined) {
+      const events = tellingAll(counted, this.#events);
+      return { projection, nodes, clusterView: this.#cluster.use, events, ...pairs };
+    }
     return {
-      projection: this.#projection,
-      nodes: this.#cluster.nodes(fixedNodes(config.knownNodes)),
-      clusterView: this.#cluster.use,
-      events: tellingAll(counted, this.#events),
-      ...(this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() }),
+      projection: borderedProjection(projection, border),
+      nodes,
+      clusterView: borderedView(this.#cluster.use, border, tellsStrays),
+      events: tellingAll(counted, borderedEvents(this.#events, border)),
+      ...(pairs.pairs === undefined ? {} : { pairs: borderedPairs(pairs.pairs, border) }),
     };
   }
 
   /** Begins what is done without being asked, those audits among it. */
-  start(world: ControllerWorld, audits: Pick<AuditLoop, "run">): void {
-    this.#world = world;
-    this.#running = this.#run(world, audits);
+  start(parts: readonly ClusterPart[]): void {
+    this.#parts = parts;
+    this.#running = this.#run();
   }
 
   /** Ends it, and the connections. */
   async close(): Promise<void> {
     this.#stop.abort(new VolumeError("cancelled", "The controller stops"));
-    await Promise.all([this.#running, this.#projection.close(), this.#events.close()]);
+    const projections = this.#projections.map((projection) => projection.close());
+    await Promise.all([this.#running, ...projections, this.#events.close()]);
     this.#cluster.close();
   }
 
@@ -101,24 +133,24 @@ export class ClusterSide {
    * Whoever leads runs the rounds and the audits. What a controller shows at its start it shows whether it leads or not, unless
    * it serves only while it leads.
    */
-  async #run(world: ControllerWorld, audits: Pick<AuditLoop, "run">): Promise<void> {
+  async #run(): Promise<void> {
     const { signal } = this.#stop;
-    const objects = this.#cluster.objects();
-    const { rounds, startupTaint } = this.#config;
+    const { startupTaint } = this.#config;
+    const readObjects = (signal: AbortSignal) => this.#cluster.volumes.list(signal);
     const show = (signal: AbortSignal) =>
-      showAtStart(world, (signal) => this.#cluster.volumes.list(signal), signal);
+      this.#parts.map(({ world }) => showAtStart(world, readObjects, signal));
     const lead = async (signal: AbortSignal) => {
       signal.addEventListener("abort", () => this.#ended(signal.reason), { once: true });
       this.#leads(true);
       // Before the first call: what the one that led before has sent may still come.
-      if (this.lead !== undefined) world.unsettled.suspectOthers();
+      if (this.lead !== undefined) { for (const { world } of this.#parts) world.unsettled.suspectOthers(); }
       const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
-      const round = new Rounds(world, objects, rounds);
-      const shown = this.lead === undefined ? undefined : show(signal);
-      await Promise.all([round.run(signal), audits.run(signal), taint?.run(signal), shown]);
+      const shown = this.lead === undefined ? [] : show(signal);
+      const loops = this.#parts.map((part) => this.#lead(part, signal));
+      await Promise.all([...loops, taint?.run(signal), ...shown]);
     };
     const running = this.#elect(lead, signal);
-    await Promise.all([this.lead === undefined ? show(signal) : undefined, running]);
+    await Promise.all([...this.lead === undefined ? show(signal) : [], running]);
   }
 
   async #elect(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
@@ -138,8 +170,20 @@ export class ClusterSide {
     else this.lead?.lose(reason instanceof Error ? reason.message : String(reason));
   }
 
-  async #latest(id: string, signal: AbortSignal): Promise<Attachment | "unknown" | undefined> {
-    const world = this.#world;
+  /** The loops of one router: one that does not answer holds up its own alone. */
+  async #lead({ world, audits, border }: ClusterPart, signal: AbortSignal): Promise<void> {
+    const objects = this.#cluster.objects();
+    const own = border === undefined ? objects : borderedObjects(objects, border);
+    await Promise.all([new Rounds(world, own, this.#config.rounds).run(signal), audits.run(signal)]);
+  }
+
+  async #latest(
+    prefix: string,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<Attachment | "unknown" | undefined> {
+    const own = ({ border }: ClusterPart) => (border?.prefix ?? "") === prefix;
+    const world = this.#parts.find(own)?.world;
     if (world === undefined) return "unknown";
     try {
       const about = { name: `show-${id}`, timeoutMs: latestMs, signal };

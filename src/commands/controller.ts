@@ -13,6 +13,12 @@ import type { ControllerEvents } from "../volume/controller_events.ts";
 import type { ControllerWorld } from "../controller/world.ts";
 import type { CallContext } from "../volume/ports.ts";
 import type { ClusterSide } from "./cluster.ts";
+import { type Backend, Backends } from "../csi/backends/backend.ts";
+import { backendsMethods } from "../csi/backends/methods.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { HandleBorder } from "../volume/handles.ts";
+import { borderedLocks, borderedView } from "./border.ts";
+import { firstReady } from "./first_ready.ts";
 import { type Lead, whileLeading } from "./lead.ts";
 import { openRouter, type RouterSeams } from "./router.ts";
 import { controllerWorld } from "./world.ts";
@@ -34,8 +40,9 @@ export interface Controller {
 
 /** What a controller needs beside its configuration. */
 export interface ControllerSeams extends RouterSeams {
-  readonly events: ControllerEvents;
-  readonly routerEvents: RouterEvents;
+  /** Who counts what happens with that router. */
+  events(backend: string, border?: HandleBorder): ControllerEvents;
+  routerEvents(backend: string): RouterEvents;
   /** Its cluster, if it has one, and its name there. */
   readonly cluster?: ClusterConfig | undefined;
   readonly driverName: string;
@@ -49,20 +56,78 @@ export interface ControllerSeams extends RouterSeams {
 }
 
 /**
- * The controller of a configuration. The router is not dialled before the first command; the cluster is, where only it
- * knows which one it is.
+ * The controller of the only router. The router is not dialled before the first command; the cluster is, where only it knows
+ * which one it is.
  *
  * @throws {VolumeError} invalid when a file of credentials cannot be used; unavailable when it cannot be told which
  * cluster this is
  */
 export async function openController(config: ControllerConfig, seams: ControllerSeams): Promise<Controller> {
+  return await openAll([config], seams, false);
+}
+
+/**
+ * The controller of several routers, each with a world of its own: what is remembered, counted, waited for and copied for one
+ * is no other's business. They share the cluster, and the locks of calls.
+ *
+ * @throws {VolumeError} as {@linkcode openController}, naming every router that cannot be used
+ */
+export async function openBackends(
+  configs: readonly ControllerConfig[],
+  seams: ControllerSeams,
+): Promise<Controller> {
+  return await openAll(configs, seams, true);
+}
+
+async function openAll(
+  configs: readonly ControllerConfig[],
+  seams: ControllerSeams,
+  areNamed: boolean,
+): Promise<Controller> {
   const side = await openCluster(seams);
+  const locks = new VolumeLocks();
+  const opened: OpenBackend[] = [];
   try {
-    return await openWith(await side?.identified(config, seams.signal) ?? config, seams, side);
+    const problems: unknown[] = [];
+    for (const config of configs) {
+      const known = await side?.identified(config, seams.signal) ?? config;
+      const border = areNamed ? new HandleBorder(config.prefix) : undefined;
+      const own = areNamed ? { ...seams, log: seams.log.with({ backend: config.settings.backend }) } : seams;
+      try {
+        opened.push(await openBackend(known, own, { side, locks, border }));
+      } catch (error) {
+        problems.push(error);
+      }
+    }
+    if (problems.length > 0) throw together(problems);
   } catch (error) {
-    await side?.close();
+    await Promise.all([side?.close(), ...opened.map((backend) => backend.close())]);
     throw error;
   }
+  const [only] = opened;
+  const { lead } = side ?? {};
+  const methods = areNamed ? backendsMethods(new Backends(opened)) : only!.methods;
+  return {
+    methods: lead === undefined ? methods : whileLeading(methods, lead),
+    lead,
+    locks,
+    ready: (context) => firstReady(opened.map((backend) => backend.ready), context),
+    start() {
+      if (side === undefined) { for (const { audits } of opened) audits.start(); }
+      else side.start(opened.map((one) => areNamed ? one : { ...one, border: undefined }));
+      for (const backend of opened) backend.takeOver();
+    },
+    async close() {
+      await Promise.all([side?.close(), ...opened.map((backend) => backend.close())]);
+    },
+  };
+}
+
+/** One error for all, so that everything can be mended at once. */
+function together(problems: readonly unknown[]): unknown {
+  const [first] = problems;
+  if (problems.length === 1 || !problems.every((one) => VolumeError.is(one))) return first;
+  return new VolumeError(problems[0]!.kind, problems.map(({ message }) => message).join("\n"));
 }
 
 /** The cluster's client is loaded only where there is a cluster: it takes its time and memory. */
@@ -73,13 +138,34 @@ async function openCluster(
   return new (await import("./cluster.ts")).ClusterSide(cluster, driverName, seams);
 }
 
-async function openWith(
+/** What the controllers of all routers share. */
+interface Shared {
+  readonly side: ClusterSide | undefined;
+  readonly locks: VolumeLocks;
+  /** Undefined for the only router. */
+  readonly border: HandleBorder | undefined;
+}
+
+interface OpenBackend extends Backend {
+  readonly world: ControllerWorld;
+  readonly audits: AuditLoop;
+  ready(context: CallContext): Promise<void>;
+  /** Takes over at the start what can be. */
+  takeOver(): void;
+  close(): Promise<void>;
+}
+
+async function openBackend(
   config: ControllerConfig,
   seams: ControllerSeams,
-  side: ClusterSide | undefined,
-): Promise<Controller> {
+  { side, locks, border }: Shared,
+): Promise<OpenBackend> {
   const { settings } = config;
-  const { clock, events, routerEvents } = seams;
+  const { clock } = seams;
+  const [events, routerEvents] = [
+    seams.events(settings.backend, border),
+    seams.routerEvents(settings.backend),
+  ];
   const looks = new CountedLooks({ clock, events, settings });
   const { lead } = side ?? {};
   const router = await openRouter(config.router, seams, {
@@ -88,28 +174,31 @@ async function openWith(
     observers: [routerEvents, { inventory: (look) => looks.seen(look) }],
   });
   routerEvents.load(() => router.load);
-  const locks = new VolumeLocks();
-  const { clusterView } = seams;
-  const neighbours = side?.neighbours(config, events) ?? { events };
-  const given = { ...neighbours, locks, ...clusterView && { clusterView } };
+  const clusterView = border === undefined || seams.clusterView === undefined
+    ? seams.clusterView
+    : borderedView(seams.clusterView, border, border.prefix === "");
+  const neighbours = side?.neighbours(config, events, border) ?? { events };
+  const own = border === undefined ? locks : borderedLocks(locks, border);
+  const given = { ...neighbours, locks: own, ...clusterView && { clusterView } };
   const world = controllerWorld(config, router, seams, seams.log, given);
   const stop = new AbortController();
   let takeover: Promise<void> | undefined;
   const audits = new AuditLoop(world, seams.audit);
-  const methods = controllerMethods(world);
   return {
-    methods: lead === undefined ? methods : whileLeading(methods, lead),
-    lead,
-    locks,
+    name: settings.backend,
+    border: border ?? new HandleBorder(""),
+    isDefault: config.isDefault,
+    topology: config.topology,
+    methods: controllerMethods(world),
+    world,
+    audits,
     ready: (context) => router.probe(context),
-    start() {
-      if (side === undefined) audits.start();
-      else side.start(world, audits);
+    takeOver() {
       if (world.clusterView !== undefined) takeover = takeOverOnceLeading(world, lead, stop.signal);
     },
     async close() {
       stop.abort(new Error("the controller stops"));
-      await Promise.all([world.copies.close(), side?.close(), audits.close(), takeover]);
+      await Promise.all([world.copies.close(), audits.close(), takeover]);
       looks.close();
       router.close();
     },

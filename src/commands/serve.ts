@@ -1,5 +1,6 @@
 import { readServeConfig, type ServeConfig } from "../config.ts";
 import { serveFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser } from "../config/router_keys.ts";
 import type { CallRecord } from "../csi/access_log.ts";
 import { identityMethods } from "../csi/identity.ts";
 import { loadCsi } from "../csi/proto.ts";
@@ -12,6 +13,7 @@ import { stderrSink } from "../telemetry/log_stderr.ts";
 import type { DriverFacts } from "../telemetry/status/status.ts";
 import { version } from "../version.ts";
 import type { CallContext, Clock, Random } from "../volume/ports.ts";
+import type { HandleBorder } from "../volume/handles.ts";
 import type { ClusterView } from "../volume/cluster_view.ts";
 import type { Controller } from "./controller.ts";
 import { FirstAnswer } from "./first_answer.ts";
@@ -58,7 +60,8 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
     );
     return exitCodes.ok;
   }
-  const config = readServeConfig(args, io.env, Deno.readTextFileSync);
+  const parser = await loadRoutersParser(args);
+  const config = readServeConfig(args, io.env, Deno.readTextFileSync, parser);
   const seams = { clock: systemClock, random: systemRandom, sink: stderrSink(), readText: Deno.readTextFile };
   const driver = await startDriver(config, { ...seams, signal: io.signal });
   if (config.node === undefined) await dropControllerPrivileges();
@@ -117,19 +120,20 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
   };
 }
 
-function factsOf({ driverName, controller, node }: ServeConfig): DriverFacts {
-  const { router, settings } = controller ?? {};
+function factsOf(config: ServeConfig): DriverFacts {
+  const { driverName, controller, backends, node } = config;
+  const all = controller === undefined ? backends : [controller];
   return {
     driverName,
     version,
     roles: [
-      ...controller === undefined ? [] : ["controller" as const],
+      ...servesController(config) ? ["controller" as const] : [],
       ...node === undefined ? [] : ["node" as const],
     ],
     nodeId: node?.nodeId,
-    routers: router === undefined || settings === undefined
-      ? {}
-      : { [settings.backend]: `${router.address}:${router.port}` },
+    routers: Object.fromEntries(
+      all.map(({ router, settings }) => [settings.backend, `${router.address}:${router.port}`]),
+    ),
   };
 }
 
@@ -168,18 +172,7 @@ async function openRoles(
   log: Logger,
   telemetry: Telemetry,
 ): Promise<Roles> {
-  const controller = config.controller === undefined
-    ? undefined
-    : await (await import("./controller.ts")).openController(config.controller, {
-      ...seams,
-      log,
-      events: telemetry.controllerEvents(),
-      routerEvents: telemetry.routerEvents(),
-      ...config.cluster && { leads: telemetry.leaderEvents() },
-      cluster: config.cluster,
-      driverName: config.driverName,
-      audit: config.audit,
-    });
+  const controller = await openControllerOf(config, seams, log, telemetry);
   const node = config.node === undefined
     ? undefined
     : await (await import("./node.ts")).openNode(config.node, {
@@ -188,6 +181,33 @@ async function openRoles(
       events: telemetry.nodeEvents(),
     });
   return { controller, node };
+}
+
+async function openControllerOf(
+  config: ServeConfig,
+  seams: DriverSeams,
+  log: Logger,
+  telemetry: Telemetry,
+): Promise<Controller | undefined> {
+  if (!servesController(config)) return undefined;
+  const { openBackends, openController } = await import("./controller.ts");
+  const given = {
+    ...seams,
+    log,
+    events: (backend: string, border?: HandleBorder) => telemetry.controllerEvents(backend, border),
+    routerEvents: (backend: string) => telemetry.routerEvents(backend),
+    ...config.cluster && { leads: telemetry.leaderEvents() },
+    cluster: config.cluster,
+    driverName: config.driverName,
+    audit: config.audit,
+  };
+  return config.controller === undefined
+    ? await openBackends(config.backends, given)
+    : await openController(config.controller, given);
+}
+
+function servesController({ controller, backends }: ServeConfig): boolean {
+  return controller !== undefined || backends.length > 0;
 }
 
 function servicesOf(
@@ -242,8 +262,9 @@ function isWaiting({ controller }: Roles): boolean {
 }
 
 /** A socket that may have to be made again counts as network. */
-function needsNoNetwork({ controller, node, registration }: ServeConfig): boolean {
-  return controller === undefined && node?.connector === "loop" && registration === undefined;
+function needsNoNetwork(config: ServeConfig): boolean {
+  const { node, registration } = config;
+  return !servesController(config) && node?.connector === "loop" && registration === undefined;
 }
 
 function aborted(signal: AbortSignal): Promise<undefined> {

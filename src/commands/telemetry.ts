@@ -21,7 +21,10 @@ import { type DriverFacts, parseStatusQuery } from "../telemetry/status/status.t
 import { StatusBoard } from "../telemetry/status/status_board.ts";
 import { type ControllerEvents, tellingAll, uncountedByController } from "../volume/controller_events.ts";
 import { tellingOfNode, uncounted } from "../volume/node_events.ts";
+import type { AuditKind } from "../volume/audit_finding.ts";
+import { HandleBorder } from "../volume/handles.ts";
 import type { Clock, NodeEvents } from "../volume/ports.ts";
+import { borderedEvents } from "./border.ts";
 
 /** What the state of a driver is judged by. Looking takes neither the network nor anything that hangs. */
 export interface SignsOfLife {
@@ -35,10 +38,13 @@ export interface SignsOfLife {
 export interface Telemetry {
   /** Hears of every answered call. */
   observe(record: CallRecord): void;
-  /** What a controller counts with; calling it declares the metrics of a controller. */
-  controllerEvents(): ControllerEvents;
-  /** What a controller's router client counts with; calling it declares its metrics. */
-  routerEvents(): RouterEvents;
+  /**
+   * What the controller of that router counts with, and shows by the handles of its border; calling it declares the metrics of
+   * a controller.
+   */
+  controllerEvents(backend: string, border?: HandleBorder): ControllerEvents;
+  /** What the client of that router counts with; calling it declares its metrics. */
+  routerEvents(backend: string): RouterEvents;
   /** What hears whether a controller leads; calling it declares the metric of that. */
   leaderEvents(): (isLeading: boolean) => void;
   /** What a node counts with; calling it declares the metrics of a node. */
@@ -84,6 +90,7 @@ class ServedTelemetry implements Telemetry {
   #stopping = false;
   readonly #clock: Clock;
   readonly #board: StatusBoard;
+  readonly #audits = new SummedAudits();
 
   constructor(address: ListenAddress, facts: DriverFacts, clock: Clock) {
     this.#address = address;
@@ -104,13 +111,23 @@ class ServedTelemetry implements Telemetry {
     this.#board.called({ ...record, message });
   }
 
-  controllerEvents(): ControllerEvents {
-    const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now());
-    return tellingAll(metrics, this.#board.controller);
+  controllerEvents(backend: string, border = new HandleBorder("")): ControllerEvents {
+    const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend);
+    const board = this.#board.controller;
+    const shown: ControllerEvents = {
+      happened: (event) => board.happened(event),
+      audited: (counts) => board.audited(this.#audits.audited(backend, counts)),
+      looked: (figures, atMs) => {
+        const volumes = figures.volumes.map((volume) => ({ ...volume, id: border.handleOf(volume.id) }));
+        board.router(backend).looked({ ...figures, volumes }, atMs);
+      },
+    };
+    return tellingAll(metrics, borderedEvents(shown, border));
   }
 
-  routerEvents(): RouterEvents {
-    return tellingOfRouter(new RouterMetrics(this.#registry), this.#board.controller.router());
+  routerEvents(backend: string): RouterEvents {
+    const metrics = new RouterMetrics(this.#registry, backend);
+    return tellingOfRouter(metrics, this.#board.controller.router(backend));
   }
 
   leaderEvents(): (isLeading: boolean) => void {
@@ -169,5 +186,22 @@ class ServedTelemetry implements Telemetry {
 
   async close(): Promise<void> {
     await this.#server?.stop();
+  }
+}
+
+type AuditCounts = ReadonlyMap<AuditKind, number> | undefined;
+
+/** What the latest audits of all routers have found together. */
+class SummedAudits {
+  readonly #byRouter = new Map<string, AuditCounts>();
+
+  /** Notes what one router's has; undefined when this controller makes none any more. */
+  audited(backend: string, counts: AuditCounts): AuditCounts {
+    this.#byRouter.set(backend, counts);
+    const known = [...this.#byRouter.values()].filter((one) => one !== undefined);
+    if (known.length === 0) return undefined;
+    const sum = new Map<AuditKind, number>();
+    for (const one of known) for (const [kind, count] of one) sum.set(kind, (sum.get(kind) ?? 0) + count);
+    return sum;
   }
 }

@@ -3,7 +3,7 @@ import { fixedNodes } from "../controller/fixed_nodes.ts";
 import { ImageCopies } from "../controller/copies.ts";
 import { UnsettledChanges } from "../controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../controller/withdrawals.ts";
-import type { ControllerWorld } from "../controller/world.ts";
+import type { ControllerWorld, VolumeLocking } from "../controller/world.ts";
 import { VolumeLocks } from "../csi/volume_lock.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { anyPair, type MigrationPairs } from "../volume/cluster_ports.ts";
@@ -23,7 +23,7 @@ export interface WorldNeighbours {
   /** @default {any two nodes} */
   readonly pairs?: MigrationPairs;
   /** The locks of the calls that are served. @default {locks of its own} */
-  readonly locks?: VolumeLocks;
+  readonly locks?: VolumeLocking;
   /** @default {none: nobody can be asked who has a volume} */
   readonly clusterView?: ClusterView;
 }

@@ -1,7 +1,7 @@
 import { type AuditKind, auditKinds } from "../volume/audit_finding.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/controller_events.ts";
 import { elsewhere, type Figures, type FolderFigures } from "../volume/figures.ts";
-import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
+import { type Labels, type Meter, type MetricRegistry, type MetricTable, withLabels } from "./metrics.ts";
 
 /** What is counted of a controller's work. */
 export const controllerMetrics = {
@@ -9,99 +9,102 @@ export const controllerMetrics = {
     type: "counter",
     help:
       "Nodes that left a volume which others go on using, and that the router could not be told to shut out.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_fenced_nodes_total: {
     type: "counter",
     help: "Nodes that were cut off from a volume without being asked.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_attach_refusals_total: {
     type: "counter",
     help: "Attachments refused for a reason that stays until somebody does something.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_overdue_migrations_total: {
     type: "counter",
     help: "Looks that found a volume shared by two nodes for longer than a migration may take.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_exports_restored_total: {
     type: "counter",
     help:
       "Exports of volumes in use that were off, or other than their nodes knew them, and are right again.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_unwanted_exports_total: {
     type: "counter",
     help: "Looks that found a volume exported which the cluster wants nowhere, by whether it was withdrawn.",
-    labels: ["withdrawn"],
+    labels: ["backend", "withdrawn"],
   },
   rds_csi_orphans: {
     type: "gauge",
     help: "What the last audit found without an owner, or without itself, by kind: see `rds-csi audit`.",
-    labels: ["kind"],
+    labels: ["backend", "kind"],
   },
   rds_csi_last_audit_timestamp_seconds: {
     type: "gauge",
     help: "When the last audit was made; 0 while there was none, and where another controller leads.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_inventory_timestamp_seconds: {
     type: "gauge",
     help:
       "When the look was made that the figures of pools and volumes are of, by what was looked at: disks or " +
       "snapshots; 0 while there was none. Only calls and rounds look.",
-    labels: ["of"],
+    labels: ["backend", "of"],
   },
   rds_csi_pool_mounted: {
     type: "gauge",
     help: "Whether the pool of a base path is mounted; while it is not, nothing else is told of it.",
-    labels: ["base_path", "pool"],
+    labels: ["backend", "base_path", "pool"],
   },
   rds_csi_pool_size_bytes: {
     type: "gauge",
     help: "Size of the pool of a base path; several base paths may share one.",
-    labels: ["base_path", "pool"],
+    labels: ["backend", "base_path", "pool"],
   },
   rds_csi_pool_free_bytes: {
     type: "gauge",
     help: "What is free on the pool of a base path.",
-    labels: ["base_path", "pool"],
+    labels: ["backend", "base_path", "pool"],
   },
   rds_csi_pool_promised_bytes: {
     type: "gauge",
     help:
       "What was promised on the pool of a base path to disks, whoever owns them, and to snapshots: new volumes " +
       "are made only while both together stay within its size times --overcommit.",
-    labels: ["base_path", "pool", "to"],
+    labels: ["backend", "base_path", "pool", "to"],
   },
   rds_csi_volumes: {
     type: "gauge",
     help: "This cluster's volumes by base path; elsewhere for those in a folder that no --base-path names.",
-    labels: ["base_path"],
+    labels: ["backend", "base_path"],
   },
   rds_csi_attachments: {
     type: "gauge",
     help: "Nodes that hold this cluster's volumes, each as often as it holds one, by base path.",
-    labels: ["base_path"],
+    labels: ["backend", "base_path"],
   },
   rds_csi_migrations: {
     type: "gauge",
     help: "This cluster's volumes that two nodes share for a migration, by base path.",
-    labels: ["base_path"],
+    labels: ["backend", "base_path"],
   },
 } as const satisfies MetricTable;
 
-/** Counts what happens in a controller. */
+/** Counts what happens in the controller of one router. */
 export class ControllerMetrics implements ControllerEvents {
   readonly #meter: Meter<typeof controllerMetrics>;
 
   readonly #nowMs: () => number;
 
-  /** @param nowMs the time, in milliseconds since the Unix epoch */
-  constructor(registry: MetricRegistry, nowMs: () => number) {
-    this.#meter = registry.declare(controllerMetrics);
+  /**
+   * @param nowMs the time, in milliseconds since the Unix epoch
+   * @param backend name of the router
+   */
+  constructor(registry: MetricRegistry, nowMs: () => number, backend: string) {
+    this.#meter = withLabels(registry.declare(controllerMetrics), controllerMetrics, { backend });
     this.#nowMs = nowMs;
     for (const subject of ["disks", "snapshots"]) {
       this.#meter.set("rds_csi_inventory_timestamp_seconds", 0, { of: subject });

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { withoutBackend } from "../../tests/support/backend_label.ts";
 import type { FolderFigures } from "../volume/figures.ts";
 import { ControllerMetrics } from "./controller_metrics.ts";
 import { MetricRegistry } from "./metrics.ts";
@@ -15,11 +16,11 @@ const folder: FolderFigures = {
 
 function counting() {
   const registry = new MetricRegistry();
-  const metrics = new ControllerMetrics(registry, () => 0);
+  const metrics = new ControllerMetrics(registry, () => 0, "default");
   /** Every series of pools and volumes, by name and labels. */
   const shown = () =>
     Object.fromEntries(
-      registry.expose().split("\n")
+      withoutBackend(registry.expose()).split("\n")
         .filter((line) => /^rds_csi_(?:pool|volumes|attachments|migrations|inventory)/.test(line))
         .map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]),
     );
@@ -71,9 +72,11 @@ Deno.test("ControllerMetrics says of a pool that is not mounted nothing but that
 
 Deno.test("what the last audit found is shown until another controller makes the audits", () => {
   const registry = new MetricRegistry();
-  const metrics = new ControllerMetrics(registry, () => 5_000);
+  const metrics = new ControllerMetrics(registry, () => 5_000, "default");
   const shown = () =>
-    registry.expose().split("\n").filter((line) => /^rds_csi_(?:orphans|last_audit)/.test(line));
+    withoutBackend(registry.expose()).split("\n").filter((line) =>
+      /^rds_csi_(?:orphans|last_audit)/.test(line)
+    );
   const never = ["rds_csi_last_audit_timestamp_seconds 0"];
   assert.deepEqual(shown(), never);
   metrics.audited(new Map([["no-record", 2]]));
@@ -82,4 +85,20 @@ Deno.test("what the last audit found is shown until another controller makes the
   assert.ok(shown().includes("rds_csi_last_audit_timestamp_seconds 5"));
   metrics.audited(undefined);
   assert.deepEqual(shown(), never);
+});
+
+Deno.test("two routers count apart, and what has no other label shows up at zero for each", () => {
+  const registry = new MetricRegistry();
+  const [one, two] = ["nas1", "nas2"].map((name) => new ControllerMetrics(registry, () => 0, name));
+  one!.happened({ kind: "attach-refused", volumeId: "v", nodeId: "n", message: "" });
+  two!.looked({ folders: [folder], withSnapshots: false }, 0);
+  const lines = registry.expose().split("\n");
+  for (
+    const line of [
+      'rds_csi_attach_refusals_total{backend="nas1"} 1',
+      'rds_csi_attach_refusals_total{backend="nas2"} 0',
+      'rds_csi_volumes{backend="nas2",base_path="/pool/csi"} 3',
+    ]
+  ) assert.ok(lines.includes(line), line);
+  assert.ok(!lines.some((line) => line.startsWith('rds_csi_volumes{backend="nas1"')));
 });

@@ -28,7 +28,7 @@ export interface Meter<Table extends MetricTable> {
   /** Takes a gauge with these labels away, of which nothing is known any more. */
   drop(name: NamesOf<Table, "gauge">, labels: Labels): void;
   /** Asks for the value of a gauge at every scrape: it must be quick, and touch nothing that can hang. */
-  read(name: NamesOf<Table, "gauge">, value: () => number): void;
+  read(name: NamesOf<Table, "gauge">, value: () => number, labels?: Labels): void;
   /** Adds a value to a histogram. */
   observe(name: NamesOf<Table, "histogram">, value: number, labels?: Labels): void;
 }
@@ -41,27 +41,33 @@ export interface Meter<Table extends MetricTable> {
  */
 export class MetricRegistry {
   readonly #metrics = new Map<string, Metric>();
+  readonly #tables = new Set<MetricTable>();
 
   /**
-   * Declares the metrics of a table. What has no labels shows up at once, at zero.
+   * Declares the metrics of a table. What has no labels shows up at once, at zero. Declared again, the same table counts on.
    *
-   * @throws {TypeError} when a name is declared already or the text format does not allow it
+   * @throws {TypeError} when a name is declared by another table or the text format does not allow it
    */
   declare<Table extends MetricTable>(table: Table): Meter<Table> {
+    if (!this.#tables.has(table)) this.#declare(table);
+    this.#tables.add(table);
+    const get = (name: string) => this.#metrics.get(name)!;
+    return {
+      add: (name, labels = {}, amount = 1) => get(name).add(labels, amount),
+      set: (name, value, labels = {}) => get(name).set(labels, value),
+      drop: (name, labels) => get(name).drop(labels),
+      read: (name, value, labels = {}) => get(name).read(labels, value),
+      observe: (name, value, labels = {}) => get(name).observe(labels, value),
+    };
+  }
+
+  #declare(table: MetricTable): void {
     for (const [name, info] of Object.entries(table)) {
       if (this.#metrics.has(name) || !/^[a-z][a-z0-9_]*$/.test(name)) {
         throw new TypeError(`Cannot declare the metric ${name}`);
       }
       this.#metrics.set(name, new Metric(name, info));
     }
-    const get = (name: string) => this.#metrics.get(name)!;
-    return {
-      add: (name, labels = {}, amount = 1) => get(name).add(labels, amount),
-      set: (name, value, labels = {}) => get(name).set(labels, value),
-      drop: (name, labels) => get(name).drop(labels),
-      read: (name, value) => get(name).read(value),
-      observe: (name, value, labels = {}) => get(name).observe(labels, value),
-    };
   }
 
   /** Everything there is, as text. */
@@ -82,7 +88,7 @@ class Metric {
   readonly #name: string;
   readonly #info: MetricInfo;
   readonly #series = new Map<string, Series>();
-  #read: (() => number) | undefined;
+  readonly #reads = new Map<Labels, () => number>();
 
   constructor(name: string, info: MetricInfo) {
     this.#name = name;
@@ -102,8 +108,8 @@ class Metric {
     this.#series.delete(this.#keyOf(labels));
   }
 
-  read(value: () => number): void {
-    this.#read = value;
+  read(labels: Labels, value: () => number): void {
+    this.#reads.set(labels, value);
   }
 
   observe(labels: Labels, value: number): void {
@@ -115,7 +121,7 @@ class Metric {
   }
 
   expose(): string {
-    if (this.#read !== undefined) this.#at({}).value = this.#read();
+    for (const [labels, read] of this.#reads) this.#at(labels).value = read();
     const lines = [
       `# HELP ${this.#name} ${this.#info.help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}`,
       `# TYPE ${this.#name} ${this.#info.type}`,
@@ -164,4 +170,29 @@ function line(name: string, labels: Labels, value: number): string {
 
 function escaped(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}
+
+/**
+ * A meter whose every value has some labels more. What has no others shows up at once, at zero, as what has no labels does.
+ *
+ * @param table what was declared
+ */
+export function withLabels<Table extends MetricTable>(
+  meter: Meter<Table>,
+  table: Table,
+  more: Labels,
+): Meter<Table> {
+  const own = Object.keys(more).toSorted().join();
+  for (const [name, { type, labels }] of Object.entries(table)) {
+    if (labels.length === 0 || labels.toSorted().join() !== own) continue;
+    if (type === "counter") meter.add(name as NamesOf<Table, "counter">, more, 0);
+    if (type === "gauge") meter.set(name as NamesOf<Table, "gauge">, 0, more);
+  }
+  return {
+    add: (name, labels = {}, amount = 1) => meter.add(name, { ...labels, ...more }, amount),
+    set: (name, value, labels = {}) => meter.set(name, value, { ...labels, ...more }),
+    drop: (name, labels) => meter.drop(name, { ...labels, ...more }),
+    read: (name, value, labels = {}) => meter.read(name, value, { ...labels, ...more }),
+    observe: (name, value, labels = {}) => meter.observe(name, value, { ...labels, ...more }),
+  };
 }

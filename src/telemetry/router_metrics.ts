@@ -1,4 +1,4 @@
-import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
+import { type Meter, type MetricRegistry, type MetricTable, withLabels } from "./metrics.ts";
 
 /** What is counted of a controller's commands to the router, and of its connection. */
 export const routerMetrics = {
@@ -7,54 +7,54 @@ export const routerMetrics = {
     help:
       "Commands to the router, by what they were for and what became of them: ended in order, torn, timeout, " +
       "cancelled while it ran, or not-run as the router gave no channel.",
-    labels: ["kind", "outcome"],
+    labels: ["backend", "kind", "outcome"],
   },
   rds_csi_router_command_seconds: {
     type: "histogram",
     help: "Time from sending a command to its end, without those that were not run.",
-    labels: ["kind"],
+    labels: ["backend", "kind"],
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120],
   },
   rds_csi_router_command_wait_seconds: {
     type: "histogram",
     help: "Time that a command had waited for its turn and for a connection when it was sent.",
-    labels: [],
+    labels: ["backend"],
     buckets: [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60],
   },
   rds_csi_router_commands_waiting: {
     type: "gauge",
     help: "Commands that wait for their turn.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_router_commands_running: {
     type: "gauge",
     help: "Commands that were sent and have not ended.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_router_connected: {
     type: "gauge",
     help: "Whether there is a connection to the router; there is none before the first command.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_router_reconnects_total: {
     type: "counter",
     help: "Connections to the router after the first one.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_router_connection_failures_total: {
     type: "counter",
     help: "Connections that could not be opened, or ended before they were of any use.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_router_breaker_open: {
     type: "gauge",
     help: "Whether calls are refused at once as the router cannot be reached.",
-    labels: [],
+    labels: ["backend"],
   },
   rds_csi_router_breaker_opens_total: {
     type: "counter",
     help: "How often that began.",
-    labels: [],
+    labels: ["backend"],
   },
 } as const satisfies MetricTable;
 
@@ -101,14 +101,15 @@ export function tellingOfRouter(...listeners: readonly RouterEvents[]): RouterEv
   };
 }
 
-/** Counts commands to the router, and how the connection to it fares. */
+/** Counts commands to one router, and how the connection to it fares. */
 export class RouterMetrics implements RouterEvents {
   readonly #meter: Meter<typeof routerMetrics>;
   #wasConnected = false;
   #isRefusing = false;
 
-  constructor(registry: MetricRegistry) {
-    this.#meter = registry.declare(routerMetrics);
+  /** @param backend name of the router */
+  constructor(registry: MetricRegistry, backend: string) {
+    this.#meter = withLabels(registry.declare(routerMetrics), routerMetrics, { backend });
   }
 
   command({ kind, outcome, ms, waitedMs }: Parameters<RouterEvents["command"]>[0]): void {

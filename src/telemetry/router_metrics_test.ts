@@ -3,6 +3,7 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { fakeCall } from "../../tests/fakes/contexts.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { FakeSshTransport } from "../../tests/fakes/ssh_transport.ts";
+import { withoutBackend } from "../../tests/support/backend_label.ts";
 import { command, ros } from "../routeros/command.ts";
 import { Session } from "../routeros/session.ts";
 import { ConnectError } from "../routeros/transport.ts";
@@ -12,9 +13,9 @@ import { RouterMetrics } from "./router_metrics.ts";
 
 function counting() {
   const registry = new MetricRegistry();
-  const metrics = new RouterMetrics(registry);
+  const metrics = new RouterMetrics(registry, "default");
   const value = (series: string) => {
-    const line = registry.expose().split("\n").find((each) => each.startsWith(`${series} `));
+    const line = withoutBackend(registry.expose()).split("\n").find((each) => each.startsWith(`${series} `));
     return line === undefined ? undefined : Number(line.slice(series.length + 1));
   };
   return { metrics, value };

@@ -55,7 +55,8 @@ export function clusterHash(clusterId: string): string {
  * @param prefix `<backend>/`, or "" for the router whose ids have none
  */
 export function backendClusterHash(clusterId: string, prefix: string): string {
-  return clusterHash(prefix === "" ? clusterId : `${clusterId}\n${prefix}`);
+  const hash = clusterHash(clusterId);
+  return prefix === "" ? hash : digest(`${hash} ${prefix}`, 8);
 }
 
 /**

@@ -109,7 +109,7 @@ Deno.test("one of two controllers makes the audits, and the other goes on with t
   const first = stack.driver;
   const audits = async ({ metricsUrl }: typeof first) => {
     const text = await (await fetch(`${metricsUrl}/metrics`)).text();
-    return Number(/^rds_csi_last_audit_timestamp_seconds (.*)$/m.exec(text)?.[1]);
+    return Number(/^rds_csi_last_audit_timestamp_seconds\{backend="default"\} (.*)$/m.exec(text)?.[1]);
   };
   await eventually(async () => await audits(first) > 0);
   const second = (await stack.another()).driver;

@@ -60,6 +60,6 @@ for (const allowHost of ["single", "ignored"] as const) {
     assert.equal((await volume.access())[0]?.hosts, undefined);
     assert.match(stack.log.join("\n"), /the node that left is not fenced/);
     const metrics = await (await fetch(`${stack.driver.metricsUrl}/metrics`)).text();
-    assert.match(metrics, /^rds_csi_unfenced_leavers_total 1$/m);
+    assert.match(metrics, /^rds_csi_unfenced_leavers_total\{backend="default"\} 1$/m);
   });
 }

@@ -74,7 +74,7 @@ export class Accounts {
     const id = this.#groups.get(group.name)?.id ?? ++this.#lastId;
     this.#groups.set(group.name, { ...group, id });
     for (const { user, group: name } of this.list()) {
-      if (name === group.name) this.users.allow(user, policiesOf(group.policies));
+      if (name === group.name) this.users.change(user, policiesOf(group.policies));
     }
   }
 

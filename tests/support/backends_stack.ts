@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { type Environment, readServeConfig } from "../../src/config.ts";
+import { parseRoutersFile } from "../../src/config/routers_file.ts";
+import { type RunningDriver, startDriver } from "../../src/commands/serve.ts";
+import { type CsiClients, dial } from "../../src/csi/client.ts";
+import { loadCsi } from "../../src/csi/proto.ts";
+import { systemClock } from "../../src/host/clock.ts";
+import { systemRandom } from "../../src/host/random.ts";
+import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { clusterId, routerPassword } from "./stack.ts";
+
+/** A router of a {@linkcode BackendsStack}. */
+export interface TestRouter {
+  readonly name: string;
+  readonly isDefault?: boolean;
+  /** Lines of the file, beside those that make the simulator be reached. */
+  readonly lines?: readonly string[];
+  readonly simulator?: Partial<SimulatorOptions>;
+}
+
+/** Several simulated routers, and a controller that manages them by a file. */
+export interface BackendsStack extends AsyncDisposable {
+  readonly simulators: Readonly<Record<string, Simulator>>;
+  readonly driver: RunningDriver;
+  readonly clients: CsiClients;
+  readonly log: readonly string[];
+  /** The file of `--config`. */
+  readonly file: string;
+  /** A further driver with the same file. */
+  another(flags?: readonly string[]): Promise<{ driver: RunningDriver; clients: CsiClients }>;
+  /** Another driver, by a file with other routers on the same simulators: names of the file, then of the simulators. */
+  renamed(names: Readonly<Record<string, string>>): Promise<{ driver: RunningDriver; clients: CsiClients }>;
+}
+
+const noEnvironment: Environment = () => undefined;
+
+/** Starts a stack; dispose of it with `await using`. */
+export async function startBackends(
+  routers: readonly TestRouter[],
+  flags: readonly string[] = [],
+): Promise<BackendsStack> {
+  await using made = new AsyncDisposableStack();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  made.defer(() => Deno.remove(folder, { recursive: true }));
+  await Deno.writeTextFile(`${folder}/password`, `${routerPassword}\n`);
+  const simulators: Record<string, Simulator> = {};
+  for (const { name, simulator: options } of routers) {
+    const simulator = await startSimulator({
+      clock: systemClock,
+      random: systemRandom,
+      timingScale: 0,
+      users: [{ name: "rds-csi", password: routerPassword }],
+      ...options,
+    });
+    made.defer(() => simulator.close());
+    simulators[name] = simulator;
+  }
+  const entries = routers.map((router) => entryOf(router, simulators[router.name]!, folder));
+  const file = `${folder}/routers.yaml`;
+  await Deno.writeTextFile(file, ["routers:", ...entries.flat()].join("\n"));
+  const log: string[] = [];
+  const start = async (path: string, more: readonly string[], parts: AsyncDisposableStack) => {
+    const args = [...common, "--config", path, ...flags, ...more];
+    const config = readServeConfig(args, noEnvironment, Deno.readTextFileSync, parseRoutersFile);
+    const driver = await startDriver(config, {
+      clock: systemClock,
+      random: systemRandom,
+      sink: (line) => void log.push(line),
+      readText: Deno.readTextFile,
+    });
+    parts.defer(() => driver.stop(1000));
+    const clients = dial(loadCsi(), driver.address, systemClock);
+    parts.defer(() => clients.close());
+    return { driver, clients };
+  };
+  const first = await start(file, [], made);
+  const kept = made.move();
+  return {
+    simulators,
+    ...first,
+    log,
+    file,
+    another: (more = []) => start(file, more, kept),
+    async renamed(names) {
+      const again = Object.entries(names).flatMap(([name, simulator]) => {
+        const router = routers.find((one) => one.name === simulator)!;
+        return entryOf({ ...router, name }, simulators[simulator]!, folder);
+      });
+      const path = `${folder}/renamed.yaml`;
+      await Deno.writeTextFile(path, ["routers:", ...again].join("\n"));
+      return await start(path, [], kept);
+    },
+    async [Symbol.asyncDispose]() {
+      await kept.disposeAsync();
+      for (const simulator of Object.values(simulators)) {
+        assert.deepEqual(simulator.violations.list(), []);
+      }
+    },
+  };
+}
+
+const common = [
+  ...["--mode", "controller", "--endpoint", "tcp://127.0.0.1:0", "--log-level", "debug"],
+  ...["--metrics-address", "127.0.0.1:0", "--cluster-id", clusterId],
+  ...["--known-node", "node-1", "--known-node", "node-2"],
+];
+
+function entryOf(
+  { name, isDefault, lines = [] }: TestRouter,
+  simulator: Simulator,
+  folder: string,
+): string[] {
+  return [
+    `  - name: ${name}`,
+    ...(isDefault === true ? ["    default: true"] : []),
+    "    address: 127.0.0.1",
+    `    port: ${simulator.sshPort}`,
+    `    passwordFile: ${folder}/password`,
+    `    hostKeys: [${simulator.hostKeyPublic}]`,
+    "    unexportGrace: 0s",
+    ...lines.map((line) => `    ${line}`),
+  ];
+}
+
+/** What a client can change on a router. */
+export async function routerState({ controlUrl }: Pick<Simulator, "controlUrl">) {
+  const response = await fetch(`${controlUrl}/state`);
+  const { disks, exports } = await response.json() as {
+    disks: { slot: string; type: string; comment?: string; [key: string]: unknown }[];
+    exports: { nqn?: string; [key: string]: unknown }[];
+  };
+  return { disks, exports };
+}
+
+/** Slots of the file disks of a router. */
+export async function slotsOf(simulator: Pick<Simulator, "controlUrl">): Promise<string[]> {
+  return (await routerState(simulator)).disks.filter(({ type }) => type === "file").map(({ slot }) => slot);
+}
