@@ -36,9 +36,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
     audit: { intervalMs: 3_600_000, deleteOlderThanMs: undefined },
     backends: [],
     controller: {
-      prefix: "",
-      isDefault: true,
-      topology: {},
+      ...{ prefix: "", isDefault: true, topology: {} },
       router: {
         address: "10.0.0.1",
         port: 22,

@@ -55,6 +55,7 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   config: {
     layers: ["flags", "version", "volume", "host", "telemetry", "router_profile"],
     types: ["controller", "node", "csi"],
+    packages: ["yaml"],
   },
   main: { layers: ["config", "flags", "commands", "version", "host", "telemetry", "volume"] },
 };

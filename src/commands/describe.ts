@@ -3,7 +3,7 @@ import { describeFlags, type FlagTable } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { earlierSnapshotsPage, isEarlierSnapshotId } from "../volume/earlier_snapshots.ts";
-import { assertVolumeId } from "../volume/ids.ts";
+import { assertHandle } from "../volume/ids.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { judgeView } from "./describe/judge.ts";
 import {
@@ -74,7 +74,7 @@ export function readDescribeOptions(
   const { flags, node } = readNodeFlags(describeCommandFlags, named ? args.slice(1) : args, env, files);
   const json = flags.switch("json");
   flags.assertNoProblems();
-  if (named && !isEarlierSnapshotId(args[0]!)) assertVolumeId(args[0]!);
+  if (named && !isEarlierSnapshotId(args[0]!)) assertHandle(args[0]!);
   return { ...node, volumeId: named ? args[0] : undefined, json };
 }
 

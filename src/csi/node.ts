@@ -22,7 +22,7 @@ import type { NodeUnstageVolumeResponse } from "./generated/csi/v1/NodeUnstageVo
 import type { VolumeCapability__Output } from "./generated/csi/v1/VolumeCapability.ts";
 import { nodeHealthMethods } from "./node_health.ts";
 import { requiredPath } from "./node_paths.ts";
-import { requiredCapability, requiredField, requiredVolumeId, sizeRange } from "./requests.ts";
+import { requiredCapability, requiredField, requiredHandle, sizeRange } from "./requests.ts";
 
 /** What NodeGetCapabilities advertises: exactly what is there. */
 export const nodeCapabilities = [
@@ -51,7 +51,7 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
       changing: true,
       lockKey: (request: NodeUnstageVolumeRequest__Output) => [request.volumeId, request.stagingTargetPath],
       handler: (request, context) => handleUnstage(service, request, context),
-      whenBusy: (request, context) => service.unstageWhileBusy(requiredVolumeId(request.volumeId), context),
+      whenBusy: (request, context) => service.unstageWhileBusy(requiredHandle(request.volumeId), context),
     }),
     NodePublishVolume: method({
       changing: true,
@@ -91,7 +91,7 @@ async function handleStage(
   request: NodeStageVolumeRequest__Output,
   context: CallContext,
 ): Promise<NodeStageVolumeResponse> {
-  const volumeId = requiredVolumeId(request.volumeId);
+  const volumeId = requiredHandle(request.volumeId);
   const stagingPath = requiredPath("staging_target_path", request.stagingTargetPath);
   const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
   const { publishContext, volumeContext } = request;
@@ -108,7 +108,7 @@ async function handleUnstage(
   request: NodeUnstageVolumeRequest__Output,
   context: CallContext,
 ): Promise<NodeUnstageVolumeResponse> {
-  const volumeId = requiredVolumeId(request.volumeId);
+  const volumeId = requiredHandle(request.volumeId);
   const stagingPath = requiredPath("staging_target_path", request.stagingTargetPath);
   await service.unstage({ volumeId, stagingPath }, context);
   return {};
@@ -119,7 +119,7 @@ async function handlePublish(
   request: NodePublishVolumeRequest__Output,
   context: CallContext,
 ): Promise<NodePublishVolumeResponse> {
-  const volumeId = requiredVolumeId(request.volumeId);
+  const volumeId = requiredHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
   const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
   const stagingPath = stagingPathOf(request);
@@ -149,7 +149,7 @@ async function handleUnpublish(
   request: NodeUnpublishVolumeRequest__Output,
   context: CallContext,
 ): Promise<NodeUnpublishVolumeResponse> {
-  const volumeId = requiredVolumeId(request.volumeId);
+  const volumeId = requiredHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
   await service.unpublish({ volumeId, targetPath }, context);
   return {};
@@ -161,7 +161,7 @@ async function handleExpand(
   request: NodeExpandVolumeRequest__Output,
   context: CallContext,
 ): Promise<NodeExpandVolumeResponse> {
-  const volumeId = requiredVolumeId(request.volumeId);
+  const volumeId = requiredHandle(request.volumeId);
   const volumePath = requiredField("volume_path", request.volumePath);
   const range = sizeRange(request.capacityRange);
   const sizeBytes = await service.expand({ volumeId, volumePath, range }, context);
@@ -173,7 +173,7 @@ async function handleStats(
   request: NodeGetVolumeStatsRequest__Output,
   context: CallContext,
 ): Promise<NodeGetVolumeStatsResponse> {
-  const volumeId = requiredVolumeId(request.volumeId);
+  const volumeId = requiredHandle(request.volumeId);
   const volumePath = requiredField("volume_path", request.volumePath);
   return usage(await service.stats(volumeId, volumePath, context));
 }

@@ -7,7 +7,7 @@ import type { NodeGetStorageHealthResponse } from "./generated/csi/v1/NodeGetSto
 import type { NodeGetVolumeHealthRequest__Output } from "./generated/csi/v1/NodeGetVolumeHealthRequest.ts";
 import type { NodeGetVolumeHealthResponse } from "./generated/csi/v1/NodeGetVolumeHealthResponse.ts";
 import { requiredPath } from "./node_paths.ts";
-import { requiredVolumeId } from "./requests.ts";
+import { requiredHandle } from "./requests.ts";
 import { describeHealth } from "./volume_health.ts";
 
 /** The part of the Node service that is about health. */
@@ -34,7 +34,7 @@ async function handleVolumeHealth(
   request: NodeGetVolumeHealthRequest__Output,
   context: CallContext,
 ): Promise<NodeGetVolumeHealthResponse> {
-  const volumeId = requiredVolumeId(request.volumeId);
+  const volumeId = requiredHandle(request.volumeId);
   if (request.volumePublishPath !== "") requiredPath("volume_publish_path", request.volumePublishPath);
   if (request.stagingTargetPath !== "") requiredPath("staging_target_path", request.stagingTargetPath);
   return { volumeHealth: describeHealth(await service.volumeHealth(volumeId, context)) };

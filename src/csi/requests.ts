@@ -1,7 +1,7 @@
 import { type Capability, parseCapability, type RequestedCapability } from "../volume/capabilities.ts";
 import { isEarlierSnapshotId, noData } from "../volume/earlier_snapshots.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { assertVolumeId, isVolumeId } from "../volume/ids.ts";
+import { assertHandle, assertVolumeId, isVolumeId } from "../volume/ids.ts";
 import type { SizeRange } from "../volume/sizes.ts";
 import { isSnapshotId } from "../volume/snapshots.ts";
 import type { SourceRef } from "../volume/sources.ts";
@@ -26,6 +26,16 @@ export function requiredField(name: string, value: string): string {
  */
 export function requiredVolumeId(value: string): string {
   assertVolumeId(requiredField("volume_id", value));
+  return value;
+}
+
+/**
+ * As {@linkcode requiredVolumeId}, of a request to a node: the id may be that of one of several routers, with its prefix.
+ *
+ * @throws {VolumeError} invalid when it is missing or of another form
+ */
+export function requiredHandle(value: string): string {
+  assertHandle(requiredField("volume_id", value));
   return value;
 }
 

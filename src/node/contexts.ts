@@ -1,6 +1,7 @@
 import { inOwnWords } from "./earlier_contexts.ts";
 import { fromEarlierContext } from "../volume/earlier_context.ts";
 import { VolumeError } from "../volume/errors.ts";
+import { encodeHandle } from "../volume/handles.ts";
 import { parseMkfsOptions } from "../volume/mkfs_options.ts";
 import { parseNvmeAddresses } from "../volume/nvme_addresses.ts";
 import type { FilesystemType, Target } from "../volume/ports.ts";
@@ -57,8 +58,7 @@ export function parsePublishContext(
   const nqn = take("nqn", /^nqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:-]+$/);
   const epoch = take("epoch", /^[A-Za-z0-9-]{1,32}$/);
   if (nqn.length > maxNqnLength) throw wrong("publish context", "nqn", nqn);
-  const [, slot, inEpoch, ...more] = nqn.split(":");
-  if (slot !== volumeId || (inEpoch ?? epoch) !== epoch || more.length > 0) {
+  if (!isNqnOf(nqn, volumeId, epoch)) {
     throw new VolumeError(
       "identity-mismatch",
       `Cannot use the publish context as its NQN is not this volume's: volume=${volumeId} epoch=${epoch} nqn=${nqn}`,
@@ -73,6 +73,14 @@ export function parsePublishContext(
     readOnly: parseFlag(values, "readonly"),
     mayFormat: parseFlag(values, "mayFormat"),
   };
+}
+
+/** Of one of several routers an NQN always has an epoch: without it the router's name would pass for a volume's. */
+function isNqnOf(nqn: string, volumeId: string, epoch: string): boolean {
+  const names = encodeHandle(volumeId).split(":");
+  const [, ...parts] = nqn.split(":");
+  const [inEpoch = names.length === 1 ? epoch : undefined, ...more] = parts.slice(names.length);
+  return names.every((name, at) => parts[at] === name) && inEpoch === epoch && more.length === 0;
 }
 
 /**

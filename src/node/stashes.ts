@@ -1,9 +1,20 @@
 import { VolumeError } from "../volume/errors.ts";
+import { decodeHandle, encodeHandle } from "../volume/handles.ts";
 import type { NodeEvents, Paths } from "../volume/ports.ts";
 import { formatStash, parseStash, type Stash } from "../volume/staging.ts";
 import type { NodeWorld } from "./world.ts";
 
 const ending = ".json";
+
+/** Name of a volume's state file: no two volumes share one, and the id can be read from it. */
+export function stashName(volumeId: string): string {
+  return `${encodeHandle(volumeId)}${ending}`;
+}
+
+function idsOf(names: readonly string[]): string[] {
+  return names.filter((name) => name.endsWith(ending))
+    .map((name) => decodeHandle(name.slice(0, -ending.length)));
+}
 
 /** The state files of a node, one a volume. */
 export class Stashes {
@@ -63,19 +74,17 @@ export class Stashes {
   }
 
   async #read(wanted: (volumeId: string) => boolean): Promise<readonly Stash[]> {
-    const names = await this.#paths.list(this.#folder);
-    const ids = names.filter((name) => name.endsWith(ending)).map((name) => name.slice(0, -ending.length));
+    const ids = idsOf(await this.#paths.list(this.#folder));
     const stashes = ids.filter(wanted).map((id) => this.findUndamaged(id));
     return (await Promise.all(stashes)).filter((stash) => stash !== undefined);
   }
 
   /** The volumes of which there is a state file, also a damaged one. */
   async ids(): Promise<readonly string[]> {
-    const names = await this.#paths.list(this.#folder);
-    return names.filter((name) => name.endsWith(ending)).map((name) => name.slice(0, -ending.length));
+    return idsOf(await this.#paths.list(this.#folder));
   }
 
   #path(volumeId: string): string {
-    return `${this.#folder}/${volumeId}${ending}`;
+    return `${this.#folder}/${stashName(volumeId)}`;
   }
 }

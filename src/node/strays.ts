@@ -1,5 +1,6 @@
 import { parseEpoch } from "../volume/epoch.ts";
 import { isOfHost } from "../volume/fence.ts";
+import { parseExportNqn } from "../volume/nqn.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { bindsOf } from "./binds.ts";
 import { mountsOf } from "./mount_table.ts";
@@ -82,7 +83,10 @@ export class Strays {
   }
 
   #split(nqn: string): { readonly volumeId: string; readonly hasEpoch: boolean } {
-    const [volumeId = "", epoch = ""] = nqn.slice(this.#world.settings.nqnPrefix.length + 1).split(":");
-    return { volumeId, hasEpoch: parseEpoch(epoch) !== undefined };
+    const { nqnPrefix } = this.#world.settings;
+    const name = parseExportNqn(nqn, nqnPrefix);
+    // What cannot be read is told of, never dropped.
+    if (name === undefined) return { volumeId: nqn.slice(nqnPrefix.length + 1), hasEpoch: false };
+    return { volumeId: name.volumeId, hasEpoch: parseEpoch(name.epoch) !== undefined };
   }
 }

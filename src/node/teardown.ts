@@ -1,4 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
+import { encodeHandle } from "../volume/handles.ts";
 import type { CallContext, FoundDevice } from "../volume/ports.ts";
 import type { Stash } from "../volume/staging.ts";
 import { bindsOf } from "./binds.ts";
@@ -74,9 +75,11 @@ export async function connectedNqns(
   volumeId: string,
   context: CallContext,
 ): Promise<readonly string[]> {
-  const own = `${world.settings.nqnPrefix}:${volumeId}`;
+  const own = `${world.settings.nqnPrefix}:${encodeHandle(volumeId)}`;
   const connected = await world.connector.connected(context);
-  return connected.filter((nqn) => nqn === own || nqn.startsWith(`${own}:`));
+  // What has more parts is another router's, which may be called as this volume is.
+  const isEpoch = (nqn: string) => nqn.startsWith(`${own}:`) && !nqn.slice(own.length + 1).includes(":");
+  return connected.filter((nqn) => nqn === own || isEpoch(nqn));
 }
 
 /**

@@ -1,4 +1,5 @@
 import { type Epoch, parseEpoch } from "./epoch.ts";
+import { encodeHandle } from "./handles.ts";
 import type { HostIdentity } from "./host_identity.ts";
 import type { Connection, TargetAddress } from "./ports.ts";
 
@@ -129,7 +130,7 @@ function splitNqn(
   nqn: string,
   volumeId: string,
 ): { readonly base: string; readonly epoch: Epoch | undefined } | undefined {
-  const ending = `:${volumeId}`;
+  const ending = `:${encodeHandle(volumeId)}`;
   if (nqn.endsWith(ending)) return { base: nqn, epoch: undefined };
   const at = nqn.lastIndexOf(":");
   const [base, epoch] = [nqn.slice(0, at), parseEpoch(nqn.slice(at + 1))];

@@ -1,5 +1,3 @@
-import { VolumeError } from "./errors.ts";
-
 const nameForm = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 
 /** Whether a router may have this name: that of a DNS label, at most 32 characters. */
@@ -58,15 +56,5 @@ export class HandleBorder {
     const { backend, id } = splitHandle(handle);
     const prefix = backend === "" ? "" : `${backend}/`;
     return prefix === this.prefix ? id : undefined;
-  }
-
-  /** As {@linkcode HandleBorder.idOf}. @throws {VolumeError} invalid when it is not this router's */
-  requireId(handle: string): string {
-    const id = this.idOf(handle);
-    if (id !== undefined) return id;
-    throw new VolumeError(
-      "invalid",
-      `Cannot use the id as it is another router's: volume=${handle.slice(0, 80)}`,
-    );
   }
 }

@@ -1,5 +1,6 @@
 import { digest } from "./digest.ts";
 import { VolumeError } from "./errors.ts";
+import { splitHandle } from "./handles.ts";
 
 /** Longest name that CreateVolume accepts, in bytes of UTF-8 (CSI specification, size limits). */
 export const maxNameBytes = 128;
@@ -97,6 +98,15 @@ export function assertVolumeId(id: string): void {
     }; ` +
       "expected at most 32 characters of a-z, 0-9 and -",
   );
+}
+
+/**
+ * Checks the form of a volume id as clients know it, which for one of several routers is `<backend>/<id>`.
+ *
+ * @throws {VolumeError} invalid when it has another form
+ */
+export function assertHandle(handle: string): void {
+  assertVolumeId(splitHandle(handle).id);
 }
 
 /** Whether it has the form of a volume id, see {@linkcode assertVolumeId}. */

@@ -21,3 +21,19 @@ for (const [nqn, expected] of cases) {
     assert.deepEqual(found && [found.volumeId, found.epoch], expected);
   });
 }
+
+Deno.test("parseExportNqn() reads the NQN of one of several routers, which always has an epoch", () => {
+  const read = (tail: string) => parseExportNqn(`nqn.x:${tail}`, "nqn.x");
+  assert.deepEqual(read("nas2:pvc-1:3-0123abcd"), { volumeId: "nas2/pvc-1", epoch: "3-0123abcd" });
+  assert.deepEqual(read("nas2:3-0123abcd"), { volumeId: "nas2", epoch: "3-0123abcd" });
+  for (
+    const tail of [
+      "nas2:pvc-1:later",
+      "NAS:pvc-1:3-0123abcd",
+      "nas2:PVC:3-0123abcd",
+      "a:nas2:pvc-1:3-0123abcd",
+    ]
+  ) {
+    assert.equal(read(tail), undefined, tail);
+  }
+});

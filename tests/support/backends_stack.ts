@@ -45,15 +45,8 @@ export async function startBackends(
   await Deno.writeTextFile(`${folder}/password`, `${routerPassword}\n`);
   const simulators: Record<string, Simulator> = {};
   for (const { name, simulator: options } of routers) {
-    const simulator = await startSimulator({
-      clock: systemClock,
-      random: systemRandom,
-      timingScale: 0,
-      users: [{ name: "rds-csi", password: routerPassword }],
-      ...options,
-    });
-    made.defer(() => simulator.close());
-    simulators[name] = simulator;
+    simulators[name] = await startRouter(options);
+    made.defer(() => simulators[name]!.close());
   }
   const entries = routers.map((router) => entryOf(router, simulators[router.name]!, folder));
   const file = `${folder}/routers.yaml`;
@@ -97,6 +90,16 @@ export async function startBackends(
       }
     },
   };
+}
+
+function startRouter(options: TestRouter["simulator"]): Promise<Simulator> {
+  return startSimulator({
+    clock: systemClock,
+    random: systemRandom,
+    timingScale: 0,
+    users: [{ name: "rds-csi", password: routerPassword }],
+    ...options,
+  });
 }
 
 const common = [

@@ -2,7 +2,7 @@ import { connectedNqns } from "../../node/teardown.ts";
 import { Stashes } from "../../node/stashes.ts";
 import type { NodeWorld } from "../../node/world.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertVolumeId } from "../../volume/ids.ts";
+import { assertHandle } from "../../volume/ids.ts";
 import { parseExportNqn } from "../../volume/nqn.ts";
 import type { CallContext, TargetAddress } from "../../volume/ports.ts";
 
@@ -20,7 +20,7 @@ export interface Subject {
  */
 export function parseSubject(text: string, nqnPrefix: string): Subject {
   if (!text.startsWith("nqn.")) {
-    assertVolumeId(text);
+    assertHandle(text);
     return { volumeId: text, nqn: undefined };
   }
   const name = parseExportNqn(text, nqnPrefix);

@@ -3,6 +3,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { bindsOf } from "../../node/binds.ts";
 import { prove } from "../../node/device.ts";
 import { mountsAt, mountsOf } from "../../node/mount_table.ts";
+import { stashName } from "../../node/stashes.ts";
 import { recordedNumbers } from "../../node/teardown.ts";
 import { nodeVolumeHealth } from "../../node/volume_health.ts";
 import type { NodeWorld } from "../../node/world.ts";
@@ -74,7 +75,7 @@ export async function viewVolume(
   const device = typeof found === "string" ? undefined : found;
   return {
     id: volume.id,
-    stateFile: `${world.settings.statePath}/volumes/${volume.id}.json`,
+    stateFile: `${world.settings.statePath}/volumes/${stashName(volume.id)}`,
     stash,
     damaged: volume.stash !== undefined && "damaged" in volume.stash ? volume.stash.damaged : undefined,
     connected: volume.connected,

@@ -1,3 +1,4 @@
+import { stashName } from "../../../node/stashes.ts";
 import { type Finding, fine, problem, warning } from "../../../volume/finding.ts";
 import { type NodeVolume, stashOf } from "./volumes.ts";
 
@@ -22,7 +23,7 @@ function judgeVolume(volume: NodeVolume, statePath: string): readonly Finding[] 
     return [warning(check, found, `${look}; if nobody uses it: rds-csi detach ${nqns[0]}`)];
   }
   if ("damaged" in stash) {
-    return [problem(check, stash.damaged, `${look}; file=${statePath}/volumes/${id}.json`)];
+    return [problem(check, stash.damaged, `${look}; file=${statePath}/volumes/${stashName(id)}`)];
   }
   const others = nqns.filter((nqn) => nqn !== stash.nqn);
   if (others.length > 0) {
