@@ -1,0 +1,93 @@
+// One controller of several routers in a cluster, and what becomes of volumes when the names of routers are mixed up.
+import assert from "node:assert/strict";
+import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";
+import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
+import { FakeKubeApi } from "../fakes/kube_api.ts";
+import { aPersistentVolume, testDriver } from "../fakes/kube_client.ts";
+import { type BackendsStack, routerState, startBackends } from "../support/backends_stack.ts";
+import { eventually } from "../support/cluster_stack.ts";
+import { createRequest, publishRequest } from "../support/controller_calls.ts";
+
+const two = [{ name: "nas1", isDefault: true }, { name: "nas2" }];
+const node = "csi.rds.srvlab.io/attached-node";
+
+async function create({ clients }: Pick<BackendsStack, "clients">, name: string, backend: string) {
+  const request = createRequest(name, { parameters: { backend } });
+  return (await clients.controller.call("CreateVolume", request)).volume!.volumeId;
+}
+
+Deno.test("each router's volumes are shown on their own objects, and told of there", async () => {
+  await using api = new FakeKubeApi();
+  api.rules = [...clusterRules, ...namespaceRules];
+  api.put("/api/v1/namespaces", { metadata: { name: "kube-system", uid: "a-cluster's-uid" } });
+  for (const name of ["worker-1", "worker-2"]) {
+    const spec = { drivers: [{ name: testDriver, nodeID: name }] };
+    api.put("/apis/storage.k8s.io/v1/csinodes", { metadata: { name }, spec });
+  }
+  const kubeconfig = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
+  try {
+    await Deno.writeTextFile(kubeconfig, api.kubeconfig());
+    await using stack = await startBackends(two, ["--kubeconfig", kubeconfig, "--cluster-id="]);
+    const { controller } = stack.clients;
+    const ids = [await create(stack, "pvc-same", "nas1"), await create(stack, "pvc-same", "nas2")];
+    for (const [at, id] of ids.entries()) {
+      const object = aPersistentVolume(id);
+      object.metadata.name = `pv-${at}`;
+      api.put(volumesPath, object);
+      await controller.call("ControllerPublishVolume", publishRequest(id, `worker-${at + 1}`));
+    }
+    const shown = () =>
+      [0, 1].map((at) => api.get(volumesPath, `pv-${at}`)?.metadata.annotations?.[node]).join();
+    await eventually(() => shown() === "worker-1,worker-2");
+    await assert.rejects(controller.call("ControllerPublishVolume", publishRequest(ids[1]!, "worker-1")));
+    const events = () => api.all("/api/v1/namespaces/apps/events");
+    await eventually(() => events().length > 0);
+    assert.deepEqual(
+      new Set(events().map((event) => (event["involvedObject"] as { uid: string }).uid)),
+      new Set([`claim-uid-${ids[1]}`]),
+    );
+    await controller.call("ControllerUnpublishVolume", { volumeId: ids[0]!, nodeId: "worker-1" });
+    await eventually(() => shown() === ",worker-2");
+    assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
+  } finally {
+    await Deno.remove(kubeconfig);
+  }
+});
+
+const mixUps: readonly Readonly<Record<string, string>>[] = [
+  // By name in the file, the router that it was before.
+  { nas1: "nas2", nas2: "nas1" },
+  { nas1: "nas1", nas9: "nas2" },
+  { nas9: "nas1", nas2: "nas2" },
+];
+
+for (const names of mixUps) {
+  Deno.test(`no volume is touched when routers are mixed up in the file: ${JSON.stringify(names)}`, async () => {
+    await using stack = await startBackends([{ name: "nas1" }, { name: "nas2" }]);
+    const ids = [await create(stack, "pvc-a", "nas1"), await create(stack, "pvc-b", "nas2")];
+    for (const id of ids) {
+      await stack.clients.controller.call("ControllerPublishVolume", publishRequest(id));
+    }
+    const before = await Promise.all(Object.values(stack.simulators).map(routerState));
+    const { controller } = (await stack.renamed(names)).clients;
+    const slots = ids.map((id) => id.split("/")[1]!);
+    const kept = ids.filter((id) => names[id.split("/")[0]!] === id.split("/")[0]);
+    const listed = (await controller.call("ListVolumes", {})).entries;
+    assert.deepEqual(
+      listed.map(({ volume }) => volume!.volumeId),
+      kept,
+      "only what is named as it was is seen",
+    );
+    for (const name of Object.keys(names)) {
+      for (const slot of slots) {
+        const id = `${name}/${slot}`;
+        if (kept.includes(id)) continue;
+        await assert.rejects(controller.call("ControllerPublishVolume", publishRequest(id, "node-2")));
+        // Of what is not there nothing is left to be undone; what is there is another's, and refused.
+        await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "" }).catch(() => {});
+        await controller.call("DeleteVolume", { volumeId: id }).catch(() => {});
+      }
+    }
+    assert.deepEqual(await Promise.all(Object.values(stack.simulators).map(routerState)), before);
+  });
+}
