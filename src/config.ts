@@ -1,4 +1,4 @@
-import { readBackends } from "./config/backends.ts";
+import { readBackendOf, readBackends, type VolumeOfBackend } from "./config/backends.ts";
 import { type ClusterConfig, readCluster } from "./config/cluster.ts";
 import { routerFlags, serveFlags } from "./config/flag_tables.ts";
 import type { RoutersParser } from "./config/router_keys.ts";
@@ -11,11 +11,11 @@ import {
   type TextReader,
 } from "./config/router_settings.ts";
 import type { AuditLoopSettings } from "./controller/audit_loop.ts";
-import { type FlagValues, readFlags } from "./flags.ts";
+import { FlagError, type FlagValues, readFlags } from "./flags.ts";
 import { type ListenAddress, parseListenAddress } from "./telemetry/listen_address.ts";
 import { type LogLevel } from "./telemetry/log.ts";
 import { gapsPerSettleTime } from "./volume/fence.ts";
-import { assertNodeId } from "./volume/ids.ts";
+import { assertHandle, assertNodeId } from "./volume/ids.ts";
 
 export {
   type ControllerConfig,
@@ -91,6 +91,9 @@ export function readServeConfig(
 ): ServeConfig {
   const flags = readFlags(serveFlags, args, env);
   const mode = readMode(flags);
+  if (flags.text("config") !== "" && flags.isGiven("backend")) {
+    flags.addProblems(["--backend is to be left out: --config names each router"]);
+  }
   const cluster = mode === "node" ? undefined : readCluster(flags, env);
   if (flags.switch("leader-election") && mode !== "controller") {
     // A node service serves its node always.
@@ -151,6 +154,41 @@ export function readControllerConfig(
   const config = readController(flags, [], readText);
   flags.assertNoProblems();
   return config;
+}
+
+/**
+ * Reads the command line of a command that does something to one volume as the controller does: the volume, then flags.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {VolumeError} invalid when the id has another form
+ */
+export function readVolumeCommand(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
+): VolumeOfBackend {
+  const { handle, rest } = takeVolume(args);
+  const flags = readFlags(routerFlags, rest, env);
+  const found = readBackendOf(handle, flags, { readText, parseRouters, ownNodes: [], hasCluster: false });
+  flags.assertNoProblems();
+  if (found === undefined) throw new TypeError("Cannot go on without a router");
+  return found;
+}
+
+/**
+ * Takes the volume off the front of a command line.
+ *
+ * @throws {FlagError} when it is missing
+ * @throws {VolumeError} invalid when it has another form than an id
+ */
+export function takeVolume(args: readonly string[]): { readonly handle: string; readonly rest: string[] } {
+  const [handle, ...rest] = args;
+  if (handle === undefined || handle.startsWith("-")) {
+    throw new FlagError(["VOLUME is required, before the flags"]);
+  }
+  assertHandle(handle);
+  return { handle, rest };
 }
 
 /** How often a controller looks for what has no owner, and what becomes of it. */

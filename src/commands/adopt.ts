@@ -1,17 +1,18 @@
 import {
   type ControllerConfig,
   type Environment,
-  readController,
   readNothing,
+  takeVolume,
   type TextReader,
 } from "../config.ts";
+import { readBackendOf } from "../config/backends.ts";
 import { routerFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser, type RoutersParser } from "../config/router_keys.ts";
 import { adoptVolume } from "../controller/adopt.ts";
-import { describeFlags, FlagError, type FlagTable, readFlags } from "../flags.ts";
+import { describeFlags, type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import type { ClusterVolume } from "../volume/cluster_view.ts";
-import { assertVolumeId } from "../volume/ids.ts";
 import { claimOf } from "../volume/takeover.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withControllerWorld } from "./with_world.ts";
@@ -65,7 +66,12 @@ export async function adoptCommand(args: readonly string[], io: CommandIo): Prom
     io.out(help + describeFlags({ ...adoptFlags, ...routerFlags }));
     return exitCodes.ok;
   }
-  const { config, volume, nodes } = readAdoptOptions(args, io.env, Deno.readTextFileSync);
+  const { config, volume, nodes } = readAdoptOptions(
+    args,
+    io.env,
+    Deno.readTextFileSync,
+    await loadRoutersParser(args),
+  );
   const attachments = nodes.map((nodeId) => ({
     volumeId: volume.volumeId,
     nodeId,
@@ -99,22 +105,24 @@ export function readAdoptOptions(
   args: readonly string[],
   env: Environment,
   readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
 ): AdoptOptions {
-  const [id, ...rest] = args;
-  if (id === undefined || id.startsWith("-")) throw new FlagError(["VOLUME is required, before the flags"]);
-  assertVolumeId(id);
+  const { handle, rest } = takeVolume(args);
   const flags = readFlags({ ...adoptFlags, ...routerFlags }, rest, env);
+  const seams = { readText, parseRouters, ownNodes: [], hasCluster: false };
+  const found = readBackendOf(handle, flags, seams);
   const kind = flags.required("kind", "as nobody but you can say what it is");
   const volume: ClusterVolume = {
     name: "",
-    volumeId: id,
+    volumeId: found?.id ?? handle,
     access: kind === "block" ? "block" : "mount",
     fsType: kind === "block" ? "" : kind,
     accessModes: [flags.text("access-mode")],
     readOnly: flags.switch("read-only"),
     attributes: {},
   };
-  const options = { config: readController(flags, [], readText), volume, nodes: flags.list("node") };
+  const nodes = flags.list("node");
   flags.assertNoProblems();
-  return options;
+  if (found === undefined) throw new TypeError("Cannot go on without a router");
+  return { config: found.config, volume, nodes };
 }

@@ -1,12 +1,12 @@
-import { type ControllerConfig, readControllerConfig } from "../config.ts";
+import { type ControllerConfig, readVolumeCommand } from "../config.ts";
 import { routerFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser } from "../config/router_keys.ts";
 import { allowFormat } from "../controller/allow_format.ts";
-import { describeFlags, FlagError } from "../flags.ts";
+import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { createLogger } from "../telemetry/log.ts";
 import { stderrSink } from "../telemetry/log_stderr.ts";
-import { assertVolumeId } from "../volume/ids.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { openRouter } from "./router.ts";
@@ -30,10 +30,9 @@ export async function allowFormatCommand(args: string[], io: CommandIo): Promise
     io.out(help + describeFlags(routerFlags));
     return exitCodes.ok;
   }
-  const [id, ...rest] = args;
-  if (id === undefined || id.startsWith("-")) throw new FlagError(["VOLUME is required, before the flags"]);
-  assertVolumeId(id);
-  await withWorld(readControllerConfig(rest, io.env, Deno.readTextFileSync), io, async (world, context) => {
+  const parser = await loadRoutersParser(args);
+  const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
+  await withWorld(config, io, async (world, context) => {
     await allowFormat(world, id, context);
   });
   io.out(`The volume ${id} may be formatted in its next epoch, if it is empty.`);

@@ -1,13 +1,15 @@
 import { type Audit, auditRouter, deleteOrphan } from "../controller/audit.ts";
 import type { ControllerWorld } from "../controller/world.ts";
+import type { ControllerConfig } from "../config.ts";
 import { routerFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser } from "../config/router_keys.ts";
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { type AuditFinding, auditKinds, isDue } from "../volume/audit_finding.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports.ts";
-import { type AuditCommandOptions, auditFlags, readAuditOptions } from "./audit/options.ts";
+import { type AuditCommandOptions, auditFlags, idOn, readAuditOptions } from "./audit/options.ts";
 import { auditJson, type Deletion, formatAudit } from "./audit/print.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withControllerWorld } from "./with_world.ts";
@@ -22,6 +24,9 @@ is an image of the earlier driver without a disk: its name does not tell whose i
 It deletes nothing unless it is told to, one by one (--delete) or by age (--delete-older-than); then never anything that
 is published, exported, named by a PersistentVolume, a source of snapshots, another's, damaged or young. A volume kept by
 the reclaim policy Retain whose PersistentVolume was deleted has no owner either.
+
+With --config it looks at each of its routers, or at the one that --backend names; ids that --delete names then have their
+router's prefix, and --json prints an object a router.
 
 Exit code 0 when there is no problem and all was deleted that was to be, 1 otherwise, 2 when the command line cannot be
 used.
@@ -38,21 +43,57 @@ export async function auditCommand(args: readonly string[], io: CommandIo): Prom
     io.out(help + describeFlags({ ...auditFlags, ...routerFlags }));
     return exitCodes.ok;
   }
-  const options = readAuditOptions(args, io.env, Deno.readTextFileSync);
+  const options = readAuditOptions(args, io.env, Deno.readTextFileSync, await loadRoutersParser(args));
   const seams = { clock: systemClock, random: systemRandom };
-  const run = { name: "audit", config: options.config, cluster: options.cluster, timeoutMs };
-  return await withControllerWorld(
-    run,
-    seams,
-    io,
-    (world, context) => runAudit(world, options, io, context),
+  if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, seams, io);
+  const codes: number[] = [];
+  for (const config of options.configs) {
+    if (!options.json) io.out(`router ${config.settings.backend}:`);
+    codes.push(await auditOneOfSeveral(config, options, seams, io));
+  }
+  return Math.max(...codes);
+}
+
+type Seams = Parameters<typeof withControllerWorld>[1];
+
+/** Prints a line of JSON a router. One that is away keeps none of the others from being looked at. */
+async function auditOneOfSeveral(
+  config: ControllerConfig,
+  options: AuditCommandOptions,
+  seams: Seams,
+  io: CommandIo,
+): Promise<number> {
+  const { settings: { backend }, prefix } = config;
+  const isOnly = options.configs.length === 1;
+  const chosen = options.chosen.flatMap((wanted) =>
+    idOn(prefix, wanted) ?? (isOnly && wanted.startsWith("/") ? [wanted] : [])
   );
+  const asJson = (line: string) => JSON.stringify({ router: backend, ...JSON.parse(line) });
+  const own = options.json ? { ...io, out: (line: string) => io.out(asJson(line)) } : io;
+  try {
+    return await auditOne(config, { ...options, chosen }, seams, own);
+  } catch (error) {
+    if (!VolumeError.is(error) || error.kind === "cancelled") throw error;
+    io.err(`rds-csi audit: router ${backend}: ${error.message}`);
+    return exitCodes.failed;
+  }
+}
+
+async function auditOne(
+  config: ControllerConfig,
+  options: AuditCommandOptions,
+  seams: Seams,
+  io: CommandIo,
+): Promise<number> {
+  const { cluster, areOfSeveral: isOfSeveral } = options;
+  const run = { name: "audit", config, cluster, timeoutMs, isOfSeveral };
+  return await withControllerWorld(run, seams, io, (world, context) => runAudit(world, options, io, context));
 }
 
 /** Looks, deletes what it is told to, prints, and gives the exit code. */
 export async function runAudit(
   world: ControllerWorld,
-  options: Omit<AuditCommandOptions, "config" | "cluster">,
+  options: Omit<AuditCommandOptions, "configs" | "areOfSeveral" | "cluster">,
   io: Pick<CommandIo, "out" | "err">,
   context: CallContext,
 ): Promise<number> {

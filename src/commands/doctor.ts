@@ -1,7 +1,9 @@
+import { loadRoutersParser } from "../config/router_keys.ts";
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemNetwork } from "../host/network.ts";
 import { systemRandom } from "../host/random.ts";
+import type { CallContext } from "../volume/ports.ts";
 import { type Finding, skipped } from "../volume/finding.ts";
 import { checkUp, type CheckupSeams } from "./doctor/checkup.ts";
 import { nvmeHostSide } from "./doctor/host_side.ts";
@@ -20,7 +22,8 @@ const help = `Usage: rds-csi doctor [flags]
 Looks at everything that the driver needs, and says what is wrong and how to put it right. Exit code 0 when there is no
 problem, 1 when there is one, 2 when the command line cannot be used.
 
-With --rds-address it looks at the router, as a controller does. With --node-id (in the driver's pod NODE_ID says it) or
+With --rds-address it looks at the router, as a controller does; with --config at each of its routers, or at the one that
+--backend names. With --node-id (in the driver's pod NODE_ID says it) or
 --node it looks at this machine as a node: transport, tools, mounts, connections, state files, and the way to the
 router's NVMe port. That needs no credentials. With neither it looks at this machine. It changes nothing, but for an
 empty file in --state-dir that it makes and takes away again.
@@ -42,7 +45,11 @@ export async function doctorCommand(args: readonly string[], io: CommandIo): Pro
     return exitCodes.ok;
   }
   const parts = systemNodeParts(systemClock, commandNotes("doctor", io));
-  const halves = readDoctorHalves(args, io.env, parts.files);
+  const parseRouters = await loadRoutersParser(args);
+  const halves = readDoctorHalves(args, io.env, parts.files, {
+    readText: Deno.readTextFileSync,
+    parseRouters,
+  });
   if (halves.router?.probe) return await probe(halves.router, io);
   const network = systemNetwork(systemClock);
   const router = { clock: systemClock, random: systemRandom, network, readText: Deno.readTextFile };
@@ -68,16 +75,32 @@ export interface DoctorSeams {
   node(options: NodeCheckOptions): NodeCheckSeams;
 }
 
+/** All at once: one that does not answer takes its time, and none of the others'. */
+async function checkUpNamed(
+  named: DoctorHalves["named"],
+  seams: CheckupSeams,
+  context: CallContext,
+): Promise<readonly Finding[]> {
+  const all = named.map(async ({ name, options }) =>
+    (await checkUp(options, seams, context)).map((finding) => ({
+      ...finding,
+      check: `${name}/${finding.check}`,
+    }))
+  );
+  return (await Promise.all(all)).flat();
+}
+
 /** Prints the findings, and gives the exit code. */
 export async function examine(halves: DoctorHalves, seams: DoctorSeams, io: CommandIo): Promise<number> {
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]);
   const context = { requestId: "doctor", signal, deadlineMs: seams.router.clock.now() + timeoutMs };
-  const { router, node } = halves;
+  const { router, named, node } = halves;
   const findings: readonly Finding[] = [
     ...node === undefined ? [] : await examineNode({ ...seams.node(node), options: node, context }),
     ...router === undefined
-      ? [skipped("router", "not looked at, as no --rds-address is given")]
+      ? named.length > 0 ? [] : [skipped("router", "not looked at, as no --rds-address is given")]
       : await checkUp(router, seams.router, context),
+    ...await checkUpNamed(named, seams.router, context),
   ];
   if (halves.json) io.out(JSON.stringify(findings, null, 2));
   else for (const line of [...formatFindings(findings), formatSummary(findings)]) io.out(line);

@@ -1,10 +1,10 @@
-import { readControllerConfig } from "../config.ts";
+import { readVolumeCommand } from "../config.ts";
 import { routerFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser } from "../config/router_keys.ts";
 import { releaseVolume } from "../controller/release.ts";
-import { describeFlags, FlagError } from "../flags.ts";
+import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
-import { assertVolumeId } from "../volume/ids.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withControllerWorld } from "./with_world.ts";
 
@@ -29,10 +29,8 @@ export async function releaseCommand(args: readonly string[], io: CommandIo): Pr
     io.out(help + describeFlags(routerFlags));
     return exitCodes.ok;
   }
-  const [id, ...rest] = args;
-  if (id === undefined || id.startsWith("-")) throw new FlagError(["VOLUME is required, before the flags"]);
-  assertVolumeId(id);
-  const config = readControllerConfig(rest, io.env, Deno.readTextFileSync);
+  const parser = await loadRoutersParser(args);
+  const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
   const seams = { clock: systemClock, random: systemRandom };
   const run = { name: "release", config, timeoutMs };
   const { already, nqn, nodes } = await withControllerWorld(

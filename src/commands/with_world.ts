@@ -2,9 +2,11 @@ import type { ControllerConfig } from "../config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import type { ControllerWorld } from "../controller/world.ts";
 import type { Logger } from "../telemetry/log.ts";
-import { clusterHash } from "../volume/ids.ts";
+import { HandleBorder } from "../volume/handles.ts";
+import { backendClusterHash } from "../volume/ids.ts";
 import type { CallContext, Clock, Random } from "../volume/ports.ts";
 import { type CommandIo, commandLog } from "./io.ts";
+import { borderedView } from "./border.ts";
 import { openRouter } from "./router.ts";
 import { withinTime } from "./within_time.ts";
 import { controllerWorld } from "./world.ts";
@@ -14,6 +16,8 @@ export interface WorldRun {
   /** Stands in the log in place of a request's id. */
   readonly name: string;
   readonly config: ControllerConfig;
+  /** Whether the router is one of those of `--config`, whose ids may have a prefix. @default {false} */
+  readonly isOfSeveral?: boolean;
   /** How long it may take, in milliseconds. */
   readonly timeoutMs: number;
   /** The cluster that is asked what it uses, and which one it is where no flag says so. */
@@ -29,7 +33,7 @@ export interface WorldRun {
  * @throws {VolumeError} deadline when the time is up, cancelled when it was stopped; whatever `work` rejects with
  */
 export async function withControllerWorld<T>(
-  { name, config, timeoutMs, cluster: found }: WorldRun,
+  { name, config, timeoutMs, cluster: found, isOfSeveral = false }: WorldRun,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   io: CommandIo,
   work: (world: ControllerWorld, context: CallContext) => Promise<T>,
@@ -43,9 +47,13 @@ export async function withControllerWorld<T>(
     return await withinTime(name, { io, clock, timeoutMs }, async (context) => {
       const known = config.settings.cluster !== "" || cluster === undefined
         ? config.settings.cluster
-        : clusterHash(await cluster.uid(context.signal));
+        : backendClusterHash(await cluster.uid(context.signal), config.prefix);
       const settings = { ...config.settings, cluster: known };
-      const neighbours = cluster === undefined ? {} : { clusterView: cluster.use };
+      const neighbours = cluster === undefined ? {} : {
+        clusterView: isOfSeveral
+          ? borderedView(cluster.use, new HandleBorder(config.prefix), true)
+          : cluster.use,
+      };
       const world = controllerWorld({ ...config, settings }, router, seams, log, neighbours);
       try {
         return await work(world, context);

@@ -1,10 +1,12 @@
 import { type FlagValues } from "../flags.ts";
+import { splitHandle } from "../volume/handles.ts";
 import { routerFlags } from "./flag_tables.ts";
 import { type FileRouter, routerKeys, type RoutersParser } from "./router_keys.ts";
 import {
   type ControllerConfig,
   maxNqnPrefixBytes,
   readClusterId,
+  readController,
   readKnownNodes,
   readNqnPrefix,
   readRouterSettings,
@@ -45,6 +47,58 @@ export function readBackends(
   for (const { flags: own } of routers) flags.addProblems(own.problems);
   flags.addProblems(sharedFolders(routers, backends));
   return backends;
+}
+
+/**
+ * The routers that a command is for: that of the flags, or of `--config` all, or the one that `--backend` names. What is wrong
+ * is noted in the flags.
+ */
+export function readChosenBackends(flags: FlagValues, seams: BackendSeams): readonly ControllerConfig[] {
+  if (flags.text("config") === "") {
+    return [readController(flags, seams.ownNodes, seams.readText, seams.hasCluster)];
+  }
+  const all = readBackends(flags, seams);
+  if (!flags.isGiven("backend")) return all;
+  const name = flags.text("backend");
+  const chosen = all.filter(({ settings }) => settings.backend === name);
+  if (chosen.length === 0 && all.length > 0) flags.problem("backend", name, `one of ${namesOf(all)}`);
+  return chosen;
+}
+
+/** A volume, and the router that it is on. */
+export interface VolumeOfBackend {
+  readonly config: ControllerConfig;
+  /** As that router knows it. */
+  readonly id: string;
+}
+
+/**
+ * The router of a volume that a command is about: its id's prefix says it, or `--backend`, or it is the default one. Undefined
+ * when that is wrong, which is noted in the flags.
+ */
+export function readBackendOf(
+  handle: string,
+  flags: FlagValues,
+  seams: BackendSeams,
+): VolumeOfBackend | undefined {
+  const [first, ...others] = readChosenBackends(flags, seams);
+  if (first === undefined || flags.text("config") === "") return first && { config: first, id: handle };
+  const { backend, id } = splitHandle(handle);
+  const isNamed = backend === "" && flags.isGiven("backend");
+  const config = isNamed
+    ? first
+    : [first, ...others].find(({ prefix }) => prefix === (backend === "" ? "" : `${backend}/`));
+  if (config !== undefined) return { config, id };
+  const why = backend === "" ? "no router is the default one" : "no such router was chosen";
+  flags.addProblems([
+    `${handle} is of no router that --config names, as ${why}: allowed are ids that begin with one of ` +
+    `${namesOf([first, ...others])} and a slash, or --backend`,
+  ]);
+  return undefined;
+}
+
+function namesOf(all: readonly ControllerConfig[]): string {
+  return all.map(({ settings }) => settings.backend).join(", ");
 }
 
 /** Undefined when it cannot be read, which is noted. */

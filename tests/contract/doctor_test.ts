@@ -90,7 +90,12 @@ async function run(router: Simulator, flags: Readonly<Record<string, string | un
       return Promise.resolve(`${password}\n`);
     },
   };
-  const halves = { json: flags.json !== undefined, router: optionsFor(router, flags), node: undefined };
+  const halves = {
+    json: flags.json !== undefined,
+    router: optionsFor(router, flags),
+    named: [],
+    node: undefined,
+  };
   return {
     code: await examine(halves, { router: seams, node: () => assert.fail("no node here") }, io),
     out: printed.join("\n"),

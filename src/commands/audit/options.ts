@@ -1,13 +1,10 @@
-import {
-  type ControllerConfig,
-  type Environment,
-  readController,
-  readNothing,
-  type TextReader,
-} from "../../config.ts";
+import { type ControllerConfig, type Environment, readNothing, type TextReader } from "../../config.ts";
 import { clusterFlags, readClusterAddress } from "../../config/cluster.ts";
 import { routerFlags, serveFlags } from "../../config/flag_tables.ts";
-import { type FlagTable, readFlags } from "../../flags.ts";
+import { readChosenBackends } from "../../config/backends.ts";
+import type { RoutersParser } from "../../config/router_keys.ts";
+import { type FlagTable, type FlagValues, readFlags } from "../../flags.ts";
+import { HandleBorder } from "../../volume/handles.ts";
 import type { WorldRun } from "../with_world.ts";
 
 /** Flags of `rds-csi audit`. */
@@ -48,7 +45,10 @@ export const auditFlags: FlagTable = { ...auditCommandFlags, ...clusterOnly };
 
 /** What `rds-csi audit` is told. */
 export interface AuditCommandOptions {
-  readonly config: ControllerConfig;
+  /** The routers to look at, one after the other. */
+  readonly configs: readonly ControllerConfig[];
+  /** Whether they are those of `--config`, whose ids may have a prefix. */
+  readonly areOfSeveral: boolean;
   /** The cluster to ask what it uses; undefined when there is none. */
   readonly cluster: WorldRun["cluster"];
   readonly json: boolean;
@@ -69,12 +69,16 @@ export function readAuditOptions(
   args: readonly string[],
   env: Environment,
   readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
 ): AuditCommandOptions {
   const flags = readFlags({ ...auditFlags, ...routerFlags }, args, env);
   const address = readClusterAddress(flags, env);
   const byAge = flags.isGiven("delete-older-than");
+  const seams = { readText, parseRouters, ownNodes: [], hasCluster: address !== undefined };
+  const configs = readChosenBackends(flags, seams);
   const options = {
-    config: readController(flags, [], readText, address !== undefined),
+    configs,
+    areOfSeveral: flags.text("config") !== "",
     cluster: address && { address, driverName: flags.text("driver-name") },
     json: flags.switch("json"),
     foreign: flags.switch("foreign"),
@@ -82,6 +86,25 @@ export function readAuditOptions(
     deleteOlderThanMs: byAge ? flags.durationMs("delete-older-than") : undefined,
     vouched: flags.switch("vouch"),
   };
+  if (options.areOfSeveral) assertEachHasRouter(flags, configs);
   flags.assertNoProblems();
   return options;
+}
+
+/** A path says nothing about whose it is. */
+function assertEachHasRouter(flags: FlagValues, configs: readonly ControllerConfig[]): void {
+  for (const wanted of flags.list("delete")) {
+    const isOne = configs.length === 1 && wanted.startsWith("/");
+    if (isOne || configs.some(({ prefix }) => idOn(prefix, wanted) !== undefined)) continue;
+    flags.problem(
+      "delete",
+      wanted,
+      "an id of one of the routers, with its prefix; with --backend also a path there",
+    );
+  }
+}
+
+/** What a person named to be deleted, as one router knows it; undefined when it is another's. */
+export function idOn(prefix: string, wanted: string): string | undefined {
+  return wanted.startsWith("/") ? undefined : new HandleBorder(prefix).idOf(wanted);
 }

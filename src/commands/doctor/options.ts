@@ -1,14 +1,18 @@
 import {
   type Environment,
   readBasePaths,
+  readNothing,
   readNqnPrefix,
   readNvmeAddress,
   readRouter,
   readRouterLoosely,
   type RouterConfig,
+  type TextReader,
 } from "../../config.ts";
 import { routerFlags } from "../../config/flag_tables.ts";
-import { FlagError, type FlagTable, readFlags } from "../../flags.ts";
+import { readChosenBackends } from "../../config/backends.ts";
+import type { RoutersParser } from "../../config/router_keys.ts";
+import { FlagError, type FlagTable, type FlagValues, readFlags } from "../../flags.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { clusterHash } from "../../volume/ids.ts";
 import { nodeFlags, readNodeFlags } from "../node_options.ts";
@@ -54,6 +58,8 @@ export interface DoctorOptions {
 export interface DoctorHalves {
   readonly json: boolean;
   readonly router: DoctorOptions | undefined;
+  /** The routers of `--config`, in the place of that one. */
+  readonly named: readonly { readonly name: string; readonly options: DoctorOptions }[];
   readonly node: NodeCheckOptions | undefined;
 }
 
@@ -67,16 +73,49 @@ export function readDoctorHalves(
   args: readonly string[],
   env: Environment,
   files: Pick<KernelFiles, "readText">,
+  config: { readonly readText: TextReader; readonly parseRouters: RoutersParser | undefined } = {
+    readText: readNothing,
+    parseRouters: undefined,
+  },
 ): DoctorHalves {
   const flags = readFlags(doctorFlags, args, env);
   const probe = flags.switch("probe");
-  const hasRouter = flags.isGiven("rds-address") || probe;
-  const isNode = !probe && (flags.switch("node") || flags.isGiven("node-id") || !hasRouter);
+  const hasFile = flags.text("config") !== "";
+  const hasRouter = !hasFile && (flags.isGiven("rds-address") || probe);
+  const isNode = !probe && (flags.switch("node") || flags.isGiven("node-id") || !(hasRouter || hasFile));
   const problems: string[] = [];
+  const named = hasFile ? collect(problems, () => readNamedRouters(flags, config)) ?? [] : [];
   const router = hasRouter ? collect(problems, () => readDoctorOptions(args, env)) : undefined;
   const node = isNode ? collect(problems, () => readNodeCheckOptions(args, env, files)) : undefined;
   if (problems.length > 0) throw new FlagError([...new Set(problems)]);
-  return { json: flags.switch("json"), router, node };
+  return { json: flags.switch("json"), router, named, node };
+}
+
+/** What a controller must have may be missing in flags; a file has to be right, as a controller would not start with it. */
+function readNamedRouters(
+  flags: FlagValues,
+  { readText, parseRouters }: {
+    readonly readText: TextReader;
+    readonly parseRouters: RoutersParser | undefined;
+  },
+): DoctorHalves["named"] {
+  if (flags.switch("probe")) {
+    flags.addProblems(["--probe is for one router that flags tell of: leave --config out"]);
+  }
+  const seams = { readText, parseRouters, ownNodes: [], hasCluster: true };
+  const backends = readChosenBackends(flags, seams);
+  flags.assertNoProblems();
+  return backends.map(({ router, settings }) => ({
+    name: settings.backend,
+    options: {
+      ...settings,
+      json: flags.switch("json"),
+      probe: false,
+      output: "",
+      router,
+      cluster: settings.cluster === "" ? undefined : settings.cluster,
+    },
+  }));
 }
 
 function collect<T>(problems: string[], read: () => T): T | undefined {

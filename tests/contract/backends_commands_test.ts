@@ -1,0 +1,117 @@
+// Commands that are given the file of several routers.
+import assert from "node:assert/strict";
+import { allowFormatCommand } from "../../src/commands/allow_format.ts";
+import { auditCommand } from "../../src/commands/audit.ts";
+import { doctorCommand } from "../../src/commands/doctor.ts";
+import type { CommandIo } from "../../src/commands/io.ts";
+import { releaseCommand } from "../../src/commands/release.ts";
+import { FlagError } from "../../src/flags.ts";
+import { backendClusterHash } from "../../src/volume/ids.ts";
+import { fakeCommandIo } from "../fakes/command_io.ts";
+import { type BackendsStack, slotsOf, startBackends } from "../support/backends_stack.ts";
+import { createRequest, publishRequest } from "../support/controller_calls.ts";
+import { clusterId } from "../support/stack.ts";
+
+const two = [{ name: "nas1", isDefault: true }, { name: "nas2" }];
+
+async function run(
+  { file }: BackendsStack,
+  command: (args: string[], io: CommandIo) => Promise<number>,
+  ...args: string[]
+) {
+  const { io, out, err } = fakeCommandIo();
+  const code = await command([...args, "--config", file, "--cluster-id", clusterId], io);
+  return { code, out: out.join("\n"), err: err.join("\n") };
+}
+
+async function create({ clients }: BackendsStack, name: string, backend: string): Promise<string> {
+  const { volume } = await clients.controller.call(
+    "CreateVolume",
+    createRequest(name, { parameters: { backend } }),
+  );
+  return volume!.volumeId;
+}
+
+function refusal(form: RegExp) {
+  return (error: unknown) => {
+    assert.ok(error instanceof FlagError, String(error));
+    assert.match(error.message, form);
+    return true;
+  };
+}
+
+Deno.test("doctor and audit look at all routers of a file, or at the one that is named", async () => {
+  await using stack = await startBackends(two);
+  const id = await create(stack, "pvc-a", "nas2");
+  const hash = backendClusterHash(clusterId, "nas2/");
+  const part = `/storage-pool/metal-csi/pvc-part.${hash}.img.0011aabb.part`;
+  const made = await fetch(`${stack.simulators["nas2"]!.controlUrl}/files`, {
+    method: "POST",
+    body: JSON.stringify({ name: part, type: "file", size: 1 << 20 }),
+  });
+  assert.ok(made.ok);
+  const checks = async (...args: string[]) =>
+    (JSON.parse((await run(stack, doctorCommand, "--json", ...args)).out) as {
+      check: string;
+      state: string;
+    }[])
+      .filter(({ check }) => check.endsWith("/login"));
+  assert.deepEqual((await checks()).map(({ check, state }) => [check, state]), [["nas1/login", "ok"], [
+    "nas2/login",
+    "ok",
+  ]]);
+  assert.deepEqual((await checks("--backend", "nas2")).map(({ check }) => check), ["nas2/login"]);
+  const whole = await run(stack, auditCommand);
+  assert.match(
+    whole.out,
+    /^router nas1:\naudit: 0 problems.*\nrouter nas2:\n.*\n.*unfinished-copy +pvc-part /,
+  );
+  const json = await run(stack, auditCommand, "--json", "--delete", "nas2/pvc-part");
+  assert.deepEqual(
+    json.out.split("\n").map((line) => JSON.parse(line)).map((
+      { router, deleted },
+    ) => [router, deleted.length]),
+    [
+      ["nas1", 0],
+      ["nas2", 1],
+    ],
+  );
+  assert.match((await run(stack, auditCommand)).out, /router nas2:\naudit: 0 problems/);
+  for (const wanted of ["nas3/pvc-part", part]) {
+    await assert.rejects(run(stack, auditCommand, "--delete", wanted), refusal(/--delete cannot be/));
+  }
+  await assert.rejects(
+    run(stack, auditCommand, "--backend", "nas3"),
+    refusal(/--backend cannot be "nas3": allowed is one of nas1, nas2/),
+  );
+  assert.deepEqual(await slotsOf(stack.simulators["nas2"]!), [id.slice("nas2/".length)]);
+});
+
+Deno.test("a router that is away keeps an audit from none of the others, and fails it", async () => {
+  await using stack = await startBackends(two);
+  await stack.simulators["nas1"]!.close();
+  const { code, out, err } = await run(stack, auditCommand);
+  assert.equal(code, 1);
+  assert.match(out, /router nas2:\naudit: 0 problems/);
+  assert.match(err, /router nas1: Cannot ask the router/);
+});
+
+Deno.test("allow-format and release are for the router that the id or --backend names, and for no other", async () => {
+  await using stack = await startBackends(two);
+  const id = await create(stack, "pvc-a", "nas2");
+  const slot = id.slice("nas2/".length);
+  await stack.clients.controller.call("ControllerPublishVolume", publishRequest(id));
+  await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-1" });
+  assert.equal((await run(stack, allowFormatCommand, id)).code, 0);
+  assert.equal((await run(stack, allowFormatCommand, slot, "--backend", "nas2")).code, 0);
+  await assert.rejects(run(stack, allowFormatCommand, slot), /Cannot .* volume/);
+  await assert.rejects(
+    run(stack, allowFormatCommand, `nas3/${slot}`),
+    refusal(/nas3\/.* is of no router that --config names/),
+  );
+  await assert.rejects(
+    run(stack, allowFormatCommand, id, "--backend", "nas1"),
+    refusal(/no such router was chosen/),
+  );
+  await assert.rejects(run(stack, releaseCommand, `nas3/${slot}`), refusal(/of no router/));
+});
