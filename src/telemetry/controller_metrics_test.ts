@@ -91,7 +91,7 @@ Deno.test("two routers count apart, and what has no other label shows up at zero
   const registry = new MetricRegistry();
   const [one, two] = ["nas1", "nas2"].map((name) => new ControllerMetrics(registry, () => 0, name));
   one!.happened({ kind: "attach-refused", volumeId: "v", nodeId: "n", message: "" });
-  two!.looked({ folders: [folder], withSnapshots: false }, 0);
+  two!.looked({ folders: [folder], volumes: [], withSnapshots: false }, 0);
   const lines = registry.expose().split("\n");
   for (
     const line of [

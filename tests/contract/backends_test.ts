@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";
+import { eventually } from "../support/cluster_stack.ts";
 import { createRequest, gibibyte, publishRequest, rejectsWith } from "../support/controller_calls.ts";
 
 const two = [{ name: "nas1", isDefault: true }, { name: "nas2" }];
@@ -254,6 +255,24 @@ Deno.test("a controller is ready though a router was away when it started, and n
   await ask(stack, "nas1", "/reboot", { downMs: 60_000 });
   const third = await stack.another();
   assert.equal((await third.clients.identity.call("Probe", {})).ready?.value, false);
+});
+
+Deno.test("the status page shows each router with its own volumes, by their handles", async () => {
+  await using stack = await startBackends(two);
+  const ids = [(await create(stack, "pvc-a")).volumeId, (await create(stack, "pvc-a", on("nas2"))).volumeId];
+  const read = async () =>
+    (await (await fetch(`${stack.driver.metricsUrl}/status.json`)).json()).controller as {
+      routers: { name: string; session: string }[];
+      volumes: { items?: { id: string; router: string }[] } & { id: string; router: string }[];
+    };
+  await eventually(async () => JSON.stringify((await read()).volumes).includes("nas2/"));
+  await eventually(async () => JSON.stringify((await read()).volumes).includes('"router":"nas1"'));
+  const { routers, volumes } = await read();
+  assert.deepEqual(routers.map(({ name, session }) => [name, session]), [["nas1", "ready"], [
+    "nas2",
+    "ready",
+  ]]);
+  for (const id of ids) assert.ok(JSON.stringify(volumes).includes(`"id":"${id}"`), id);
 });
 
 Deno.test("each router has its own series, and log lines name it", async () => {
