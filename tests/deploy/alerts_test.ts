@@ -3,9 +3,10 @@ import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 import { readProjectFile } from "./objects.ts";
 import { prometheusMissing as ignore, promtool } from "./prometheus.ts";
+import { partsOf } from "./promql.ts";
 import { alertsFile, chartAlerts } from "./queries.ts";
 
-const cases = "tests/deploy/alerts.test.yaml";
+const casesFile = "tests/deploy/alerts.test.yaml";
 const page = "docs/reference/alerts.md";
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
@@ -25,31 +26,33 @@ Deno.test("every alert says how bad it is, what is the matter, and where to read
   assert.deepEqual(headings.filter((title) => title.startsWith("RdsCsi")).length, alerts.length);
 });
 
-/** Moments of the cases, by the alert that they look at: whether it fires there. */
-function moments(): Map<string, boolean[]> {
-  interface Case {
-    readonly alert_rule_test?: readonly { readonly alertname: string; readonly exp_alerts: unknown[] }[];
-    readonly promql_expr_test?: readonly { readonly expr: string; readonly exp_samples: unknown[] }[];
-  }
-  const found = new Map<string, boolean[]>();
-  for (const one of (parse(readProjectFile(cases)) as { tests: Case[] }).tests) {
-    const asked = [
-      ...(one.alert_rule_test ?? []).map(({ alertname, exp_alerts }) => [alertname, exp_alerts] as const),
-      ...(one.promql_expr_test ?? []).map(({ expr, exp_samples }) =>
-        [/^ALERTS\{alertname="(\w+)",alertstate="firing"\}$/.exec(expr)![1]!, exp_samples] as const
-      ),
-    ];
-    for (const [name, expected] of asked) {
-      found.set(name, [...found.get(name) ?? [], expected.length > 0]);
-    }
-  }
-  return found;
+interface Case {
+  readonly alert_rule_test?: readonly { readonly alertname: string; readonly exp_alerts: unknown[] }[];
+  readonly promql_expr_test?: readonly { readonly expr: string; readonly exp_samples: unknown[] }[];
+}
+
+function readCases(): readonly Case[] {
+  return (parse(readProjectFile(casesFile)) as { tests: Case[] }).tests;
+}
+
+/** Moments of a case: an alert, and whether it fires. */
+function momentsOf(one: Case): (readonly [alert: string, fires: boolean])[] {
+  return [
+    ...(one.alert_rule_test ?? []).map(({ alertname, exp_alerts }) =>
+      [alertname, exp_alerts.length > 0] as const
+    ),
+    ...(one.promql_expr_test ?? []).map(({ expr, exp_samples }) =>
+      [/^ALERTS\{alertname="(\w+)",alertstate="firing"\}$/.exec(expr)![1]!, exp_samples.length > 0] as const
+    ),
+  ];
 }
 
 Deno.test("of every alert there is a moment in which it fires, and one in which it does not", () => {
-  const found = moments();
+  const found = Map.groupBy(readCases().flatMap(momentsOf), ([alert]) => alert);
   assert.deepEqual([...found.keys()].toSorted(), chartAlerts().map(({ alert }) => alert).toSorted());
-  for (const [name, outcomes] of found) assert.deepEqual(new Set(outcomes), new Set([true, false]), name);
+  for (const [name, moments] of found) {
+    assert.deepEqual(new Set(moments.map(([, fires]) => fires)), new Set([true, false]), name);
+  }
 });
 
 Deno.test({
@@ -58,7 +61,7 @@ Deno.test({
   async fn() {
     const rules = await promtool("check", "rules", pathOf(`deploy/${alertsFile}`));
     assert.ok(rules.success, rules.output);
-    const { success, output } = await promtool("test", "rules", pathOf(cases));
+    const { success, output } = await promtool("test", "rules", pathOf(casesFile));
     assert.ok(success, output);
   },
 });
@@ -69,14 +72,18 @@ Deno.test({
   async fn() {
     const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
     try {
-      const rules = readProjectFile(`deploy/${alertsFile}`);
-      for (const metric of new Set(rules.match(/\b(?:rds_csi|grpc)_[a-z_]+(?=[{)[ ])/g))) {
-        await Deno.writeTextFile(`${folder}/rules.yaml`, rules.replaceAll(metric, `${metric}x`));
-        const other = readProjectFile(cases).replace(/- .*rds-csi\.yaml$/m, "- rules.yaml");
-        await Deno.writeTextFile(`${folder}/cases.yaml`, other);
-        const { success, output } = await promtool("test", "rules", `${folder}/cases.yaml`);
-        assert.equal(success, false, metric);
-        assert.match(output, /exp:/, output);
+      for (const { alert, expr, ...rest } of chartAlerts()) {
+        const rules = `${folder}/${alert}.rules.json`;
+        const own = readCases().filter((one) => momentsOf(one).some(([name]) => name === alert));
+        const file = `${folder}/${alert}.json`;
+        await Deno.writeTextFile(file, JSON.stringify({ rule_files: [rules], tests: own }));
+        for (const { metric } of partsOf(expr).selectors) {
+          const other = { alert, expr: expr.replaceAll(metric, `${metric}x`), ...rest };
+          await Deno.writeTextFile(rules, JSON.stringify({ groups: [{ name: "one", rules: [other] }] }));
+          const { success, output } = await promtool("test", "rules", file);
+          assert.equal(success, false, `${alert} without ${metric}`);
+          assert.match(output, /exp:/, output);
+        }
       }
     } finally {
       await Deno.remove(folder, { recursive: true });
