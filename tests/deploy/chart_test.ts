@@ -14,6 +14,7 @@ import {
   type KubernetesObject,
   only,
   parseObjects,
+  type Rule,
   type Workload,
 } from "./objects.ts";
 
@@ -149,7 +150,17 @@ Deno.test({
   fn() {
     const objects = parseObjects(render("sidecars.snapshotter.enabled=false").yaml);
     assertSound(objects);
-    assert.equal(JSON.stringify(objects).includes("snapshot"), false);
+    assert.equal(objects.some(({ kind }) => kind === "VolumeSnapshotClass"), false);
+    const { containers } = only<Workload>(objects, "Deployment").spec.template.spec;
+    assert.equal(containers.some(({ name }) => name === "csi-snapshotter"), false);
+    const sidecars = only<KubernetesObject & { rules: readonly Rule[] }>(
+      objects,
+      "ClusterRole",
+      "rds-csi-sidecars",
+    );
+    const changed = sidecars.rules.filter(({ verbs }) => verbs.includes("patch") || verbs.includes("create"));
+    const snapshots = changed.flatMap(({ apiGroups }) => apiGroups).filter((group) => /snapshot/.test(group));
+    assert.deepEqual(snapshots, [], "the provisioner only looks at them, and protects them by a finalizer");
   },
 });
 
