@@ -24,7 +24,7 @@ const driverName = "rds.csi.srvlab.io";
  */
 const sidecarFlags: Readonly<Record<string, readonly string[]>> = {
   "csi-provisioner": ["worker-threads", "default-fstype", "extra-create-metadata"],
-  "csi-attacher": ["worker-threads"],
+  "csi-attacher": ["worker-threads", "retry-interval-max"],
   "csi-resizer": ["workers", "handle-volume-inuse-error"],
   "csi-snapshotter": ["worker-threads"],
 };

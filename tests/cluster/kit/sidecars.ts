@@ -48,7 +48,13 @@ function startOne(container: Container, place: SidecarPlace): Supervised {
   const { plane, tools, chart, socket, kubeconfig, pod } = place;
   const sidecarFates: Fates = {
     ...kept("timeout", "v", "worker-threads", "workers", "handle-volume-inuse-error"),
-    ...kept("default-fstype", "extra-create-metadata", "kube-api-qps", "kube-api-burst"),
+    ...kept(
+      "default-fstype",
+      "extra-create-metadata",
+      "kube-api-qps",
+      "kube-api-burst",
+      "retry-interval-max",
+    ),
     ...kept(...flagsOf(chart.options.attacherArgs)),
     // There is no pod with a folder of its own for the socket.
     "csi-address": () => `--csi-address=${socket}`,
