@@ -104,25 +104,27 @@ export class Lead implements Leading {
   }
 
   /**
-   * Does something that lasts no longer than the lead, with a signal that ends with it.
+   * Does something that lasts no longer than the lead, with a signal that ends with it. One that ran out is waited for: when the
+   * API server is back it goes on a moment later, and whoever is refused may not come again for minutes.
    *
    * @throws {VolumeError} unavailable while it is not held, and when it is not held any more at the end
    */
-  async during<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async during<T>(context: CallContext, work: (context: CallContext) => Promise<T>): Promise<T> {
+    if (this.isHeld && this.refusal() !== undefined) await this.held(context);
     this.assert();
     try {
-      return await work(AbortSignal.any([signal, this.#term.signal]));
+      return await work({ ...context, signal: AbortSignal.any([context.signal, this.#term.signal]) });
     } finally {
       // Whatever came of it: that it is over says more.
       this.assert();
     }
   }
 
-  /** Resolves once it has begun; rejects when the signal ends, or the lead does. */
+  /** Resolves once it has begun, or goes on; rejects when the signal ends, or the lead does. */
   async begun(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (this.#ended !== undefined) throw this.#over(this.#ended);
-    if (this.#untilMs !== undefined) return;
+    if (this.refusal() === undefined) return;
     const waiter = Promise.withResolvers<void>();
     const onAbort = () => waiter.reject(signal.reason);
     this.#waiting.add(waiter);
@@ -170,7 +172,7 @@ export function whileLeading(
     method && {
       ...method,
       handler: (request: never, context: CallContext) =>
-        lead.during(context.signal, (signal) => method.handler(request, { ...context, signal })),
+        lead.during(context, (context) => method.handler(request, context)),
     },
   ]);
   return Object.fromEntries(guarded) as MethodsOf<ControllerHandlers>;

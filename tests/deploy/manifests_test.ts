@@ -24,11 +24,11 @@ const driverName = "rds.csi.srvlab.io";
  */
 const sidecarFlags: Readonly<Record<string, readonly string[]>> = {
   "csi-provisioner": ["worker-threads", "default-fstype", "extra-create-metadata"],
-  "csi-attacher": ["worker-threads", "retry-interval-max"],
+  "csi-attacher": ["worker-threads"],
   "csi-resizer": ["workers", "handle-volume-inuse-error"],
   "csi-snapshotter": ["worker-threads"],
 };
-const commonFlags = ["csi-address", "timeout", "v", "kube-api-qps", "kube-api-burst"];
+const commonFlags = ["csi-address", "timeout", "retry-interval-max", "v", "kube-api-qps", "kube-api-burst"];
 
 Deno.test("the manifests are sound objects whose driver takes every argument and may use every path", () => {
   assertSound(objects);

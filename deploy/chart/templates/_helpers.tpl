@@ -84,6 +84,7 @@ securityContext:
   args:
     - --csi-address=/csi/csi.sock
     - --timeout={{ $root.Values.sidecars.timeout }}
+    - --retry-interval-max={{ $root.Values.sidecars.retryIntervalMax }}
     - --v={{ $root.Values.sidecars.logLevel }}
     - --kube-api-qps={{ $root.Values.sidecars.kubeApiQps }}
     - --kube-api-burst={{ $root.Values.sidecars.kubeApiBurst }}
