@@ -116,7 +116,8 @@ class Outage {
     for (; performance.now() - started < awaySeconds * 1000; await pause(1_000)) {
       this.#bench.signal.throwIfAborted();
       const { controller } = this.#cluster.controller.clients;
-      await assert.rejects(controller.call("ListVolumes", {}), noLead);
+      // A call waits for the lead for half of the time that it has.
+      await assert.rejects(controller.call("ListVolumes", {}, 2_000), noLead);
     }
     // What the others of the last round had sent by then.
     const more = await this.#cluster.router.commands() - commands;
