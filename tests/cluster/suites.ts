@@ -5,6 +5,7 @@ import { suite as drain } from "./suites/drain.ts";
 import { suite as e2e } from "./suites/e2e.ts";
 import { suite as failover } from "./suites/failover.ts";
 import { suite as life } from "./suites/life.ts";
+import { suite as lostEtcd } from "./suites/lost_etcd.ts";
 import { suite as many } from "./suites/many.ts";
 import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
@@ -20,6 +21,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   replicas,
   api_gone: apiGone,
   takeover,
+  lost_etcd: lostEtcd,
   drain,
   failover,
   e2e,

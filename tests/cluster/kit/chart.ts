@@ -16,6 +16,8 @@ import { type Router, routerUser } from "./router.ts";
 export interface ChartOptions {
   readonly controllerArgs: readonly string[];
   readonly attacherArgs: readonly string[];
+  /** The value of that name; by default none. */
+  readonly clusterId?: string;
 }
 
 /** For every suite: loop devices are not cut off by a withdrawal, so that nobody has to wait for that. */
@@ -43,6 +45,7 @@ export class Chart {
     const options = {
       controllerArgs: [...controllerArgs, ...more.controllerArgs ?? []],
       attacherArgs: [...more.attacherArgs ?? []],
+      ...(more.clusterId === undefined ? {} : { clusterId: more.clusterId }),
     };
     const file = join(folder, "values.json");
     await Deno.writeTextFile(file, JSON.stringify(valuesFor(router, options)));
@@ -96,10 +99,11 @@ export class Chart {
   }
 }
 
-function valuesFor(router: Router, { controllerArgs, attacherArgs }: ChartOptions): object {
+function valuesFor(router: Router, { controllerArgs, attacherArgs, clusterId = "" }: ChartOptions): object {
   // Deployment and DaemonSet are real objects, but no node is to look for their images.
   const nodeSelector = { "rds-csi.test/runs-pods-of-the-chart": "true" };
   return {
+    clusterId,
     router: {
       address: "127.0.0.1",
       port: router.sshPort,

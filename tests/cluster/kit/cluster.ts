@@ -184,7 +184,8 @@ export class Cluster {
   }
 }
 
-async function renderAndApply(
+/** Installs the driver as every suite does, with these arguments. */
+export async function renderAndApply(
   { folder, plane, router, tools }: Uninstalled,
   options: Partial<ChartOptions>,
 ): Promise<Installed> {

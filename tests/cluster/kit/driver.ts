@@ -137,7 +137,7 @@ export async function makeController(place: DriverPlace, kubeconfig: string, pod
   return new Driver(socket, (metricsAddress) => {
     const controllerFates: Fates = {
       ...kept("mode", "driver-name", "log-level", "rds-address", "rds-port", "rds-user", "base-path"),
-      ...kept("nvme-address", "nvme-port", "kubernetes", "leader-election", "migration-pairs"),
+      ...kept("nvme-address", "nvme-port", "kubernetes", "leader-election", "migration-pairs", "cluster-id"),
       ...kept(...flagsOf(chart.options.controllerArgs)),
       // There is no pod with a folder of its own for the socket and one for the Secret.
       "endpoint": () => `--endpoint=unix://${socket}`,

@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { auditCommand } from "../../../src/commands/audit.ts";
+import type { CommandIo } from "../../../src/commands/io.ts";
+import { withdrawCommand } from "../../../src/commands/withdraw.ts";
+import { type CsiClients, dial } from "../../../src/csi/client.ts";
+import { loadCsi } from "../../../src/csi/proto.ts";
+import { systemClock } from "../../../src/host/clock.ts";
+import { parseObjects } from "../../deploy/objects.ts";
+import { blocksOf, readPage } from "../../docs/pages.ts";
+import { fakeCommandIo } from "../../fakes/command_io.ts";
+import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
+import { createRequest, publishRequest } from "../../support/controller_calls.ts";
+import { binary, startPart } from "../../support/parts.ts";
+import type { Bench, Suite } from "../kit/bench.ts";
+import { type Cluster, type Installed, renderAndApply, type Uninstalled } from "../kit/cluster.ts";
+import { accountKubeconfig } from "../kit/deployment.ts";
+import { assertNothingLeft } from "../kit/nothing_left.ts";
+import { claimOf, paths, podOf } from "../kit/objects.ts";
+import { routerPassword, routerUser } from "../kit/router.ts";
+import { eventAbout } from "../kit/shown.ts";
+import { Workload } from "../kit/workload.ts";
+
+/** A node of the lost cluster. */
+const oldNode = "node-of-the-lost-cluster";
+
+/** What docs/guides/disaster.md says of a lost etcd, step by step. */
+export const suite: Suite = {
+  what: "a new cluster takes the place of one whose etcd was lost, and gets its volumes",
+  limitMinutes: 8,
+  run: async (bench) => {
+    const lost = new Lost(bench);
+    const cluster = await bench.cluster({
+      nodes: { n1: "kubelet" },
+      install: (place) => lost.makeAndInstall(place),
+    });
+    await bench.story([
+      ["the audit of the new cluster lists the volumes, and who had them", () => lost.audit(cluster)],
+      ["a volume that nobody had is there for a pod, with what was in it", () => lost.use(cluster, "idle")],
+      ["one that a node had is refused, until somebody vouches", () => lost.refuseAndWithdraw(cluster)],
+      ["deleted by this cluster they leave nothing", async () => {
+        await lost.end(cluster);
+        return await assertNothingLeft(cluster, bench.signal);
+      }],
+    ]);
+  },
+};
+
+class Lost {
+  readonly #bench: Bench;
+  /** By what they hold. */
+  readonly #volumes = new Map<string, string>();
+  #clusterId = "";
+  #place: Uninstalled | undefined;
+
+  constructor(bench: Bench) {
+    this.#bench = bench;
+  }
+
+  /** What the lost cluster has left on the router; and the driver in the new one, with the mark that is seen there. */
+  async makeAndInstall(place: Uninstalled): Promise<Installed> {
+    this.#place = place;
+    await this.#live(place);
+    const { files } = await place.router.control<{ files: { name: string }[] }>("/state");
+    const marks = new Set(files.flatMap(({ name }) => /\.([0-9a-f]{8})$/.exec(name)?.[1] ?? []));
+    assert.equal(marks.size, 1);
+    this.#clusterId = `hash:${[...marks][0]}`;
+    return await renderAndApply(place, { clusterId: this.#clusterId });
+  }
+
+  /** The controller of the lost cluster, as long as that lived. */
+  async #live(place: Uninstalled): Promise<void> {
+    const socket = join(place.folder, "lost.sock");
+    const part = startPart(isFile(binary) ? "binary" : "sources", "serve", join(place.folder, "log"), [
+      ...["--mode=controller", `--endpoint=unix://${socket}`, "--metrics-address=127.0.0.1:0"],
+      ...["--kubernetes=off", "--cluster-id=nobody has written it down", `--known-node=${oldNode}`],
+      ...["--nvme-address=127.0.0.1", "--unexport-grace=0s", ...await this.#reach()],
+    ]);
+    const clients = dial(loadCsi(), `unix://${socket}`, systemClock);
+    try {
+      await part.ready(() => serves(clients), 100, this.#bench.signal);
+      await this.#make(clients, place, "idle");
+      await this.#make(clients, place, "busy");
+      const volumeId = this.#id("idle");
+      await clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: oldNode });
+    } finally {
+      clients.close();
+      await part.kill();
+    }
+  }
+
+  /** A volume with a file system in it, as a node of the lost cluster would have made it. */
+  async #make({ controller }: CsiClients, { router, folder }: Uninstalled, name: string): Promise<void> {
+    const { volume } = await controller.call("CreateVolume", createRequest(name));
+    const id = volume!.volumeId;
+    const { publishContext } = await controller.call("ControllerPublishVolume", publishRequest(id, oldNode));
+    const content = join(folder, `content-${name}`);
+    await Deno.mkdir(content);
+    await Deno.writeTextFile(join(content, "data"), name);
+    const device = join(router.backing, "exports", publishContext["nqn"]!);
+    await hostOutput("mkfs.ext4", ["-q", "-F", "-d", content, device]);
+    this.#volumes.set(name, id);
+  }
+
+  async audit(cluster: Cluster): Promise<string> {
+    const { plane, chart } = cluster;
+    const kubeconfig = await accountKubeconfig(plane, chart.namespace, chart.controllerAccount);
+    const out = await this.#run(auditCommand, `--kubeconfig=${kubeconfig}`);
+    for (const id of this.#volumes.values()) assert.match(out, new RegExp(`disk-without-pv +${id} `));
+    assert.match(out, new RegExp(`holder-without-attachment +${this.#id("busy")} .*${oldNode}`));
+    return out.split("\n").at(-1) ?? "";
+  }
+
+  async use(cluster: Cluster, name: string): Promise<string> {
+    const work = new Workload(cluster, this.#bench.signal);
+    await this.#adopt(cluster, name);
+    await work.running(name);
+    assert.equal(await work.exec(name, `cat /${name}/data`), name);
+    await work.exec(name, `echo more >>/${name}/data; sync`);
+    return `${this.#id(name)}, by the PersistentVolume of the guide`;
+  }
+
+  async refuseAndWithdraw(cluster: Cluster): Promise<string> {
+    const work = new Workload(cluster, this.#bench.signal);
+    await this.#adopt(cluster, "busy");
+    const { message } = await eventAbout(cluster, "AttachRefused", "busy", this.#bench.signal);
+    assert.match(message, new RegExp(`Node n1 was refused: .*${oldNode}`));
+    const out = await this.#run(withdrawCommand, this.#id("busy"), "--vouch");
+    assert.match(out, new RegExp(`it was taken from ${oldNode}`));
+    await work.running("busy");
+    assert.equal(await work.exec("busy", "cat /busy/data"), "busy");
+    return out;
+  }
+
+  /** The objects of the claims stay with their volumes: nobody here has provisioned those. */
+  async end(cluster: Cluster): Promise<void> {
+    const work = new Workload(cluster, this.#bench.signal);
+    const names = [...this.#volumes.keys()];
+    await work.remove(paths.pods, ...names);
+    await work.gone(paths.attachments);
+    await work.remove(paths.claims, ...names);
+    await work.remove(paths.volumes, ...names.map((name) => `${name}-recovered`));
+    for (const volumeId of this.#volumes.values()) {
+      await cluster.controller.clients.controller.call("DeleteVolume", { volumeId });
+    }
+  }
+
+  /** The PersistentVolume that the guide shows, for this volume; a claim that names it, and a pod. */
+  async #adopt(cluster: Cluster, name: string): Promise<void> {
+    const shown = blocksOf(readPage("docs/guides/disaster.md")).find(({ text }) =>
+      text.includes("kind: PersistentVolume\n")
+    );
+    assert(shown !== undefined);
+    const yaml = shown.text.replace(/(volumeHandle: ).*/, `$1${this.#id(name)}`)
+      .replace(/name: pvc-\S+-recovered/, `name: ${name}-recovered`)
+      .replace("name: data", `name: ${name}`).replace("storage: 10Gi", "storage: 1Gi");
+    await cluster.api.create(paths.volumes, parseObjects(yaml)[0]!);
+    const claim = { mode: "Filesystem", mebibytes: 1024, storageClass: "rds-ext4" } as const;
+    await cluster.api.create(paths.claims, claimOf(name, { ...claim, volumeName: `${name}-recovered` }));
+    await cluster.api.create(paths.pods, podOf(name, "sleep 1000000 & wait", { filesystems: [name] }));
+  }
+
+  /** Flags by which a controller, or a command, reaches the router. */
+  async #reach(): Promise<readonly string[]> {
+    const { folder, router } = this.#place!;
+    const password = join(folder, "lost-password");
+    await Deno.writeTextFile(password, routerPassword, { mode: 0o600 });
+    return [
+      ...["--rds-address=127.0.0.1", `--rds-port=${router.sshPort}`, `--rds-user=${routerUser}`],
+      ...[`--rds-password-file=${password}`, "--rds-insecure-skip-verify"],
+    ];
+  }
+
+  async #run(
+    command: (args: string[], io: CommandIo) => Promise<number>,
+    ...args: string[]
+  ): Promise<string> {
+    const { io, out, err } = fakeCommandIo();
+    const mark = `--cluster-id=${this.#clusterId}`;
+    const code = await command([...args, ...await this.#reach(), mark, "--unexport-grace=0s"], io);
+    assert.notEqual(code, 2, err.join("\n"));
+    return out.join("\n");
+  }
+
+  #id(name: string): string {
+    const id = this.#volumes.get(name);
+    assert(id !== undefined, name);
+    return id;
+  }
+}
+
+async function serves({ identity }: CsiClients): Promise<boolean> {
+  try {
+    return (await identity.call("Probe", {}, 1_000)).ready?.value === true;
+  } catch {
+    // Nobody listens yet.
+    return false;
+  }
+}
