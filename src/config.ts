@@ -1,7 +1,7 @@
 import { readBackendOf, readBackends, type VolumeOfBackend } from "./config/backends.ts";
 import { type ClusterConfig, readCluster } from "./config/cluster.ts";
 import { routerFlags, serveFlags } from "./config/flag_tables.ts";
-import type { RoutersParser } from "./config/router_keys.ts";
+import { isSegment, type RoutersParser } from "./config/router_keys.ts";
 import {
   check,
   type ControllerConfig,
@@ -43,6 +43,8 @@ export interface NodeConfig {
   /** 0 leaves it open. */
   readonly maxVolumesPerNode: number;
   readonly nqnPrefix: string;
+  /** Where it is; empty where nothing is told of that. */
+  readonly topology: Readonly<Record<string, string>>;
   /** How often it looks for fenced volumes, in milliseconds. */
   readonly fenceIntervalMs: number;
   /** How long a volume has to be missed by then, in milliseconds. */
@@ -236,8 +238,20 @@ export function readNode(flags: FlagValues): NodeConfig {
     stateDirectory: flags.text("state-dir"),
     maxVolumesPerNode: flags.number("max-volumes-per-node"),
     nqnPrefix: readNqnPrefix(flags),
+    topology: readTopology(flags),
     ...readFencing(flags),
   };
+}
+
+function readTopology(flags: FlagValues): Readonly<Record<string, string>> {
+  const topology: Record<string, string> = {};
+  for (const given of flags.list("topology")) {
+    const at = given.indexOf("=");
+    const [key, value] = [given.slice(0, Math.max(0, at)), given.slice(at + 1)];
+    if (isSegment(key, value) && !Object.hasOwn(topology, key)) topology[key] = value;
+    else flags.problem("topology", given, "key=value in the form of Kubernetes' labels, each key once");
+  }
+  return topology;
 }
 
 /** A kubelet that is told a socket which it cannot see would not find the driver, and say so to nobody who listens. */

@@ -76,7 +76,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
       loopBacking: "",
       stateDirectory: "/var/lib/kubelet/plugins/rds.csi.srvlab.io/state",
       maxVolumesPerNode: 0,
-      nqnPrefix: "nqn.2000-02.com.mikrotik",
+      ...{ nqnPrefix: "nqn.2000-02.com.mikrotik", topology: {} },
       fenceIntervalMs: 30_000,
       fenceSettleMs: 120_000,
     },
@@ -472,4 +472,14 @@ Deno.test("readControllerConfig() names the flag when a profile cannot be read, 
   assert.match(missing.join("\n"), /^--router-profile cannot be "\/profile.json": .*no such file/);
   const foreign = problemsOf(() => readControllerConfig(args, none, () => "{}"));
   assert.match(foreign.join("\n"), /^--router-profile .*no router profile/);
+});
+
+Deno.test("readServeConfig() reads where a node is, and refuses what is no segment or said twice", () => {
+  const placed = serve([...node, "--topology", "rack=a", "--topology", "example.com/zone=b-1"]);
+  assert.deepEqual(placed.node?.topology, { rack: "a", "example.com/zone": "b-1" });
+  for (const given of [["rack"], ["=a"], ["rack="], ["rack=a b"], ["rack=a", "rack=b"]]) {
+    const flags = given.flatMap((one) => ["--topology", one]);
+    const problems = problemsOf(() => serve([...node, ...flags]));
+    assert.match(problems.join(), /--topology cannot be ".*": allowed is key=value/, given.join());
+  }
 });

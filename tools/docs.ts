@@ -11,6 +11,7 @@ import { doctorFlags } from "../src/commands/doctor/options.ts";
 import { nodeFlags } from "../src/commands/node_options.ts";
 import { withdrawFlags } from "../src/commands/withdraw.ts";
 import { earlierFlags } from "../src/config/earlier_flags.ts";
+import { routerKeys } from "../src/config/router_keys.ts";
 import { routerFlags, serveFlags } from "../src/config/flag_tables.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/flags.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
@@ -58,6 +59,7 @@ const nodeFlagsNote = `Takes the flags of the node: ${
 }.`;
 
 const pages: Readonly<Record<string, string>> = {
+  "docs/reference/config.md": configPage(),
   "docs/reference/flags.md": flagsPage(),
   "docs/reference/metrics.md": metricsPage(),
   "docs/reference/parameters.md": parametersPage(),
@@ -118,6 +120,38 @@ Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
 ## rds-csi allow-format VOLUME
 
 Takes the flags of the controller: ${Object.keys(routerFlags).map((name) => `\`--${name}\``).join(", ")}.
+`;
+}
+
+function configPage(): string {
+  const rows = Object.entries(routerKeys).map(([key, { flag, form, help }]) => {
+    const { help: ofFlag = "", fallback = "" } = flag === undefined ? {} : routerFlags[flag]!;
+    return `| \`${key}\` | ${form} | ${fallback} | ${flag === undefined ? "" : `\`--${flag}\``} | ${
+      help ?? ofFlag
+    } |`;
+  });
+  return `# The file of several routers
+
+Written by \`make docs\` from \`src/config/\`. \`--config FILE\` names a file in YAML that tells of each router what flags tell
+of the only one; [Several routers](../guides/several-routers.md) is how to use it. The flags that it stands for are to be left
+out, with their environment variables; every other flag goes on to be a flag. A mistake in it keeps the controller from
+starting, and all of them are told at once, each with its key, the value and what is allowed. What may be a secret is never
+shown.
+
+The file has one key, \`routers\`: a list of at least one. Keys of each:
+
+| Key | Form | Default | Flag | What it is for |
+| --- | --- | --- | --- | --- |
+${rows.join("\n")}
+
+Every router needs \`name\`, \`address\`, \`hostKeys\`, and \`keyFile\` or \`passwordFile\`. Two of one address and port need
+folders apart from each other.
+
+What its exports begin with follows from \`--nqn-prefix\` and cannot be set for one: the default router's begin with it alone,
+any other's with \`<--nqn-prefix>:<name>\`. No two routers have an NQN in common.
+
+The file itself is read once, at the start. The files that it names, of keys, passwords and host keys, are read for every
+connection: see [Credentials](../guides/several-routers.md#exchanging-credentials).
 `;
 }
 

@@ -175,7 +175,7 @@ export function openNodeWorld(
   host: HostIdentity = hostIdentityOf(config.nodeId),
 ): NodeWorld {
   const { processes, files, mounts, devices, paths, clock, events } = parts;
-  const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs } = config;
+  const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs, topology } = config;
   return {
     connector: openConnector(config, parts, host),
     mounts,
@@ -184,7 +184,7 @@ export function openNodeWorld(
     paths,
     clock,
     events,
-    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs },
+    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology },
   };
 }
 

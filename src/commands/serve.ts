@@ -210,6 +210,12 @@ function servesController({ controller, backends }: ServeConfig): boolean {
   return controller !== undefined || backends.length > 0;
 }
 
+function hasTopology({ backends, node }: ServeConfig): boolean {
+  return [...backends, ...node === undefined ? [] : [node]].some(({ topology }) =>
+    Object.keys(topology).length > 0
+  );
+}
+
 function servicesOf(
   config: ServeConfig,
   { controller, node }: Roles,
@@ -219,6 +225,7 @@ function servicesOf(
     driverName: config.driverName,
     vendorVersion: version,
     controllerServed: controller !== undefined,
+    hasTopology: hasTopology(config),
     ...(router === undefined ? {} : {
       ready: async (context: CallContext) => {
         await controller?.lead?.held(context);

@@ -1,10 +1,11 @@
-import { readController } from "../config.ts";
+import { takeVolume } from "../config.ts";
+import { readBackendOf } from "../config/backends.ts";
 import { routerFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser } from "../config/router_keys.ts";
 import { withdrawVolume } from "../controller/withdraw.ts";
-import { describeFlags, FlagError, type FlagTable, readFlags } from "../flags.ts";
+import { describeFlags, type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
-import { assertVolumeId } from "../volume/ids.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withControllerWorld } from "./with_world.ts";
 
@@ -37,15 +38,20 @@ export async function withdrawCommand(args: readonly string[], io: CommandIo): P
     io.out(help + describeFlags(table));
     return exitCodes.ok;
   }
-  const [id, ...rest] = args;
-  if (id === undefined || id.startsWith("-")) throw new FlagError(["VOLUME is required, before the flags"]);
-  assertVolumeId(id);
+  const { handle, rest } = takeVolume(args);
   const flags = readFlags(table, rest, io.env);
-  const config = readController(flags, [], Deno.readTextFileSync);
+  const found = readBackendOf(handle, flags, {
+    readText: Deno.readTextFileSync,
+    parseRouters: await loadRoutersParser(args),
+    ownNodes: [],
+    hasCluster: false,
+  });
   if (!flags.switch("vouch")) {
     flags.problem("vouch", "", "given, as whoever has the volume is cut off");
   }
   flags.assertNoProblems();
+  if (found === undefined) throw new TypeError("Cannot go on without a router");
+  const { config, id } = found;
   const seams = { clock: systemClock, random: systemRandom };
   const run = { name: "withdraw", config, timeoutMs };
   const nodes = await withControllerWorld(
@@ -55,6 +61,6 @@ export async function withdrawCommand(args: readonly string[], io: CommandIo): P
     (world, context) => withdrawVolume(world, id, context),
   );
   const held = nodes.length === 0 ? "no node had it" : `it was taken from ${nodes.join(", ")}`;
-  io.out(`The volume ${id} is exported to nobody: ${held}.`);
+  io.out(`The volume ${handle} is exported to nobody: ${held}.`);
   return exitCodes.ok;
 }

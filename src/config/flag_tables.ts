@@ -208,6 +208,12 @@ export const serveFlags: FlagTable = {
     help:
       "Folder that remembers what is staged on this node; it must survive reboots. One process has it at a time.",
   },
+  "topology": {
+    form: "list",
+    help:
+      "Segment of the topology that this node is in, as key=value: it reaches the volumes of those routers of --config that " +
+      "say the same. Every key of those has to be given; without them nothing is told of places.",
+  },
   "max-volumes-per-node": {
     form: "integer",
     least: 0,

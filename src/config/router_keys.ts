@@ -46,6 +46,15 @@ export const routerKeys: Readonly<Record<string, RouterKey>> = {
   },
 };
 
+const topologyKeyForm =
+  /^(?:[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?\/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+const topologyValueForm = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+
+/** Whether a topology can have this segment (Kubernetes' form of labels, as CSI specification v1.13.0, Topology). */
+export function isSegment(key: string, value: string): boolean {
+  return topologyKeyForm.test(key) && topologyValueForm.test(value);
+}
+
 /** A router as the file of `--config` tells of it. */
 export interface FileRouter {
   /** Where in which file it stands, for messages. */

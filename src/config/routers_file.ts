@@ -1,20 +1,11 @@
 import { parseDocument } from "yaml";
 import { type FlagTable, FlagValues } from "../flags.ts";
 import { isBackendName } from "../volume/handles.ts";
-import { type FileRouter, type RouterKey, routerKeys, type RoutersFile } from "./router_keys.ts";
+import { type FileRouter, isSegment, type RouterKey, routerKeys, type RoutersFile } from "./router_keys.ts";
 
 type Problem = (at: string, words: string) => void;
 
 const nameForm = "1 to 32 characters of a-z, 0-9 and -, with a letter or digit at both ends";
-const topologyKeyForm =
-  /^(?:[a-z0-9](?:[a-z0-9.-]{0,61}[a-z0-9])?\/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
-const topologyValueForm = /^[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
-
-/** Whether a topology can have this segment (Kubernetes' form of labels, as CSI specification v1.13.0, Topology). */
-export function isSegment(key: string, value: string): boolean {
-  return topologyKeyForm.test(key) && topologyValueForm.test(value);
-}
-
 /** Reads the file of `--config`. It finds all that is wrong at once, as far as one router's keys go. */
 export function parseRoutersFile(text: string, file: string, table: FlagTable): RoutersFile {
   const problems: string[] = [];

@@ -11,6 +11,8 @@ export interface IdentityOptions {
   readonly vendorVersion: string;
   /** Whether this process serves the Controller service. */
   readonly controllerServed: boolean;
+  /** Whether it matters from where a volume is reached. @default {false} */
+  readonly hasTopology?: boolean;
   /**
    * Asks whether what the driver needs can be reached and is fit for it; left out where nothing is needed.
    *
@@ -41,7 +43,7 @@ export function identityMethods(options: IdentityOptions): MethodsOf<IdentityHan
     }),
     GetPluginCapabilities: method({
       changing: false,
-      handler: () => Promise.resolve({ capabilities: capabilities(options.controllerServed) }),
+      handler: () => Promise.resolve({ capabilities: capabilities(options) }),
     }),
     Probe: method({
       changing: false,
@@ -74,7 +76,11 @@ class Readiness {
   }
 }
 
-function capabilities(controllerServed: boolean): PluginCapability[] {
+function capabilities({ controllerServed, hasTopology = false }: IdentityOptions): PluginCapability[] {
   const online: PluginCapability = { volumeExpansion: { type: "ONLINE" } };
-  return controllerServed ? [{ service: { type: "CONTROLLER_SERVICE" } }, online] : [online];
+  return [
+    ...(controllerServed ? [{ service: { type: "CONTROLLER_SERVICE" as const } }] : []),
+    ...(hasTopology ? [{ service: { type: "VOLUME_ACCESSIBILITY_CONSTRAINTS" as const } }] : []),
+    online,
+  ];
 }

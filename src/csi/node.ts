@@ -82,8 +82,13 @@ function capabilities(): NodeGetCapabilitiesResponse {
 }
 
 function info(service: NodeService): NodeGetInfoResponse {
-  const { nodeId, maxVolumesPerNode } = service.info();
-  return { nodeId, maxVolumesPerNode: String(maxVolumesPerNode) };
+  const { nodeId, maxVolumesPerNode, topology } = service.info();
+  const isPlaced = Object.keys(topology).length > 0;
+  return {
+    nodeId,
+    maxVolumesPerNode: String(maxVolumesPerNode),
+    ...(isPlaced ? { accessibleTopology: { segments: { ...topology } } } : {}),
+  };
 }
 
 async function handleStage(

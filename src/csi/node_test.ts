@@ -10,6 +10,7 @@ import {
   targetPath,
   volumeId,
 } from "../../tests/fakes/node_world.ts";
+import { NodeService } from "../node/node_service.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
 import type { VolumeCapability__Output } from "./generated/csi/v1/VolumeCapability.ts";
 import { lockKeys } from "./volume_lock.ts";
@@ -165,6 +166,13 @@ Deno.test("NodeStageVolume passes mount flags on, and reads them", async () => {
     invoke(node, "NodeStageVolume", { volumeCapability: capability("mount", undefined, ["bind"]) }),
     is("invalid"),
   );
+});
+
+Deno.test("NodeGetInfo says where the node is, where that was told", async () => {
+  const { world } = new FakeNode();
+  const placed = new NodeService({ ...world, settings: { ...world.settings, topology: { rack: "a" } } });
+  const info = await nodeMethods(placed).NodeGetInfo!.handler({}, call());
+  assert.deepEqual(info.accessibleTopology, { segments: { rack: "a" } });
 });
 
 const locked = [

@@ -21,6 +21,8 @@ export interface NodeInfo {
   readonly nodeId: string;
   /** 0 leaves it to the orchestrator. */
   readonly maxVolumesPerNode: number;
+  /** Where it is; empty where nothing is told of that. */
+  readonly topology: Readonly<Record<string, string>>;
 }
 
 /**
@@ -109,8 +111,8 @@ export class NodeService {
 
   /** Who this node is. Answers at once and never fails: a failure would unregister the driver. */
   info(): NodeInfo {
-    const { nodeId, maxVolumesPerNode } = this.#world.settings;
-    return { nodeId, maxVolumesPerNode };
+    const { nodeId, maxVolumesPerNode, topology = {} } = this.#world.settings;
+    return { nodeId, maxVolumesPerNode, topology };
   }
 
   async #counting<T>(action: () => Promise<T>): Promise<T> {

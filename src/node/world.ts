@@ -13,6 +13,8 @@ export interface NodeSettings {
   readonly nodeId: string;
   /** 0 leaves it to the orchestrator. */
   readonly maxVolumesPerNode: number;
+  /** Where it is, see CSI specification, Topology. @default {nothing is told of that} */
+  readonly topology?: Readonly<Record<string, string>>;
   /** Folder of the state files; it survives reboots, and no two nodes share one. */
   readonly statePath: string;
   /** What the NQNs of all volumes begin with, without the colon after it. */

@@ -1,0 +1,66 @@
+// Routers that only some nodes reach.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { startBackends } from "../support/backends_stack.ts";
+import { createRequest, rejectsWith } from "../support/controller_calls.ts";
+
+const racks = [
+  { name: "nas1", isDefault: true, lines: ["topology: {rack: a}"] },
+  { name: "nas2", lines: ["topology: {rack: b}"] },
+  { name: "nas3", lines: ["topology: {rack: b}"] },
+];
+const place = (rack: string) => ({ segments: { rack, host: "x" } });
+
+Deno.test("a volume goes where it is wanted, preferred places first, and says from where it is reached", async () => {
+  await using stack = await startBackends(racks);
+  const { controller, identity } = stack.clients;
+  const { capabilities } = await identity.call("GetPluginCapabilities", {});
+  assert.ok(capabilities.some(({ service }) => service?.type === "VOLUME_ACCESSIBILITY_CONSTRAINTS"));
+  const make = async (
+    name: string,
+    accessibilityRequirements: {
+      requisite?: ReturnType<typeof place>[];
+      preferred?: ReturnType<typeof place>[];
+    },
+    parameters: Record<string, string> = {},
+  ) => {
+    const request = { ...createRequest(name, { parameters }), accessibilityRequirements };
+    const { volume } = await controller.call("CreateVolume", request);
+    return [volume!.volumeId.includes("/") ? volume!.volumeId.split("/")[0] : "", volume!.accessibleTopology];
+  };
+  const [a, b] = [[{ segments: { rack: "a" } }], [{ segments: { rack: "b" } }]];
+  assert.deepEqual(await make("pvc-1", { requisite: [place("b")] }), ["nas2", b]);
+  assert.deepEqual(await make("pvc-2", { requisite: [place("a"), place("b")], preferred: [place("b")] }), [
+    "nas2",
+    b,
+  ]);
+  assert.deepEqual(await make("pvc-3", { requisite: [place("a"), place("b")] }), ["", a]);
+  assert.deepEqual(await make("pvc-4", {}), ["", a]);
+  assert.deepEqual(await make("pvc-5", { requisite: [place("b")] }, { backend: "nas3" }), ["nas3", b]);
+  assert.deepEqual(await make("pvc-1", { requisite: [place("b")] }), ["nas2", b], "again the same");
+  for (const [rack, parameters] of [["c", {}], ["a", { backend: "nas2" }]] as const) {
+    await rejectsWith(
+      status.RESOURCE_EXHAUSTED,
+      make("pvc-6", { requisite: [place(rack)] }, parameters),
+      /wanted places/,
+    );
+  }
+  const free = async (rack: string, parameters: Record<string, string> = {}) =>
+    (await controller.call("GetCapacity", { accessibleTopology: place(rack), parameters })).availableCapacity;
+  assert.equal(await free("c"), "0");
+  assert.equal(await free("a", { backend: "nas2" }), "0");
+  assert.ok(BigInt(await free("b")) > 0n);
+});
+
+Deno.test("without a topology nothing is said of one, and what is wanted makes no difference", async () => {
+  await using stack = await startBackends([{ name: "nas1", isDefault: true }, { name: "nas2" }]);
+  const { controller, identity } = stack.clients;
+  const { capabilities } = await identity.call("GetPluginCapabilities", {});
+  assert.ok(!capabilities.some(({ service }) => service?.type === "VOLUME_ACCESSIBILITY_CONSTRAINTS"));
+  const accessibilityRequirements = { requisite: [place("b")] };
+  const { volume } = await controller.call("CreateVolume", {
+    ...createRequest("pvc-1"),
+    accessibilityRequirements,
+  });
+  assert.deepEqual([volume!.volumeId.includes("/"), volume!.accessibleTopology], [false, []]);
+});
