@@ -35,6 +35,7 @@ export function freshNode(statePath: string): FreshNode {
     stateDirectory: statePath,
     maxVolumesPerNode: 0,
     nqnPrefix,
+    topology: {},
     fenceIntervalMs: 30_000,
     fenceSettleMs: 120_000,
   } as const;
