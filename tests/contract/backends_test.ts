@@ -290,3 +290,23 @@ Deno.test("each router has its own series, and log lines name it", async () => {
     assert.ok(lines.some((line) => line.includes(`"backend":"${name}"`)), lines.join("\n"));
   }
 });
+
+Deno.test("two clusters on the same two routers see nothing of each other", async () => {
+  await using stack = await startBackends(two);
+  const other = await stack.another(["--cluster-id", "another cluster"]);
+  const ids: string[] = [];
+  for (const backend of ["nas1", "nas2"]) ids.push((await create(stack, "pvc-a", on(backend))).volumeId);
+  const before = await Promise.all(Object.values(stack.simulators).map(routerState));
+  assert.deepEqual(await idsOf(other), []);
+  for (const volumeId of ids) {
+    const calls = [
+      () => other.clients.controller.call("ControllerPublishVolume", publishRequest(volumeId)),
+      () => other.clients.controller.call("DeleteVolume", { volumeId }),
+      () => create(other, "pvc-a", on(volumeId.startsWith("nas2/") ? "nas2" : "nas1")),
+    ];
+    for (const call of calls) await assert.rejects(call());
+  }
+  assert.deepEqual(await Promise.all(Object.values(stack.simulators).map(routerState)), before);
+  await create(other, "pvc-b", on("nas2"));
+  assert.deepEqual((await idsOf(stack)).toSorted(), ids.toSorted());
+});

@@ -286,7 +286,8 @@ async function ask<Name extends keyof Methods>(
   try {
     return await methodOf(backend, name).handler(request as never, context) as ResponseOf<Name>;
   } catch (error) {
-    if (!VolumeError.is(error)) throw error;
+    // A fault of this driver keeps its stack for the log.
+    if (!VolumeError.is(error) || error.kind === "internal") throw error;
     throw new VolumeError(error.kind, `${error.message} (router ${backend.name})`, { cause: error.cause });
   }
 }
