@@ -21,7 +21,6 @@ import { type DriverFacts, parseStatusQuery } from "../telemetry/status/status.t
 import { StatusBoard } from "../telemetry/status/status_board.ts";
 import { type ControllerEvents, tellingAll, uncountedByController } from "../volume/controller_events.ts";
 import { tellingOfNode, uncounted } from "../volume/node_events.ts";
-import type { AuditKind } from "../volume/audit_finding.ts";
 import { HandleBorder } from "../volume/handles.ts";
 import type { Clock, NodeEvents } from "../volume/ports.ts";
 import { borderedEvents } from "./border.ts";
@@ -90,7 +89,6 @@ class ServedTelemetry implements Telemetry {
   #stopping = false;
   readonly #clock: Clock;
   readonly #board: StatusBoard;
-  readonly #audits = new SummedAudits();
 
   constructor(address: ListenAddress, facts: DriverFacts, clock: Clock) {
     this.#address = address;
@@ -113,13 +111,13 @@ class ServedTelemetry implements Telemetry {
 
   controllerEvents(backend: string, border = new HandleBorder("")): ControllerEvents {
     const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend);
-    const board = this.#board.controller;
+    const board = this.#board.controller.router(backend);
     const shown: ControllerEvents = {
       happened: (event) => board.happened(event),
-      audited: (counts) => board.audited(this.#audits.audited(backend, counts)),
+      audited: (counts) => board.audited(counts),
       looked: (figures, atMs) => {
         const volumes = figures.volumes.map((volume) => ({ ...volume, id: border.handleOf(volume.id) }));
-        board.router(backend).looked({ ...figures, volumes }, atMs);
+        board.looked({ ...figures, volumes }, atMs);
       },
     };
     return tellingAll(metrics, borderedEvents(shown, border));
@@ -131,7 +129,13 @@ class ServedTelemetry implements Telemetry {
   }
 
   leaderEvents(): (isLeading: boolean) => void {
-    return showsLeader(this.#registry);
+    const metric = showsLeader(this.#registry);
+    const show = (isLeading: boolean) => {
+      metric(isLeading);
+      this.#board.controller.leads(isLeading);
+    };
+    show(false);
+    return show;
   }
 
   nodeEvents(): NodeEvents {
@@ -186,22 +190,5 @@ class ServedTelemetry implements Telemetry {
 
   async close(): Promise<void> {
     await this.#server?.stop();
-  }
-}
-
-type AuditCounts = ReadonlyMap<AuditKind, number> | undefined;
-
-/** What the latest audits of all routers have found together. */
-class SummedAudits {
-  readonly #byRouter = new Map<string, AuditCounts>();
-
-  /** Notes what one router's has; undefined when this controller makes none any more. */
-  audited(backend: string, counts: AuditCounts): AuditCounts {
-    this.#byRouter.set(backend, counts);
-    const known = [...this.#byRouter.values()].filter((one) => one !== undefined);
-    if (known.length === 0) return undefined;
-    const sum = new Map<AuditKind, number>();
-    for (const one of known) for (const [kind, count] of one) sum.set(kind, (sum.get(kind) ?? 0) + count);
-    return sum;
   }
 }

@@ -28,6 +28,7 @@ ${
       ? markup`<p class="quiet">Nobody has looked at all disks yet: the next call or round does.</p>`
       : folders.map(folderBlock)
   }
+<p class="quiet">${auditLine(router, nowMs)}</p>
 </section>`;
 }
 
@@ -114,7 +115,7 @@ function bar(first: number, second: number, label: string): Html {
 }
 
 function volumeSection(controller: ControllerStatus, query: StatusQuery, nowMs: number): Html {
-  const { volumes, routers, audit } = controller;
+  const { volumes, routers } = controller;
   const several = routers.length > 1;
   return markup`<section>
 <h2>Volumes <small>as the records said ${ago(seenAtMs(routers), nowMs)}; calls and rounds look</small></h2>
@@ -130,7 +131,6 @@ ${
       { head: "Folder", cell: ({ basePath }) => basePath },
     ], volumes.total === 0 ? "No volume is known." : "No volume is like that.")
   }
-<p class="quiet">${auditLine(audit, nowMs)}</p>
 </section>`;
 }
 
@@ -159,7 +159,7 @@ function health({ problems, holders, exported }: VolumeStatus): Html {
   return markup`<span class="quiet">no problem known</span>`;
 }
 
-function auditLine(audit: ControllerStatus["audit"], nowMs: number): Html {
+function auditLine({ audit }: RouterStatus, nowMs: number): Html {
   if (audit === undefined) return markup`No audit yet, or another controller makes them.`;
   const found = Object.entries(audit.found).filter(([, count]) => count > 0)
     .map(([kind, count]) => `${count} ${kind}`);

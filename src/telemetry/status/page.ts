@@ -57,9 +57,14 @@ function heading(status: Status): Html {
 <h1>${driver.driverName}</h1> ${badge(kind, word)}
 <small>rds-csi ${driver.version}, ${driver.roles.join(" and ")}${
     driver.nodeId === undefined ? "" : ` on ${driver.nodeId}`
-  }, started ${ago(startedAtMs, atMs)}</small>
+  }${leadWords(status)}, started ${ago(startedAtMs, atMs)}</small>
 </header>
 ${reason && markup`<section>${badge(kind, word)} ${reason}</section>`}`;
+}
+
+function leadWords({ controller }: Status): string {
+  if (controller?.leads === undefined) return "";
+  return controller.leads ? ", which leads" : ", another one leads";
 }
 
 function tiles({ controller, node, happenings, failedCalls }: Status): Html {

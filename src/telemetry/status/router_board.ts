@@ -1,12 +1,20 @@
-import type { Figures, FolderFigures, VolumeFigures } from "../../volume/figures.ts";
+import type { AuditKind } from "../../volume/audit_finding.ts";
+import type { ControllerEvent, ControllerEvents } from "../../volume/controller_events.ts";
+import { eventText } from "../../volume/event_text.ts";
+import type { Figures, FolderFigures } from "../../volume/figures.ts";
+import type { HealthProblem } from "../../volume/health.ts";
 import type { RouterEvents, RouterLoad } from "../router_metrics.ts";
 import { Courses } from "./courses.ts";
-import type { RouterStatus } from "./status.ts";
+import type { Happening, RouterStatus, VolumeStatus } from "./status.ts";
 
-/** Keeps what is known of one router. */
-export class RouterBoard implements RouterEvents {
-  readonly #commands = new Courses();
+/** Keeps what the controller of one router knows. */
+export class RouterBoard implements RouterEvents, ControllerEvents {
+  readonly #name: string;
   readonly #nowMs: () => number;
+  readonly #tell: (happening: Happening) => void;
+  readonly #commands = new Courses();
+  readonly #unwell = new Map<string, readonly HealthProblem[]>();
+  #audit: RouterStatus["audit"];
   #session: { state: string; sinceMs: number; reason: string | undefined };
   #breaker: { state: string; sinceMs: number; cause: string | undefined };
   #router: { readonly version: string; readonly board: string } | undefined;
@@ -14,8 +22,10 @@ export class RouterBoard implements RouterEvents {
   #look: { readonly figures: Figures; readonly atMs: number } | undefined;
 
   /** @param nowMs the time, in milliseconds since the Unix epoch */
-  constructor(nowMs: () => number) {
+  constructor(name: string, nowMs: () => number, tell: (happening: Happening) => void) {
+    this.#name = name;
     this.#nowMs = nowMs;
+    this.#tell = tell;
     this.#session = { state: "idle", sinceMs: nowMs(), reason: undefined };
     this.#breaker = { state: "closed", sinceMs: nowMs(), cause: undefined };
   }
@@ -42,7 +52,22 @@ export class RouterBoard implements RouterEvents {
     this.#load = read;
   }
 
-  /** A look at the router has shown this. */
+  happened(event: ControllerEvent): void {
+    const { type, reason, message } = eventText(event);
+    const volumeId = "volumeId" in event ? event.volumeId : undefined;
+    const warning = type === "Warning";
+    this.#tell({ atMs: this.#nowMs(), warning, reason, message, volumeId, router: this.#name });
+    if (event.kind !== "health") return;
+    if (event.problems.length === 0) this.#unwell.delete(event.volumeId);
+    else this.#unwell.set(event.volumeId, event.problems);
+  }
+
+  audited(counts: ReadonlyMap<AuditKind, number> | undefined): void {
+    this.#audit = counts && { atMs: this.#nowMs(), found: Object.fromEntries(counts) };
+    // Whoever does not lead hears of no health either, and what it heard is of another time.
+    if (counts === undefined) this.#unwell.clear();
+  }
+
   looked(figures: Figures, atMs: number): void {
     const before = this.#look?.figures.folders;
     const folders = figures.withSnapshots
@@ -52,13 +77,18 @@ export class RouterBoard implements RouterEvents {
   }
 
   /** This cluster's volumes as they were seen last. */
-  get volumes(): readonly VolumeFigures[] {
-    return this.#look?.figures.volumes ?? [];
+  get volumes(): readonly VolumeStatus[] {
+    return (this.#look?.figures.volumes ?? []).map((volume) => ({
+      ...volume,
+      router: this.#name,
+      problems: this.#unwell.get(volume.id) ?? [],
+    }));
   }
 
-  read(name: string, address: string): RouterStatus {
+  /** @param address where the router is, for people */
+  read(address: string): RouterStatus {
     return {
-      name,
+      name: this.#name,
       address,
       version: this.#router?.version,
       board: this.#router?.board,
@@ -73,6 +103,7 @@ export class RouterBoard implements RouterEvents {
       commands: this.#commands.read(),
       lookedAtMs: this.#look?.atMs,
       folders: this.#look?.figures.folders ?? [],
+      audit: this.#audit,
     };
   }
 }

@@ -24,6 +24,8 @@ export interface Happening {
   readonly reason: string;
   readonly message: string;
   readonly volumeId?: string | undefined;
+  /** Where it is about one. */
+  readonly router?: string | undefined;
 }
 
 /** How commands of one kind, or calls of one method, went. */
@@ -57,6 +59,8 @@ export interface RouterStatus {
   readonly lookedAtMs: number | undefined;
   /** As the last look has shown them; promises to snapshots are of the last look at those. */
   readonly folders: readonly FolderFigures[];
+  /** What the last audit found, by kind; undefined before there was one, and where another controller makes them. */
+  readonly audit: { readonly atMs: number; readonly found: Readonly<Record<string, number>> } | undefined;
 }
 
 /** A volume with what is known of its health. */
@@ -80,7 +84,7 @@ export interface Page<T> {
 
 /** What a controller knows. */
 export interface ControllerStatus {
-  /** Whether this process runs the rounds and audits; undefined where nobody has to be the one. */
+  /** Whether this process is the one of several controllers that works; undefined where there is no election. */
   readonly leads: boolean | undefined;
   readonly routers: readonly RouterStatus[];
   readonly volumes: Page<VolumeStatus>;
@@ -88,8 +92,6 @@ export interface ControllerStatus {
   readonly migrations: number;
   /** How many volumes something is wrong with. */
   readonly unwell: number;
-  /** What the last audit found, by kind; undefined before there was one. */
-  readonly audit: { readonly atMs: number; readonly found: Readonly<Record<string, number>> } | undefined;
 }
 
 /** A path to a volume. */

@@ -50,7 +50,7 @@ const holder = (nodeId: string) =>
 
 Deno.test("a board shows volumes as the last look has shown them, ordered, with their health", () => {
   const { board, read, clock } = opened();
-  const { controller } = board;
+  const controller = board.controller.router();
   const held = volume("pvc-2", { holders: [holder("node-7")], exported: true, epoch: 3 });
   controller.looked(look([held, volume("pvc-1")]), clock.now());
   const problem = { status: "INACCESSIBLE", reason: "ImageMissing", message: "the file is gone" } as const;
@@ -73,8 +73,8 @@ Deno.test("a board shows volumes as the last look has shown them, ordered, with 
 
 Deno.test("a board keeps what was promised to snapshots when only disks are looked at", () => {
   const { board, read, clock } = opened();
-  board.controller.looked(look([], 5n), clock.now());
-  board.controller.looked(look([]), clock.now());
+  board.controller.router().looked(look([], 5n), clock.now());
+  board.controller.router().looked(look([]), clock.now());
   assert.equal(read().controller!.routers[0]!.folders[0]!.pool!.snapshotBytes, 5n);
 });
 
@@ -131,8 +131,11 @@ Deno.test("a board shows a node's volumes by what was seen of them last, and not
 Deno.test("a page shows hostile names as text", () => {
   const { board, page, read, clock } = opened();
   const name = `"><script>alert(1)</script>`;
-  board.controller.looked(look([volume(name, { holders: [holder(name)], basePath: name })]), clock.now());
-  board.controller.happened({ kind: "attach-refused", volumeId: name, nodeId: name, message: name });
+  board.controller.router().looked(
+    look([volume(name, { holders: [holder(name)], basePath: name })]),
+    clock.now(),
+  );
+  board.controller.router().happened({ kind: "attach-refused", volumeId: name, nodeId: name, message: name });
   board.called({
     requestId: name,
     path: `/a/${name}`,
@@ -155,7 +158,7 @@ Deno.test("a page shows hostile names as text", () => {
 Deno.test("a page of 5,000 volumes shows a hundred and says so, with ways to the rest", () => {
   const { board, page, read, clock } = opened();
   const volumes = Array.from({ length: 5000 }, (_, i) => volume(`pvc-${String(i).padStart(4, "0")}`));
-  board.controller.looked(look(volumes), clock.now());
+  board.controller.router().looked(look(volumes), clock.now());
   const text = page("page=3&q=pvc");
   assert.equal(text.match(/pvc-[0-9]{4}/g)!.length, 100);
   assert.ok(text.includes("pvc-0200") && text.includes("pvc-0299"));
@@ -167,11 +170,37 @@ Deno.test("a page of 5,000 volumes shows a hundred and says so, with ways to the
 
 Deno.test("statusJson() writes times as text, bytes as numbers, and what is not known as null", () => {
   const { board, read, clock } = opened();
-  board.controller.looked(look([volume("pvc-1")], 5n), clock.now());
+  board.controller.router().looked(look([volume("pvc-1")], 5n), clock.now());
   const json = JSON.parse(statusJson(read()));
   const [router] = json.controller.routers;
   assert.equal(router.lookedAt, new Date(clock.now()).toISOString());
   assert.equal(router.version, null);
   assert.equal(json.at, new Date(clock.now()).toISOString());
   assert.equal(json.controller.volumes.items[0].sizeBytes, 1 << 30);
+});
+
+Deno.test("a board keeps several routers apart, and tells whether its controller leads", () => {
+  const clock = new FakeClock();
+  const board = new StatusBoard({ ...facts, routers: { nas1: "10.0.0.1:22", nas2: "10.0.0.2:22" } }, clock);
+  const query = parseStatusQuery(new URLSearchParams());
+  const [one, two] = ["nas1", "nas2"].map((name) => board.controller.router(name));
+  one!.looked(look([volume("pvc-1")]), clock.now());
+  one!.audited(new Map([["no-record", 2]]));
+  two!.looked(look([volume("pvc-2", { holders: [holder("a")] })]), clock.now());
+  two!.happened({ kind: "attach-refused", volumeId: "pvc-2", nodeId: "b", message: "held" });
+  board.controller.leads(true);
+  const status = board.read(query, well);
+  assert.deepEqual(status.controller!.volumes.items.map(({ id, router }) => [id, router]), [
+    ["pvc-1", "nas1"],
+    ["pvc-2", "nas2"],
+  ]);
+  assert.equal(status.happenings[0]!.router, "nas2");
+  const text = statusPage(status, query);
+  for (const words of ["10.0.0.2:22", "2 no-record", "which leads", "Commands to router nas1"]) {
+    assert.ok(text.includes(words), words);
+  }
+  board.controller.leads(false);
+  assert.ok(statusPage(board.read(query, well), query).includes("another one leads"));
+  one!.audited(undefined);
+  assert.ok(!statusPage(board.read(query, well), query).includes("no-record"));
 });
