@@ -13,7 +13,7 @@ import {
 import type { AuditLoopSettings } from "./controller/audit_loop.ts";
 import { FlagError, type FlagValues, readFlags } from "./flags.ts";
 import { type ListenAddress, parseListenAddress } from "./telemetry/listen_address.ts";
-import { type LogLevel } from "./telemetry/log.ts";
+import type { LogFormat, LogLevel } from "./telemetry/log.ts";
 import { gapsPerSettleTime } from "./volume/fence.ts";
 import { assertHandle, assertNodeId } from "./volume/ids.ts";
 
@@ -68,6 +68,7 @@ export interface ServeConfig {
   /** Where metrics are served; undefined for nowhere. */
   readonly metricsAddress: ListenAddress | undefined;
   readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
   /** The router that flags tell of. */
   readonly controller: ControllerConfig | undefined;
   /** The routers of `--config`, in the place of that one; empty without it. */
@@ -113,6 +114,7 @@ export function readServeConfig(
     driverName: readDriverName(flags),
     metricsAddress: readMetricsAddress(flags),
     logLevel: flags.text("log-level") as LogLevel,
+    logFormat: flags.text("log-format") as LogFormat,
     controller: mode === "node" || hasFile
       ? undefined
       : readController(flags, own, readText, cluster !== undefined),

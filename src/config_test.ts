@@ -33,6 +33,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
     driverName: "rds.csi.srvlab.io",
     metricsAddress: { hostname: "0.0.0.0", port: 9809 },
     logLevel: "info",
+    logFormat: "json",
     audit: { intervalMs: 3_600_000, deleteOlderThanMs: undefined },
     backends: [],
     controller: {
@@ -187,6 +188,7 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...controller, "--node-id", "n", "-node"], "mode"],
   [[...controller, "--node-id", "n", "-controller", "-node"], "mode"],
   [[...controller, "--log-level", "loud"], "log-level"],
+  [[...controller, "--log-format", "xml"], "log-format"],
   [[...controller, "--driver-name", "-rds"], "driver-name"],
   [[...controller, "--driver-name", "x".repeat(64)], "driver-name"],
   [[...controller, "--driver-name="], "driver-name"],

@@ -113,7 +113,16 @@ async function readSecret(flag: string, path: string, seams: Readers): Promise<s
     return await seams.readText(path);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new VolumeError("invalid", `Cannot read the file of --${flag}: file=${path}: ${reason}`, { cause });
+    if (/^\.{0,2}\//.test(path)) {
+      throw new VolumeError("invalid", `Cannot read the file of --${flag}: file=${path}: ${reason}`, {
+        cause,
+      });
+    }
+    // It may be the secret itself, which the reason repeats.
+    throw new VolumeError(
+      "invalid",
+      `Cannot read the file of --${flag}: it is not shown, as it does not begin as a path does: give it as /… or ./…`,
+    );
   }
 }
 

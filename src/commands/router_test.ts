@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { RouterConfig } from "../config.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { readHostKeys } from "./router.ts";
+import { openTransport, readHostKeys } from "./router.ts";
 
 const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f";
 const other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB8eHRwbGhkYFxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA";
@@ -37,4 +37,18 @@ Deno.test("readHostKeys() names the flag and the file that cannot be read", asyn
     assert.match(error.message, /--rds-host-key: file=\/missing: no such file/);
     return true;
   });
+});
+
+Deno.test("openTransport() shows the path of a secret's file only where it can be nothing else", async () => {
+  const cannot = { readText: (path: string) => Promise.reject(new Error(`no file '${path}'`)), warning() {} };
+  const told = (keyFile: string) =>
+    openTransport({ ...configOf(key), keyFile }, cannot).then(
+      () => assert.fail("it was read"),
+      (error) => error,
+    );
+  for (const path of ["/etc/key", "./key", "../key"]) {
+    assert.ok((await told(path)).message.includes(path), path);
+  }
+  const hidden = await told("pass/word");
+  assert.ok(!`${hidden.message} ${hidden.cause}`.includes("pass"), hidden.message);
 });

@@ -8,7 +8,8 @@ import { type CsiServices, type RunningServer, startServer } from "../csi/server
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
-import { createLogger, type Logger, type LogSink } from "../telemetry/log.ts";
+import { onSignal } from "../host/signals.ts";
+import { createLogger, type Logger, type LogSink, LogThreshold } from "../telemetry/log.ts";
 import { stderrSink } from "../telemetry/log_stderr.ts";
 import type { DriverFacts } from "../telemetry/status/status.ts";
 import { version } from "../version.ts";
@@ -32,6 +33,8 @@ export interface DriverSeams {
   readonly random: Random;
   readonly sink: LogSink;
   readText(path: string): Promise<string>;
+  /** What is logged. @default {as the configuration says} */
+  readonly threshold?: LogThreshold;
   /** Ends a start that waits for others. */
   readonly signal?: AbortSignal;
   /** What the cluster uses, where there is one to ask. */
@@ -62,7 +65,9 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   }
   const parser = await loadRoutersParser(args);
   const config = readServeConfig(args, io.env, Deno.readTextFileSync, parser);
-  const seams = { clock: systemClock, random: systemRandom, sink: stderrSink(), readText: Deno.readTextFile };
+  const sink = stderrSink();
+  const threshold = levelBySignals(config, sink);
+  const seams = { clock: systemClock, random: systemRandom, sink, threshold, readText: Deno.readTextFile };
   const driver = await startDriver(config, { ...seams, signal: io.signal });
   if (config.node === undefined) await dropControllerPrivileges();
   if (needsNoNetwork(config)) await dropNetworkPrivilege();
@@ -77,12 +82,33 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
 }
 
 /**
+ * What is logged, as signals say while the driver runs: the port of the metrics is read by others, and must change nothing.
+ * The signals end a process that does not listen for them.
+ */
+function levelBySignals({ logLevel, logFormat }: ServeConfig, sink: LogSink): LogThreshold {
+  const threshold = new LogThreshold(logLevel);
+  const log = createLogger({ clock: systemClock, sink, level: threshold, format: logFormat });
+  const tell = (signal: string) =>
+    log.warn("what is logged was changed", { signal, logged: threshold.level });
+  onSignal("SIGUSR1", () => {
+    threshold.lower();
+    tell("SIGUSR1");
+  });
+  onSignal("SIGUSR2", () => {
+    threshold.reset();
+    tell("SIGUSR2");
+  });
+  return threshold;
+}
+
+/**
  * Starts a driver by its configuration.
  *
  * @throws {VolumeError} when a file cannot be read or the endpoint cannot be served
  */
 export async function startDriver(config: ServeConfig, seams: DriverSeams): Promise<RunningDriver> {
-  const log = createLogger({ clock: seams.clock, sink: seams.sink, level: config.logLevel });
+  const { clock, sink, threshold = new LogThreshold(config.logLevel) } = seams;
+  const log = createLogger({ clock, sink, level: threshold, format: config.logFormat });
   for (const warning of config.warnings) log.warn(warning);
   const telemetry = openTelemetry(config.metricsAddress, factsOf(config), seams.clock);
   const roles = await openRoles(config, seams, log, telemetry);

@@ -1,5 +1,5 @@
 import type { FlagTable } from "../flags.ts";
-import { LOG_LEVELS } from "../telemetry/log.ts";
+import { LOG_FORMATS, LOG_LEVELS } from "../telemetry/log.ts";
 import { defaultSettleMs } from "../volume/absence.ts";
 import { defaultFenceSettleMs } from "../volume/fence.ts";
 import { maxNodeIdBytes } from "../volume/ids.ts";
@@ -190,7 +190,15 @@ export const serveFlags: FlagTable = {
     form: "text",
     choices: LOG_LEVELS,
     fallback: "info",
-    help: "What to log, and everything above it.",
+    help:
+      "What to log, and everything above it. The signal SIGUSR1 has the next lower level logged too, SIGUSR2 sets it " +
+      "back: kubectl exec POD -c rds-csi -- sh -c 'kill -USR1 1'.",
+  },
+  "log-format": {
+    form: "text",
+    choices: LOG_FORMATS,
+    fallback: "json",
+    help: "How a line of the log is written: one JSON object, or text for people.",
   },
   ...routerFlags,
   ...clusterFlags,

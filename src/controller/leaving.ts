@@ -50,6 +50,7 @@ export async function leaveVolume(
       volume: stored.id,
       node: nodeId,
       holders: others,
+      requestId: context.requestId,
     },
   );
 }

@@ -52,6 +52,7 @@ export async function listVolumes(
   world: ControllerWorld,
   context: CallContext,
 ): Promise<readonly OwnedVolume[]> {
+  const { requestId } = context;
   const inventory = await world.store.inventory(context);
   assertSettled(inventory, world.settings.settleMs);
   for (const basePath of world.settings.basePaths) assertPoolMounted(inventory, basePath);
@@ -60,10 +61,13 @@ export async function listVolumes(
     const ownership = judgeOwnership(stored, world.settings.cluster);
     if (ownership.state === "owned" && !isVolumeId(stored.id)) {
       // No call could name it, nor a page begin after it.
-      world.notes.warn("a disk is left out of the list as its slot is no volume id", { volume: stored.id });
+      world.notes.warn("a disk is left out of the list as its slot is no volume id", {
+        volume: stored.id,
+        requestId,
+      });
     } else if (ownership.state === "owned") owned.push(ownership.volume);
     if (ownership.state === "damaged") {
-      const fields = { volume: stored.id, reason: ownership.reason };
+      const fields = { volume: stored.id, reason: ownership.reason, requestId };
       world.notes.warn("a disk is left out of the list as its record is damaged", fields);
     }
   }

@@ -35,7 +35,7 @@ export async function restoreExport(
     .find((publish) => publish["epoch"] === formatEpoch(epoch));
   const nqn = nqnOf(volume, epoch, world.settings.nqnPrefix, view);
   if (known?.["nqn"] !== undefined && known["nqn"] !== nqn) {
-    const fields = { volume: id, nqn, known: known["nqn"] };
+    const fields = { volume: id, nqn, known: known["nqn"], requestId: context.requestId };
     world.notes.warn(
       "an export is not restored as its nodes know it by another NQN than this driver would give it",
       fields,

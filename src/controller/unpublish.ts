@@ -23,7 +23,7 @@ export async function unpublishVolume(
   const { volume } = await lookForChange(world, id, "unpublish", context);
   if (volume === undefined) return;
   const decision = decideUnpublish(volume, nodeId, world.clock.now());
-  const fields = { volume: id, node: nodeId };
+  const fields = { volume: id, node: nodeId, requestId: context.requestId };
   if (decision.action === "done") {
     await outdateUnsettled(world, "unpublish", volume, context);
     world.projection.show(id, volume.record);

@@ -75,6 +75,7 @@ export class NodeService {
       this.#world.notes?.warn("cannot look whether a busy volume is fenced", {
         volumeId,
         reason: error.message,
+        requestId: context.requestId,
       });
     }
   }

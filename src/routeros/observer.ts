@@ -5,6 +5,8 @@ import type { RouterInfo } from "./version.ts";
 export interface CommandEvent {
   /** What it was for: `view`, `inventory`, `change`, … */
   readonly kind: string;
+  /** The call that it was sent for; of a read that several share, the first. */
+  readonly requestId: string;
   /** `ended` in order, `torn` without a word, `timeout`, `cancelled` while it ran, `not-run` as no channel was to be had. */
   readonly outcome: "ended" | "torn" | "timeout" | "cancelled" | "not-run";
   /** Milliseconds from sending to the end. */

@@ -338,6 +338,7 @@ export class Session {
     const { observer, clock } = this.#options;
     observer?.command?.({
       kind: pending.request.kind,
+      requestId: pending.request.context.requestId,
       outcome,
       ms: clock.monotonicMs() - sentMs,
       waitedMs: sentMs - pending.queuedMs,

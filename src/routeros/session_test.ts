@@ -373,8 +373,8 @@ Deno.test("Session reports each command to its observer", async () => {
   await Promise.all(both);
   await clock.advance(0);
   assert.deepEqual(events, [
-    { kind: "test", outcome: "ended", ms: 40, waitedMs: 0, statements: 1, queued: 1 },
-    { kind: "test", outcome: "ended", ms: 7, waitedMs: 40, statements: 1, queued: 0 },
+    { kind: "test", requestId: "test", outcome: "ended", ms: 40, waitedMs: 0, statements: 1, queued: 1 },
+    { kind: "test", requestId: "test", outcome: "ended", ms: 7, waitedMs: 40, statements: 1, queued: 0 },
   ]);
   session.close();
 });

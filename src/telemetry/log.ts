@@ -1,11 +1,44 @@
 import { getJsonLinesFormatter, type LogRecord } from "@logtape/logtape";
 import type { Clock } from "../volume/ports.ts";
+import { textLine } from "./text_line.ts";
 
 /** How much a record matters, least first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 
 /** One of {@linkcode LOG_LEVELS}. */
 export type LogLevel = typeof LOG_LEVELS[number];
+
+/** How a line is written: for programs, or for people. */
+export const LOG_FORMATS = ["json", "text"] as const;
+
+/** One of {@linkcode LOG_FORMATS}. */
+export type LogFormat = typeof LOG_FORMATS[number];
+
+/** The level of a log that is changed while it runs. */
+export class LogThreshold {
+  readonly #usual: LogLevel;
+  #level: LogLevel;
+
+  constructor(usual: LogLevel) {
+    this.#usual = usual;
+    this.#level = usual;
+  }
+
+  /** What is logged now, with everything above it. */
+  get level(): LogLevel {
+    return this.#level;
+  }
+
+  /** From now on the next lower level is logged too, if there is one. */
+  lower(): void {
+    this.#level = LOG_LEVELS[Math.max(0, LOG_LEVELS.indexOf(this.#level) - 1)]!;
+  }
+
+  /** From now on it is again as it was at first. */
+  reset(): void {
+    this.#level = this.#usual;
+  }
+}
 
 /** What a record says beside its message; a function is only called if the record is written. */
 export type LogFields = Readonly<Record<string, unknown>> | (() => Readonly<Record<string, unknown>>);
@@ -27,21 +60,29 @@ export type LogSink = (line: string) => void;
 export interface LoggerOptions {
   readonly clock: Pick<Clock, "now">;
   readonly sink: LogSink;
-  /** @default {"info"} */
-  readonly level?: LogLevel;
+  /** Read for every record, so that it can change. @default {"info"} */
+  readonly level?: LogLevel | LogThreshold;
+  /** @default {"json"} */
+  readonly format?: LogFormat;
   /** Value of the `logger` field. @default {"rds-csi"} */
   readonly name?: string;
 }
 
 /**
- * Makes a logger that writes one JSON object a line: `@timestamp`, `level`, `message`, `logger` and the fields.
+ * Makes a logger that writes one JSON object a line: `@timestamp`, `level`, `message`, `logger` and the fields; or the same
+ * for people, see {@linkcode textLine}.
  *
  * Of LogTape only the formatter is used: its loggers and sinks are one global configuration, and two instances of this
  * driver in a process must share nothing.
  */
 export function createLogger(options: LoggerOptions): Logger {
-  const writer = new LineWriter(options.sink, options.clock, options.name ?? "rds-csi");
-  return new JsonLogger(writer, LOG_LEVELS.indexOf(options.level ?? "info"), {});
+  const { level = "info", format = "json" } = options;
+  const threshold = typeof level === "string" ? { level } : level;
+  return new LeveledLogger(
+    new LineWriter(options.sink, options.clock, options.name ?? "rds-csi", format),
+    threshold,
+    {},
+  );
 }
 
 /** Reads the name of a level; undefined for anything else. */
@@ -54,14 +95,18 @@ const RESERVED = new Set(["@timestamp", "level", "message", "logger", "droppedLi
 
 const FORMATTED_LEVEL = { debug: "debug", info: "info", warn: "warning", error: "error" } as const;
 
-class JsonLogger implements Logger {
+class LeveledLogger implements Logger {
   readonly #writer: LineWriter;
-  readonly #lowest: number;
+  readonly #threshold: Pick<LogThreshold, "level">;
   readonly #fields: Readonly<Record<string, unknown>>;
 
-  constructor(writer: LineWriter, lowest: number, fields: Readonly<Record<string, unknown>>) {
+  constructor(
+    writer: LineWriter,
+    threshold: Pick<LogThreshold, "level">,
+    fields: Readonly<Record<string, unknown>>,
+  ) {
     this.#writer = writer;
-    this.#lowest = lowest;
+    this.#threshold = threshold;
     this.#fields = fields;
   }
 
@@ -82,11 +127,11 @@ class JsonLogger implements Logger {
   }
 
   with(fields: Readonly<Record<string, unknown>>): Logger {
-    return new JsonLogger(this.#writer, this.#lowest, { ...this.#fields, ...fields });
+    return new LeveledLogger(this.#writer, this.#threshold, { ...this.#fields, ...fields });
   }
 
   #log(level: LogLevel, message: string, fields: LogFields | undefined): void {
-    if (LOG_LEVELS.indexOf(level) < this.#lowest) return;
+    if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(this.#threshold.level)) return;
     this.#writer.write(level, message, () => ({
       ...this.#fields,
       ...(typeof fields === "function" ? fields() : fields),
@@ -98,12 +143,13 @@ class LineWriter {
   readonly #sink: LogSink;
   readonly #clock: Pick<Clock, "now">;
   readonly #category: readonly string[];
-  readonly #format = getJsonLinesFormatter({ properties: "flatten" });
+  readonly #format: (record: LogRecord) => string;
   #dropped = 0;
 
-  constructor(sink: LogSink, clock: Pick<Clock, "now">, name: string) {
+  constructor(sink: LogSink, clock: Pick<Clock, "now">, name: string, format: LogFormat) {
     this.#sink = sink;
     this.#clock = clock;
+    this.#format = format === "text" ? textLine : getJsonLinesFormatter({ properties: "flatten" });
     this.#category = [name];
   }
 

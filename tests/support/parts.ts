@@ -33,6 +33,8 @@ export interface Part {
   readonly ended: Promise<number>;
   /** Resident memory. */
   residentBytes(): Promise<number>;
+  /** All that it has printed so far. */
+  printed(): Promise<string>;
   /** The end of what it printed. */
   tail(): Promise<string>;
 }
@@ -147,8 +149,12 @@ class ChildPart implements Part {
     return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN) * 1024;
   }
 
+  printed(): Promise<string> {
+    return Deno.readTextFile(this.#log);
+  }
+
   async tail(): Promise<string> {
-    const text = await Deno.readTextFile(this.#log);
+    const text = await this.printed();
     return text.trimEnd().split("\n").slice(-20).join("\n");
   }
 }

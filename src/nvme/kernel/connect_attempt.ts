@@ -101,7 +101,7 @@ export class ConnectAttempt {
   }
 
   async #replace(stranger: KernelController, paths: readonly TargetPath[]): Promise<void> {
-    const { files, notes, removeUnused } = this.#seams;
+    const { files, removeUnused } = this.#seams;
     const { nqn, name, stateName, address, port, hostNqn } = stranger;
     const facts = { nqn, controller: name, state: stateName, address, port, hostnqn: hostNqn };
     for (const device of readDevices(files, nqn)) {
@@ -109,7 +109,7 @@ export class ConnectAttempt {
       if (use === undefined) continue;
       if (this.#isEarlierDrivers(stranger, paths)) {
         this.#kept.add(identityOf(stranger));
-        notes.warn("keeps the connection that the earlier driver has made, as it is in use", {
+        this.#warn("keeps the connection that the earlier driver has made, as it is in use", {
           ...facts,
           use,
         });
@@ -126,7 +126,7 @@ export class ConnectAttempt {
       );
     }
     if (this.#rounds++ > 0) await this.#pause();
-    notes.warn("replaces a connection to another address or as another host, which nothing uses", facts);
+    this.#warn("replaces a connection to another address or as another host, which nothing uses", facts);
     await removeUnused();
   }
 
@@ -163,14 +163,14 @@ export class ConnectAttempt {
   #settle(controllers: readonly KernelController[]): void {
     const { nqn } = this.#target;
     for (const [address, failure] of this.#failures) {
-      this.#seams.notes.warn("one path of several is missing", { nqn, address, reason: failure.message });
+      this.#warn("one path of several is missing", { nqn, address, reason: failure.message });
     }
     for (const { name, state } of controllers) if (state === "live") this.#setFastFail(name);
   }
 
   /** The nvme tool has no option for it. */
   #setFastFail(controller: string): void {
-    const { files, attributes, notes } = this.#seams;
+    const { files, attributes } = this.#seams;
     const { fastIoFailTmo: wanted, nqn } = this.#target;
     const path = `/sys/class/nvme/${controller}/fast_io_fail_tmo`;
     if (wanted === undefined || files.readText(path) === String(wanted)) return;
@@ -178,8 +178,12 @@ export class ConnectAttempt {
       attributes.write(path, wanted);
     } catch (error) {
       if (!VolumeError.is(error)) throw error;
-      notes.warn("cannot set fast_io_fail_tmo", { nqn, controller, reason: error.message });
+      this.#warn("cannot set fast_io_fail_tmo", { nqn, controller, reason: error.message });
     }
+  }
+
+  #warn(message: string, fields: Readonly<Record<string, unknown>>): void {
+    this.#seams.notes.warn(message, { ...fields, requestId: this.#context.requestId });
   }
 
   async #wait(controllers: readonly KernelController[]): Promise<void> {

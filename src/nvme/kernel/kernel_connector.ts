@@ -147,6 +147,7 @@ export class KernelConnector implements Connector {
    */
   async #flush(nqn: string, context: CallContext): Promise<void> {
     const { files, clock, notes, processes } = this.#options;
+    const { requestId } = context;
     const isLive = () => readControllers(files, nqn).some(({ state }) => state === "live");
     if (!isLive()) return;
     const leftMs = (context.deadlineMs - clock.now()) / 2;
@@ -160,7 +161,7 @@ export class KernelConnector implements Connector {
       try {
         const result = await processes.run("blockdev", options);
         if (result.code !== 0) {
-          notes.warn("cannot flush before a disconnect", { nqn, path, said: complaint(result) });
+          notes.warn("cannot flush before a disconnect", { nqn, path, said: complaint(result), requestId });
         }
       } catch (error) {
         context.signal.throwIfAborted();
@@ -173,7 +174,7 @@ export class KernelConnector implements Connector {
               `${error.message}; try again`,
           );
         }
-        notes.warn("cannot flush before a disconnect", { nqn, path, said: error.message });
+        notes.warn("cannot flush before a disconnect", { nqn, path, said: error.message, requestId });
       }
     }
   }
