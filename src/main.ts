@@ -23,7 +23,8 @@ async function main(args: string[]): Promise<number> {
     return exitCodes.usage;
   }
   try {
-    return await command.run(rest, io);
+    // Of short flags only this one is known to everybody.
+    return await command.run(rest.map((word) => word === "-h" ? "--help" : word), io);
   } catch (error) {
     return explain(name, error, io);
   }
@@ -55,16 +56,38 @@ function commandIo(): CommandIo {
   for (const signal of ["SIGTERM", "SIGINT"] as const) {
     Deno.addSignalListener(signal, () => stop.abort(new VolumeError("cancelled", `Stopped by ${signal}`)));
   }
+  const rewrite = lineWriter();
   return {
-    out: (line) => printTo(Deno.stdout, line),
-    err: (line) => printTo(Deno.stderr, line),
+    out: (line) => {
+      rewrite?.("");
+      printTo(Deno.stdout, line);
+    },
+    err: (line) => {
+      rewrite?.("");
+      printTo(Deno.stderr, line);
+    },
+    rewrite,
     env: readEnvironment,
     signal: stop.signal,
   };
 }
 
+/** Writes over its own last line on standard error; undefined where that is no terminal. */
+function lineWriter(): ((text: string) => void) | undefined {
+  if (!Deno.stderr.isTerminal()) return undefined;
+  let isShown = false;
+  return (text) => {
+    if (isShown || text !== "") writeTo(Deno.stderr, `\r\x1b[2K${text}`);
+    isShown = text !== "";
+  };
+}
+
 function printTo(stream: typeof Deno.stdout | typeof Deno.stderr, line: string): void {
-  const bytes = new TextEncoder().encode(line + "\n");
+  writeTo(stream, line + "\n");
+}
+
+function writeTo(stream: typeof Deno.stdout | typeof Deno.stderr, text: string): void {
+  const bytes = new TextEncoder().encode(text);
   for (let written = 0; written < bytes.length;) written += stream.writeSync(bytes.subarray(written));
 }
 

@@ -19,6 +19,7 @@ import type { MetricTable } from "../src/telemetry/metrics.ts";
 import { routes } from "../src/simulator/control/server.ts";
 import { faultKinds } from "../src/simulator/faults.ts";
 import { parameterHelp } from "../src/volume/parameters.ts";
+import { commandsPage } from "./docs_commands.ts";
 import { complain, print } from "./print.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
@@ -59,6 +60,7 @@ const nodeFlagsNote = `Takes the flags of the node: ${
 }.`;
 
 const pages: Readonly<Record<string, string>> = {
+  "docs/reference/commands.md": await commandsPage(),
   "docs/reference/config.md": configPage(),
   "docs/reference/flags.md": flagsPage(),
   "docs/reference/metrics.md": metricsPage(),

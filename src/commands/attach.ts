@@ -1,6 +1,7 @@
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
+import type { ProvenDevice } from "../volume/ports.ts";
 import { attachVolume } from "./attach/attach_volume.ts";
 import { reportDevice } from "./attach/device_report.ts";
 import { attachFlags, type AttachOptions, hostOf, readAttachOptions } from "./attach/options.ts";
@@ -8,6 +9,7 @@ import { formatReport } from "./attach/print.ts";
 import { parseSubject } from "./attach/subject.ts";
 import { type CommandIo, commandNotes, exitCodes } from "./io.ts";
 import { type NodeParts, openNodeWorld, systemNodeParts } from "./node.ts";
+import { withProgress } from "./progress.ts";
 import { withinTime } from "./within_time.ts";
 
 const help = `Usage: rds-csi attach NQN|VOLUME --nvme-address ADDRESS [flags]
@@ -53,17 +55,19 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
   const world = openNodeWorld(config, parts, hostOf(options));
   const subject = parseSubject(options.subject, config.nqnPrefix);
   try {
-    const report = await withinTime(
+    const { clock } = parts;
+    const report = await withProgress(
       "attach",
-      { io, clock: parts.clock, timeoutMs },
-      (context) =>
-        attachVolume(
-          world,
-          parts.files,
-          { ...options, subject },
-          (device) => reportDevice(world, device, parts, context),
-          context,
-        ),
+      { io, clock, quiet: options.json },
+      (progress) =>
+        withinTime("attach", { io, clock, timeoutMs }, (context) => {
+          progress(existing ? "looking at the connection" : `connecting to ${options.address}`);
+          const report = (device: ProvenDevice) => {
+            progress("looking at what lies on the device");
+            return reportDevice(world, device, parts, context);
+          };
+          return attachVolume(world, parts.files, { ...options, subject }, report, context);
+        }),
     );
     for (const line of options.json ? [JSON.stringify(report, null, 2)] : formatReport(report)) io.out(line);
     if (!existing) io.err(`attach: end it with: rds-csi detach ${report.nqn}`);

@@ -12,6 +12,7 @@ import type { CallContext } from "../volume/ports.ts";
 import { type AuditCommandOptions, auditFlags, idOn, readAuditOptions } from "./audit/options.ts";
 import { auditJson, type Deletion, formatAudit } from "./audit/print.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
+import { withProgress } from "./progress.ts";
 import { withControllerWorld } from "./with_world.ts";
 
 const help = `Usage: rds-csi audit [flags]
@@ -87,7 +88,16 @@ async function auditOne(
 ): Promise<number> {
   const { cluster, areOfSeveral: isOfSeveral } = options;
   const run = { name: "audit", config, cluster, timeoutMs, isOfSeveral };
-  return await withControllerWorld(run, seams, io, (world, context) => runAudit(world, options, io, context));
+  const telling = { io, clock: systemClock, quiet: options.json };
+  return await withProgress("audit", telling, async (progress) => {
+    progress(`looking at the router at ${config.router.address}, and at the cluster where there is one`);
+    return await withControllerWorld(
+      run,
+      seams,
+      io,
+      (world, context) => runAudit(world, options, io, context),
+    );
+  });
 }
 
 /** Looks, deletes what it is told to, prints, and gives the exit code. */

@@ -4,8 +4,9 @@ import { systemRandom } from "../host/random.ts";
 import { Scenario, type Subject } from "./demo/scenario.ts";
 import { formatTable, type StepRow } from "./demo/table.ts";
 import { canGrowExt4Online, type DemoConnector, hasXfsTools } from "./demo/scratch.ts";
-import { type DemoWorld, openDemoWorld } from "./demo/world.ts";
+import { type DemoWorld, openDemoWorld, type StepListener } from "./demo/world.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
+import { withProgress } from "./progress.ts";
 
 /** Flags of `rds-csi demo`. */
 export const demoFlags: FlagTable = {
@@ -38,12 +39,14 @@ export const demoFlags: FlagTable = {
     most: 100,
   },
   verbose: { form: "switch", help: "Prints the driver's log." },
+  json: { form: "switch", help: "Prints the steps and how it ended as one JSON object." },
 };
 
 const help = `Usage: rds-csi demo [flags]
 
 Starts a simulated router, a controller and a node in a scratch folder, and takes one file system and one raw block
-volume through their whole lives, as a container orchestrator would. Leaves nothing behind.
+volume through their whole lives, as a container orchestrator would. Leaves nothing behind. Exit code 0 when it ends with
+"demo: ok".
 
 Flags:
 ${describeFlags(demoFlags)}`;
@@ -62,19 +65,30 @@ export async function demoCommand(args: string[], io: CommandIo): Promise<number
   const seams = { clock: systemClock, random: systemRandom };
   const world = await openDemoWorld({ ...options, ...seams, warn: io.err });
   const problems: string[] = [];
+  const rows: StepRow[] = [];
+  const telling = { io, clock: systemClock, quiet: options.json };
   // Who names a connector wants to see that one.
   if (options.connector === "nvme-tcp" && world.nodeMissing !== undefined) problems.push(world.nodeMissing);
   try {
-    await showLives(world, chooseSubjects(world, options, io), io, problems);
+    const subjects = chooseSubjects(world, options, io);
+    await withProgress("demo", telling, (begin) => {
+      const listener = { begin, report: (row: StepRow) => rows.push(row) };
+      return showLives(world, subjects, io.signal, { problems, listener });
+    });
   } catch (error) {
     problems.push(describe(error));
     if (!options.verbose) world.lastLog(20).forEach((line) => io.err(line.trimEnd()));
   } finally {
     problems.push(...await world.close());
   }
-  for (const problem of problems) io.err(`demo: ${problem}`);
-  io.out(problems.length === 0 ? "demo: ok" : "demo: failed");
-  return problems.length === 0 ? exitCodes.ok : exitCodes.failed;
+  const ok = problems.length === 0;
+  if (options.json) io.out(JSON.stringify({ ok, steps: rows.map(stepJson), problems }, null, 2));
+  else {
+    for (const line of formatTable(rows)) io.out(line);
+    for (const problem of problems) io.err(`demo: ${problem}`);
+    io.out(ok ? "demo: ok" : "demo: failed");
+  }
+  return ok ? exitCodes.ok : exitCodes.failed;
 }
 
 interface DemoOptions {
@@ -84,6 +98,7 @@ interface DemoOptions {
   readonly dataBytes: number;
   readonly timingScale: number;
   readonly verbose: boolean;
+  readonly json: boolean;
 }
 
 function readOptions(args: string[], env: CommandIo["env"]): DemoOptions {
@@ -94,6 +109,7 @@ function readOptions(args: string[], env: CommandIo["env"]): DemoOptions {
     dataBytes: flags.number("data") << 20,
     timingScale: flags.number("timing-scale"),
     verbose: flags.switch("verbose"),
+    json: flags.switch("json"),
   };
   flags.assertNoProblems();
   return options;
@@ -123,29 +139,33 @@ function demoName(kind: string): string {
   return `demo-${kind}-${nonce}`;
 }
 
+function stepJson({ step, milliseconds, commands, note }: StepRow): Readonly<Record<string, unknown>> {
+  return { step, ms: Math.round(milliseconds), routerCommands: commands, note };
+}
+
+/** Where it is noted what happens. */
+interface Notes {
+  readonly problems: string[];
+  readonly listener: StepListener;
+}
+
 async function showLives(
   world: DemoWorld,
   subjects: readonly Subject[],
-  io: CommandIo,
-  problems: string[],
+  signal: AbortSignal,
+  notes: Notes,
 ): Promise<void> {
-  const rows: StepRow[] = [];
-  try {
-    for (const subject of subjects) await showLife(world, subject, io, rows, problems);
-  } finally {
-    formatTable(rows).forEach((line) => io.out(line));
-  }
-  problems.push(...await world.leftovers());
+  for (const subject of subjects) await showLife(world, subject, signal, notes);
+  notes.problems.push(...await world.leftovers());
 }
 
 async function showLife(
   world: DemoWorld,
   subject: Subject,
-  io: CommandIo,
-  rows: StepRow[],
-  problems: string[],
+  signal: AbortSignal,
+  { problems, listener }: Notes,
 ): Promise<void> {
-  const scenario = new Scenario(await world.stage(subject.kind, io.signal, (row) => rows.push(row)), subject);
+  const scenario = new Scenario(await world.stage(subject.kind, signal, listener), subject);
   try {
     await (world.nodeMissing === undefined ? scenario.run() : scenario.runController());
   } catch (error) {

@@ -15,6 +15,7 @@ import { formatFindings, formatSummary } from "./doctor/print.ts";
 import { runProbe } from "./doctor/run_probe.ts";
 import { type CommandIo, commandNotes, exitCodes } from "./io.ts";
 import { systemNodeParts } from "./node.ts";
+import { withProgress } from "./progress.ts";
 import { openTransport } from "./router.ts";
 
 const help = `Usage: rds-csi doctor [flags]
@@ -95,13 +96,19 @@ export async function examine(halves: DoctorHalves, seams: DoctorSeams, io: Comm
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]);
   const context = { requestId: "doctor", signal, deadlineMs: seams.router.clock.now() + timeoutMs };
   const { router, named, node } = halves;
-  const findings: readonly Finding[] = [
-    ...node === undefined ? [] : await examineNode({ ...seams.node(node), options: node, context }),
-    ...router === undefined
+  const telling = { io, clock: seams.router.clock, quiet: halves.json };
+  const findings = await withProgress("doctor", telling, async (progress): Promise<readonly Finding[]> => {
+    if (node !== undefined) progress("looking at this machine");
+    const ofNode = node === undefined
+      ? []
+      : await examineNode({ ...seams.node(node), options: node, context });
+    if (router !== undefined) progress(`looking at the router at ${router.router.address}`);
+    const ofRouter = router === undefined
       ? named.length > 0 ? [] : [skipped("router", "not looked at, as no --rds-address is given")]
-      : await checkUp(router, seams.router, context),
-    ...await checkUpNamed(named, seams.router, context),
-  ];
+      : await checkUp(router, seams.router, context);
+    if (named.length > 0) progress(`looking at ${named.length} routers`);
+    return [...ofNode, ...ofRouter, ...await checkUpNamed(named, seams.router, context)];
+  });
   if (halves.json) io.out(JSON.stringify(findings, null, 2));
   else for (const line of [...formatFindings(findings), formatSummary(findings)]) io.out(line);
   return findings.some(({ state }) => state === "problem") ? exitCodes.failed : exitCodes.ok;

@@ -6,6 +6,11 @@ export interface CommandIo {
   out(line: string): void;
   /** Prints a line about what goes wrong or on. */
   err(line: string): void;
+  /**
+   * Shows a text in the place of the one that this showed before, none if it is empty, until the next line is printed;
+   * undefined where no terminal is to be written over.
+   */
+  readonly rewrite?: ((text: string) => void) | undefined;
   /** Reads an environment variable; undefined when it is not set or not allowed. */
   env(name: string): string | undefined;
   /** Aborted by SIGTERM and SIGINT: finish what runs, clean up, return. */
@@ -44,3 +49,11 @@ export function commandLog(name: string, io: Pick<CommandIo, "err">): Logger {
 
 /** Exit codes that mean something: done, failed, not understood, or about something that is not here. */
 export const exitCodes = { ok: 0, failed: 1, usage: 2, unknown: 3 } as const;
+
+/** What the exit codes of every command mean, where a command does not say more. */
+export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
+  ok: "It is done.",
+  failed: "It failed, or was refused.",
+  usage: "The command line cannot be used; nothing was done.",
+  unknown: "What it is about is not here.",
+};

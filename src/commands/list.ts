@@ -1,5 +1,5 @@
 import type { FlagTable } from "../flags.ts";
-import type { CommandIo } from "./io.ts";
+import type { CommandIo, exitCodes } from "./io.ts";
 
 /** A subcommand of `rds-csi`. */
 export interface Command {
@@ -7,6 +7,8 @@ export interface Command {
   readonly help: string;
   /** What follows it before the flags, as it would be written. */
   readonly words?: readonly string[];
+  /** What its exit codes mean, where it is more than what they mean for every command. */
+  readonly exits?: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
   /** Its flags, beside `--help`. */
   flags(): Promise<FlagTable>;
   /** Does it; answers the exit code. */
@@ -19,41 +21,60 @@ const routerFlags = async (): Promise<FlagTable> => (await import("../config/fla
 export const commands: Readonly<Record<string, Command>> = {
   serve: {
     help: "serve the CSI services: controller, node, or both",
+    exits: { ok: "It was told to stop, and has stopped.", failed: "It could not start, or could not go on." },
     flags: async () => (await import("../config/flag_tables.ts")).serveFlags,
     run: async (args, io) => (await import("./serve.ts")).serveCommand(args, io),
   },
   simulator: {
     help: "serve a simulated RouterOS box over SSH",
+    exits: { ok: "It was told to stop, and has stopped.", failed: "It cannot run." },
     flags: async () => (await import("./simulator.ts")).simulatorFlags,
     run: async (args, io) => (await import("./simulator.ts")).simulatorCommand(args, io),
   },
   demo: {
     help: "take a file system and a block volume through their lives on a simulated router",
+    exits: { ok: "It ended with `demo: ok`.", failed: "Something went wrong, or was left behind." },
     flags: async () => (await import("./demo.ts")).demoFlags,
     run: async (args, io) => (await import("./demo.ts")).demoCommand(args, io),
   },
   doctor: {
     help: "find out what is wrong with the router or this node",
+    exits: { ok: "No problem was found; there may be warnings.", failed: "There is a problem." },
     flags: async () => (await import("./doctor/options.ts")).doctorFlags,
     run: async (args, io) => (await import("./doctor.ts")).doctorCommand(args, io),
   },
   describe: {
     help: "show what this node knows of a volume, or of all of them",
+    exits: {
+      ok: "The volume is healthy, or all of this node are.",
+      failed: "There is a problem, or it could not be looked at.",
+      unknown: "This node knows nothing of the volume.",
+    },
     flags: async () => (await import("./describe.ts")).describeCommandFlags,
     run: async (args, io) => (await import("./describe.ts")).describeCommand(args, io),
   },
   attach: {
     help: "connect a volume to this machine by hand, to be read only",
+    exits: {
+      ok: "It is attached.",
+      failed: "It was refused or failed; nothing is left connected.",
+      unknown: "The volume is not offered; with --existing, not connected.",
+    },
     flags: async () => (await import("./attach/options.ts")).attachFlags,
     run: async (args, io) => (await import("./attach.ts")).attachCommand(args, io),
   },
   detach: {
     help: "end what attach began",
+    exits: { ok: "It is not connected any more.", unknown: "It is not connected here." },
     flags: async () => (await import("./attach/options.ts")).detachFlags,
     run: async (args, io) => (await import("./detach.ts")).detachCommand(args, io),
   },
   audit: {
     help: "find what lies on the router without an owner",
+    exits: {
+      ok: "There is no problem, and all was deleted that was to be.",
+      failed: "There is a problem, or something could not be deleted.",
+    },
     flags: async () => ({ ...(await import("./audit/options.ts")).auditFlags, ...await routerFlags() }),
     run: async (args, io) => (await import("./audit.ts")).auditCommand(args, io),
   },
@@ -79,6 +100,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   permissions: {
     help: "show what this executable may do, by trying",
+    exits: { failed: "It was refused, or failed." },
     flags: async () => (await import("./permissions.ts")).permissionsFlags,
     run: async (args, io) => (await import("./permissions.ts")).permissionsCommand(args, io),
   },

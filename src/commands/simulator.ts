@@ -108,13 +108,15 @@ export const simulatorFlags: FlagTable = {
     least: 0,
     most: 100_000,
   },
+  json: { form: "switch", help: "Without effect: that it is ready is one JSON object anyway." },
   help: { form: "switch", help: "Prints this." },
 };
 
 const usage = `Usage: rds-csi simulator [flags]
 
 Runs a simulated RouterOS 7 with ROSE storage: an SSH server for clients and an HTTP port for tests. Prints one line
-of JSON when it is ready, and runs until SIGTERM or SIGINT.
+of JSON when it is ready, and runs until SIGTERM or SIGINT. Exit code 0 when it was stopped so, 1 when it cannot run, 2
+when the command line cannot be used.
 
 ${describeFlags(simulatorFlags)}`;
 

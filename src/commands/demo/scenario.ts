@@ -25,6 +25,8 @@ export interface Stage {
   readonly directory: string;
   /** Router commands so far. */
   countCommands(): Promise<number>;
+  /** Hears of each step as it begins. */
+  readonly begin: (step: string) => void;
   /** Hears of each step as it ends. */
   readonly report: (row: StepRow) => void;
   readonly signal: AbortSignal;
@@ -249,11 +251,13 @@ export class Scenario {
   async #step(step: string, act: () => Promise<string>): Promise<void> {
     this.#stage.signal.throwIfAborted();
     const commandsBefore = await this.#stage.countCommands();
+    const name = `${this.#subject.kind}: ${step}`;
+    this.#stage.begin(name);
     const startedMs = this.#stage.clock.monotonicMs();
     const note = await act();
     const milliseconds = this.#stage.clock.monotonicMs() - startedMs;
     const commands = await this.#stage.countCommands() - commandsBefore;
-    this.#stage.report({ step: `${this.#subject.kind}: ${step}`, milliseconds, commands, note });
+    this.#stage.report({ step: name, milliseconds, commands, note });
   }
 
   #publishRequest(nodeId: string) {

@@ -7,13 +7,12 @@ import type { Clock, Random } from "../../volume/ports.ts";
 import { type RunningDriver, startDriver } from "../serve.ts";
 import type { Stage } from "./scenario.ts";
 import { type DemoConnector, missingForNode, ScratchFolder } from "./scratch.ts";
-import type { StepRow } from "./table.ts";
 
 /** What the demo runs in: a router, a driver, a client, and a folder that all of it lies in. */
 export interface DemoWorld {
   /** Why the node half cannot be shown here; undefined when it can. */
   readonly nodeMissing: string | undefined;
-  stage(name: string, signal: AbortSignal, report: (row: StepRow) => void): Promise<Stage>;
+  stage(name: string, signal: AbortSignal, listener: StepListener): Promise<Stage>;
   /** What the router holds or complains about when it should not, in words. */
   leftovers(): Promise<string[]>;
   /** The last lines of the driver's log. */
@@ -21,6 +20,9 @@ export interface DemoWorld {
   /** Stops everything and removes the folder; says what it had to leave. */
   close(): Promise<string[]>;
 }
+
+/** Who hears of the steps. */
+export type StepListener = Pick<Stage, "begin" | "report">;
 
 /** Options of {@linkcode openDemoWorld}. */
 export interface DemoWorldOptions {
@@ -96,7 +98,7 @@ async function openDriver(
   const clients = dial(loadCsi(), driver.address, clock);
   return {
     nodeMissing,
-    stage: (name, signal, report) => stage({ scratch, simulator, clients, clock }, name, signal, report),
+    stage: (name, signal, listener) => stage({ scratch, simulator, clients, clock }, name, signal, listener),
     leftovers: () => leftovers(simulator),
     lastLog: (lines) => log.slice(-lines),
     close: () => close(scratch, simulator, driver, clients),
@@ -128,7 +130,7 @@ async function stage(
   parts: { scratch: ScratchFolder; simulator: Simulator; clients: CsiClients; clock: Clock },
   name: string,
   signal: AbortSignal,
-  report: (row: StepRow) => void,
+  listener: StepListener,
 ): Promise<Stage> {
   const directory = `${parts.scratch.path}/${name}`;
   // The kubelet makes the staging folder's parent and the staging folder itself.
@@ -141,7 +143,7 @@ async function stage(
     otherNodeId,
     directory,
     signal,
-    report,
+    ...listener,
     countCommands: async () =>
       Number(await (await fetch(`${parts.simulator.controlUrl}/count?execs`)).text()),
   };

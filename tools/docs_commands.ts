@@ -1,0 +1,62 @@
+// The reference page of the commands, from the list that the executable goes by.
+
+import { exitCodes, exitMeanings } from "../src/commands/io.ts";
+import { type Command, commands } from "../src/commands/list.ts";
+
+type Exit = keyof typeof exitCodes;
+
+const exits = Object.keys(exitCodes) as Exit[];
+
+/** The page as Markdown. */
+export async function commandsPage(): Promise<string> {
+  const all = await Promise.all(
+    Object.entries(commands).map(async ([name, command]) => ({
+      name,
+      command,
+      flags: await command.flags(),
+    })),
+  );
+  const general = exits.map((exit) => `| ${exitCodes[exit]} | ${exitMeanings[exit]} |`);
+  const rows = all.map(({ name, command, flags }) =>
+    `| \`${[name, ...(command.words ?? [])].join(" ")}\` | ${cell(command.help)} | ${
+      Object.hasOwn(flags, "json") ? "yes" : ""
+    } |`
+  );
+  const codes = all.filter(({ command }) => command.exits !== undefined).map(({ name, command }) =>
+    `| \`${name}\` | ${exits.map((exit) => cell(meaning(command, exit))).join(" | ")} |`
+  );
+  return `# Commands
+
+Written by \`make docs\` from \`src/commands/list.ts\`. \`rds-csi COMMAND --help\`, or \`-h\`, explains a command and its flags,
+which [flags.md](flags.md) lists.
+
+| Command | What it is for | \`--json\` |
+| ------- | -------------- | -------- |
+${rows.join("\n")}
+
+With \`--json\` a command prints one JSON document to standard output, and nothing else there; what goes wrong is told on
+standard error; of several routers \`rds-csi audit\` prints a document a line. What takes long says meanwhile what it is at, on standard error: at a terminal in one line that is written
+over, elsewhere in a line each, and not at all with \`--json\`. \`rds-csi completion\` makes a shell complete commands and
+flags.
+
+## Exit codes
+
+| Code | What it means for every command |
+| ---- | ------------------------------- |
+${general.join("\n")}
+
+More exactly, where a command has more to say:
+
+| Command | ${exits.map((exit) => exitCodes[exit]).join(" | ")} |
+| ------- | ${exits.map(() => "---").join(" | ")} |
+${codes.join("\n")}
+`;
+}
+
+function meaning({ exits: own = {} }: Command, exit: Exit): string {
+  return own[exit] ?? "";
+}
+
+function cell(text: string): string {
+  return text.replaceAll("|", "\\|");
+}
