@@ -69,6 +69,8 @@ export interface ServeConfig {
   readonly metricsAddress: ListenAddress | undefined;
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
+  /** Whether a node's metrics show what the kernel counts of each volume's device. */
+  readonly volumeMetrics: boolean;
   /** The router that flags tell of. */
   readonly controller: ControllerConfig | undefined;
   /** The routers of `--config`, in the place of that one; empty without it. */
@@ -115,6 +117,7 @@ export function readServeConfig(
     metricsAddress: readMetricsAddress(flags),
     logLevel: flags.text("log-level") as LogLevel,
     logFormat: flags.text("log-format") as LogFormat,
+    volumeMetrics: flags.switch("volume-metrics"),
     controller: mode === "node" || hasFile
       ? undefined
       : readController(flags, own, readText, cluster !== undefined),

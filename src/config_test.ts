@@ -32,8 +32,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
     endpoint: "unix:///csi/csi.sock",
     driverName: "rds.csi.srvlab.io",
     metricsAddress: { hostname: "0.0.0.0", port: 9809 },
-    logLevel: "info",
-    logFormat: "json",
+    ...{ logLevel: "info", logFormat: "json", volumeMetrics: false },
     audit: { intervalMs: 3_600_000, deleteOlderThanMs: undefined },
     backends: [],
     controller: {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../src/host/clock.ts";
 import { dial } from "../src/csi/client.ts";
 import { loadCsi } from "../src/csi/proto.ts";
+import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
 import { eventually } from "./support/cluster_stack.ts";
 import { create, gibibyte, post, publishRequest, snapshot } from "./support/controller_calls.ts";
@@ -179,6 +180,7 @@ Deno.test("a node under its permissions serves every metric of a node, also once
   const node = startPart("sources", "serve", folder, [
     ...["--mode", "node", "--node-id", "node-1", "--endpoint", address, "--metrics-address", url.slice(7)],
     ...["--connector", "loop", "--loop-backing", `${folder}/router`, "--state-dir", `${folder}/state`],
+    "--volume-metrics",
   ]);
   const clients = dial(loadCsi(), address, systemClock);
   try {
@@ -188,10 +190,17 @@ Deno.test("a node under its permissions serves every metric of a node, also once
     const lines = await scrape(url);
     assert.ok(lines.includes(`${handled("Node", "NodeGetInfo", "OK")} 1`), lines.join("\n"));
     assert.ok(lines.includes("rds_csi_staged_volumes 0"));
-    const tables = [metricTables["Calls"], metricTables["Nodes"], metricTables["The process"]];
+    const tables = [
+      metricTables["Calls"],
+      metricTables["Nodes"],
+      metricTables["The process"],
+      volumeIoMetrics,
+    ];
     for (const name of tables.flatMap((table) => Object.keys(table!))) {
       assert.ok(lines.some((line) => line.startsWith(`# TYPE ${name} `)), name);
     }
+    const cpu = lines.find((line) => line.startsWith("process_cpu_seconds_total "));
+    assert.ok(Number(cpu?.split(" ")[1]) > 0.05, cpu);
     const memory = lines.find((line) => line.startsWith("process_resident_memory_bytes "));
     assert.ok(Number(memory?.split(" ")[1]) > 10_000_000, memory);
   } finally {

@@ -8,7 +8,7 @@ import { assertNodeId } from "../volume/ids.ts";
 /** Of `rds-csi serve`, what only a server has a use for. */
 const serverFlags = [
   ...["mode", "controller", "node", "endpoint", "driver-name", "log-level", "log-format"],
-  ...["register", "kubelet-path", "kubelet-endpoint"],
+  ...["register", "kubelet-path", "kubelet-endpoint", "volume-metrics"],
   ...["audit-interval", "orphan-delete-older-than"],
   ...Object.keys(earlierFlags),
 ];

@@ -7,6 +7,7 @@ import { loadCsi } from "../csi/proto.ts";
 import { type CsiServices, type RunningServer, startServer } from "../csi/server.ts";
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
+import type { KernelFiles } from "../host/kernel_files.ts";
 import { systemRandom } from "../host/random.ts";
 import { onSignal } from "../host/signals.ts";
 import { createLogger, type Logger, type LogSink, LogThreshold } from "../telemetry/log.ts";
@@ -204,9 +205,15 @@ async function openRoles(
     : await (await import("./node.ts")).openNode(config.node, {
       ...seams,
       log,
-      events: telemetry.nodeEvents(),
+      events: telemetry.nodeEvents(config.volumeMetrics ? await kernelFiles() : undefined),
     });
   return { controller, node };
+}
+
+/** For a node only: a controller may not load the C library. */
+async function kernelFiles(): Promise<KernelFiles> {
+  const { Libc } = await import("../host/libc.ts");
+  return new Libc();
 }
 
 async function openControllerOf(

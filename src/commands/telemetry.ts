@@ -21,6 +21,8 @@ import { type DriverFacts, parseStatusQuery } from "../telemetry/status/status.t
 import { StatusBoard } from "../telemetry/status/status_board.ts";
 import { type ControllerEvents, tellingAll, uncountedByController } from "../volume/controller_events.ts";
 import { tellingOfNode, uncounted } from "../volume/node_events.ts";
+import type { KernelFiles } from "../host/kernel_files.ts";
+import { VolumeIo } from "../telemetry/volume_io.ts";
 import { HandleBorder } from "../volume/handles.ts";
 import type { Clock, NodeEvents } from "../volume/ports.ts";
 import { borderedEvents } from "./border.ts";
@@ -46,8 +48,12 @@ export interface Telemetry {
   routerEvents(backend: string): RouterEvents;
   /** What hears whether a controller leads; calling it declares the metric of that. */
   leaderEvents(): (isLeading: boolean) => void;
-  /** What a node counts with; calling it declares the metrics of a node. */
-  nodeEvents(): NodeEvents;
+  /**
+   * What a node counts with; calling it declares the metrics of a node.
+   *
+   * @param files where what the kernel counts of volumes is read, if it is to be shown
+   */
+  nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents;
   /** What the registration with the kubelet is counted with; calling it declares its metrics. */
   registrationEvents(): RegistrationEvents;
   /** Begins to serve. Says why not in the log: volumes are served without. */
@@ -138,8 +144,14 @@ class ServedTelemetry implements Telemetry {
     return show;
   }
 
-  nodeEvents(): NodeEvents {
-    return tellingOfNode(new NodeMetrics(this.#registry), this.#board.node);
+  nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents {
+    const io = files && new VolumeIo(this.#registry, files);
+    const counted = io === undefined ? [] : [{
+      ...uncounted,
+      deviceSeen: (volumeId: string, number: string) => io.deviceSeen(volumeId, number),
+      stagedChanged: (volumeId: string, staged: boolean) => io.stagedChanged(volumeId, staged),
+    }];
+    return tellingOfNode(new NodeMetrics(this.#registry), this.#board.node, ...counted);
   }
 
   registrationEvents(): RegistrationEvents {

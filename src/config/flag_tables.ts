@@ -229,6 +229,12 @@ export const serveFlags: FlagTable = {
     fallback: "0",
     help: "Most volumes on this node; 0 leaves it open.",
   },
+  "volume-metrics": {
+    form: "switch",
+    help:
+      "Show what the kernel counts of each staged volume's device: bytes, reads, writes and time, with the volume's id as a " +
+      "label, so that each volume is a series of its own for Prometheus. Needs Linux 5.15.",
+  },
   "fence-interval": {
     form: "duration",
     least: 1_000,

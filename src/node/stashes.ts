@@ -64,6 +64,9 @@ export class Stashes {
     await this.#paths.makeFolder(this.#folder, 0o700);
     await this.#paths.writeFile(this.#path(stash.volumeId), formatStash(stash), 0o600);
     this.#events.stagedChanged(stash.volumeId, stash.staged);
+    if (stash.staged && stash.device !== undefined) {
+      this.#events.deviceSeen(stash.volumeId, stash.device.deviceNumber);
+    }
     return stash;
   }
 

@@ -48,7 +48,10 @@ export async function volumeStats(
 async function liveSize(world: NodeWorld, stash: Stash, context: CallContext): Promise<bigint> {
   const found = await world.connector.find(stash.nqn, context);
   const isSame = found?.deviceNumber === stash.device?.deviceNumber;
-  if (found !== undefined && isSame && found.sizeBytes > 0n) return found.sizeBytes;
+  if (found !== undefined && isSame && found.sizeBytes > 0n) {
+    world.events.deviceSeen(stash.volumeId, found.deviceNumber);
+    return found.sizeBytes;
+  }
   world.events.staleMountMet("stats");
   const state = found === undefined ? "gone" : isSame ? "empty" : "another one since it was staged";
   throw new VolumeError(

@@ -6,6 +6,7 @@ import { nodeMetrics } from "./node_metrics.ts";
 import { processMetrics } from "./process_metrics.ts";
 import { registrationMetrics } from "./registration_metrics.ts";
 import { routerMetrics } from "./router_metrics.ts";
+import { volumeIoMetrics } from "./volume_io.ts";
 
 /** Every metric of the driver, by what it is about: for the documentation. */
 export const metricTables: Readonly<Record<string, MetricTable>> = {
@@ -15,5 +16,6 @@ export const metricTables: Readonly<Record<string, MetricTable>> = {
   "Controllers and their router": routerMetrics,
   "Nodes": nodeMetrics,
   "Nodes with --register": registrationMetrics,
+  "Nodes with --volume-metrics": volumeIoMetrics,
   "The process": processMetrics,
 };

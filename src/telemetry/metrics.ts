@@ -23,10 +23,12 @@ type NamesOf<Table extends MetricTable, Type extends MetricInfo["type"]> =
 export interface Meter<Table extends MetricTable> {
   /** Adds to a counter; 0 makes it show up. */
   add(name: NamesOf<Table, "counter">, labels?: Labels, amount?: number): void;
+  /** Sets a counter that somebody else counts. */
+  total(name: NamesOf<Table, "counter">, value: number, labels?: Labels): void;
   /** Sets a gauge. */
   set(name: NamesOf<Table, "gauge">, value: number, labels?: Labels): void;
-  /** Takes a gauge with these labels away, of which nothing is known any more. */
-  drop(name: NamesOf<Table, "gauge">, labels: Labels): void;
+  /** Takes a value with these labels away, of which nothing is known any more. */
+  drop(name: NamesOf<Table, "gauge" | "counter">, labels: Labels): void;
   /** Asks for the value of a gauge at every scrape: it must be quick, and touch nothing that can hang. */
   read(name: NamesOf<Table, "gauge">, value: () => number, labels?: Labels): void;
   /** Adds a value to a histogram. */
@@ -42,6 +44,7 @@ export interface Meter<Table extends MetricTable> {
 export class MetricRegistry {
   readonly #metrics = new Map<string, Metric>();
   readonly #tables = new Set<MetricTable>();
+  readonly #readers: (() => void)[] = [];
 
   /**
    * Declares the metrics of a table. What has no labels shows up at once, at zero. Declared again, the same table counts on.
@@ -54,6 +57,7 @@ export class MetricRegistry {
     const get = (name: string) => this.#metrics.get(name)!;
     return {
       add: (name, labels = {}, amount = 1) => get(name).add(labels, amount),
+      total: (name, value, labels = {}) => get(name).set(labels, value),
       set: (name, value, labels = {}) => get(name).set(labels, value),
       drop: (name, labels) => get(name).drop(labels),
       read: (name, value, labels = {}) => get(name).read(labels, value),
@@ -70,8 +74,14 @@ export class MetricRegistry {
     }
   }
 
+  /** Has values read right before they are shown: it must be quick, touch nothing that can hang, and not throw. */
+  beforeExpose(reader: () => void): void {
+    this.#readers.push(reader);
+  }
+
   /** Everything there is, as text. */
   expose(): string {
+    for (const reader of this.#readers) reader();
     return this.#metrics.values().map((metric) => metric.expose()).toArray().join("");
   }
 }
@@ -190,6 +200,7 @@ export function withLabels<Table extends MetricTable>(
   }
   return {
     add: (name, labels = {}, amount = 1) => meter.add(name, { ...labels, ...more }, amount),
+    total: (name, value, labels = {}) => meter.total(name, value, { ...labels, ...more }),
     set: (name, value, labels = {}) => meter.set(name, value, { ...labels, ...more }),
     drop: (name, labels) => meter.drop(name, { ...labels, ...more }),
     read: (name, value, labels = {}) => meter.read(name, value, { ...labels, ...more }),

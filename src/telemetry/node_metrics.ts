@@ -125,6 +125,8 @@ export class NodeMetrics implements NodeEvents {
     this.#meter.add("rds_csi_fenced_volumes_torn_down_total");
   }
 
+  deviceSeen(): void {}
+
   toolRan(tool: string, seconds: number): void {
     this.#meter.observe("rds_csi_tool_seconds", seconds, { tool });
   }

@@ -29,6 +29,8 @@ export interface NodeEvents {
   fencedTornDown(): void;
   /** Whether that volume is staged here, as the node's state says now. */
   stagedChanged(volumeId: string, staged: boolean): void;
+  /** That device (`major:minor`) is known to be the volume's, right now. */
+  deviceSeen(volumeId: string, deviceNumber: string): void;
   /** A tool ended, or was left behind, after so many seconds. */
   toolRan(tool: string, seconds: number): void;
   /** For so many seconds at least one tool ran, and now none does. */
@@ -46,6 +48,7 @@ export const uncounted: NodeEvents = {
   operationHung() {},
   fencedTornDown() {},
   stagedChanged() {},
+  deviceSeen() {},
   toolRan() {},
   toolsRested() {},
 };
@@ -63,6 +66,7 @@ export function tellingOfNode(...listeners: readonly NodeEvents[]): NodeEvents {
     operationHung: (operation) => all((one) => one.operationHung(operation)),
     fencedTornDown: () => all((one) => one.fencedTornDown()),
     stagedChanged: (volumeId, staged) => all((one) => one.stagedChanged(volumeId, staged)),
+    deviceSeen: (volumeId, deviceNumber) => all((one) => one.deviceSeen(volumeId, deviceNumber)),
     toolRan: (tool, seconds) => all((one) => one.toolRan(tool, seconds)),
     toolsRested: (seconds) => all((one) => one.toolsRested(seconds)),
   };

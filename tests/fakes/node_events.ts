@@ -5,6 +5,8 @@ import type { HealthProblem } from "../../src/volume/health.ts";
 /** Keeps what it is told, in order, as a word or two each. */
 export class RecordedEvents implements NodeEvents {
   readonly told: string[] = [];
+  /** The number of the device that was seen last, by volume. */
+  readonly devices = new Map<string, string>();
   readonly staged = new Set<string>();
   /** What was seen last, by volume. */
   readonly connections = new Map<string, readonly Connection[]>();
@@ -47,6 +49,10 @@ export class RecordedEvents implements NodeEvents {
   stagedChanged(volumeId: string, staged: boolean): void {
     if (staged) this.staged.add(volumeId);
     else this.staged.delete(volumeId);
+  }
+
+  deviceSeen(volumeId: string, deviceNumber: string): void {
+    this.devices.set(volumeId, deviceNumber);
   }
 
   toolRan(): void {}

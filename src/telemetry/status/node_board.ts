@@ -62,6 +62,8 @@ export class NodeBoard implements NodeEvents {
     }
   }
 
+  deviceSeen(): void {}
+
   toolRan(): void {}
 
   toolsRested(): void {}

@@ -1,0 +1,124 @@
+import type { KernelFiles } from "../host/kernel_files.ts";
+import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
+
+const labels = ["volume_id"] as const;
+
+/** What the kernel counts of the devices of staged volumes. One series a volume each: only for those who ask for it. */
+export const volumeIoMetrics = {
+  rds_csi_volume_read_bytes_total: {
+    type: "counter",
+    help: "Bytes read from a staged volume's device.",
+    labels,
+  },
+  rds_csi_volume_written_bytes_total: {
+    type: "counter",
+    help: "Bytes written to a staged volume's device.",
+    labels,
+  },
+  rds_csi_volume_reads_total: {
+    type: "counter",
+    help: "Reads that a staged volume's device has ended.",
+    labels,
+  },
+  rds_csi_volume_writes_total: {
+    type: "counter",
+    help: "Writes that a staged volume's device has ended.",
+    labels,
+  },
+  rds_csi_volume_read_seconds_total: {
+    type: "counter",
+    help: "What these reads took together; by their number, what one took.",
+    labels,
+  },
+  rds_csi_volume_write_seconds_total: {
+    type: "counter",
+    help: "What these writes took together; by their number, what one took.",
+    labels,
+  },
+  rds_csi_volume_busy_seconds_total: {
+    type: "counter",
+    help: "Time in which a staged volume's device had something to do.",
+    labels,
+  },
+} as const satisfies MetricTable;
+
+/** Where each is found in a device's statistics, and what it is multiplied by (Linux, block/stat.rst). */
+const fields: Readonly<Record<keyof typeof volumeIoMetrics, readonly [field: number, unit: number]>> = {
+  rds_csi_volume_reads_total: [0, 1],
+  rds_csi_volume_read_bytes_total: [2, 512],
+  rds_csi_volume_read_seconds_total: [3, 1 / 1000],
+  rds_csi_volume_writes_total: [4, 1],
+  rds_csi_volume_written_bytes_total: [6, 512],
+  rds_csi_volume_write_seconds_total: [7, 1 / 1000],
+  rds_csi_volume_busy_seconds_total: [9, 1 / 1000],
+};
+
+const names = Object.keys(fields) as (keyof typeof volumeIoMetrics)[];
+
+/** A device as the kernel numbers it, and the number that no other one gets until the next boot. */
+interface Device {
+  readonly number: string;
+  readonly sequence: string;
+}
+
+/**
+ * Shows what the kernel counts of the devices of staged volumes. Only /sys is read, from the kernel's memory: a dead device
+ * keeps nobody waiting.
+ *
+ * A device's number may be another one's by the time of a scrape. So the kernel's sequence number of the disk (Linux 5.15
+ * and newer) is kept from when the device was known to be the volume's, and what has another one is not shown.
+ */
+export class VolumeIo {
+  readonly #files: Pick<KernelFiles, "readText">;
+  readonly #meter: Meter<typeof volumeIoMetrics>;
+  readonly #devices = new Map<string, Device>();
+
+  constructor(registry: MetricRegistry, files: Pick<KernelFiles, "readText">) {
+    this.#files = files;
+    this.#meter = registry.declare(volumeIoMetrics);
+    registry.beforeExpose(() => this.#read());
+  }
+
+  /** That device is known to be the volume's, right now. */
+  deviceSeen(volumeId: string, number: string): void {
+    const sequence = this.#sequenceOf(number);
+    if (sequence === undefined) this.#forget(volumeId);
+    else this.#devices.set(volumeId, { number, sequence });
+  }
+
+  stagedChanged(volumeId: string, staged: boolean): void {
+    if (!staged) this.#forget(volumeId);
+  }
+
+  #read(): void {
+    for (const [volumeId, { number, sequence }] of this.#devices) {
+      const words = this.#text(`/sys/dev/block/${number}/stat`)?.trim().split(/\s+/).map(Number) ?? [];
+      // Afterwards: what was read was read of that one.
+      if (words.length < 11 || this.#sequenceOf(number) !== sequence) this.#forget(volumeId);
+      else {
+        for (const name of names) {
+          const [field, unit] = fields[name];
+          this.#meter.total(name, words[field]! * unit, { volume_id: volumeId });
+        }
+      }
+    }
+  }
+
+  #sequenceOf(number: string): string | undefined {
+    return this.#text(`/sys/dev/block/${number}/diskseq`);
+  }
+
+  /** What cannot be told is not shown. */
+  #text(path: string): string | undefined {
+    try {
+      return this.#files.readText(path);
+    } catch {
+      return undefined;
+    }
+  }
+
+  #forget(volumeId: string): void {
+    this.#devices.delete(volumeId);
+    for (const name of names) this.#meter.drop(name, { volume_id: volumeId });
+  }
+}
