@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { readServeConfig, type ServeConfig } from "../../src/config.ts";
 import { clusterVariables } from "../../src/config/cluster.ts";
+import { parseRoutersFile } from "../../src/config/routers_file.ts";
 import { PERMISSIONS } from "../../tools/permissions.ts";
 import { type Container, driverOf, type KubernetesObject, only, type Workload } from "./objects.ts";
 
@@ -12,12 +13,43 @@ export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(`${folder}/`);
 }
 
-/** What the driver reads from a container's arguments, with any value for each of its variables and the kubelet's. */
-export function configOf({ args, env = [] }: Container): ServeConfig {
+/**
+ * What the driver reads from a container's arguments, with any value for each of its variables and the kubelet's.
+ *
+ * @param files texts of files that it is told to read, by path
+ */
+export function configOf(
+  { args, env = [] }: Container,
+  files: ReadonlyMap<string, string | undefined> = new Map(),
+): ServeConfig {
   const [command, ...flags] = args;
   assert.equal(command, "serve");
   const names: readonly string[] = [...env.map(({ name }) => name), ...clusterVariables];
-  return readServeConfig(flags, (name) => names.includes(name) ? "node-1" : undefined);
+  const read = (path: string) => files.get(path) ?? assert.fail(`${path} is not there to be read`);
+  const variable = (name: string) => names.includes(name) ? "node-1" : undefined;
+  return readServeConfig(flags, variable, read, parseRoutersFile);
+}
+
+/** The files that a workload's driver finds in ConfigMaps and Secrets, by path; with their texts where these are known. */
+export function filesOf(
+  workload: Workload,
+  objects: readonly KubernetesObject[],
+): ReadonlyMap<string, string | undefined> {
+  const files = new Map<string, string | undefined>();
+  for (const { name, mountPath } of driverOf(workload).volumeMounts) {
+    const { secret, projected } = workload.spec.template.spec.volumes.find((one) => one.name === name)!;
+    for (const source of projected?.sources ?? [{ secret }]) {
+      for (const { path } of source.secret?.items ?? []) files.set(`${mountPath}/${path}`, undefined);
+      if (!("configMap" in source)) continue;
+      const { data } = only<KubernetesObject & { data: Readonly<Record<string, string>> }>(
+        objects,
+        "ConfigMap",
+        source.configMap!.name,
+      );
+      for (const [path, text] of Object.entries(data)) files.set(`${mountPath}/${path}`, text);
+    }
+  }
+  return files;
 }
 
 /** Whatever holds for every rendering of the chart. */
@@ -42,7 +74,7 @@ function assertSoundWorkload(workload: Workload, objects: readonly KubernetesObj
   assert.deepEqual([...new Set(mounted)].toSorted(), volumes.map(({ name }) => name).toSorted());
   const names = containers.map(({ name }) => name);
   assert.equal(new Set(names).size, names.length);
-  assertSoundDriver(driverOf(workload));
+  assertSoundDriver(driverOf(workload), filesOf(workload, objects));
 }
 
 /** Whatever is not the node's driver, which says why it is more than this, has nothing that it does not need. */
@@ -54,8 +86,8 @@ function assertConfined(name: string, context: Container["securityContext"]): vo
 }
 
 /** Its arguments are taken, and all that it is told of and given lies where the executable may look. */
-function assertSoundDriver(driver: Container): void {
-  const config = configOf(driver);
+function assertSoundDriver(driver: Container, files: ReadonlyMap<string, string | undefined>): void {
+  const config = configOf(driver, files);
   assert.deepEqual(config.warnings, []);
   const role = PERMISSIONS[config.node === undefined ? "controller" : "node"];
   for (const { mountPath, readOnly = false } of driver.volumeMounts) {
@@ -63,10 +95,14 @@ function assertSoundDriver(driver: Container): void {
     const folders = readOnly ? role.read : role.write;
     assert.ok(folders.some((folder) => isWithin(mountPath, folder)), `${mountPath} is not permitted`);
   }
-  const { router } = config.controller ?? {};
+  const routers = [config.controller, ...config.backends].flatMap((one) => one?.router ?? []);
+  const credentials = routers.flatMap(({ keyFile, passwordFile, hostKeys }) => [
+    ...[keyFile, passwordFile].filter((path) => path !== undefined),
+    ...hostKeys.filter((one) => one.startsWith("/")),
+  ]);
+  for (const path of credentials) assert.ok(files.has(path), `${path} is told and not there`);
   const told = [
     config.endpoint.replace("unix://", ""),
-    ...[router?.keyFile, router?.passwordFile, ...router?.hostKeys ?? []],
     ...[config.node?.stateDirectory, config.registration?.kubeletPath, config.registration?.socketPath],
   ];
   for (const path of told) {

@@ -45,12 +45,20 @@ export interface PodSpec {
   readonly volumes: readonly {
     readonly name: string;
     readonly hostPath?: { readonly path: string };
-    readonly secret?: {
-      readonly secretName: string;
+    readonly secret?: Entries & { readonly secretName: string; readonly defaultMode: number };
+    readonly projected?: {
       readonly defaultMode: number;
-      readonly items: readonly { readonly key: string; readonly path: string }[];
+      readonly sources: readonly {
+        readonly configMap?: { readonly name: string };
+        readonly secret?: Entries & { readonly name: string };
+      }[];
     };
   }[];
+}
+
+/** What of a Secret becomes files. */
+export interface Entries {
+  readonly items: readonly { readonly key: string; readonly path: string }[];
 }
 
 /** A Deployment or DaemonSet. */

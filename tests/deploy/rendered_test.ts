@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { renderings } from "../../tools/deploy/renderings.ts";
-import { assertSound, configOf } from "./judge.ts";
+import { assertSound, configOf, filesOf } from "./judge.ts";
 import {
   driverOf,
   type KubernetesObject,
@@ -68,6 +68,8 @@ Deno.test("the full rendering's node has the usual sidecars, and its controller 
     "node-driver-registrar",
     "liveness-probe",
   ]);
-  const { cluster, metricsAddress } = configOf(driverOf(only<Workload>(objects, "Deployment")));
+  const controller = only<Workload>(objects, "Deployment");
+  const { cluster, metricsAddress, backends } = configOf(driverOf(controller), filesOf(controller, objects));
   assert.deepEqual([cluster?.migrationPairs, metricsAddress?.port], ["kubevirt", 9000]);
+  assert.deepEqual(backends.map(({ settings }) => settings.backend), ["rack-a", "rack-b"]);
 });

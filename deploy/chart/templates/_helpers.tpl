@@ -53,6 +53,40 @@ readinessProbe:
   timeoutSeconds: 5
 {{- end }}
 
+{{- /* What is taken from a router's Secret, as YAML: entries by the key in the file of --config that names them. Call with (list $ router). */}}
+{{- define "rds-csi.routerEntries" -}}
+{{- $router := index . 1 }}
+{{- $keys := merge (dict) (default dict $router.secretKeys) (index . 0).Values.router.secretKeys }}
+{{- $entries := dict }}
+{{- if $router.existingSecret }}
+{{- if not (or $router.keyFile $router.passwordFile) }}
+{{- if $keys.password }}
+{{- $_ := set $entries "passwordFile" $keys.password }}
+{{- else }}
+{{- $_ := set $entries "keyFile" $keys.privateKey }}
+{{- end }}
+{{- end }}
+{{- if not $router.hostKeys }}
+{{- $_ := set $entries "hostKeys" $keys.hostKey }}
+{{- end }}
+{{- end }}
+{{- toYaml $entries }}
+{{- end }}
+
+{{- /* The file of --config. */}}
+{{- define "rds-csi.config" -}}
+{{- $routers := list }}
+{{- range $given := .Values.config.routers }}
+{{- $router := omit $given "existingSecret" "secretKeys" }}
+{{- range $key, $entry := include "rds-csi.routerEntries" (list $ $given) | fromYaml }}
+{{- $path := printf "/etc/rds-csi/routers/%s/%s" $given.name $entry }}
+{{- $_ := set $router $key (ternary (list $path) $path (eq $key "hostKeys")) }}
+{{- end }}
+{{- $routers = append $routers $router }}
+{{- end }}
+{{- toYaml (dict "routers" $routers) }}
+{{- end }}
+
 {{- /* What is confined as the controller is, but has to open the node's socket, which is root's. */}}
 {{- define "rds-csi.confinedRoot" -}}
 securityContext:
