@@ -10,8 +10,9 @@ import type {
   VolumeChange,
   VolumeView,
 } from "../volume/ports.ts";
-import { formatComment, rewritten } from "../volume/record.ts";
+import { formatComment, parseComment, rewritten } from "../volume/record.ts";
 import { snapshotPart } from "../volume/snapshots.ts";
+import { commentWithoutRecord } from "../volume/takeover.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -71,9 +72,14 @@ export async function changeVolume(
   return failMutation(verb, before.id, expected, after, outcome.refusal);
 }
 
-/** Whether a router has kept only the beginning of a comment that was written. Nothing at all is a person's doing. */
+/**
+ * Whether a router has kept only the beginning of a comment that was written. Nothing at all is a person's doing, and a note
+ * without the record behind it is what was there before the record was.
+ */
 export function isCut(kept: string, written: string): boolean {
-  return kept !== "" && kept.length < written.length && written.startsWith(kept);
+  const parsed = parseComment(written);
+  const note = parsed.state === "record" ? commentWithoutRecord(parsed.comment) : undefined;
+  return kept !== "" && kept !== note && kept.length < written.length && written.startsWith(kept);
 }
 
 /** The error for a router that keeps too little of a comment. */
