@@ -8,6 +8,7 @@ type Told = (disk: Disk) => boolean;
 
 const never: Told = () => false;
 const isFile: Told = (disk) => disk.filePath !== "";
+const isMember: Told = (disk) => disk.raidMaster !== "none";
 const isExport: Told = (disk) => isFile(disk) || disk.exported;
 
 /** Letters before a disk. */
@@ -47,7 +48,7 @@ export function diskProperties(router: Router): readonly ReadableProperty<Disk>[
     plain("mount-read-only", () => false, never),
     plain("compress", () => false, never),
     plain("sector-size", () => 512n, isFile),
-    plain("raid-master", (disk) => disk.raidMaster, never),
+    plain("raid-master", (disk) => disk.raidMaster, isMember),
     quoted("state", (disk) => disk.pool?.state),
     ...(router.profile.vocabulary.rose ? exportProperties(router.profile.vocabulary.nqn) : []),
     ...(router.profile.vocabulary.rose ? fileProperties : []),
@@ -58,7 +59,7 @@ const flagProperties: readonly ReadableProperty<Disk>[] = [
   flag("disabled", (disk) => disk.disabled),
   flag("block-device", (disk) => !disk.disabled),
   flag("mounted", (disk) => disk.pool?.mounted ?? false),
-  flag("raid-member", (disk) => disk.raidMaster !== "none", never),
+  flag("raid-member", isMember, isMember),
 ];
 
 const descriptionProperties: readonly ReadableProperty<Disk>[] = [

@@ -35,3 +35,12 @@ export function isOwnPath(path: string, { basePaths, clusterHashes }: OwnArea): 
   if (hashes.length > 0 || names.some(isScratchName)) return true;
   return basePaths.some((base) => path === base || path.startsWith(`${base}/`));
 }
+
+/** What says in a comment that somebody's disk was imported, and for which cluster. */
+const importRecord = /\{rds1 c=([0-9a-f]{8}) [^{}]*\bs=i:[0-9a-f]{16}[^{}]*\}/;
+
+/** Whether a client has imported the disk of that comment: it may change that, and never remove it. */
+export function isImportRecord(comment: string, { clusterHashes }: OwnArea): boolean {
+  const hash = importRecord.exec(comment)?.[1];
+  return hash !== undefined && (clusterHashes === undefined || clusterHashes.includes(hash));
+}

@@ -2,7 +2,7 @@ import type { ChangeObserver } from "../console/run.ts";
 import type { Row, Values, Verb } from "../menu/menu.ts";
 import type { Router } from "../model/router.ts";
 import { isTrue, toText } from "../value.ts";
-import { isOwnPath, isOwnSlot, type OwnArea } from "./own_area.ts";
+import { isImportRecord, isOwnPath, isOwnSlot, type OwnArea } from "./own_area.ts";
 import { isScratchName } from "./probing.ts";
 import type { Rule } from "./violations.ts";
 
@@ -19,7 +19,7 @@ interface Change {
 
 /**
  * Watches that a client changes nothing outside its own area: file disks with slots of its form whose files are its
- * own, its files and its subvolumes. A file goes only after its disk, and a snapshot stays as it is.
+ * own, its files and its subvolumes, and somebody's disk that it has said in its comment to have imported. A file goes only after its disk, and a snapshot stays as it is.
  */
 export function watchOwnership(router: Router, area: OwnArea, report: Reporter): ChangeObserver {
   const watch = new Watch(router, area, report);
@@ -46,7 +46,12 @@ class Watch {
   disk({ verb, row, values }: Change): void {
     const read = (name: string) => row === undefined ? values.get(name) ?? "" : textOf(row, name);
     const [slot, type, path] = [read("slot"), read("type"), slashed(read("file-path"))];
-    if (isOwnSlot(slot, row === undefined) && type === "file" && isOwnPath(path, this.#area)) return;
+    const isOwn = isOwnPath(path, this.#area) ||
+      verb !== "remove" &&
+        [row && textOf(row, "comment"), values.get("comment")].some((comment) =>
+          isImportRecord(comment ?? "", this.#area)
+        );
+    if (isOwnSlot(slot, row === undefined) && type === "file" && isOwn) return;
     const sentence = `/disk ${verb} touches the ${type} disk ${slot} with the file ${path || "-"}.`;
     this.#report("outside-owner-area", sentence);
   }
