@@ -83,8 +83,13 @@ export const commands: Readonly<Record<string, Command>> = {
     flags: async () => ({ ...(await import("./adopt.ts")).adoptFlags, ...await routerFlags() }),
     run: async (args, io) => (await import("./adopt.ts")).adoptCommand(args, io),
   },
+  import: {
+    help: "make an existing disk or file of the router a volume, and print its PersistentVolume",
+    flags: async () => ({ ...(await import("./import/options.ts")).importFlags, ...await routerFlags() }),
+    run: async (args, io) => (await import("./import.ts")).importCommand(args, io),
+  },
   release: {
-    help: "give a volume back to the earlier Go driver",
+    help: "give a volume back to the earlier Go driver, or an imported disk to whoever made it",
     flags: routerFlags,
     run: async (args, io) => (await import("./release.ts")).releaseCommand(args, io),
   },

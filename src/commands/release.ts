@@ -17,13 +17,16 @@ that very NQN; nobody is cut off. A note in the disk's comment stays.
 From then on whoever reaches the router can connect it: nothing keeps a second writer away but the earlier driver. Stop
 this driver's controller first, as it would take the volume over again.
 
+Of a disk that was imported only the record is taken away: disk, file and note stay, and its export is off. No node may have
+it.
+
 Flags:
 `;
 
 /** How long the router may take, in milliseconds: the grace after a withdrawal is waited for. */
 const timeoutMs = 420_000;
 
-/** `rds-csi release`: gives a volume back to the earlier driver. */
+/** `rds-csi release`: gives a volume back to the earlier driver, or to whoever made its disk. */
 export async function releaseCommand(args: readonly string[], io: CommandIo): Promise<number> {
   if (args.includes("--help")) {
     io.out(help + describeFlags(routerFlags));

@@ -3,7 +3,7 @@ import { VolumeError } from "../volume/errors.ts";
 import type { OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, StoredVolume } from "../volume/ports.ts";
 import { formatComment } from "../volume/record.ts";
-import { lookForChange, notFound } from "./look.ts";
+import { assertNotImported, lookForChange, notFound } from "./look.ts";
 import { changeVolume } from "./outcome.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -17,6 +17,7 @@ import type { ControllerWorld } from "./world.ts";
 export async function allowFormat(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
   const { volume } = await lookForChange(world, id, "allow formatting", context);
   if (volume === undefined) throw notFound("allow formatting", id);
+  assertNotImported(volume, "allow formatting", "whatever is in it is somebody's");
   assertIdleFilesystemVolume(volume);
   const record = { ...volume.record, blankEpoch: (volume.record.epoch?.counter ?? 0) + 1 };
   const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);

@@ -117,7 +117,7 @@ async function remove(
 async function lookAround(world: ControllerWorld, context: CallContext): Promise<Inventory & FileView> {
   const { basePaths, settleMs } = world.settings;
   const inventory = await world.store.inventory(context);
-  const files = await ownAndEarlierFiles(world, context);
+  const files = await ownAndEarlierFiles(world, inventory, context);
   assertAbsenceProven(files, basePaths, settleMs);
   return { ...inventory, ...files };
 }

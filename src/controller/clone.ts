@@ -19,7 +19,7 @@ import { ownSnapshots, parseSnapshots } from "../volume/snapshots.ts";
 import type { SourceRef } from "../volume/sources.ts";
 import { copyImage, type CopyPurpose, discardCopy, type FinishedCopy, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";
-import { assertOwnImage, lookForChange, notFound, ownStem } from "./look.ts";
+import { assertNotImported, assertOwnImage, lookForChange, notFound, ownStem } from "./look.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /** A source as the router shows it. */
@@ -172,6 +172,11 @@ export function sourceOf(
   verb: string,
 ): FoundVolume {
   const { stored, record } = volume;
+  assertNotImported(
+    volume,
+    verb,
+    "its image is no subvolume of its own; copy its data into a volume that this driver makes",
+  );
   assertOwnImage(world, stored, verb);
   const blank = record.blankEpoch > 0 && (record.epoch?.counter ?? 0) === 0;
   return { place: placeOf(stored.imagePath, pools), sizeBytes: stored.sizeBytes, blank, volume };

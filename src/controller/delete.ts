@@ -4,7 +4,7 @@ import { leftoversOf, placeOf } from "../volume/layout.ts";
 import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, FileView, MutationOutcome, VolumeView } from "../volume/ports.ts";
 import { assertNoSnapshotsHold } from "./dependents.ts";
-import { assertNotShared, assertOwnImage, ownBase, ownStem } from "./look.ts";
+import { assertNotImported, assertNotShared, assertOwnImage, ownBase, ownStem } from "./look.ts";
 import { failMutation, remembered } from "./outcome.ts";
 import { takeOverFirst } from "./takeover.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
@@ -48,6 +48,12 @@ async function deleteDisk(
   context: CallContext,
 ): Promise<void> {
   assertNotHeld(found);
+  assertNotImported(
+    found,
+    "delete",
+    `nothing is removed; set its PersistentVolume's reclaim policy to Retain, and give the disk back by ` +
+      `"rds-csi release ${found.stored.id}"`,
+  );
   assertOwnImage(world, found.stored, "delete");
   // Without its disk nobody could tell any more whose the image is that comes back with the pool.
   assertPoolMounted(view, found.stored.imagePath);

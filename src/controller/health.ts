@@ -2,13 +2,13 @@ import { assertGone, assertPoolMounted, assertSettled } from "../volume/absence.
 import { judgeHealth, type VolumeHealth } from "../volume/health.ts";
 import { poolOf } from "../volume/ids.ts";
 import { findOwned } from "../volume/ownership.ts";
-import type { CallContext } from "../volume/ports.ts";
+import type { CallContext, VolumeView } from "../volume/ports.ts";
 import { notFound, ownStem } from "./look.ts";
-import { ownFiles } from "./own_files.ts";
+import { importedImage, ownFiles } from "./own_files.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
- * What is wrong with one volume; nothing when it is healthy. One command.
+ * What is wrong with one volume; nothing when it is healthy. One command; two when it was imported.
  *
  * @throws {VolumeError} not-found when it is provably not there or not this cluster's; precondition when it is there and
  * has no record to judge it by; unavailable when its absence proves nothing
@@ -20,7 +20,7 @@ export async function getVolumeHealth(
 ): Promise<VolumeHealth> {
   const { basePaths, cluster, settleMs } = world.settings;
   const stem = ownStem(world, id);
-  const view = await world.store.view(id, stem, context);
+  const view = await lookWithFiles(world, id, stem, context);
   assertSettled(view, settleMs);
   const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
   const health = judgeHealth({ ...view, volumes }, cluster, basePaths).find((one) => one.id === id);
@@ -28,6 +28,18 @@ export async function getVolumeHealth(
   if (view.volume !== undefined) findOwned(view.volume, cluster, basePaths);
   else if (view.foreign === undefined) assertGone(id, stem, view, basePaths, settleMs);
   throw notFound("find", id);
+}
+
+/** The files of an image that was imported do not go by the name of the volume. */
+async function lookWithFiles(
+  world: ControllerWorld,
+  id: string,
+  stem: string,
+  context: CallContext,
+): Promise<VolumeView> {
+  const view = await world.store.view(id, stem, context);
+  const path = view.volume === undefined ? undefined : importedImage(view.volume, world.settings.cluster);
+  return path === undefined ? view : await world.store.view(id, path, context);
 }
 
 /**

@@ -1,8 +1,11 @@
-import { assertGone } from "../volume/absence.ts";
+import { assertGone, assertPoolMounted } from "../volume/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
+import { folderOf, isImported, usesOwnImage } from "../volume/imported.ts";
+import type { ImportClaim } from "../volume/importing.ts";
 import { baseOf, isImageOf, stemOf } from "../volume/layout.ts";
 import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext, StoredVolume, VolumeView } from "../volume/ports.ts";
+import { importFirst } from "./import_disk.ts";
 import { takeOverFirst } from "./takeover.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -19,8 +22,10 @@ export interface Looked {
 }
 
 /**
- * Looks at a volume for a call that is going to change it. One command; one more when the earlier driver made it.
+ * Looks at a volume for a call that is going to change it. One command; one more when the earlier driver made it, two more
+ * when it is imported now.
  *
+ * @param claim what a disk without a record is to be imported as; without it such a disk is left alone
  * @throws {VolumeError} precondition when it is not this cluster's; unavailable when it is not there and that proves
  * nothing
  */
@@ -29,16 +34,77 @@ export async function lookForChange(
   id: string,
   verb: string,
   context: CallContext,
+  claim?: ImportClaim,
 ): Promise<Looked> {
+  const { view, stored } = await lookAtDisk(world, id, verb, context, claim);
+  const volume = stored === undefined ? undefined : assertOwned(stored, world.settings.cluster, verb);
+  return { view, volume };
+}
+
+/**
+ * The same, whosever the disk is.
+ *
+ * @throws {VolumeError} precondition when it leaves a doubt; unavailable when it is not there and that proves nothing
+ */
+export async function lookAtDisk(
+  world: ControllerWorld,
+  id: string,
+  verb: string,
+  context: CallContext,
+  claim?: ImportClaim,
+): Promise<{ readonly view: VolumeView; readonly stored: StoredVolume | undefined }> {
   const stem = ownStem(world, id);
   const view = await world.store.view(id, stem, context);
   assertNotForeign(view.foreign, verb);
   if (view.volume === undefined) {
     assertGone(id, stem, view, world.settings.basePaths, world.settings.settleMs);
-    return { view, volume: undefined };
+    return { view, stored: undefined };
   }
-  const stored = await takeOverFirst(world, view, view.volume, context);
-  return { view: { ...view, volume: stored }, volume: assertOwned(stored, world.settings.cluster, verb) };
+  const stored = claim === undefined
+    ? await takeOverFirst(world, view, view.volume, context)
+    : await importFirst(world, view.volume, claim, context) ??
+      await takeOverFirst(world, view, view.volume, context);
+  return { view: { ...view, volume: stored }, stored };
+}
+
+/**
+ * The same, with the files and the other disks of its image: where it was imported the name of that tells nothing, so that
+ * it has to be looked for by its path. No command for any other volume, else one.
+ *
+ * @throws {VolumeError} precondition when the image is not there, or the router itself uses the disk; busy when the disk is
+ * gone or another one meanwhile
+ */
+export async function withImage(
+  world: ControllerWorld,
+  { view, volume }: Looked,
+  verb: string,
+  context: CallContext,
+): Promise<Looked> {
+  if (volume === undefined || !isImported(volume.record)) return { view, volume };
+  const { id, imagePath } = volume.stored;
+  assertOwnImage(world, volume.stored, verb);
+  assertPoolMounted(view, imagePath);
+  const again = await world.store.view(id, imagePath, context);
+  assertPoolMounted(again, imagePath);
+  if (again.volume?.comment !== volume.stored.comment) {
+    throw new VolumeError(
+      "busy",
+      `Cannot ${verb} the volume as its record was changed at the same time: volume=${id}; try again`,
+    );
+  }
+  const { routerUses = [], sizeBytes } = again.volume;
+  const image = again.files.find((file) => file.path === imagePath && !file.directory);
+  const reason = routerUses.length > 0
+    ? `the router itself uses its disk: ${routerUses.join(", ")}`
+    : image === undefined
+    ? `its image is not there: path=${imagePath}`
+    : image.sizeBytes < sizeBytes
+    ? `its image is smaller than its disk: file=${image.sizeBytes} disk=${sizeBytes}`
+    : undefined;
+  if (reason !== undefined) {
+    throw new VolumeError("precondition", `Cannot ${verb} the volume as ${reason}: volume=${id}`);
+  }
+  return { view: again, volume: assertOwned(again.volume, world.settings.cluster, verb) };
 }
 
 /**
@@ -67,7 +133,8 @@ export function assertNotShared(world: ControllerWorld, id: string, view: Volume
  */
 export function assertOwnImage(world: ControllerWorld, stored: StoredVolume, verb: string): void {
   const { id, imagePath } = stored;
-  if (isImageOf(imagePath, ownStem(world, id))) return;
+  const { cluster } = world.settings;
+  if (usesOwnImage(assertOwned(stored, cluster, verb), cluster)) return;
   throw new VolumeError(
     "precondition",
     `Cannot ${verb} the volume as its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
@@ -75,9 +142,23 @@ export function assertOwnImage(world: ControllerWorld, stored: StoredVolume, ver
   );
 }
 
+/**
+ * Refuses a volume that somebody else made.
+ *
+ * @throws {VolumeError} precondition saying what to do instead
+ */
+export function assertNotImported({ stored, record }: OwnedVolume, verb: string, advice: string): void {
+  if (!isImported(record)) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as it was imported: volume=${stored.id} path=${stored.imagePath}; ${advice}`,
+  );
+}
+
 /** The folder that a volume was put into. */
 export function ownBase(world: ControllerWorld, stored: StoredVolume): string {
-  return baseOf(stored.imagePath, ownStem(world, stored.id));
+  const { cluster } = world.settings;
+  return folderOf(assertOwned(stored, cluster, "find"), cluster);
 }
 
 /** The error for a volume that is provably not there. */

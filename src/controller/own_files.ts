@@ -1,11 +1,12 @@
 import { isEarlierDriverId } from "../volume/ids.ts";
+import { isImported } from "../volume/imported.ts";
 import { judgeOwnership } from "../volume/ownership.ts";
-import type { CallContext, FileView, Inventory, StoredFile } from "../volume/ports.ts";
+import type { CallContext, FileView, Inventory, StoredFile, StoredVolume } from "../volume/ports.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
  * The files of this cluster: those whose path holds its hash, and the images of the volumes that were taken over from the
- * earlier driver, whose names hold none. One command; two where there are such volumes.
+ * earlier driver or imported, whose names hold none. One command; one more for each of both where there are such volumes.
  */
 export async function ownFiles(
   world: ControllerWorld,
@@ -16,16 +17,45 @@ export async function ownFiles(
   const files = await world.store.files(`.${cluster}`, context);
   const isTaken = (stored: Inventory["volumes"][number]) =>
     isEarlierDriverId(stored.id) && judgeOwnership(stored, cluster).state === "owned";
-  return inventory.volumes.some(isTaken) ? await withEarlierImages(world, files, context) : files;
+  const found = inventory.volumes.some(isTaken) ? await withEarlierImages(world, files, context) : files;
+  return await withImportedImages(world, found, inventory, context);
 }
 
-/** The same, and every image that has the earlier driver's form of name, whoever has a disk of it. Two commands. */
-export async function ownAndEarlierFiles(world: ControllerWorld, context: CallContext): Promise<FileView> {
-  return await withEarlierImages(
+/**
+ * The same, and every image that has the earlier driver's form of name, whoever has a disk of it. Two commands; more where
+ * there are imported volumes.
+ */
+export async function ownAndEarlierFiles(
+  world: ControllerWorld,
+  inventory: Inventory,
+  context: CallContext,
+): Promise<FileView> {
+  const files = await world.store.files(`.${world.settings.cluster}`, context);
+  return await withImportedImages(
     world,
-    await world.store.files(`.${world.settings.cluster}`, context),
+    await withEarlierImages(world, files, context),
+    inventory,
     context,
   );
+}
+
+/** The image of a volume that was imported; undefined for any other disk. */
+export function importedImage(stored: StoredVolume, cluster: string): string | undefined {
+  const ownership = judgeOwnership(stored, cluster);
+  const isOne = ownership.state === "owned" && isImported(ownership.volume.record);
+  return isOne ? stored.imagePath : undefined;
+}
+
+async function withImportedImages(
+  world: ControllerWorld,
+  files: FileView,
+  { volumes }: Inventory,
+  context: CallContext,
+): Promise<FileView> {
+  const paths = volumes.flatMap((stored) => importedImage(stored, world.settings.cluster) ?? []);
+  if (paths.length === 0) return files;
+  const { files: images } = await world.store.filesAt([...new Set(paths)], context);
+  return { ...files, files: [...files.files, ...images] };
 }
 
 async function withEarlierImages(

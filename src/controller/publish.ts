@@ -15,7 +15,7 @@ import {
   type PublishRequest,
 } from "../volume/publishing.ts";
 import { formatComment, rewritten, type VolumeRecord } from "../volume/record.ts";
-import { assertNotShared, assertOwnImage, lookForChange, notFound } from "./look.ts";
+import { assertNotShared, assertOwnImage, lookForChange, notFound, withImage } from "./look.ts";
 import { changeVolume } from "./outcome.ts";
 import { attachRefusal, tellingRefusal } from "./refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
@@ -26,7 +26,7 @@ export type PublishContext = Readonly<Record<string, string>>;
 
 /**
  * Publishes a volume to a node: the record names the holder and the export is on under the epoch's NQN. Two commands;
- * one when it is so already.
+ * one when it is so already. One more when it was imported, and two more when that happens now.
  *
  * @throws {VolumeError} not-found, node-unknown, published-elsewhere, exists-incompatible, precondition, unavailable
  */
@@ -48,7 +48,11 @@ async function publish(
   parameters: VolumeParameters,
   context: CallContext,
 ): Promise<PublishContext> {
-  const { view, volume } = await lookForChange(world, id, "publish", context);
+  const claim = request.isStatic
+    ? { kind: request.capability, mode: request.capability.mode, exportIsUnused: false }
+    : undefined;
+  const looked = await lookForChange(world, id, "publish", context, claim);
+  const { view, volume } = await withImage(world, looked, "publish", context);
   if (volume === undefined) throw notFound("publish", id);
   // Whoever reaches the other disk would write to the same image.
   assertNotShared(world, id, view, "publish");

@@ -2,8 +2,9 @@ import { assertPoolMounted } from "../volume/absence.ts";
 import { isEarlierEpoch } from "../volume/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { isEarlierDriverId } from "../volume/ids.ts";
-import { assertOwned, judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
-import type { CallContext, StoredVolume } from "../volume/ports.ts";
+import { isImported } from "../volume/imported.ts";
+import { assertOwned, isNamedAsOwn, judgeOwnership, type OwnedVolume } from "../volume/ownership.ts";
+import type { CallContext, StoredVolume, VolumeView } from "../volume/ports.ts";
 import { isExportedAsRecorded } from "../volume/publishing.ts";
 import { commentWithoutRecord } from "../volume/takeover.ts";
 import { lookAt } from "./adopt.ts";
@@ -16,7 +17,7 @@ import type { ControllerWorld } from "./world.ts";
 export interface Release {
   /** Whether it was given back before. */
   readonly already: boolean;
-  /** The NQN that it is exported under now. */
+  /** The NQN that it is exported under now; "" when it is not. */
   readonly nqn: string;
   /** The nodes that have it, and go on having it. */
   readonly nodes: readonly string[];
@@ -24,7 +25,8 @@ export interface Release {
 
 /**
  * Gives a volume back to the earlier driver: its record is taken away and its export is on under the NQN without an epoch,
- * in one command. Only one that nobody has, or that its nodes have as the earlier driver gave it to them. Two commands.
+ * in one command. Only one that nobody has, or that its nodes have as the earlier driver gave it to them. Of one that was
+ * imported only the record is taken away. Two commands.
  *
  * @throws {VolumeError} not-found, unavailable; precondition when the earlier driver could not go on with it
  */
@@ -38,7 +40,12 @@ export async function releaseVolume(
   if (judgeOwnership(view.volume, cluster).state === "earlier-driver") {
     return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
   }
+  const ownership = judgeOwnership(view.volume, cluster);
+  const isOthers = ownership.state === "no-record" &&
+    !isNamedAsOwn(view.volume, cluster, world.settings.basePaths);
+  if (isOthers) return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
   const volume = assertOwned(view.volume, cluster, "release");
+  if (isImported(volume.record)) return await releaseImported(world, volume, view, context);
   assertEarliers(volume);
   assertNotShared(world, id, view, "release");
   assertOwnImage(world, volume.stored, "release");
@@ -56,6 +63,30 @@ export async function releaseVolume(
     after.comment === comment && after.exported && after.exportNqn === nqn;
   await changeVolume(world, "release", stored, change, wanted, context);
   return { already: false, nqn, nodes };
+}
+
+/** Its disk, its file and the note in its comment stay, and its export is off: nobody knows under which name it was on before. */
+async function releaseImported(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  view: VolumeView,
+  context: CallContext,
+): Promise<Release> {
+  const { stored, record } = volume;
+  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  if (nodes !== "" || stored.exported) {
+    const reason = nodes === "" ? `it is exported: nqn=${stored.exportNqn}` : `a node has it: node=${nodes}`;
+    throw new VolumeError(
+      "precondition",
+      `Cannot release the volume as ${reason}; unpublish it first: volume=${stored.id}`,
+    );
+  }
+  assertOwnImage(world, stored, "release");
+  await waitForGrace(world, volume, view, "release", context);
+  const comment = commentWithoutRecord(volume.comment);
+  const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
+  await changeVolume(world, "release", stored, { comment }, wanted, context);
+  return { already: false, nqn: "", nodes: [] };
 }
 
 /** @throws {VolumeError} precondition when it is not in a state that the earlier driver knows */

@@ -5,7 +5,7 @@ import type { OwnedVolume } from "../volume/ownership.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { assertFences, isExportedAsRecorded, nqnOf } from "../volume/publishing.ts";
 import { rewritten } from "../volume/record.ts";
-import { assertNotShared, assertOwnImage, lookForChange } from "./look.ts";
+import { assertNotShared, assertOwnImage, lookForChange, withImage } from "./look.ts";
 import { exportAs } from "./publish.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -23,7 +23,8 @@ export async function restoreExport(
   context: CallContext,
 ): Promise<boolean> {
   const { id } = seen.stored;
-  const { view, volume } = await lookForChange(world, id, "restore", context);
+  const looked = await lookForChange(world, id, "restore", context);
+  const { view, volume } = await withImage(world, looked, "restore", context);
   if (volume === undefined || volume.stored.comment !== seen.stored.comment) return false;
   if (isExportedAsRecorded(volume) || volume.record.epoch === undefined) return false;
   assertNotShared(world, id, view, "restore");

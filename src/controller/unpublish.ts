@@ -1,7 +1,9 @@
-import type { CallContext } from "../volume/ports.ts";
+import { isEarlierDriverId } from "../volume/ids.ts";
+import { assertOwned, isNamedAsOwn, judgeOwnership } from "../volume/ownership.ts";
+import type { CallContext, StoredVolume } from "../volume/ports.ts";
 import { decideUnpublish } from "../volume/publishing.ts";
 import { leaveVolume } from "./leaving.ts";
-import { lookForChange } from "./look.ts";
+import { lookAtDisk } from "./look.ts";
 import { outdateUnsettled } from "./outcome.ts";
 import { withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
@@ -20,8 +22,9 @@ export async function unpublishVolume(
   nodeId: string,
   context: CallContext,
 ): Promise<void> {
-  const { volume } = await lookForChange(world, id, "unpublish", context);
-  if (volume === undefined) return;
+  const { stored } = await lookAtDisk(world, id, "unpublish", context);
+  if (stored === undefined || isNobodys(world, stored)) return;
+  const volume = assertOwned(stored, world.settings.cluster, "unpublish");
   const decision = decideUnpublish(volume, nodeId, world.clock.now());
   const fields = { volume: id, node: nodeId, requestId: context.requestId };
   if (decision.action === "done") {
@@ -43,4 +46,14 @@ export async function unpublishVolume(
     await leaveVolume(world, volume, { ...decision, nodeId }, context);
     world.projection.show(id, decision.record);
   }
+}
+
+/**
+ * Whether it is somebody's disk that is not exported, so that no node has it: publishing one that a PersistentVolume names
+ * was refused. Of a disk that is named as a volume only the record was lost.
+ */
+function isNobodys({ settings }: ControllerWorld, stored: StoredVolume): boolean {
+  if (stored.exported || isEarlierDriverId(stored.id)) return false;
+  return judgeOwnership(stored, settings.cluster).state === "no-record" &&
+    !isNamedAsOwn(stored, settings.cluster, settings.basePaths);
 }

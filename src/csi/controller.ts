@@ -10,7 +10,7 @@ import { VolumeError } from "../volume/errors.ts";
 import { assertNodeId, volumeIdFor } from "../volume/ids.ts";
 import { cutPage } from "../volume/listing.ts";
 import type { OwnedVolume } from "../volume/ownership.ts";
-import { parseParameters, parseVolumeContext, volumeContext } from "../volume/parameters.ts";
+import { parseParameters, parseStatic, parseVolumeContext, volumeContext } from "../volume/parameters.ts";
 import { publishedNodeIds } from "../volume/publishing.ts";
 import type { CallContext } from "../volume/ports.ts";
 import { method, type MethodsOf } from "./call.ts";
@@ -176,7 +176,8 @@ async function handlePublish(
   assertNodeId(nodeId);
   const parameters = parseVolumeContext(request.volumeContext, world.settings);
   const capability = requiredCapability(request.volumeCapability, parameters.fsType);
-  const publish = { nodeId, capability, readOnly: request.readonly };
+  const isStatic = parseStatic(request.volumeContext);
+  const publish = { nodeId, capability, readOnly: request.readonly, isStatic };
   return { publishContext: await publishVolume(world, id, publish, parameters, context) };
 }
 

@@ -133,6 +133,18 @@ export class Row {
     throw this.#wrong(key, value);
   }
 
+  /** Whether the key is there with exactly that text. */
+  says(key: string, text: string): boolean {
+    return this.#find(key) === text;
+  }
+
+  /** Whether the router says anything with this key but "no" and "none", in whatever form. */
+  isSet(key: string): boolean {
+    const value = this.#find(key);
+    const unset = ["", "no", "none", "false", "0", false, 0n, null, undefined];
+    return !unset.includes(value as typeof unset[number]) && !(Array.isArray(value) && value.length === 0);
+  }
+
   /**
    * A whole number that is not negative, as a number or in digits. A rounded size such as `50.0GiB` is none.
    *

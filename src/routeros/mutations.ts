@@ -49,8 +49,10 @@ export function folderStatement({ path, label }: NewFolder): Fragment {
  * would adopt whatever lies there.
  */
 function diskStatement(volume: NewVolume): Fragment {
-  const { id, place } = volume;
-  return onlyIf([noDisk(id, endOf(place)), ...imageConditions(volume)], plainAdd(volume));
+  const { id, place, imported } = volume;
+  // Of somebody's file the last name alone may be that of many others.
+  const image = imported ? place.path : endOf(place);
+  return onlyIf([noDisk(id, image), ...imageConditions(volume)], plainAdd(volume));
 }
 
 function imageConditions({ place, sizeBytes, subvolume }: NewVolume): Fragment[] {
@@ -92,6 +94,7 @@ export function changeStatements(
   const settings: Fragment[] = [];
   if (change.export === false) settings.push(ros`nvme-tcp-export=${false}`);
   if (change.sizeBytes !== undefined) settings.push(ros`file-size=${change.sizeBytes}`);
+  if (change.neverMounted) settings.push(ros`mount-filesystem=${false}`);
   if (change.comment !== undefined) settings.push(ros`comment=${change.comment}`);
   if (change.export !== undefined && change.export !== false) {
     const { nqn, port } = change.export;

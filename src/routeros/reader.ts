@@ -7,6 +7,7 @@ import type {
   Inventory,
   Pool,
   RouterState,
+  StoredFile,
   StoredSubvolume,
   StoredVolume,
   SubvolumeRef,
@@ -27,7 +28,7 @@ import {
   someFilesQuery,
   subvolumeQuery,
 } from "./queries.ts";
-import { type Disks, parseDisks, parseResource, parseSubvolume } from "./rows.ts";
+import { type Disks, parseDisks, parseFiles, parseResource, parseSubvolume } from "./rows.ts";
 import type { Session } from "./session.ts";
 import { SharedRead } from "./shared_read.ts";
 import { UptimeAnchor } from "./uptime_anchor.ts";
@@ -36,8 +37,10 @@ import {
   createBaseQueries,
   createFilesOf,
   createQueries,
+  divideIntoQuestions,
   filesHolding,
   fileViewQueries,
+  namedFilesViewQueries,
   sortDisks,
   viewQueries,
 } from "./views.ts";
@@ -125,6 +128,21 @@ export class RouterReader {
     const base = await this.#exchange.ask({ ...question, queries: [poolsQuery, resourceQuery] });
     const upMs = this.readResource(base.frames[1]!, base);
     return { ...this.#state(this.#disksOf(base).pools, upMs), files };
+  }
+
+  /** See `VolumeStore.filesAt()`. */
+  async filesAt(paths: readonly string[], context: CallContext): Promise<FileView> {
+    const files: StoredFile[] = [];
+    let state: RouterState | undefined;
+    for (const some of divideIntoQuestions(paths)) {
+      const queries = namedFilesViewQueries(some);
+      const answer = await this.#exchange.ask({ kind: "files-at", key: "", queries, context });
+      const upMs = this.readResource(answer.frames[2]!, answer);
+      state = this.#state(this.#disksOf(answer, 1).pools, upMs);
+      files.push(...parseFiles(answer.frames[0]!, (path) => some.includes(path)));
+    }
+    if (state === undefined) throw new VolumeError("internal", "Cannot look for no file at all");
+    return { ...state, files };
   }
 
   /** See `VolumeStore.subvolume()`. */

@@ -11,6 +11,7 @@ import { isSendable } from "./command.ts";
 import { lastSegment } from "./conditions.ts";
 import { parseRow, parseRows, type Row, unreadable } from "./json.ts";
 import { imagePathOf } from "./queries.ts";
+import { routerUses } from "./router_uses.ts";
 import { parseUptime } from "./uptime.ts";
 import type { RouterWords } from "./version.ts";
 
@@ -34,12 +35,13 @@ export function parseDisks(frame: string, router: RouterWords): Disks {
   const others: ForeignDisk[] = [];
   const pools: Pool[] = [];
   const seen = new Set<string>();
-  for (const row of parseRows(frame, what)) {
+  const rows = parseRows(frame, what);
+  for (const row of rows) {
     const id = row.text("slot");
     const kind = row.text("type");
     if (seen.has(id)) throw unreadable(what, `it has two disks in one slot: slot=${id}`);
     seen.add(id);
-    if (kind === "file") volumes.push(volumeOf(row, id, router));
+    if (kind === "file") volumes.push(volumeOf(row, id, router, rows));
     else others.push({ id, kind });
     const pool = poolOf(row, router);
     if (pool !== undefined) pools.push(pool);
@@ -52,8 +54,11 @@ export function sorted(volumes: readonly StoredVolume[]): StoredVolume[] {
   return volumes.toSorted((a, b) => a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
-function volumeOf(row: Row, id: string, router: RouterWords): StoredVolume {
+function volumeOf(row: Row, id: string, router: RouterWords, rows: readonly Row[]): StoredVolume {
   const exported = row.flag("nvme-tcp-export");
+  // Only a look at few disks shows that key, and pays for looking on.
+  const isWhole = row.has("mount-filesystem");
+  const uses = isWhole ? routerUses(row, id, rows) : [];
   const hosts = row.words("nvme-tcp-server-allow-host-name");
   return {
     id,
@@ -65,6 +70,8 @@ function volumeOf(row: Row, id: string, router: RouterWords): StoredVolume {
     exportNqn: row.text("nvme-tcp-server-nqn", exported && !router.supportsNqn ? id : ""),
     exportPort: Number(row.integer("nvme-tcp-server-port", 0n)),
     ...hosts.length === 0 ? {} : { allowedHosts: hosts },
+    ...uses.length === 0 ? {} : { routerUses: uses },
+    ...isWhole && row.isSet("mount-filesystem") ? { mayBeMounted: true } : {},
     comment: row.text("comment", ""),
   };
 }

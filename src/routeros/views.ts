@@ -2,11 +2,13 @@ import { VolumeError } from "../volume/errors.ts";
 import type { StoredFile, VolumeView, Wanted } from "../volume/ports.ts";
 import { anySnapshot } from "../volume/snapshots.ts";
 import { type Fragment, isSendable } from "./command.ts";
+import { fitsOneExec } from "./exchange.ts";
 import {
   allDisksQuery,
   createFilesQuery,
   disksQuery,
   filesQuery,
+  namedFilesQuery,
   poolsQuery,
   resourceQuery,
   wantedFilesQuery,
@@ -33,6 +35,22 @@ export function createBaseQueries(wanted: Wanted | undefined): Fragment[] {
 /** The frames of a look at files: files, pools, the router's own row. */
 export function fileViewQueries(part: string): Fragment[] {
   return [filesQuery(part), poolsQuery, resourceQuery];
+}
+
+/** The frames of a look for certain files: those files, pools, the router's own row. */
+export function namedFilesViewQueries(paths: readonly string[]): Fragment[] {
+  return [namedFilesQuery(paths), poolsQuery, resourceQuery];
+}
+
+/** Paths by how many of them one command can ask for. One that is too long even alone is left to fail when it is sent. */
+export function divideIntoQuestions(paths: readonly string[]): string[][] {
+  const parts: string[][] = [];
+  for (const path of paths) {
+    const last = parts.at(-1);
+    if (last !== undefined && fitsOneExec([], namedFilesViewQueries([...last, path]))) last.push(path);
+    else parts.push([path]);
+  }
+  return parts;
 }
 
 /** The files of a frame whose path holds the text. */

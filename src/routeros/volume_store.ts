@@ -139,6 +139,10 @@ export class RouterVolumeStore implements VolumeStore {
     return await this.#reader.files(part, context);
   }
 
+  async filesAt(paths: readonly string[], context: CallContext): Promise<FileView> {
+    return await this.#reader.filesAt(paths, context);
+  }
+
   async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
     return await this.#reader.subvolume(subvolume, context);
   }

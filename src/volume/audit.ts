@@ -16,6 +16,7 @@ import {
   whyEarlierSnapshotKept,
 } from "./earlier_snapshots.ts";
 import { isVolumeId, poolOf } from "./ids.ts";
+import { isImported } from "./imported.ts";
 import { isImageOf, stemOf } from "./layout.ts";
 import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "./ports.ts";
@@ -100,7 +101,7 @@ function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: Audi
     findings.push({ kind, id, path, found, kept, sinceSeconds });
   const mounted = view.pools.some((pool) => pool.mountPoint === poolOf(path));
   const hasImage = view.files.some((file) => file.path === path && !file.directory);
-  if (mounted && isOwnImage(stored, scope) && !hasImage) {
+  if (mounted && (isImported(record) || isOwnImage(stored, scope)) && !hasImage) {
     add("disk-without-image", "the disk is there and its image is gone", "a person has to look for the data");
   }
   if (record.holders.length === 0 && stored.exported) {
@@ -160,6 +161,9 @@ function whyKept(
   scope: AuditScope,
   attachments: readonly NodeAttachment[],
 ): string | undefined {
+  if (isImported(record)) {
+    return 'it was imported and holds somebody\'s data: "rds-csi release" gives it back';
+  }
   if (record.holders.length > 0) return "it is published";
   if (stored.exported) return "it is exported";
   if (attachments.length > 0) return "a VolumeAttachment names it";

@@ -1,6 +1,6 @@
 import { diskBytes, snapshotBytes } from "./capacity.ts";
 import { poolOf } from "./ids.ts";
-import { baseOf, stemOf } from "./layout.ts";
+import { folderOf } from "./imported.ts";
 import { isMigrating } from "./migrating.ts";
 import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
 import type { Inventory, Pool, StoredFile } from "./ports.ts";
@@ -74,7 +74,7 @@ export function figuresOf(look: WholeLook, cluster: string, basePaths: readonly 
   for (const stored of look.volumes) {
     const ownership = judgeOwnership(stored, cluster);
     if (ownership.state !== "owned") continue;
-    const base = baseOf(stored.imagePath, stemOf(stored.id, cluster));
+    const base = folderOf(ownership.volume, cluster);
     const basePath = counts.has(base) ? base : elsewhere;
     const volume = volumeFigures(ownership.volume, basePath);
     const count = counts.get(basePath)!;

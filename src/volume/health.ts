@@ -1,5 +1,5 @@
 import { isVolumeId, poolOf } from "./ids.ts";
-import { isImageOf, stemOf } from "./layout.ts";
+import { usesOwnImage } from "./imported.ts";
 import { isNamedAsOwn, judgeOwnership, type OwnedVolume } from "./ownership.ts";
 import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "./ports.ts";
 import { isExportedAsRecorded } from "./publishing.ts";
@@ -73,7 +73,7 @@ function diskProblems(
     ];
   }
   if (ownership.state !== "owned") return undefined;
-  const ownImage = isImageOf(stored.imagePath, stemOf(stored.id, cluster));
+  const ownImage = usesOwnImage(ownership.volume, cluster);
   return [
     ...imageProblems(stored, view, ownImage),
     ...exportProblems(ownership.volume),

@@ -50,7 +50,8 @@ export function assertOwned(stored: StoredVolume, cluster: string, verb: string)
       throw new VolumeError(
         "precondition",
         `Cannot ${verb} the volume as its disk carries no record of this driver: volume=${stored.id} ` +
-          `path=${stored.imagePath}; it was made by somebody else and is left alone`,
+          `path=${stored.imagePath}; it was made by somebody else and is left alone, unless "rds-csi import ${stored.id}", or ` +
+          'static: "true" among the volumeAttributes of its PersistentVolume, makes it a volume',
       );
     case "earlier-driver":
       throw new VolumeError(

@@ -174,6 +174,17 @@ export function parseVolumeContext(
   return parseParameters(Object.fromEntries(known), defaults);
 }
 
+/**
+ * Whether a PersistentVolume says that it is static: that the disk which it names is to be imported if it is no volume yet. A
+ * StorageClass cannot say so.
+ *
+ * @throws {VolumeError} invalid for anything but true and false
+ */
+export function parseStatic({ static: value = "false" }: Readonly<Record<string, string>>): boolean {
+  if (value !== "true" && value !== "false") refuse("static", value, "true or false");
+  return value === "true";
+}
+
 function ownParameters(parameters: Readonly<Record<string, string>>): [string, string][] {
   return Object.entries(parameters).filter(([key]) => !key.startsWith(sidecarPrefix));
 }

@@ -59,6 +59,10 @@ export interface StoredVolume {
   readonly exportPort: number;
   /** Host NQNs that may connect; absent or empty, everybody may. Not read where all volumes are. */
   readonly allowedHosts?: readonly string[];
+  /** What else the router does with the disk, in words; absent, nothing. Not read where all volumes are. */
+  readonly routerUses?: readonly string[];
+  /** Whether the router mounts a file system that it finds in the disk. Not read where all volumes are. */
+  readonly mayBeMounted?: boolean;
   /** The whole comment, as it stands. */
   readonly comment: string;
 }
@@ -197,6 +201,8 @@ export interface NewVolume {
   readonly subvolume?: NewSubvolume;
   /** A finished copy to be renamed to the image first, if the disk can then be added: both, or neither. */
   readonly copied?: { readonly path: string };
+  /** Whether the image is somebody's, in whatever folder and of whatever name. */
+  readonly imported?: boolean;
 }
 
 /** What a change of a disk sets; what is left out stays. */
@@ -207,6 +213,8 @@ export interface VolumeChange {
   readonly export?: { readonly nqn: string; readonly port: number } | false;
   /** Host NQNs that may connect from now on; none lets everybody in. Whoever is connected stays. */
   readonly allowedHosts?: readonly string[];
+  /** Lets the router mount no file system that it finds in the disk. */
+  readonly neverMounted?: true;
   /**
    * Withdraws the export and turns it on as it was, in the same command: whoever is connected has to come again. `export`
    * is left out then.
@@ -244,6 +252,8 @@ export interface VolumeStore {
   inventory(context: CallContext): Promise<Inventory>;
   /** Looks for files and folders whose path holds `part`, a text of `[a-z0-9./-]`. One command. */
   files(part: string, context: CallContext): Promise<FileView>;
+  /** Looks which of these paths are there. One command, unless there are too many for one. */
+  filesAt(paths: readonly string[], context: CallContext): Promise<FileView>;
   /** Looks at one subvolume; undefined when there is none. One command. */
   subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined>;
   /** Adds a disk (after what has to be made for it), never exported, and reads every disk back. One command. */

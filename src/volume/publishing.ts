@@ -12,6 +12,8 @@ export interface PublishRequest {
   readonly nodeId: string;
   readonly capability: Capability;
   readonly readOnly: boolean;
+  /** Whether its PersistentVolume says that a disk which has no record is to be imported. */
+  readonly isStatic?: boolean;
 }
 
 /** What publishing has to do, given what the router shows. */

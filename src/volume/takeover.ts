@@ -21,7 +21,7 @@ export interface TakeoverClaim {
 }
 
 /** How Kubernetes' modes reach a driver that tells single-node modes apart; two of them at once are no mode of CSI's. */
-const modesOfVolumes: Readonly<Record<string, AccessMode>> = {
+export const modesOfVolumes: Readonly<Record<string, AccessMode>> = {
   ReadWriteOnce: "single-node-multi-writer",
   ReadWriteOncePod: "single-node-single-writer",
   ReadOnlyMany: "multi-node-reader-only",

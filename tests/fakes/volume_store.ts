@@ -206,6 +206,11 @@ export class FakeVolumeStore implements VolumeStore {
     return this.#lookAtFiles(part);
   }
 
+  async filesAt(paths: readonly string[], context: CallContext): Promise<FileView> {
+    await this.#read("filesAt", paths[0] ?? "", context);
+    return { ...this.#state(), files: this.tree.shown().filter(({ path }) => paths.includes(path)) };
+  }
+
   async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
     await this.#read("subvolume", subvolume.path, context);
     const found = this.tree.isMounted(this.tree.folderOf(subvolume)) ? this.tree.find(subvolume) : undefined;
@@ -359,6 +364,7 @@ export class FakeVolumeStore implements VolumeStore {
       comment: change.comment ?? disk.comment,
       sizeBytes: change.sizeBytes ?? disk.sizeBytes,
       ...(change.allowedHosts === undefined ? {} : { allowedHosts: change.allowedHosts }),
+      ...(change.neverMounted ? { mayBeMounted: false } : {}),
       ...(change.export === false ? { exported: false } : change.bounce ? { exported: true } : on),
     };
     const grows = after.sizeBytes > disk.sizeBytes;

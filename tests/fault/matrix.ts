@@ -12,6 +12,7 @@ import { killAt, type Moment, moments } from "./kill.ts";
 import { lookRpcs } from "./look_rpcs.ts";
 import type { Rpc } from "./rpcs.ts";
 import { snapshotRpcs } from "./snapshot_rpcs.ts";
+import { staticRpcs } from "./static_rpcs.ts";
 import { takeoverRpcs } from "./takeover_rpcs.ts";
 import { countCommands, Lane, tryUnder } from "./trial.ts";
 import { volumeRpcs } from "./volume_rpcs.ts";
@@ -22,7 +23,7 @@ const parallel = 12;
 const only = new RegExp(Deno.env.get("MATRIX_ONLY") ?? "");
 const all = environmentNumber("MATRIX_ALL", 0) > 0;
 
-const rpcs = [...volumeRpcs, ...takeoverRpcs, ...snapshotRpcs, ...lookRpcs];
+const rpcs = [...volumeRpcs, ...takeoverRpcs, ...staticRpcs, ...snapshotRpcs, ...lookRpcs];
 const counts = new Map<string, number>();
 for (const rpc of rpcs) counts.set(rpc.name, await countCommands(rpc));
 print("commands of each call when nothing goes wrong, and the boundaries around them:");

@@ -24,6 +24,8 @@ export interface Rpc {
   /** Whether it takes a router of its own: what others left would make it another situation. */
   readonly alone?: boolean;
   readonly strands?: Strand;
+  /** Codes that it may be answered with beside those of a router that cannot be asked. */
+  readonly codes?: readonly (keyof typeof status)[];
   /** Brings the situation about, on a router that is well. */
   readonly prepare: (scene: Scene) => Promise<Attempt>;
 }

@@ -126,7 +126,7 @@ export async function converge(
         continue;
       }
       if (strand !== undefined) codes = [...codes, "FAILED_PRECONDITION"];
-      const known: readonly string[] = [...honest, ...codes];
+      const known: readonly string[] = [...honest, ...codes, ...rpc.codes ?? []];
       assert.ok(known.includes(code), `answered ${said.at(-1)}`);
     }
     if (count === 2) await heal?.();

@@ -53,10 +53,16 @@ export function deleting(scene: Scene, id: string): Attempt {
 }
 
 /** Publishing a volume to a node. */
-export function publishing(scene: Scene, id: string, nodeId: string, capability = mount): Attempt {
+export function publishing(
+  scene: Scene,
+  id: string,
+  nodeId: string,
+  capability = mount,
+  volumeContext: Record<string, string> = {},
+): Attempt {
   return {
     call: async (clients, timeoutMs) => {
-      const request = publishRequest(id, nodeId, capability);
+      const request = { ...publishRequest(id, nodeId, capability), volumeContext };
       const { publishContext } = await clients.controller.call("ControllerPublishVolume", request, timeoutMs);
       const told = scene.volumes.get(id)!;
       const nqn = publishContext["nqn"]!;

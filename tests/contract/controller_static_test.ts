@@ -1,0 +1,281 @@
+// Disks and files that somebody else made, used as volumes by a PersistentVolume that says so.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { profiles } from "../../src/simulator/profile.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
+import { anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
+import {
+  changesNothing,
+  cloneOf,
+  cost,
+  create,
+  gibibyte,
+  post,
+  publishRequest,
+  rejectsWith,
+  snapshot,
+  state,
+} from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+import {
+  addDisk,
+  calls,
+  disk,
+  doImport,
+  isStatic,
+  recordOf,
+  release,
+  startWithFile,
+} from "../support/static_disk.ts";
+
+for (const { name } of profiles.filter(({ vocabulary }) => vocabulary.rose)) {
+  Deno.test(`${name}: a disk that a PersistentVolume calls static lives as a volume does, and is given back`, async () => {
+    const flags = name === "ros-7.20" || name === "ros-7.17" ? ["--allow-unfenced"] : [];
+    await using scene = await startWithFile({ simulator: { profile: name }, flags });
+    const { stack } = scene;
+    await addDisk(stack);
+    const before = await disk(stack);
+    const { publish, unpublish, delete: remove } = calls(stack);
+    const context = await publish();
+    assert.equal(context["mayFormat"], "false");
+    assert.equal(context["size"], String(gibibyte));
+    const { record, before: note } = await recordOf(stack);
+    assert.equal(note, "films ");
+    assert.deepEqual(record.holders.map(({ nodeId }) => nodeId), ["node-1"]);
+    assert.equal(record.blankEpoch, 0);
+    await changesNothing(stack, async () => {
+      assert.deepEqual(await publish(), context);
+      await rejectsWith(status.FAILED_PRECONDITION, publish("node-2"), /another node holds it/);
+      await rejectsWith(status.FAILED_PRECONDITION, remove(), /published/);
+      const { entries } = await stack.clients.controller.call("ListVolumes", {});
+      assert.deepEqual(entries.map(({ volume, status }) => [volume!.volumeId, status!.publishedNodeIds]), [
+        ["data", ["node-1"]],
+      ]);
+      const sick = await stack.clients.controller.call("ControllerListVolumeHealth", {});
+      assert.deepEqual(sick.entries, []);
+      const { volumeHealth } = await stack.clients.controller.call("ControllerGetVolumeHealth", {
+        volumeId: "data",
+      });
+      assert.deepEqual(volumeHealth!.healthStatuses, []);
+    });
+    const larger = { volumeId: "data", capacityRange: { requiredBytes: String(2n * gibibyte) } };
+    await stack.clients.controller.call("ControllerExpandVolume", larger);
+    await scene.assertIntact(2n * gibibyte);
+    await unpublish();
+    assert.deepEqual((await state(stack)).exports, []);
+    await changesNothing(stack, async () => {
+      await rejectsWith(status.FAILED_PRECONDITION, remove(), /it was imported.*nothing is removed.*Retain/);
+      await rejectsWith(status.FAILED_PRECONDITION, snapshot(stack, "snap", "data"), /it was imported/);
+      await rejectsWith(
+        status.FAILED_PRECONDITION,
+        cloneOf(stack, "pvc-clone", { volumeId: "data" }, { capacityRange: {} }),
+        /it was imported/,
+      );
+    });
+    assert.match((await release(stack)).out, /data is given back; its export is off/);
+    const after = await disk(stack);
+    assert.equal(after!["comment"], "films");
+    assert.equal(after!["file-path"], before!["file-path"]);
+    assert.match((await release(stack)).out, /had no record: nothing was changed/);
+    await scene.assertIntact(2n * gibibyte);
+  });
+}
+
+Deno.test("the first publish of a static volume takes five commands, one after it three, and a held one two", async () => {
+  await using scene = await startWithFile();
+  const { stack } = scene;
+  await addDisk(stack);
+  const { publish, unpublish } = calls(stack);
+  assert.equal(await cost(stack, () => publish()), 5);
+  assert.equal(await cost(stack, () => publish()), 2);
+  assert.equal(await cost(stack, () => unpublish()), 2);
+  assert.equal(await cost(stack, () => publish()), 3);
+});
+
+Deno.test("the router mounts nothing in a disk that was imported", async () => {
+  await using scene = await startWithFile();
+  await addDisk(scene.stack, { "mount-filesystem": true });
+  await calls(scene.stack).publish();
+  assert.equal((await disk(scene.stack))!["mount-filesystem"], false);
+});
+
+/** What somebody may be using, or what may be somebody's: how it comes about, and what is said. */
+const refusals: readonly (readonly [string, (stack: Stack) => Promise<void>, RegExp])[] = [
+  [
+    "an export that is on",
+    (stack) =>
+      addDisk(stack, { "nvme-tcp-export": true, "nvme-tcp-server-nqn": "nqn.2024-01.org.example:films" }),
+    /nqn=nqn\.2024-01\.org\.example:films.*--exported-is-unused/,
+  ],
+  [
+    "a mounted file system",
+    (stack) => addDisk(stack, { "mount-point": "films" }),
+    /its file system is mounted.*mount-filesystem=no/,
+  ],
+  ["a member of an array", (stack) => addDisk(stack, { "raid-master": "raid1" }), /member of an array/],
+  ["a share", (stack) => addDisk(stack, { "smb-sharing": true }), /shared over SMB/],
+  ["an iSCSI export", (stack) => addDisk(stack, { "iscsi-export": true }), /exported over iSCSI/],
+  ["a disabled disk", (stack) => addDisk(stack, { disabled: true }), /it is disabled/],
+  [
+    "a mounted partition",
+    async (stack) => {
+      await addDisk(stack);
+      await post(stack, "/disks", {
+        slot: "data-part1",
+        type: "partition",
+        parent: "data",
+        "mount-point": "part",
+      });
+    },
+    /a disk lies on it: disk=data-part1/,
+  ],
+  [
+    "a file of two disks",
+    async (stack) => {
+      await addDisk(stack);
+      await addDisk(stack, { slot: "other", comment: "" });
+    },
+    /another disk uses its file: disk=other/,
+  ],
+  [
+    "a file that is gone",
+    async (stack) => {
+      await addDisk(stack, { "file-path": "/storage-pool/images/gone.img" });
+      stack.simulator.model.files.remove("storage-pool/images/gone.img");
+    },
+    /its file is not there/,
+  ],
+  [
+    "a file of another size",
+    (stack) => addDisk(stack, { size: String(gibibyte / 2n) }),
+    /another size than the disk/,
+  ],
+  [
+    "a program's comment",
+    (stack) => addDisk(stack, { comment: '{"owner":"other-csi"}' }),
+    /a program's record/,
+  ],
+  [
+    "a part of a record",
+    (stack) => addDisk(stack, { comment: "rds1 c=0a0b0c0d n=0a0b" }),
+    /a part of a record/,
+  ],
+  ["a damaged record", (stack) => addDisk(stack, { comment: "{rds1 c=0a0b0c0d n=0a0b" }), /is damaged/],
+  [
+    "another cluster's record",
+    async (stack) => {
+      const other = await stack.another(["--cluster-id", "another cluster"]);
+      const id = await create(other, "pvc-theirs");
+      await addDisk(stack, { comment: (await disk(stack, id))!["comment"] });
+    },
+    /belongs to another cluster/,
+  ],
+  [
+    "a cluster's mark",
+    async (stack) => {
+      const name = "/storage-pool/metal-csi/data.0a0b0c0d.img";
+      await post(stack, "/files", { name, type: "file", size: Number(gibibyte) });
+      await addDisk(stack, { "file-path": name });
+    },
+    /named as a volume's or a snapshot's of a cluster/,
+  ],
+  [
+    "a pool that is none of the driver's",
+    async (stack) => {
+      await post(stack, "/disks", {
+        slot: "tank",
+        type: "raid",
+        size: String(8n * gibibyte),
+        "mount-point": "tank",
+      });
+      await post(stack, "/files", { name: "/tank/data.img", type: "file", size: Number(gibibyte) });
+      await addDisk(stack, { "file-path": "/tank/data.img" });
+    },
+    /a pool without a folder of this driver.*--base-path/,
+  ],
+];
+
+for (const [what, arrange, words] of refusals) {
+  Deno.test(`${what}: neither way imports the disk, and nothing changes`, async () => {
+    await using scene = await startWithFile();
+    const { stack } = scene;
+    await arrange(stack);
+    await changesNothing(stack, async () => {
+      await rejectsWith(status.FAILED_PRECONDITION, calls(stack).publish(), words);
+      await assert.rejects(
+        doImport(stack, "data", "--kind", "ext4"),
+        (error) => VolumeError.is(error, "precondition") && words.test(error.message),
+      );
+    });
+    await scene.assertIntact();
+  });
+}
+
+Deno.test("a disk without a record whose PersistentVolume says nothing is refused, and the error names both ways", async () => {
+  await using scene = await startWithFile();
+  const { stack } = scene;
+  await addDisk(stack);
+  const { publish, unpublish } = calls(stack);
+  await changesNothing(stack, async () => {
+    const words = /carries no record.*rds-csi import data.*static: "true"/;
+    await rejectsWith(status.FAILED_PRECONDITION, publish("node-1", {}), words);
+    await rejectsWith(
+      status.INVALID_ARGUMENT,
+      publish("node-1", { volumeContext: { static: "yes" } }),
+      /static="yes"/,
+    );
+    // Else its VolumeAttachment would never go away.
+    await unpublish();
+  });
+});
+
+Deno.test("a StorageClass cannot say that its volumes are static", async () => {
+  await using stack = await startStack();
+  const made = create(stack, "pvc-a", { parameters: { static: "true" } });
+  await rejectsWith(status.INVALID_ARGUMENT, made, /unknown.*static/);
+});
+
+Deno.test("a copy of an imported disk, or one that was pointed elsewhere, is never published", async () => {
+  await using scene = await startWithFile();
+  const { stack } = scene;
+  await addDisk(stack);
+  await doImport(stack, "data", "--kind", "ext4");
+  const { comment } = (await disk(stack))!;
+  await post(stack, "/files", { name: "/storage-pool/images/two.img", type: "file", size: Number(gibibyte) });
+  await addDisk(stack, { slot: "copy", comment });
+  const { controller } = stack.clients;
+  const publish = (id: string) =>
+    controller.call("ControllerPublishVolume", { ...publishRequest(id), ...isStatic });
+  await changesNothing(stack, async () => {
+    await rejectsWith(status.FAILED_PRECONDITION, publish("copy"), /uses a file of another name/);
+    await rejectsWith(status.FAILED_PRECONDITION, publish("data"), /another disk uses its image/);
+  });
+  const { disks } = stack.simulator.model;
+  disks.remove(disks.findBySlot("copy")!.id);
+  disks.replace({ ...disks.findBySlot("data")!, filePath: "/storage-pool/images/two.img" });
+  await changesNothing(
+    stack,
+    () => rejectsWith(status.FAILED_PRECONDITION, publish("data"), /uses a file of another name/),
+  );
+});
+
+Deno.test("an imported disk that the router then mounts is not published", async () => {
+  await using scene = await startWithFile();
+  const { stack } = scene;
+  await addDisk(stack);
+  await doImport(stack, "data", "--kind", "ext4");
+  const { disks } = stack.simulator.model;
+  disks.replace({ ...disks.findBySlot("data")!, extra: { "smb-sharing": true } });
+  await changesNothing(
+    stack,
+    () => rejectsWith(status.FAILED_PRECONDITION, calls(stack).publish(), /the router itself uses its disk/),
+  );
+});
+
+Deno.test("a static volume of which the router has forgotten the record gets an epoch after those that nodes know", async () => {
+  const clusterView = new FakeClusterView();
+  clusterView.attached = [anAttachment("data", "node-2", { epochCounter: 7 })];
+  await using scene = await startWithFile({ clusterView });
+  await addDisk(scene.stack);
+  assert.match((await calls(scene.stack).publish())["epoch"]!, /^8-/);
+});

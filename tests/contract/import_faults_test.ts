@@ -1,0 +1,65 @@
+// A connection that is lost at any command of `rds-csi import` leaves nothing, or a whole record, and never a file that is
+// another one than before.
+import assert from "node:assert/strict";
+import type { FaultAction } from "../../src/simulator/faults.ts";
+import { parseComment } from "../../src/volume/record.ts";
+import { addDisk, disk, doImport, path, startWithFile } from "../support/static_disk.ts";
+
+const actions: readonly FaultAction[] = ["drop-before", "drop-after", "close-no-status", "truncate"];
+const nqn = "nqn.2024-01.org.example:films";
+
+/** What is imported, with the most commands that it takes. */
+const ways: readonly (readonly [string, Record<string, unknown> | undefined, readonly string[], number])[] = [
+  ["a disk", { "mount-filesystem": true }, ["data"], 3],
+  ["an exported disk", { "nvme-tcp-export": true, "nvme-tcp-server-nqn": nqn }, [
+    "data",
+    "--exported-is-unused",
+  ], 4],
+  ["a file", undefined, ["--path", path], 4],
+];
+
+for (const [what, made, args, most] of ways) {
+  for (const action of actions) {
+    Deno.test(`${what}: ${action} at each command of an import leaves nothing or all of it, and the next one ends well`, async () => {
+      for (let nth = 1; nth <= most; nth++) {
+        await using scene = await startWithFile();
+        const { stack } = scene;
+        if (made !== undefined) await addDisk(stack, made);
+        const before = await disk(stack);
+        stack.simulator.faults.arm({
+          match: "",
+          nth,
+          times: 1,
+          action,
+          value: action === "truncate" ? 14 : undefined,
+        });
+        const first = await doImport(stack, ...args, "--kind", "ext4").catch((error) => error);
+        const after = await disk(stack);
+        const { state } = parseComment(String(after?.["comment"] ?? ""));
+        // A note beside the record is kept whatever happens.
+        if (state === "none") assert.deepEqual(after, before);
+        else assert.equal(state, "record");
+        if (state === "record" && made !== undefined) assert.match(String(after!["comment"]), /^films \{/);
+        stack.simulator.faults.clear();
+        const { out } = await doImport(stack, ...args, "--kind", "ext4");
+        assert.match(out, /volumeHandle: "data"/);
+        if (!(first instanceof Error)) assert.equal(first.out, out);
+        assert.equal(stack.simulator.model.disks.findBySlot("data")!.exported, false);
+        await scene.assertIntact();
+      }
+    });
+  }
+}
+
+Deno.test("an import takes three commands, four of a file or with an export to withdraw, and two when it was done", async () => {
+  for (const [, made, args, most] of ways) {
+    await using scene = await startWithFile();
+    if (made !== undefined) await addDisk(scene.stack, made);
+    const count = async () => {
+      const before = (await scene.stack.count()).execs;
+      await doImport(scene.stack, ...args, "--kind", "ext4");
+      return (await scene.stack.count()).execs - before;
+    };
+    assert.deepEqual([await count(), await count()], [most, 2]);
+  }
+});

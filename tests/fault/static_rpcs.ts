@@ -1,0 +1,101 @@
+// The calls about disks that somebody else made.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import { gibibyte } from "../support/controller_calls.ts";
+import { type Attempt, made, notYet, type Rpc } from "./rpcs.ts";
+import type { Scene } from "./scene.ts";
+import { again, expanding, publishing, unpublishing } from "./volume_rpcs.ts";
+
+const volumeContext = { static: "true" };
+
+/** A disk as a person makes it, of which Kubernetes knows because a person wrote its PersistentVolume. */
+async function addDisk(scene: Scene): Promise<string> {
+  scene.newName();
+  const id = scene.lastId;
+  const imagePath = `/storage-pool/images/${id}`;
+  const disk = {
+    slot: id,
+    "file-path": imagePath,
+    size: String(gibibyte),
+    comment: "films",
+    "mount-filesystem": true,
+  };
+  const response = await fetch(`${scene.simulator.controlUrl}/disks`, {
+    method: "POST",
+    body: JSON.stringify(disk),
+  });
+  assert.ok(response.ok, await response.text());
+  scene.volumes.set(id, { sizeBytes: gibibyte, nodes: [], nqn: undefined });
+  return id;
+}
+
+const publishingIt = (scene: Scene, id: string) => publishing(scene, id, "node-1", undefined, volumeContext);
+
+async function published(scene: Scene): Promise<string> {
+  const id = await addDisk(scene);
+  await made(scene, publishingIt(scene, id));
+  return id;
+}
+
+/** Without its disk it is exported to nobody, until a person puts it back as it was. */
+function unpublishingIt(scene: Scene, id: string): Attempt {
+  return {
+    call: async (clients, timeoutMs) => {
+      await clients.controller.call(
+        "ControllerUnpublishVolume",
+        { volumeId: id, nodeId: "node-1" },
+        timeoutMs,
+      );
+      if (scene.disk(id) === undefined) throw notYet("its disk was removed by a person");
+      scene.volumes.set(id, { ...scene.volumes.get(id)!, nodes: [] });
+      scene.assertVolume(id);
+    },
+  };
+}
+
+/** Nothing of it goes, whatever goes wrong. */
+function keeping(scene: Scene, id: string): Attempt {
+  return {
+    call: async (clients, timeoutMs) => {
+      try {
+        await clients.controller.call("DeleteVolume", { volumeId: id }, timeoutMs);
+      } catch (error) {
+        if ((error as { code?: status }).code !== status.FAILED_PRECONDITION) throw error;
+        if (!/it was imported/.test(String(error))) throw error;
+        assert.ok(scene.disk(id) !== undefined, "an imported volume lost its disk");
+        return;
+      }
+      // Without its disk it is none any more; that its file is there is looked at in the end.
+      assert.equal(scene.disk(id), undefined, "an imported volume was deleted");
+      throw notYet("its disk was removed by a person");
+    },
+  };
+}
+
+/**
+ * Codes for a disk or a file that a person takes away: as its name tells nothing, a file without a disk is nobody's, and what
+ * a file is needed for is refused without it.
+ */
+const codes = ["NOT_FOUND", "FAILED_PRECONDITION"] as const;
+
+/** Calls about static volumes, in every situation. */
+export const staticRpcs: readonly Rpc[] = ([
+  { name: "Publish, static", prepare: async (scene) => publishingIt(scene, await addDisk(scene)) },
+  {
+    name: "Publish, static, held",
+    prepare: again(async (scene) => publishingIt(scene, await addDisk(scene))),
+  },
+  {
+    name: "Unpublish, static",
+    prepare: async (scene) => unpublishingIt(scene, await published(scene)),
+  },
+  { name: "Expand, static", prepare: async (scene) => expanding(scene, await published(scene)) },
+  {
+    name: "DeleteVolume, static",
+    prepare: async (scene) => {
+      const id = await published(scene);
+      await made(scene, unpublishing(scene, id, "node-1"));
+      return keeping(scene, id);
+    },
+  },
+] satisfies readonly Rpc[]).map((rpc) => ({ ...rpc, codes }));
