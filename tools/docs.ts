@@ -4,6 +4,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { adoptFlags } from "../src/commands/adopt.ts";
+import { importCommandFlags } from "../src/commands/import/options.ts";
 import { attachFlags, detachFlags } from "../src/commands/attach/options.ts";
 import { auditFlags } from "../src/commands/audit/options.ts";
 import { describeCommandFlags } from "../src/commands/describe.ts";
@@ -113,6 +114,14 @@ Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
 ${table(adoptFlags)}
 Takes the flags of the controller as well, as \`rds-csi allow-format\` does; so does \`rds-csi release VOLUME\`, which has no
 others.
+
+## rds-csi import SLOT
+
+\`rds-csi import --path FILE\` as well.
+
+${table(importCommandFlags)}
+Takes the flags of the controller as well, as \`rds-csi allow-format\` does, and \`--driver-name\`.
+[Static volumes](../guides/static-volumes.md) says what it does.
 
 ## rds-csi withdraw VOLUME
 

@@ -20,6 +20,8 @@ import {
 import { refusal } from "../../tests/fakes/refusal.ts";
 import type { AuditFinding } from "../volume/audit_finding.ts";
 import { volumeIdFor } from "../volume/ids.ts";
+import { importedSource } from "../volume/imported.ts";
+import { formatComment, newComment } from "../volume/record.ts";
 import { auditRouter, deleteOrphan } from "./audit.ts";
 import { AuditLoop } from "./audit_loop.ts";
 import { createVolume } from "./create.ts";
@@ -288,4 +290,20 @@ Deno.test("a volume that a driver of another name has on the same router is kept
   assert.deepEqual(findings.map(({ kept }) => kept), [
     "a PersistentVolume of a driver of another name names it",
   ]);
+});
+
+Deno.test("an imported volume that no PersistentVolume names is told of, and never deleted, nor taken for one without its image", async () => {
+  const test = audited();
+  const disk = aDisk(aRecord(), { id: "films", imagePath: "/pool/images/films", exported: false });
+  const source = importedSource(disk.id, disk.imagePath);
+  const record = aRecord({ blankEpoch: 0, withdrawnAtSeconds: 1, source });
+  test.store.put({ ...disk, comment: formatComment(newComment(record)) });
+  const { findings, view } = await test.audit();
+  assert.deepEqual(findings.map(({ kind }) => kind), ["disk-without-pv"]);
+  assert.match(findings[0]!.kept ?? "", /it was imported/);
+  await assert.rejects(deleteOrphan(test.world, findings[0]!, view, testContext()), refusal("precondition"));
+  assert.ok(test.store.allFiles.has(disk.imagePath));
+  test.store.allFiles.delete(disk.imagePath);
+  const kinds = (await test.audit()).findings.map(({ kind }) => kind);
+  assert.deepEqual(kinds, ["disk-without-image", "disk-without-pv"]);
 });

@@ -62,12 +62,13 @@ export async function importDisk(
     importedComment(stored, claim, cluster, forgotten, world.random),
     maxCommentBytes,
   );
-  const change = { comment, ...stored.mayBeMounted ? { neverMounted: true as const } : {} };
+  // Whoever makes a disk by hand gets one that the router mounts as soon as it knows what is in it.
+  const change = { comment, neverMounted: true } as const;
   const written = (after: StoredVolume) => after.comment === comment;
   const after = await changeVolume(world, "import", stored, change, written, context);
   const isAsSeen = after.imagePath === stored.imagePath && after.sizeBytes === stored.sizeBytes &&
     after.exported === stored.exported && after.exportNqn === stored.exportNqn &&
-    !after.mayBeMounted && after.routerUses === undefined;
+    after.routerUses === undefined;
   if (isAsSeen) return after;
   // With the record its next publish would take the disk from whoever began to use it just now.
   const back = (last: StoredVolume) => last.comment === stored.comment;

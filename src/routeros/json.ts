@@ -133,11 +133,6 @@ export class Row {
     throw this.#wrong(key, value);
   }
 
-  /** Whether the key is there with exactly that text. */
-  says(key: string, text: string): boolean {
-    return this.#find(key) === text;
-  }
-
   /** Whether the router says anything with this key but "no" and "none", in whatever form. */
   isSet(key: string): boolean {
     const value = this.#find(key);

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { plainPlace, subvolumePlace } from "../volume/layout.ts";
+import { maxImagePathBytes } from "../volume/importing.ts";
 import type { NewVolume } from "../volume/ports.ts";
+import { fitsOneExec } from "./exchange.ts";
 import {
   addStatements,
   changeStatements,
@@ -10,6 +12,7 @@ import {
   renameStatement,
   subvolumeStatement,
 } from "./mutations.ts";
+import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./views.ts";
 
 function lines(statements: readonly { readonly text: string }[]): string[] {
   return statements.map((statement) => statement.text);
@@ -171,4 +174,23 @@ Deno.test("renameStatement() renames to a free path only, and without a guard re
 
 Deno.test("copyStatement() names source and destination", () => {
   assert.equal(copyStatement("/pool/a", "/pool/b").text, `/file copy "pool/a" name="pool/b"`);
+});
+
+Deno.test("every command about an imported image has room for the longest path and comment", () => {
+  const path = `/${"p".repeat(maxImagePathBytes - 1)}`;
+  const id = "s".repeat(32);
+  const added = {
+    id,
+    place: plainPlace(path),
+    sizeBytes: undefined,
+    comment: "c".repeat(255),
+    imported: true,
+  };
+  assert.ok(fitsOneExec(addStatements(added), []));
+  assert.ok(fitsOneExec([], viewQueries(id, path)));
+  assert.ok(fitsOneExec([], createQueries(true, { id, stem: path, folder: "" })));
+  assert.deepEqual(divideIntoQuestions([path, path, path, "/a/b"]).flat(), [path, path, path, "/a/b"]);
+  for (const some of divideIntoQuestions([path, path, path, path, path, path, path, path])) {
+    assert.ok(fitsOneExec([], namedFilesViewQueries(some)));
+  }
 });

@@ -20,14 +20,21 @@ const signs: Readonly<Record<string, string>> = {
 /** Properties with which another disk says that it lies on one. */
 const links: readonly string[] = ["parent", "crypted-backend"];
 
-/**
- * What the router does with a disk beside exporting it over NVMe/TCP.
- *
- * @param rows all that came with it, among them every disk that is mounted
- */
-export function routerUses(row: Row, id: string, rows: readonly Row[]): string[] {
+/** By slot, the disks that lie on another one: its partitions, and what is encrypted on it. Of a look at few those that are mounted. */
+export function disksUpon(rows: readonly Row[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const row of rows) {
+    for (const link of links) {
+      if (!row.isSet(link)) continue;
+      const below = row.text(link);
+      found.set(below, [...found.get(below) ?? [], row.text("slot", "")]);
+    }
+  }
+  return found;
+}
+
+/** What the router does with a disk beside exporting it over NVMe/TCP. */
+export function routerUses(row: Row, upon: readonly string[]): string[] {
   const own = Object.keys(signs).filter((key) => row.isSet(key)).map((key) => signs[key]!);
-  const upon = rows.filter((other) => links.some((link) => other.isSet(link) && other.says(link, id)))
-    .map((other) => `a disk lies on it: disk=${other.text("slot", "")}`);
-  return [...new Set([...own, ...upon])];
+  return [...new Set([...own, ...upon.map((slot) => `a disk lies on it: disk=${slot}`)])];
 }

@@ -11,7 +11,7 @@ import { isSendable } from "./command.ts";
 import { lastSegment } from "./conditions.ts";
 import { parseRow, parseRows, type Row, unreadable } from "./json.ts";
 import { imagePathOf } from "./queries.ts";
-import { routerUses } from "./router_uses.ts";
+import { disksUpon, routerUses } from "./router_uses.ts";
 import { parseUptime } from "./uptime.ts";
 import type { RouterWords } from "./version.ts";
 
@@ -36,12 +36,13 @@ export function parseDisks(frame: string, router: RouterWords): Disks {
   const pools: Pool[] = [];
   const seen = new Set<string>();
   const rows = parseRows(frame, what);
+  const upon = disksUpon(rows);
   for (const row of rows) {
     const id = row.text("slot");
     const kind = row.text("type");
     if (seen.has(id)) throw unreadable(what, `it has two disks in one slot: slot=${id}`);
     seen.add(id);
-    if (kind === "file") volumes.push(volumeOf(row, id, router, rows));
+    if (kind === "file") volumes.push(volumeOf(row, id, router, upon.get(id) ?? []));
     else others.push({ id, kind });
     const pool = poolOf(row, router);
     if (pool !== undefined) pools.push(pool);
@@ -54,11 +55,9 @@ export function sorted(volumes: readonly StoredVolume[]): StoredVolume[] {
   return volumes.toSorted((a, b) => a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
-function volumeOf(row: Row, id: string, router: RouterWords, rows: readonly Row[]): StoredVolume {
+function volumeOf(row: Row, id: string, router: RouterWords, upon: readonly string[]): StoredVolume {
   const exported = row.flag("nvme-tcp-export");
-  // Only a look at few disks shows that key, and pays for looking on.
-  const isWhole = row.has("mount-filesystem");
-  const uses = isWhole ? routerUses(row, id, rows) : [];
+  const uses = routerUses(row, upon);
   const hosts = row.words("nvme-tcp-server-allow-host-name");
   return {
     id,
@@ -71,7 +70,6 @@ function volumeOf(row: Row, id: string, router: RouterWords, rows: readonly Row[
     exportPort: Number(row.integer("nvme-tcp-server-port", 0n)),
     ...hosts.length === 0 ? {} : { allowedHosts: hosts },
     ...uses.length === 0 ? {} : { routerUses: uses },
-    ...isWhole && row.isSet("mount-filesystem") ? { mayBeMounted: true } : {},
     comment: row.text("comment", ""),
   };
 }

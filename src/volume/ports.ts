@@ -61,8 +61,6 @@ export interface StoredVolume {
   readonly allowedHosts?: readonly string[];
   /** What else the router does with the disk, in words; absent, nothing. Not read where all volumes are. */
   readonly routerUses?: readonly string[];
-  /** Whether the router mounts a file system that it finds in the disk. Not read where all volumes are. */
-  readonly mayBeMounted?: boolean;
   /** The whole comment, as it stands. */
   readonly comment: string;
 }

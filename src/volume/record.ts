@@ -39,7 +39,7 @@ export interface VolumeRecord {
   readonly blankEpoch: number;
   /** When the export was last withdrawn, in seconds since the Unix epoch. */
   readonly withdrawnAtSeconds: number | undefined;
-  /** What the volume was made from: `v:` or `s:` and the id. */
+  /** What the volume was made from: `v:` or `s:` and the id; of an imported one `i:` and what binds it to slot and file. */
   readonly source: string | undefined;
   /** How often it was grown or rewritten, so that no command that the router runs late finds the comment it expects. */
   readonly growths?: number;

@@ -364,7 +364,6 @@ export class FakeVolumeStore implements VolumeStore {
       comment: change.comment ?? disk.comment,
       sizeBytes: change.sizeBytes ?? disk.sizeBytes,
       ...(change.allowedHosts === undefined ? {} : { allowedHosts: change.allowedHosts }),
-      ...(change.neverMounted ? { mayBeMounted: false } : {}),
       ...(change.export === false ? { exported: false } : change.bounce ? { exported: true } : on),
     };
     const grows = after.sizeBytes > disk.sizeBytes;

@@ -13,8 +13,8 @@ import { assertVolumeId, isVolumeId } from "../../volume/ids.ts";
 import { modesOfVolumes } from "../../volume/takeover.ts";
 import type { VolumeObjectOptions } from "./persistent_volume.ts";
 
-/** Flags of `rds-csi import`. */
-export const importFlags: FlagTable = {
+/** Flags that only `rds-csi import` has. */
+export const importCommandFlags: FlagTable = {
   "path": {
     form: "text",
     help: "A file of the router that has no disk yet: a disk is made of it, as it is.",
@@ -49,8 +49,10 @@ export const importFlags: FlagTable = {
   },
   "claim": { form: "text", help: "The claim that it is kept for, as NAMESPACE/NAME." },
   "json": { form: "switch", help: "Print the PersistentVolume as JSON." },
-  "driver-name": serveFlags["driver-name"]!,
 };
+
+/** Flags of `rds-csi import` but those of the router. */
+export const importFlags: FlagTable = { ...importCommandFlags, "driver-name": serveFlags["driver-name"]! };
 
 /** What `rds-csi import` is told. */
 export interface ImportOptions {
