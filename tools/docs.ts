@@ -115,14 +115,7 @@ ${table(adoptFlags)}
 Takes the flags of the controller as well, as \`rds-csi allow-format\` does; so does \`rds-csi release VOLUME\`, which has no
 others.
 
-## rds-csi import SLOT
-
-\`rds-csi import --path FILE\` as well.
-
-${table(importCommandFlags)}
-Takes the flags of the controller as well, as \`rds-csi allow-format\` does, and \`--driver-name\`.
-[Static volumes](../guides/static-volumes.md) says what it does.
-
+${importPart()}
 ## rds-csi withdraw VOLUME
 
 ${table(withdrawFlags)}
@@ -131,6 +124,17 @@ Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
 ## rds-csi allow-format VOLUME
 
 Takes the flags of the controller: ${Object.keys(routerFlags).map((name) => `\`--${name}\``).join(", ")}.
+`;
+}
+
+function importPart(): string {
+  return `## rds-csi import SLOT
+
+\`rds-csi import --path FILE\` as well.
+
+${table(importCommandFlags)}
+Takes the flags of the controller as well, as \`rds-csi allow-format\` does, and \`--driver-name\`.
+[Static volumes](../guides/static-volumes.md) says what it does.
 `;
 }
 
