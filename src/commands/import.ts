@@ -1,4 +1,5 @@
 import { routerFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser } from "../config/router_keys.ts";
 import { type Import, importVolume } from "../controller/import.ts";
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../host/clock.ts";
@@ -34,7 +35,12 @@ export async function importCommand(args: readonly string[], io: CommandIo): Pro
     io.out(help + describeFlags({ ...importFlags, ...routerFlags }));
     return exitCodes.ok;
   }
-  const { config, request, object, json } = readImportOptions(args, io.env, Deno.readTextFileSync);
+  const { config, request, object, json } = readImportOptions(
+    args,
+    io.env,
+    Deno.readTextFileSync,
+    await loadRoutersParser(args),
+  );
   const done = await withControllerWorld(
     { name: "import", config, timeoutMs },
     { clock: systemClock, random: systemRandom },
@@ -43,7 +49,7 @@ export async function importCommand(args: readonly string[], io: CommandIo): Pro
   );
   // What is printed goes into a file: words are for whoever looks on.
   for (const line of explain(done)) io.err(line);
-  const volume = persistentVolume({ volumeHandle: done.id, ...done }, object);
+  const volume = persistentVolume({ volumeHandle: config.prefix + done.id, ...done }, object);
   io.out(json ? JSON.stringify(volume, undefined, 2) : toYaml(volume));
   return exitCodes.ok;
 }

@@ -65,6 +65,20 @@ export function readChosenBackends(flags: FlagValues, seams: BackendSeams): read
   return chosen;
 }
 
+/** The one router that a command is for: `--backend`, or the default one. Undefined when that is wrong, which is noted. */
+export function readOneBackend(flags: FlagValues, seams: BackendSeams): ControllerConfig | undefined {
+  const chosen = readChosenBackends(flags, seams);
+  const found = chosen.length === 1 ? chosen[0] : chosen.find(({ isDefault }) => isDefault);
+  if (found === undefined && chosen.length > 0) {
+    flags.addProblems([
+      `--backend is required, as no router of --config is the default one: allowed is one of ${
+        namesOf(chosen)
+      }`,
+    ]);
+  }
+  return found;
+}
+
 /** A volume, and the router that it is on. */
 export interface VolumeOfBackend {
   readonly config: ControllerConfig;

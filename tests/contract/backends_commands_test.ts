@@ -3,13 +3,14 @@ import assert from "node:assert/strict";
 import { allowFormatCommand } from "../../src/commands/allow_format.ts";
 import { auditCommand } from "../../src/commands/audit.ts";
 import { doctorCommand } from "../../src/commands/doctor.ts";
+import { importCommand } from "../../src/commands/import.ts";
 import type { CommandIo } from "../../src/commands/io.ts";
 import { releaseCommand } from "../../src/commands/release.ts";
 import { FlagError } from "../../src/flags.ts";
 import { backendClusterHash } from "../../src/volume/ids.ts";
 import { fakeCommandIo } from "../fakes/command_io.ts";
 import { type BackendsStack, slotsOf, startBackends } from "../support/backends_stack.ts";
-import { createRequest, publishRequest } from "../support/controller_calls.ts";
+import { block, createRequest, publishRequest } from "../support/controller_calls.ts";
 import { clusterId } from "../support/stack.ts";
 
 const two = [{ name: "nas1", isDefault: true }, { name: "nas2" }];
@@ -114,4 +115,23 @@ Deno.test("allow-format and release are for the router that the id or --backend 
     refusal(/no such router was chosen/),
   );
   await assert.rejects(run(stack, releaseCommand, `nas3/${slot}`), refusal(/of no router/));
+});
+
+Deno.test("import makes a disk of the named router a volume, whose handle has the router's prefix", async () => {
+  await using stack = await startBackends(two);
+  for (const simulator of Object.values(stack.simulators)) {
+    const disk = { slot: "old-data", "file-path": "/storage-pool/old.img", size: String(1n << 30n) };
+    const made = await fetch(`${simulator.controlUrl}/disks`, { method: "POST", body: JSON.stringify(disk) });
+    assert.ok(made.ok, await made.text());
+  }
+  const { code, out } = await run(stack, importCommand, "old-data", "--kind", "block", "--backend", "nas2");
+  assert.equal(code, 0);
+  assert.match(out, /volumeHandle: "nas2\/old-data"/);
+  const request = { ...publishRequest("nas2/old-data"), volumeCapability: block };
+  const { publishContext } = await stack.clients.controller.call("ControllerPublishVolume", request);
+  assert.match(publishContext["nqn"]!, /:nas2:old-data:1-[0-9a-f]{8}$/);
+  await assert.rejects(
+    stack.clients.controller.call("ControllerPublishVolume", { ...request, volumeId: "old-data" }),
+    /\(router nas1\)/,
+  );
 });

@@ -1,11 +1,7 @@
-import {
-  type ControllerConfig,
-  type Environment,
-  readController,
-  readNothing,
-  type TextReader,
-} from "../../config.ts";
+import { type ControllerConfig, type Environment, readNothing, type TextReader } from "../../config.ts";
+import { readOneBackend } from "../../config/backends.ts";
 import { routerFlags, serveFlags } from "../../config/flag_tables.ts";
+import type { RoutersParser } from "../../config/router_keys.ts";
 import type { ImportRequest } from "../../controller/import.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../../flags.ts";
 import type { VolumeKind } from "../../volume/capabilities.ts";
@@ -75,6 +71,7 @@ export function readImportOptions(
   args: readonly string[],
   env: Environment,
   readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
 ): ImportOptions {
   const [first] = args;
   const given = first === undefined || first.startsWith("-") ? undefined : first;
@@ -90,8 +87,9 @@ export function readImportOptions(
     flags.problem("access-mode", accessMode, "another one, as two nodes would destroy a file system");
   }
   const imagePath = flags.text("path");
+  const seams = { readText, parseRouters, ownNodes: [], hasCluster: false };
+  const config = readOneBackend(flags, seams);
   const options = {
-    config: readController(flags, [], readText),
     request: {
       id,
       imagePath: imagePath === "" ? undefined : imagePath,
@@ -104,7 +102,8 @@ export function readImportOptions(
     json: flags.switch("json"),
   };
   flags.assertNoProblems();
-  return options;
+  if (config === undefined) throw new TypeError("Cannot go on without a router");
+  return { config, ...options };
 }
 
 function readSlot(flags: FlagValues, given: string | undefined): string {
