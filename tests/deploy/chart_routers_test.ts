@@ -124,6 +124,29 @@ Deno.test({
 });
 
 Deno.test({
+  name: "nodes that different routers reach are told so by a DaemonSet for each group",
+  ignore,
+  async fn() {
+    const rack = (name: string) => ({ "example.com/rack": name });
+    const groups = ["a", "b"].map((name) => ({ name, nodeSelector: rack(name), topology: rack(name) }));
+    const routers = [{ ...first, topology: rack("a") }, { ...second, topology: rack("b") }];
+    const { success, yaml, complaint } = await render(routers, { node: { groups } });
+    assert.ok(success, complaint);
+    const objects = parseObjects(yaml);
+    assertSound(objects);
+    const nodes = objects.filter(({ kind }) => kind === "DaemonSet") as Workload[];
+    assert.deepEqual(nodes.map(({ metadata }) => metadata.name), ["rds-csi-node-a", "rds-csi-node-b"]);
+    const selectors = new Set(nodes.map(({ spec }) => JSON.stringify(spec.selector.matchLabels)));
+    assert.equal(selectors.size, 2, "none takes another's pods for its own");
+    for (const [index, name] of ["a", "b"].entries()) {
+      assert.deepEqual(configOf(driverOf(nodes[index]!)).node?.topology, rack(name));
+      const { nodeSelector } = nodes[index]!.spec.template.spec;
+      assert.deepEqual(nodeSelector, { ...rack(name), "kubernetes.io/os": "linux" });
+    }
+  },
+});
+
+Deno.test({
   name: "the schema knows every key of a router in the file, but for what needs a file that nothing mounts",
   ignore,
   async fn() {

@@ -59,7 +59,10 @@ export function assertSound(objects: readonly KubernetesObject[]): void {
     return `${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
   });
   assert.equal(new Set(keys).size, keys.length, keys.join(", "));
-  for (const kind of ["Deployment", "DaemonSet"]) assertSoundWorkload(only<Workload>(objects, kind), objects);
+  assertSoundWorkload(only<Workload>(objects, "Deployment"), objects);
+  const nodes = objects.filter(({ kind }) => kind === "DaemonSet") as Workload[];
+  assert.ok(nodes.length > 0);
+  for (const node of nodes) assertSoundWorkload(node, objects);
 }
 
 function assertSoundWorkload(workload: Workload, objects: readonly KubernetesObject[]): void {

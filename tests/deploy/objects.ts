@@ -38,6 +38,7 @@ export interface PodSpec {
   readonly serviceAccountName: string;
   readonly automountServiceAccountToken?: boolean;
   readonly tolerations?: readonly Readonly<Record<string, unknown>>[];
+  readonly nodeSelector?: Readonly<Record<string, string>>;
   readonly hostNetwork?: boolean;
   readonly hostPID?: boolean;
   readonly securityContext?: Readonly<Record<string, unknown>>;

@@ -62,7 +62,7 @@ Deno.test("the alerts in the PrometheusRule are those of the file, untouched by 
 
 Deno.test("the full rendering's node has the usual sidecars, and its controller what was asked for", () => {
   const objects = objectsOf("full");
-  const node = only<Workload>(objects, "DaemonSet");
+  const node = only<Workload>(objects, "DaemonSet", "storage-node-a");
   assert.deepEqual(node.spec.template.spec.containers.map(({ name }) => name), [
     "driver",
     "node-driver-registrar",
