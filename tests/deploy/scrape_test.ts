@@ -3,6 +3,7 @@ import { dial } from "../../src/csi/client.ts";
 import { loadCsi } from "../../src/csi/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { FakeKubelet } from "../fakes/kubelet.ts";
+import { volumeIoMetrics } from "../../src/telemetry/volume_io.ts";
 import { eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, rejectsWith, snapshot } from "../support/controller_calls.ts";
 import { freePort, startPart } from "../support/parts.ts";
@@ -13,6 +14,9 @@ import { chartQueries, type Query, tableMetricsOf } from "./queries.ts";
 
 /** What only shows up with an event that does not happen here, with the event. */
 const later: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    Object.keys(volumeIoMetrics).map((name) => [name, "a volume that is staged with --volume-metrics"]),
+  ),
   rds_csi_orphans: "an audit, the first of which comes a minute after the start",
   rds_csi_unwanted_exports_total: "an export that the cluster wants nowhere",
   rds_csi_tool_seconds: "a volume that is staged, which needs root",
