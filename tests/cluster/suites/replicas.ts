@@ -77,11 +77,8 @@ class Story {
     const serving = await Promise.all(this.#pair.map(({ driver }) => driver.isServing()));
     assert.equal(serving.filter(Boolean).length, 1, String(serving));
     const waiting = this.#pair[serving.indexOf(false)]!.driver;
-    const [leading, connected] = await Promise.all([
-      waiting.metric("rds_csi_leader"),
-      waiting.metric("rds_csi_router_connected"),
-    ]);
-    assert.deepEqual([leading, connected], [0, 0]);
+    const { sessions } = await this.#cluster.router.control<{ sessions: readonly unknown[] }>("/state");
+    assert.deepEqual([await waiting.metric("rds_csi_leader"), sessions.length], [0, 1]);
     const refused = waiting.clients.controller.call("ListVolumes", {});
     await assert.rejects(refused, /UNAVAILABLE.*another controller leads: holder=controller-/);
     const megabytes = Math.round(await waiting.residentBytes() / 1e6);
