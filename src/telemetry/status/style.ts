@@ -35,7 +35,7 @@ th, td { padding: .35rem .6rem; border-bottom: 1px solid var(--line); vertical-a
 tbody tr:last-child td { border-bottom: 0; }
 td.number, th.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 td.when { white-space: nowrap; }
-td.id { min-width: 12rem; font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .85rem; overflow-wrap: anywhere; }
+td.id { min-width: 17.5rem; font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .85rem; overflow-wrap: anywhere; }
 td.message { overflow-wrap: anywhere; min-width: 14rem; }
 .badge { display: inline-block; border-radius: .3rem; padding: .05rem .45rem; font-size: .82rem; font-weight: 600; }
 .good { color: var(--good); background: var(--good-ground); }
