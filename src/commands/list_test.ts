@@ -55,8 +55,8 @@ const jsonRuns: Readonly<
   version: () => [[], [exitCodes.ok]],
 };
 
-/** They need something to look at: their own tests, and the one of secrets, read what they print. */
-const elsewhere = ["attach", "detach", "audit"];
+/** They need something to look at, and are run in their own tests. */
+const elsewhere = ["attach", "detach", "audit", "import"];
 
 Deno.test("every command that can print JSON is tried for it", async () => {
   const able: string[] = [];
