@@ -5,6 +5,9 @@ import { VolumeError } from "../volume/errors.ts";
 import { exitCodes } from "./io.ts";
 import { commands } from "./list.ts";
 
+/** A command's process ends with it, so that it leaves the C library loaded. */
+const sanitizeResources = false;
+
 async function run(name: string, args: string[], signal = new AbortController().signal) {
   const { io, out, err } = fakeCommandIo();
   const code = await commands[name]!.run(args, { ...io, signal });
@@ -25,13 +28,17 @@ for (const [name, command] of Object.entries(commands)) {
     }
   });
 
-  Deno.test(`${name} refuses a flag that it does not know, and does nothing`, async () => {
-    const words = [[], ["pvc-1"], ["bash"]];
-    for (const before of words) {
-      const isRefused = (error: unknown) => error instanceof FlagError || VolumeError.is(error, "invalid");
-      await assert.rejects(run(name, [...before, "--no-such-flag"]), isRefused, before.join());
-    }
-  });
+  Deno.test(
+    `${name} refuses a flag that it does not know, and does nothing`,
+    { sanitizeResources },
+    async () => {
+      const words = [[], ["pvc-1"], ["bash"]];
+      for (const before of words) {
+        const isRefused = (error: unknown) => error instanceof FlagError || VolumeError.is(error, "invalid");
+        await assert.rejects(run(name, [...before, "--no-such-flag"]), isRefused, before.join());
+      }
+    },
+  );
 
   Deno.test(`${name} says in a line what it is for, and what its exit codes mean`, () => {
     assert.match(command.help, /^[a-z][^\n]{5,100}[^.\n]$/);
@@ -67,18 +74,22 @@ Deno.test("every command that can print JSON is tried for it", async () => {
 });
 
 for (const [name, command] of Object.entries(jsonRuns)) {
-  Deno.test(`${name} --json prints one JSON document and nothing beside it`, async () => {
-    const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-test-" });
-    const stop = new AbortController();
-    // It runs until it is stopped, which may be before it has begun.
-    if (name === "simulator") stop.abort();
-    try {
-      const [args, codes] = command(folder);
-      const { code, out } = await run(name, [...args, "--json"], stop.signal);
-      assert.ok(codes.includes(code), `exit code ${code}`);
-      assert.equal(typeof JSON.parse(out.join("\n")), "object");
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
-  });
+  Deno.test(
+    `${name} --json prints one JSON document and nothing beside it`,
+    { sanitizeResources },
+    async () => {
+      const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-test-" });
+      const stop = new AbortController();
+      // It runs until it is stopped, which may be before it has begun.
+      if (name === "simulator") stop.abort();
+      try {
+        const [args, codes] = command(folder);
+        const { code, out } = await run(name, [...args, "--json"], stop.signal);
+        assert.ok(codes.includes(code), `exit code ${code}`);
+        assert.equal(typeof JSON.parse(out.join("\n")), "object");
+      } finally {
+        await Deno.remove(folder, { recursive: true });
+      }
+    },
+  );
 }
