@@ -6,10 +6,11 @@ import { doctorCommand } from "../../src/commands/doctor.ts";
 import { importCommand } from "../../src/commands/import.ts";
 import type { CommandIo } from "../../src/commands/io.ts";
 import { releaseCommand } from "../../src/commands/release.ts";
+import { withdrawCommand } from "../../src/commands/withdraw.ts";
 import { FlagError } from "../../src/flags.ts";
 import { backendClusterHash } from "../../src/volume/ids.ts";
 import { fakeCommandIo } from "../fakes/command_io.ts";
-import { type BackendsStack, slotsOf, startBackends } from "../support/backends_stack.ts";
+import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";
 import { block, createRequest, publishRequest } from "../support/controller_calls.ts";
 import { clusterId } from "../support/stack.ts";
 
@@ -135,4 +136,17 @@ Deno.test("import makes a disk of the named router a volume, whose handle has th
     stack.clients.controller.call("ControllerPublishVolume", { ...request, volumeId: "old-data" }),
     /\(router nas1\)/,
   );
+});
+
+Deno.test("withdraw takes a volume away on the router that its id names, and nothing on any other", async () => {
+  await using stack = await startBackends(two);
+  const ids = [await create(stack, "pvc-a", "nas1"), await create(stack, "pvc-a", "nas2")];
+  for (const id of ids) await stack.clients.controller.call("ControllerPublishVolume", publishRequest(id));
+  const exported = async (name: string) => (await routerState(stack.simulators[name]!)).exports.length;
+  const { code, out } = await run(stack, withdrawCommand, ids[1]!, "--vouch");
+  assert.equal(code, 0);
+  assert.match(out, /^The volume nas2\/pvc-.* is exported to nobody: it was taken from node-1\.$/);
+  assert.deepEqual([await exported("nas1"), await exported("nas2")], [1, 0]);
+  await assert.rejects(run(stack, withdrawCommand, "nas3/pvc-a", "--vouch"), refusal(/of no router/));
+  assert.equal(await exported("nas1"), 1);
 });
