@@ -3,10 +3,13 @@ import type { ClusterConfig } from "../config/cluster.ts";
 import { AuditLoop, type AuditLoopSettings } from "../controller/audit_loop.ts";
 import { CountedLooks } from "../controller/counted_looks.ts";
 import type { MethodsOf } from "../csi/call.ts";
+import { StrayedVolumes } from "../controller/strayed.ts";
 import { controllerMethods } from "../csi/controller.ts";
 import type { ControllerHandlers } from "../csi/generated/csi/v1/Controller.ts";
 import { VolumeLocks } from "../csi/volume_lock.ts";
 import { takeOverAtStart } from "../controller/takeover_sweep.ts";
+import type { RouterObserver } from "../routeros/observer.ts";
+import type { Logger } from "../telemetry/log.ts";
 import type { RouterEvents } from "../telemetry/router_metrics.ts";
 import type { ClusterView } from "../volume/cluster_view.ts";
 import type { ControllerEvents } from "../volume/controller_events.ts";
@@ -86,6 +89,7 @@ async function openAll(
 ): Promise<Controller> {
   const side = await openCluster(seams);
   const locks = new VolumeLocks();
+  const strayed = areNamed ? new StrayedVolumes() : undefined;
   const opened: OpenBackend[] = [];
   try {
     const problems: unknown[] = [];
@@ -94,7 +98,7 @@ async function openAll(
       const border = areNamed ? new HandleBorder(config.prefix) : undefined;
       const own = areNamed ? { ...seams, log: seams.log.with({ backend: config.settings.backend }) } : seams;
       try {
-        opened.push(await openBackend(known, own, { side, locks, border }));
+        opened.push(await openBackend(known, own, { side, locks, border, strayed }));
       } catch (error) {
         problems.push(error);
       }
@@ -144,6 +148,7 @@ interface Shared {
   readonly locks: VolumeLocks;
   /** Undefined for the only router. */
   readonly border: HandleBorder | undefined;
+  readonly strayed: StrayedVolumes | undefined;
 }
 
 interface OpenBackend extends Backend {
@@ -158,7 +163,7 @@ interface OpenBackend extends Backend {
 async function openBackend(
   config: ControllerConfig,
   seams: ControllerSeams,
-  { side, locks, border }: Shared,
+  { side, locks, border, strayed }: Shared,
 ): Promise<OpenBackend> {
   const { settings } = config;
   const { clock } = seams;
@@ -171,7 +176,11 @@ async function openBackend(
   const router = await openRouter(config.router, seams, {
     allowUnfenced: settings.allowUnfenced,
     fence: lead && (() => lead.refusal()),
-    observers: [routerEvents, { inventory: (look) => looks.seen(look) }],
+    observers: [
+      routerEvents,
+      { inventory: (look) => looks.seen(look) },
+      strayedObserver(config, strayed, seams.log),
+    ],
   });
   routerEvents.load(() => router.load);
   const clusterView = border === undefined || seams.clusterView === undefined
@@ -179,7 +188,7 @@ async function openBackend(
     : borderedView(seams.clusterView, border, border.prefix === "");
   const neighbours = side?.neighbours(config, events, border) ?? { events };
   const own = border === undefined ? locks : borderedLocks(locks, border);
-  const given = { ...neighbours, locks: own, ...clusterView && { clusterView } };
+  const given = { ...neighbours, locks: own, strayed, ...clusterView && { clusterView } };
   const world = controllerWorld(config, router, seams, seams.log, given);
   const stop = new AbortController();
   let takeover: Promise<void> | undefined;
@@ -201,6 +210,28 @@ async function openBackend(
       await Promise.all([world.copies.close(), audits.close(), takeover]);
       looks.close();
       router.close();
+    },
+  };
+}
+
+/** Tells once, and again when it is about others, that a router has volumes of another one. */
+function strayedObserver(
+  { settings: { backend, cluster } }: ControllerConfig,
+  strayed: StrayedVolumes | undefined,
+  log: Logger,
+): RouterObserver {
+  if (strayed === undefined) return {};
+  strayed.add(backend, cluster);
+  let told = "";
+  return {
+    inventory(look) {
+      const owners = strayed.seen(backend, look).toSorted().join(", ");
+      const reason =
+        "names, addresses, or which router is the default one, were exchanged in the file of --config";
+      if (owners !== "" && owners !== told) {
+        log.error("this router has volumes of another router; none of them is touched", { owners, reason });
+      }
+      told = owners;
     },
   };
 }

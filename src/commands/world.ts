@@ -1,6 +1,7 @@
 import type { ControllerConfig } from "../config.ts";
 import { fixedNodes } from "../controller/fixed_nodes.ts";
 import { ImageCopies } from "../controller/copies.ts";
+import type { StrayedVolumes } from "../controller/strayed.ts";
 import { UnsettledChanges } from "../controller/unsettled.ts";
 import { ConfirmedWithdrawals } from "../controller/withdrawals.ts";
 import type { ControllerWorld, VolumeLocking } from "../controller/world.ts";
@@ -26,6 +27,8 @@ export interface WorldNeighbours {
   readonly locks?: VolumeLocking;
   /** @default {none: nobody can be asked who has a volume} */
   readonly clusterView?: ClusterView;
+  /** @default {none: there is no other router} */
+  readonly strayed?: StrayedVolumes | undefined;
 }
 
 /**
@@ -38,7 +41,7 @@ export function controllerWorld(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks, pairs, clusterView }: WorldNeighbours = {},
+  { events, projection, nodes, locks, pairs, clusterView, strayed }: WorldNeighbours = {},
 ): ControllerWorld {
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
@@ -55,6 +58,7 @@ export function controllerWorld(
     locks: locks ?? new VolumeLocks(),
     pairs: pairs ?? anyPair,
     clusterView,
+    strayed,
     notes: { warn: (message, fields) => log.warn(message, fields) },
   };
 }

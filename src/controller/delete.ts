@@ -6,6 +6,7 @@ import type { CallContext, FileView, MutationOutcome, VolumeView } from "../volu
 import { assertNoSnapshotsHold } from "./dependents.ts";
 import { assertNotImported, assertNotShared, assertOwnImage, ownBase, ownStem } from "./look.ts";
 import { failMutation, remembered } from "./outcome.ts";
+import { assertNotStrayed } from "./strayed.ts";
 import { takeOverFirst } from "./takeover.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
@@ -38,6 +39,7 @@ export async function deleteVolume(
     return;
   }
   assertAbsenceProven(view, world.settings.basePaths, world.settings.settleMs);
+  assertNotStrayed(world, id, "delete");
   await deleteLeftovers(world, id, view, world.settings.basePaths, context);
 }
 

@@ -4,6 +4,7 @@ import { judgeOwnership } from "../volume/ownership.ts";
 import type { CallContext, CreateView, StoredVolume } from "../volume/ports.ts";
 import { formatComment } from "../volume/record.ts";
 import { changeVolume } from "./outcome.ts";
+import { assertNotStrayed } from "./strayed.ts";
 import type { ControllerWorld } from "./world.ts";
 
 /**
@@ -20,6 +21,8 @@ export async function importFirst(
   context: CallContext,
 ): Promise<StoredVolume | undefined> {
   if (judgeOwnership(stored, world.settings.cluster).state !== "no-record") return undefined;
+  // The disk of that name which was meant is on another router.
+  assertNotStrayed(world, stored.id, "import");
   assertMayBeImported(world, stored, claim, await lookAround(world, stored.id, stored.imagePath, context));
   return await importDisk(world, stored, claim, context);
 }

@@ -5,6 +5,7 @@ import { decideUnpublish } from "../volume/publishing.ts";
 import { leaveVolume } from "./leaving.ts";
 import { lookAtDisk } from "./look.ts";
 import { outdateUnsettled } from "./outcome.ts";
+import { assertNotStrayed } from "./strayed.ts";
 import { withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "./world.ts";
 
@@ -23,7 +24,7 @@ export async function unpublishVolume(
   context: CallContext,
 ): Promise<void> {
   const { stored } = await lookAtDisk(world, id, "unpublish", context);
-  if (stored === undefined || isNobodys(world, stored)) return;
+  if (stored === undefined || isNobodys(world, stored)) return assertNotStrayed(world, id, "unpublish");
   const volume = assertOwned(stored, world.settings.cluster, "unpublish");
   const decision = decideUnpublish(volume, nodeId, world.clock.now());
   const fields = { volume: id, node: nodeId, requestId: context.requestId };

@@ -7,6 +7,7 @@ import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports.
 import type { VolumeProjection } from "../volume/projection.ts";
 import type { ImageCopies } from "./copies.ts";
 import type { CopyAbout, FinishedCopy } from "./copying.ts";
+import type { StrayedVolumes } from "./strayed.ts";
 import type { UnsettledChanges } from "./unsettled.ts";
 import type { ConfirmedWithdrawals } from "./withdrawals.ts";
 
@@ -68,4 +69,6 @@ export interface ControllerWorld {
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
   /** What the cluster uses; undefined where there is none to ask. */
   readonly clusterView?: ClusterView | undefined;
+  /** What the other routers of a file have of this one's; undefined for the only router. */
+  readonly strayed?: StrayedVolumes | undefined;
 }

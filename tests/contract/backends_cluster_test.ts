@@ -1,12 +1,13 @@
 // One controller of several routers in a cluster, and what becomes of volumes when the names of routers are mixed up.
 import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";
 import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
 import { FakeKubeApi } from "../fakes/kube_api.ts";
 import { aPersistentVolume, testDriver } from "../fakes/kube_client.ts";
-import { type BackendsStack, routerState, startBackends } from "../support/backends_stack.ts";
+import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";
 import { eventually } from "../support/cluster_stack.ts";
-import { createRequest, publishRequest } from "../support/controller_calls.ts";
+import { createRequest, publishRequest, rejectsWith } from "../support/controller_calls.ts";
 
 const two = [{ name: "nas1", isDefault: true }, { name: "nas2" }];
 const node = "csi.rds.srvlab.io/attached-node";
@@ -91,3 +92,57 @@ for (const names of mixUps) {
     assert.deepEqual(await Promise.all(Object.values(stack.simulators).map(routerState)), before);
   });
 }
+
+Deno.test("a volume is not called gone that the router has which was the default one before, and all is well when that is put back", async () => {
+  await using stack = await startBackends(two);
+  const volumeId = await create(stack, "pvc-a", "nas1");
+  await stack.clients.controller.call("ControllerPublishVolume", publishRequest(volumeId));
+  const before = await Promise.all(Object.values(stack.simulators).map(routerState));
+  const names = { nas1: "nas1", nas2: "nas2" };
+  const { controller } = (await stack.renamed(names, "nas2")).clients;
+  assert.deepEqual((await controller.call("ListVolumes", {})).entries, []);
+  const elsewhere = /another router of --config has it: .*on=nas1;.*put them back/;
+  const unpublish = controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
+  await rejectsWith(status.FAILED_PRECONDITION, unpublish, elsewhere);
+  await rejectsWith(status.FAILED_PRECONDITION, controller.call("DeleteVolume", { volumeId }), elsewhere);
+  await rejectsWith(
+    status.NOT_FOUND,
+    controller.call("ControllerPublishVolume", publishRequest(volumeId, "node-2")),
+  );
+  assert.ok(stack.log.some((line) => /has volumes of another router.*"owners":"nas2"/.test(line)));
+  // What never was anywhere is gone as ever.
+  await controller.call("DeleteVolume", { volumeId: "pvc-0000000000000000000000000000" });
+  assert.deepEqual(await Promise.all(Object.values(stack.simulators).map(routerState)), before);
+  const again = (await stack.renamed(names, "nas1")).clients.controller;
+  await again.call("ListVolumes", {});
+  await again.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
+  await again.call("DeleteVolume", { volumeId });
+  await again.call("DeleteVolume", { volumeId });
+});
+
+Deno.test("volumes of routers whose addresses were exchanged are not called gone", async () => {
+  await using stack = await startBackends([{ name: "nas1" }, { name: "nas2" }]);
+  const volumeId = await create(stack, "pvc-a", "nas1");
+  const { controller } = (await stack.renamed({ nas1: "nas2", nas2: "nas1" })).clients;
+  await controller.call("ListVolumes", {});
+  await rejectsWith(status.FAILED_PRECONDITION, controller.call("DeleteVolume", { volumeId }), /on=nas2;/);
+  assert.deepEqual(await slotsOf(stack.simulators["nas1"]!), [volumeId.split("/")[1]]);
+});
+
+Deno.test("a static volume is not taken from a router that only has a disk of the same name", async () => {
+  await using stack = await startBackends(two);
+  const made = { slot: "data", "file-path": "/storage-pool/data.img", size: String(1n << 30n) };
+  for (const { controlUrl } of Object.values(stack.simulators)) {
+    const response = await fetch(`${controlUrl}/disks`, { method: "POST", body: JSON.stringify(made) });
+    assert.ok(response.ok, await response.text());
+  }
+  const request = { ...publishRequest("data"), volumeContext: { static: "true" } };
+  await stack.clients.controller.call("ControllerPublishVolume", request);
+  await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId: "data", nodeId: "node-1" });
+  const before = await Promise.all(Object.values(stack.simulators).map(routerState));
+  const { controller } = (await stack.renamed({ nas1: "nas1", nas2: "nas2" }, "nas2")).clients;
+  await controller.call("ListVolumes", {});
+  const published = controller.call("ControllerPublishVolume", request);
+  await rejectsWith(status.FAILED_PRECONDITION, published, /another router of --config has it: .*on=nas1;/);
+  assert.deepEqual(await Promise.all(Object.values(stack.simulators).map(routerState)), before);
+});

@@ -28,8 +28,11 @@ export interface BackendsStack extends AsyncDisposable {
   readonly file: string;
   /** A further driver with the same file. */
   another(flags?: readonly string[]): Promise<{ driver: RunningDriver; clients: CsiClients }>;
-  /** Another driver, by a file with other routers on the same simulators: names of the file, then of the simulators. */
-  renamed(names: Readonly<Record<string, string>>): Promise<{ driver: RunningDriver; clients: CsiClients }>;
+  /** Another driver, by a file with other routers on the same simulators: names of the file, then of the simulators; perhaps with another default one. */
+  renamed(
+    names: Readonly<Record<string, string>>,
+    defaultName?: string,
+  ): Promise<{ driver: RunningDriver; clients: CsiClients }>;
 }
 
 const noEnvironment: Environment = () => undefined;
@@ -74,10 +77,15 @@ export async function startBackends(
     log,
     file,
     another: (more = []) => start(file, more, kept),
-    async renamed(names) {
+    async renamed(names, defaultName) {
       const again = Object.entries(names).flatMap(([name, simulator]) => {
         const router = routers.find((one) => one.name === simulator)!;
-        return entryOf({ ...router, name }, simulators[simulator]!, folder);
+        const isDefault = defaultName === undefined ? router.isDefault : name === defaultName;
+        return entryOf(
+          { ...router, name, ...isDefault === undefined ? {} : { isDefault } },
+          simulators[simulator]!,
+          folder,
+        );
       });
       const path = `${folder}/renamed.yaml`;
       await Deno.writeTextFile(path, ["routers:", ...again].join("\n"));
