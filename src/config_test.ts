@@ -208,6 +208,7 @@ const wrong: readonly (readonly [args: readonly string[], flag: string])[] = [
   [[...controller, "--nvme-port", "abc"], "nvme-port"],
   [[...controller, "--nqn-prefix", "mikrotik"], "nqn-prefix"],
   [[...controller, "--nqn-prefix", 'nqn.2000-02.com."x'], "nqn-prefix"],
+  [[...controller, "--nqn-prefix", "nqn.2000-02.com.mikrotik:nas2"], "nqn-prefix"],
   [[...controller, "--nqn-prefix", "nqn.2000-02.com." + "x".repeat(145)], "nqn-prefix"],
   [[...controller, "--cluster-id="], "cluster-id"],
   [[...controller, "--known-node", "node_1"], "known-node"],

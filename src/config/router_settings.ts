@@ -228,7 +228,8 @@ export const maxNqnPrefixBytes = 160;
 /** What the NQNs of this driver's exports begin with. */
 export function readNqnPrefix(flags: FlagValues): string {
   const prefix = flags.text("nqn-prefix");
-  const valid = /^nqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+(?::[a-z0-9.:-]+)?$/.test(prefix) &&
+  // A colon would make one router's names look like another's, and nodes refuse such a name.
+  const valid = /^nqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+$/.test(prefix) &&
     prefix.length <= maxNqnPrefixBytes;
   if (!valid) flags.problem("nqn-prefix", prefix, "nqn.<year>-<month>.<reversed domain name>");
   return prefix;
