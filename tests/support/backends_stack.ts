@@ -80,12 +80,8 @@ export async function startBackends(
     async renamed(names, defaultName) {
       const again = Object.entries(names).flatMap(([name, simulator]) => {
         const router = routers.find((one) => one.name === simulator)!;
-        const isDefault = defaultName === undefined ? router.isDefault : name === defaultName;
-        return entryOf(
-          { ...router, name, ...isDefault === undefined ? {} : { isDefault } },
-          simulators[simulator]!,
-          folder,
-        );
+        const isDefault = defaultName === undefined ? router.isDefault === true : name === defaultName;
+        return entryOf({ ...router, name, isDefault }, simulators[simulator]!, folder);
       });
       const path = `${folder}/renamed.yaml`;
       await Deno.writeTextFile(path, ["routers:", ...again].join("\n"));
