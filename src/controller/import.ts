@@ -8,7 +8,7 @@ import { assertNotForeign, assertOwned, judgeOwnership, type OwnedVolume } from 
 import { mayBeShared } from "../volume/publishing.ts";
 import type { CallContext, CreateView, StoredVolume, VolumeView } from "../volume/ports.ts";
 import { formatComment } from "../volume/record.ts";
-import { assertMayBeImported, importDisk, lookAround } from "./import_disk.ts";
+import { assertMayBeImported, importDisk, lookAround, nowOf } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownStem, withImage } from "./look.ts";
 import { changeVolume, remembered } from "./outcome.ts";
 import { withdrawExport } from "./withdrawal.ts";
@@ -128,7 +128,7 @@ async function reimport(
 ): Promise<StoredVolume> {
   const { cluster, maxCommentBytes } = world.settings;
   const bare = { ...stored, comment: "" };
-  const { capabilities } = importedComment(bare, claim, cluster, 0, world.random).record;
+  const { capabilities } = importedComment(bare, claim, cluster, 0, nowOf(world)).record;
   const written = formatComment(
     { ...comment, record: { ...record, capabilities, growths: (record.growths ?? 0) + 1 } },
     maxCommentBytes,
@@ -162,7 +162,7 @@ async function importFile(
   const { sizeBytes } = importableImage(id, imagePath, { ...world.settings, ...around });
   if (request.dryRun) return told("would", { id, imagePath, sizeBytes }, claim.kind, "");
   const comment = formatComment(
-    importedComment({ id, imagePath, comment: "" }, claim, cluster, 0, world.random),
+    importedComment({ id, imagePath, comment: "" }, claim, cluster, 0, nowOf(world)),
     maxCommentBytes,
   );
   const added = { id, place: plainPlace(imagePath), sizeBytes: undefined, comment, imported: true };

@@ -2,6 +2,7 @@ import { assertImportable, type ImportClaim, importedComment } from "../volume/i
 import { VolumeError } from "../volume/errors.ts";
 import { judgeOwnership } from "../volume/ownership.ts";
 import type { CallContext, CreateView, StoredVolume } from "../volume/ports.ts";
+import type { PublishWorld } from "../volume/publishing.ts";
 import { formatComment } from "../volume/record.ts";
 import { changeVolume } from "./outcome.ts";
 import { assertNotStrayed } from "./strayed.ts";
@@ -62,7 +63,7 @@ export async function importDisk(
   const { cluster, maxCommentBytes } = world.settings;
   const forgotten = await forgottenEpoch(world, stored.id, context);
   const comment = formatComment(
-    importedComment(stored, claim, cluster, forgotten, world.random),
+    importedComment(stored, claim, cluster, forgotten, nowOf(world)),
     maxCommentBytes,
   );
   // Whoever makes a disk by hand gets one that the router mounts as soon as it knows what is in it.
@@ -80,6 +81,11 @@ export async function importDisk(
     "busy",
     `Cannot import the disk as somebody changed it at the same time: volume=${stored.id}; look at it, and try again`,
   );
+}
+
+/** What the world lends to a record that begins now. */
+export function nowOf({ clock, random }: ControllerWorld): PublishWorld {
+  return { nowMs: clock.now(), random };
 }
 
 /** The last epoch that a node was given by a record which the router does not have any more; 0 without a cluster to ask. */

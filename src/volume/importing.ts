@@ -2,10 +2,12 @@ import { assertPoolMounted, assertSettled } from "./absence.ts";
 import { type AccessMode, formatCapabilities, type VolumeKind } from "./capabilities.ts";
 import { epochZero } from "./epoch.ts";
 import { VolumeError } from "./errors.ts";
+import { withdrawalSeconds } from "./grace.ts";
 import { isEarlierDriverId, nameDigest, poolOf } from "./ids.ts";
 import { importedSource } from "./imported.ts";
 import { assertOwned, judgeOwnership } from "./ownership.ts";
-import type { Random, RouterState, StoredFile, StoredVolume } from "./ports.ts";
+import type { RouterState, StoredFile, StoredVolume } from "./ports.ts";
+import type { PublishWorld } from "./publishing.ts";
 import type { RecordComment } from "./record.ts";
 
 /** What a disk is to be as a volume. Nobody but a person, or the PersistentVolume, can say it. */
@@ -102,13 +104,17 @@ export function importableImage(id: string, path: string, scene: ImportScene): S
   return image;
 }
 
-/** The comment that makes a disk a volume of this cluster's, never blank. What somebody wrote stays before the record. */
+/**
+ * The comment that makes a disk a volume of this cluster's, never blank. What somebody wrote stays before the record.
+ *
+ * It counts as withdrawn just now: since when its export has been off is not known, and whoever had it may still write.
+ */
 export function importedComment(
   { id, imagePath, comment }: Pick<StoredVolume, "id" | "imagePath" | "comment">,
   { kind, mode }: ImportClaim,
   cluster: string,
   forgotten: number,
-  random: Random,
+  { nowMs, random }: PublishWorld,
 ): RecordComment {
   const record = {
     cluster,
@@ -118,7 +124,7 @@ export function importedComment(
     // What follows an epoch of which the router has no record any more must not look older than it.
     epoch: { ...epochZero(random), counter: forgotten },
     blankEpoch: 0,
-    withdrawnAtSeconds: undefined,
+    withdrawnAtSeconds: withdrawalSeconds(nowMs),
     source: importedSource(id, imagePath),
     holders: [],
   };

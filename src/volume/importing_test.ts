@@ -131,7 +131,7 @@ Deno.test("assertImportable() takes an export for unused on a person's word, and
 Deno.test("importedComment() is never blank, like no other before it, and holds for that slot and that file alone", () => {
   const random = new SeededRandom(1);
   const write = (forgotten = 0) =>
-    formatComment(importedComment(disk, claim, testCluster, forgotten, random));
+    formatComment(importedComment(disk, claim, testCluster, forgotten, { nowMs: 1_000, random }));
   const comment = write();
   assert.notEqual(comment, write());
   assert.ok(comment.startsWith("films {rds1 "));
@@ -140,6 +140,7 @@ Deno.test("importedComment() is never blank, like no other before it, and holds 
   const { record } = owned({});
   assert.deepEqual([record.blankEpoch, record.epoch?.counter, record.capabilities], [0, 0, "xfs/o"]);
   assert.ok(isImported(record));
+  assert.equal(record.withdrawnAtSeconds, 2, "whoever had it may still write");
   assert.equal(usesOwnImage(owned({}), testCluster), true);
   assert.equal(usesOwnImage(owned({ id: "copy" }), testCluster), false);
   assert.equal(usesOwnImage(owned({ imagePath: "/pool/films/two.img" }), testCluster), false);
@@ -154,7 +155,7 @@ Deno.test("a record of an imported volume leaves room for one node of any id", (
     claim,
     testCluster,
     999_999_999,
-    new SeededRandom(1),
+    { nowMs: 1_000, random: new SeededRandom(1) },
   );
   const holder = { nodeId, sinceSeconds, readOnly: true, mode: "multi-node-multi-writer" as const };
   const full = { ...record, holders: [holder], withdrawnAtSeconds: sinceSeconds, growths: 46_655 };

@@ -92,6 +92,16 @@ Deno.test("the first publish of a static volume takes five commands, one after i
   assert.equal(await cost(stack, () => publish()), 3);
 });
 
+Deno.test("a disk whose export somebody has turned off a moment ago is published when nobody can write by it any more", async () => {
+  await using scene = await startWithFile({ flags: ["--unexport-grace", "300s"] });
+  const { stack } = scene;
+  await addDisk(stack);
+  const { publish } = calls(stack);
+  await rejectsWith(status.UNAVAILABLE, publish(), /only a moment ago.*try again in \d+ s/);
+  await rejectsWith(status.UNAVAILABLE, publish(), /only a moment ago/);
+  assert.deepEqual((await state(stack)).exports, []);
+});
+
 Deno.test("the router mounts nothing in a disk that was imported", async () => {
   await using scene = await startWithFile();
   await addDisk(scene.stack, { "mount-filesystem": true });
