@@ -192,7 +192,7 @@ export const serveFlags: FlagTable = {
     fallback: "info",
     help:
       "What to log, and everything above it. The signal SIGUSR1 has the next lower level logged too, SIGUSR2 sets it " +
-      "back: kubectl exec POD -c rds-csi -- sh -c 'kill -USR1 1'.",
+      "back: kubectl exec POD -c driver -- sh -c 'kill -USR1 1'.",
   },
   "log-format": {
     form: "text",

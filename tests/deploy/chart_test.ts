@@ -73,7 +73,13 @@ Deno.test({
   ignore,
   fn() {
     const sets = [
-      ...["driverName=other.example.com", "logLevel=debug", "metricsPort=9000", "router.port=2222"],
+      ...[
+        "driverName=other.example.com",
+        "logLevel=debug",
+        "logFormat=text",
+        "metricsPort=9000",
+        "router.port=2222",
+      ],
       ...[
         "router.secretKeys.password=word",
         "clusterId=c",
@@ -84,10 +90,15 @@ Deno.test({
         "controller.knownNodes={n1,n2}",
         "controller.extraArgs={--overcommit=1.5}",
         "node.maxVolumesPerNode=9",
+        "node.volumeMetrics=true",
       ],
     ];
     const config = configOf(driver("Deployment", ...sets));
-    assert.deepEqual([config.driverName, config.logLevel], ["other.example.com", "debug"]);
+    assert.deepEqual([config.driverName, config.logLevel, config.logFormat], [
+      "other.example.com",
+      "debug",
+      "text",
+    ]);
     assert.deepEqual([config.metricsAddress?.port, config.endpoint], [9000, "unix:///csi/csi.sock"]);
     const { router, settings, knownNodes } = config.controller!;
     assert.deepEqual([router.port, router.keyFile, router.passwordFile], [
@@ -99,7 +110,8 @@ Deno.test({
     assert.deepEqual([settings.nvmeAddress, settings.overcommit], ["10.1.0.1,10.1.0.2", 1.5]);
     assert.deepEqual(knownNodes, ["n1", "n2"]);
     assert.equal(settings.cluster, clusterHash("c"));
-    assert.equal(configOf(driver("DaemonSet", ...sets)).node?.maxVolumesPerNode, 9);
+    const { node, volumeMetrics } = configOf(driver("DaemonSet", ...sets));
+    assert.deepEqual([node?.maxVolumesPerNode, volumeMetrics], [9, true]);
   },
 });
 
