@@ -111,17 +111,24 @@ async function openAll(
   const [only] = opened;
   const { lead } = side ?? {};
   const methods = areNamed ? backendsMethods(new Backends(opened)) : only!.methods;
+  // A router that is away goes on being asked after another one was ready.
+  const stop = new AbortController();
+  const whileOpen = (context: CallContext) => ({
+    ...context,
+    signal: AbortSignal.any([context.signal, stop.signal]),
+  });
   return {
     methods: lead === undefined ? methods : whileLeading(methods, lead),
     lead,
     locks,
-    ready: (context) => firstReady(opened.map((backend) => backend.ready), context),
+    ready: (context) => firstReady(opened.map((backend) => backend.ready), whileOpen(context)),
     start() {
       if (side === undefined) { for (const { audits } of opened) audits.start(); }
       else side.start(opened.map((one) => areNamed ? one : { ...one, border: undefined }));
       for (const backend of opened) backend.takeOver();
     },
     async close() {
+      stop.abort(new VolumeError("cancelled", "The controller stops"));
       await Promise.all([side?.close(), ...opened.map((backend) => backend.close())]);
     },
   };
