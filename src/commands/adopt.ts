@@ -14,6 +14,7 @@ import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import type { ClusterVolume } from "../volume/cluster_view.ts";
 import { claimOf } from "../volume/takeover.ts";
+import { adoptFromCluster, isFromCluster, lostClusterFlags } from "./adopt/lost_cluster.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { withControllerWorld } from "./with_world.ts";
 
@@ -36,15 +37,26 @@ export const adoptFlags: FlagTable = {
     help: "The access mode of its PersistentVolume.",
   },
   "read-only": { form: "switch", help: "Its PersistentVolume says that it is only read." },
+  "from-cluster": {
+    form: "text",
+    help:
+      "Instead of a volume: the id of a cluster that was lost, or hash:XXXXXXXX as its files carry it. Prints a " +
+      "PersistentVolume for each of its volumes that no node has, and changes nothing.",
+  },
+  ...lostClusterFlags,
 };
 
 const help = `Usage: rds-csi adopt VOLUME --kind KIND [--node NODE]... [flags]
+       rds-csi adopt --from-cluster ID [flags]
 
 Takes a volume of the earlier Go driver over: its disk gets this cluster's record, and nothing else of it changes. Where a
 controller can ask the cluster who has which volume it does so by itself; this is for where it cannot. You vouch that the
 volume is this cluster's, and that no node has it but those that are named.
 
 A volume that a node has keeps its NQN until it is unpublished. It is never formatted.
+
+With --from-cluster it is about the volumes that this driver made for a cluster whose etcd was lost: another cluster takes
+its place by its --cluster-id, and what is printed are the PersistentVolumes that it lacks.
 
 Flags:
 `;
@@ -65,6 +77,9 @@ export async function adoptCommand(args: readonly string[], io: CommandIo): Prom
   if (args.includes("--help")) {
     io.out(help + describeFlags({ ...adoptFlags, ...routerFlags }));
     return exitCodes.ok;
+  }
+  if (isFromCluster(args)) {
+    return await adoptFromCluster(args, io, Deno.readTextFileSync, await loadRoutersParser(args));
   }
   const { config, volume, nodes } = readAdoptOptions(
     args,
