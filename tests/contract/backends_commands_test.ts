@@ -1,5 +1,6 @@
 // Commands that are given the file of several routers.
 import assert from "node:assert/strict";
+import { adoptCommand } from "../../src/commands/adopt.ts";
 import { allowFormatCommand } from "../../src/commands/allow_format.ts";
 import { auditCommand } from "../../src/commands/audit.ts";
 import { doctorCommand } from "../../src/commands/doctor.ts";
@@ -149,4 +150,24 @@ Deno.test("withdraw takes a volume away on the router that its id names, and not
   assert.deepEqual([await exported("nas1"), await exported("nas2")], [1, 0]);
   await assert.rejects(run(stack, withdrawCommand, "nas3/pvc-a", "--vouch"), refusal(/of no router/));
   assert.equal(await exported("nas1"), 1);
+});
+
+Deno.test("adopt --from-cluster names the volumes of one router by their handles", async () => {
+  await using stack = await startBackends(two);
+  const free = await create(stack, "pvc-free", "nas2");
+  const held = await create(stack, "pvc-held", "nas2");
+  await create(stack, "pvc-elsewhere", "nas1");
+  await stack.clients.controller.call("ControllerPublishVolume", publishRequest(held));
+  const { out, err } = await run(
+    stack,
+    adoptCommand,
+    "--from-cluster",
+    clusterId,
+    "--backend",
+    "nas2",
+    "--json",
+  );
+  const { items } = JSON.parse(out) as { items: { spec: { csi: { volumeHandle: string } } }[] };
+  assert.deepEqual(items.map(({ spec }) => spec.csi.volumeHandle), [free]);
+  assert.match(err, new RegExp(`Left out: ${held}, which node-1 has\\..*rds-csi withdraw ${held} --vouch$`));
 });

@@ -79,7 +79,7 @@ export async function adoptFromCluster(
     io.out(JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }, undefined, 2));
   } else if (objects.length > 0) io.out(objects.map((object) => toYaml(object)).join("\n---\n"));
   // What is printed goes into a file: words are for whoever looks on.
-  for (const line of explain(found, objects.length)) io.err(line);
+  for (const line of explain(found, objects.length, config.prefix)) io.err(line);
   return found.length === 0 ? exitCodes.unknown : exitCodes.ok;
 }
 
@@ -109,7 +109,8 @@ function accessModeOf({ modes }: VolumeCapabilities): string {
   return has("multi-node-reader-only") ? "ReadOnlyMany" : "ReadWriteOnce";
 }
 
-function explain(found: readonly OwnedVolume[], printed: number): string[] {
+/** Volumes are named as "rds-csi withdraw" takes them, with the prefix of their router. */
+function explain(found: readonly OwnedVolume[], printed: number, prefix: string): string[] {
   if (found.length === 0) return ["There is no volume with that cluster's mark on this router."];
   const held = found.filter((volume) => !isFree(volume));
   const word = (count: number) => count === 1 ? "1 volume" : `${count} volumes`;
@@ -118,13 +119,13 @@ function explain(found: readonly OwnedVolume[], printed: number): string[] {
       word(printed)
     } of ${found.length}; give the controller that --cluster-id, for good, ` +
     "before you apply them.",
-    ...held.map(({ stored: { id, exported }, record: { holders } }) =>
-      holders.length > 0 || exported
-        ? `Left out: ${id}, which ${
-          holders.map(({ nodeId }) => nodeId).join(", ") || "somebody"
-        } has. When that node is ` +
-          `gone for good: rds-csi withdraw ${id} --vouch`
-        : `Left out: ${id}, whose record does not tell what it is.`
-    ),
+    ...held.map(({ stored: { id, exported }, record: { holders } }) => {
+      const handle = prefix + id;
+      if (holders.length === 0 && !exported) {
+        return `Left out: ${handle}, whose record does not tell what it is.`;
+      }
+      const holder = holders.map(({ nodeId }) => nodeId).join(", ") || "somebody";
+      return `Left out: ${handle}, which ${holder} has. When that node is gone for good: rds-csi withdraw ${handle} --vouch`;
+    }),
   ];
 }
