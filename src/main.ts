@@ -1,6 +1,6 @@
-import { type CommandIo, exitCodes } from "./commands/io.ts";
-import { commands } from "./commands/list.ts";
-import { FlagError } from "./flags.ts";
+import { type CommandIo, exitCodes } from "./cli/io.ts";
+import { commands } from "./cli/commands.ts";
+import { FlagError } from "./cli/flags.ts";
 import { VolumeError } from "./volume/errors.ts";
 
 function usage(): string {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { METHOD_MESSAGES, SECRET_FIELDS } from "../src/csi/generated/secrets.ts";
-import { dial } from "../src/csi/client.ts";
-import { loadCsi } from "../src/csi/proto.ts";
+import { dial } from "../src/csi/server/client.ts";
+import { loadCsi } from "../src/csi/server/proto.ts";
 import { systemClock } from "../src/host/clock.ts";
 import { systemRandom } from "../src/host/random.ts";
 import { type Simulator, startSimulator } from "../src/simulator/simulator.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../src/host/clock.ts";
-import { dial } from "../src/csi/client.ts";
-import { loadCsi } from "../src/csi/proto.ts";
+import { dial } from "../src/csi/server/client.ts";
+import { loadCsi } from "../src/csi/server/proto.ts";
 import { volumeIoMetrics } from "../src/telemetry/volume_io.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
 import { eventually } from "./support/cluster_stack.ts";

@@ -7,7 +7,7 @@
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { serveFlags } from "../src/config/flag_tables.ts";
+import { serveFlags } from "../src/cli/config/flag_tables.ts";
 import { withoutMachine } from "./bundle_names.ts";
 import { commitOf, secondsOf } from "./commit.ts";
 import { permissionFlags, PERMISSIONS, type Permissions, unionOf } from "./permissions.ts";

@@ -3,23 +3,23 @@
 
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { adoptFlags } from "../src/commands/adopt.ts";
-import { importCommandFlags } from "../src/commands/import/options.ts";
-import { attachFlags, detachFlags } from "../src/commands/attach/options.ts";
-import { auditFlags } from "../src/commands/audit/options.ts";
-import { describeCommandFlags } from "../src/commands/describe.ts";
-import { doctorFlags } from "../src/commands/doctor/options.ts";
-import { nodeFlags } from "../src/commands/node_options.ts";
-import { withdrawFlags } from "../src/commands/withdraw.ts";
-import { earlierFlags } from "../src/config/earlier_flags.ts";
-import { routerKeys } from "../src/config/router_keys.ts";
-import { routerFlags, serveFlags } from "../src/config/flag_tables.ts";
-import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/flags.ts";
+import { adoptFlags } from "../src/cli/adopt/adopt.ts";
+import { importCommandFlags } from "../src/cli/import/options.ts";
+import { attachFlags, detachFlags } from "../src/cli/attach/options.ts";
+import { auditFlags } from "../src/cli/audit/options.ts";
+import { describeCommandFlags } from "../src/cli/describe/describe.ts";
+import { doctorFlags } from "../src/cli/doctor/options.ts";
+import { nodeFlags } from "../src/cli/node_flags.ts";
+import { withdrawFlags } from "../src/cli/withdraw.ts";
+import { earlierFlags } from "../src/cli/config/legacy_flags.ts";
+import { routerKeys } from "../src/cli/config/router_keys.ts";
+import { routerFlags, serveFlags } from "../src/cli/config/flag_tables.ts";
+import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/cli/flags.ts";
 import { metricTables } from "../src/telemetry/metric_tables.ts";
 import type { MetricTable } from "../src/telemetry/metrics.ts";
 import { routes } from "../src/simulator/control/server.ts";
 import { faultKinds } from "../src/simulator/faults.ts";
-import { parameterHelp } from "../src/volume/parameters.ts";
+import { parameterHelp } from "../src/volume/model/parameters.ts";
 import { commandsPage } from "./docs_commands.ts";
 import { complain, print } from "./print.ts";
 
@@ -72,7 +72,7 @@ const pages: Readonly<Record<string, string>> = {
 function flagsPage(): string {
   return `# Flags
 
-Written by \`make docs\` from \`src/config.ts\`. ${FLAG_DEFAULT_NOTE}
+Written by \`make docs\` from \`src/cli/config/config.ts\`. ${FLAG_DEFAULT_NOTE}
 
 ## rds-csi serve
 
@@ -221,7 +221,7 @@ function parametersPage(): string {
   const rows = Object.entries(parameterHelp).map(([key, help]) => `| \`${key}\` | ${help} |`);
   return `# StorageClass parameters
 
-Written by \`make docs\` from \`src/volume/parameters.ts\`. An unknown key is refused; keys that begin with
+Written by \`make docs\` from \`src/volume/model/parameters.ts\`. An unknown key is refused; keys that begin with
 \`csi.storage.k8s.io/\` are the sidecars'. The file system is \`csi.storage.k8s.io/fstype\`.
 
 | Key | What it is for |

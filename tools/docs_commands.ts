@@ -1,7 +1,7 @@
 // The reference page of the commands, from the list that the executable goes by.
 
-import { exitCodes, exitMeanings } from "../src/commands/io.ts";
-import { type Command, commands } from "../src/commands/list.ts";
+import { exitCodes, exitMeanings } from "../src/cli/io.ts";
+import { type Command, commands } from "../src/cli/commands.ts";
 
 type Exit = keyof typeof exitCodes;
 
@@ -27,7 +27,7 @@ export async function commandsPage(): Promise<string> {
   );
   return `# Commands
 
-Written by \`make docs\` from \`src/commands/list.ts\`. \`rds-csi COMMAND --help\`, or \`-h\`, explains a command and its flags,
+Written by \`make docs\` from \`src/cli/commands.ts\`. \`rds-csi COMMAND --help\`, or \`-h\`, explains a command and its flags,
 which [flags.md](flags.md) lists.
 
 | Command | What it is for | \`--json\` |

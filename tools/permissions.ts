@@ -1,9 +1,9 @@
 // What each role of the executable may do, in one place: the build compiles it in, `make demo` and `make sanity` run the
 // sources under it. docs/explanation/architecture.md says what this does and does not protect from.
 
-import { clusterVariables, serviceAccountFolder } from "../src/config/cluster.ts";
-import * as flagTables from "../src/config/flag_tables.ts";
-import type { FlagTable } from "../src/flags.ts";
+import { clusterVariables, serviceAccountFolder } from "../src/cli/config/cluster.ts";
+import * as flagTables from "../src/cli/config/flag_tables.ts";
+import type { FlagTable } from "../src/cli/flags.ts";
 import { libcPaths } from "../src/host/libc.ts";
 import { allToolPaths } from "../src/host/tools.ts";
 

@@ -29,15 +29,13 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
   kubernetes: { ...ADAPTER, packages: ["@kubernetes/client-node"] },
   simulator: { layers: ["host", "router_profile"], types: ["volume"], packages: ["ssh2"] },
   csi: {
-    layers: ["controller", "node", "volume", "host", "telemetry", "version"],
+    layers: ["controller", "node", "volume", "host", "telemetry"],
     packages: ["@grpc/*"],
   },
-  commands: {
+  doctor: { layers: ["volume", "host", "router_profile", "node", "routeros", "nvme", "filesystem"] },
+  cli: {
     layers: [
       ...[
-        "config",
-        "flags",
-        "version",
         "csi",
         "controller",
         "node",
@@ -46,18 +44,13 @@ export const LAYERS: Readonly<Record<string, Layer>> = {
         "telemetry",
         "simulator",
         "router_profile",
+        "doctor",
       ],
       ...["routeros", "nvme", "loop", "filesystem", "kubernetes"],
     ],
-  },
-  version: { layers: [] },
-  flags: { layers: PURE },
-  config: {
-    layers: ["flags", "version", "volume", "host", "telemetry", "router_profile"],
-    types: ["controller", "node", "csi"],
     packages: ["yaml"],
   },
-  main: { layers: ["config", "flags", "commands", "version", "host", "telemetry", "volume"] },
+  main: { layers: ["cli", "host", "telemetry", "volume"] },
 };
 
 /** Built-in modules that spawn, wait or read the environment: as forbidden as the globals that do. */
@@ -79,12 +72,12 @@ export const REACHING_GLOBALS: ReadonlySet<string> = new Set([
 /** Modules that may reach for the machine, and for what; they hand it on to everybody else. */
 const MAY_REACH: readonly { readonly where: RegExp; readonly what: RegExp }[] = [
   { where: /^src\/(host|telemetry)\//, what: /^(?!Deno\.exit)/ },
-  { where: /^src\/config\.ts$/, what: /^Deno\.(env|args)$/ },
+  { where: /^src\/cli\/config\/config\.ts$/, what: /^Deno\.(env|args)$/ },
   // Commands put the driver and the machine together; a deadline for the whole of a command is theirs to set.
-  { where: /^src\/commands\//, what: /^AbortSignal\.timeout$/ },
+  { where: /^src\/cli\//, what: /^AbortSignal\.timeout$/ },
   // This command tries what the executable may do, and so has to do it.
   // setImmediate orders events and measures no time.
-  { where: /^src\/csi\/http2_guard\.ts$/, what: /^node:timers$/ },
+  { where: /^src\/csi\/server\/http2_guard\.ts$/, what: /^node:timers$/ },
   { where: /^src\/main\.ts$/, what: /./ },
 ];
 

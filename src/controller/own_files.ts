@@ -1,8 +1,8 @@
-import { isEarlierDriverId } from "../volume/ids.ts";
-import { isImported } from "../volume/imported.ts";
-import { judgeOwnership } from "../volume/ownership.ts";
-import type { CallContext, FileView, Inventory, StoredFile, StoredVolume } from "../volume/ports.ts";
-import type { ControllerWorld } from "./world.ts";
+import { isEarlierDriverId } from "../volume/model/ids.ts";
+import { isImported } from "../volume/model/imported.ts";
+import { judgeOwnership } from "../volume/rules/ownership.ts";
+import type { CallContext, FileView, Inventory, StoredFile, StoredVolume } from "../volume/ports/ports.ts";
+import type { ControllerWorld } from "./deps.ts";
 
 /**
  * The files of this cluster: those whose path holds its hash, and the images of the volumes that were taken over from the

@@ -1,7 +1,7 @@
-import type { ClaimRef, ControllerEvent } from "../volume/controller_events.ts";
+import type { ClaimRef, ControllerEvent } from "../volume/ports/controller_events.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
-import type { CreateRequest } from "../volume/provisioning.ts";
-import type { ControllerWorld } from "./world.ts";
+import type { CreateRequest } from "../volume/rules/provision.ts";
+import type { ControllerWorld } from "./deps.ts";
 
 /** Refusals of an attachment that a retry does not mend. */
 const lastingKinds: ReadonlySet<VolumeErrorKind> = new Set([

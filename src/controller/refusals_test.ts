@@ -7,11 +7,11 @@ import {
   testParameters,
 } from "../../tests/fakes/controller_world.ts";
 import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
-import { createVolume } from "./create.ts";
-import { expandVolume } from "./expand.ts";
-import { publishVolume } from "./publish.ts";
-import { createSnapshot } from "./snapshot.ts";
-import { unpublishVolume } from "./unpublish.ts";
+import { createVolume } from "./volumes/create.ts";
+import { expandVolume } from "./volumes/expand.ts";
+import { publishVolume } from "./attachments/publish.ts";
+import { createSnapshot } from "./snapshots/create.ts";
+import { unpublishVolume } from "./attachments/unpublish.ts";
 
 const epoch = { counter: 1, nonce: "0a0b0c0d" };
 const name = "pvc-01234567-89ab-cdef-0123-456789abcdef";

@@ -9,7 +9,7 @@ import type {
   DeviceNode,
   MountEntry,
   ProvenDevice,
-} from "../volume/ports.ts";
+} from "../volume/ports/ports.ts";
 import { readMountTable } from "./mountinfo.ts";
 
 /** Descriptors looked at before other work gets its turn: about a millisecond's worth. */

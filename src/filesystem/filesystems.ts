@@ -9,7 +9,7 @@ import type {
   FilesystemType,
   FormatOptions,
   ProvenDevice,
-} from "../volume/ports.ts";
+} from "../volume/ports/ports.ts";
 import { type DeviceReading, endsAreZero, readParts, zeroEnds } from "./device_ends.ts";
 import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_command.ts";
 import { findSignature } from "./signatures.ts";

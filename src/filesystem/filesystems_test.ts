@@ -4,7 +4,7 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
-import type { CallContext } from "../volume/ports.ts";
+import type { CallContext } from "../volume/ports/ports.ts";
 import { SystemFilesystems } from "./filesystems.ts";
 import { parseStats } from "./stats.ts";
 

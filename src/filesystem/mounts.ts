@@ -1,7 +1,7 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { mountsAt } from "../volume/mounts_at.ts";
+import { mountsAt } from "../volume/rules/mounts_at.ts";
 import type {
   CallContext,
   FilesystemType,
@@ -10,7 +10,7 @@ import type {
   Mounts,
   Paths,
   ProvenDevice,
-} from "../volume/ports.ts";
+} from "../volume/ports/ports.ts";
 import { readMountTable } from "./mountinfo.ts";
 
 /** What else than `ro` keeps each file system from writing to the device: replaying a log is writing too. */

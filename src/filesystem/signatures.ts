@@ -1,5 +1,5 @@
 import { complaint, type Processes } from "../host/processes.ts";
-import type { CallContext, DeviceProbe, ProvenDevice } from "../volume/ports.ts";
+import type { CallContext, DeviceProbe, ProvenDevice } from "../volume/ports/ports.ts";
 
 /**
  * What blkid finds on the device when it reads it, without its cache.

@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { FilesystemStats } from "../volume/ports.ts";
+import type { FilesystemStats } from "../volume/ports/ports.ts";
 
 /** The arguments of stat(1) that make it print what {@linkcode parseStats} reads. */
 export function statsArguments(mountPoint: string): readonly string[] {

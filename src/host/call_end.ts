@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/ports.ts";
 
 /** The longest timer that every platform keeps, in milliseconds. */
 const longestTimerMs = 2 ** 31 - 1;

@@ -1,9 +1,9 @@
 import { basename, dirname, join } from "node:path";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock, PathInfo, Paths } from "../volume/ports.ts";
+import type { CallContext, Clock, PathInfo, Paths } from "../volume/ports/ports.ts";
 import { systemClock } from "./clock.ts";
 import type { KernelFiles } from "./kernel_files.ts";
-import { PatientFiles } from "./patient_files.ts";
+import { PatientFiles } from "./timed_files.ts";
 import { complaint, type Processes } from "./processes.ts";
 
 /** Where nobody can cancel. */

@@ -1,9 +1,9 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { Clock } from "../volume/ports.ts";
+import type { Clock } from "../volume/ports/ports.ts";
 import { type Spawned, spawnProcess } from "./spawn.ts";
 import { type ToolListener, ToolTimes } from "./tool_times.ts";
 import { packageOf, systemToolPaths, type ToolName, type ToolPaths } from "./tools.ts";
-import { Turns } from "./turns.ts";
+import { Turns } from "./keyed_queue.ts";
 
 /** How a tool is run. */
 export interface RunOptions {

@@ -1,4 +1,4 @@
-import type { Random } from "../volume/ports.ts";
+import type { Random } from "../volume/ports/ports.ts";
 
 /** The machine's randomness. */
 export const systemRandom: Random = {

@@ -1,4 +1,4 @@
-import type { Attachment } from "../volume/projection.ts";
+import type { Attachment } from "../volume/ports/projection.ts";
 import { annotationPrefix } from "./persistent_volumes.ts";
 
 const names = ["attached-node", "attach-time", "readonly"].map((name) => annotationPrefix + name);

@@ -1,4 +1,4 @@
-import type { Clock, NodeDirectory, Random } from "../volume/ports.ts";
+import type { Clock, NodeDirectory, Random } from "../volume/ports/ports.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
 import { ClusterUse } from "./cluster_use.ts";
 import { readClusterUid } from "./cluster_uid.ts";

@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { Clock } from "../volume/ports.ts";
+import type { Clock } from "../volume/ports/ports.ts";
 import type { KubernetesApi, Metadata } from "./api.ts";
 
 /** How often the API server is asked before a controller gives its start up, and how long it waits in between. */

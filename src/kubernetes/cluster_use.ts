@@ -1,7 +1,12 @@
-import type { ClusterView, ClusterVolume, NodeAttachment, StrayAttachment } from "../volume/cluster_view.ts";
-import { parseEpoch } from "../volume/epoch.ts";
+import type {
+  ClusterView,
+  ClusterVolume,
+  NodeAttachment,
+  StrayAttachment,
+} from "../volume/ports/cluster_view.ts";
+import { parseEpoch } from "../volume/model/epoch.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext } from "../volume/ports.ts";
+import type { CallContext } from "../volume/ports/ports.ts";
 import type { KubernetesApi, Metadata } from "./api.ts";
 import { assertAttachRequired } from "./attach_required.ts";
 import { listKept } from "./pages.ts";

@@ -1,4 +1,4 @@
-import type { CallContext, Clock, NodeDirectory } from "../volume/ports.ts";
+import type { CallContext, Clock, NodeDirectory } from "../volume/ports/ports.ts";
 import type { KubernetesApi, Metadata } from "./api.ts";
 import { listKept } from "./pages.ts";
 

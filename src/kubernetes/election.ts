@@ -1,4 +1,4 @@
-import type { Clock, Random } from "../volume/ports.ts";
+import type { Clock, Random } from "../volume/ports/ports.ts";
 import { ApiError } from "./api.ts";
 import type { LeaseState, LeaseStore } from "./lease.ts";
 

@@ -1,5 +1,5 @@
-import { digest } from "../volume/digest.ts";
-import type { EventText } from "../volume/event_text.ts";
+import { digest } from "../volume/model/digest.ts";
+import type { EventText } from "../volume/rules/event_text.ts";
 import type { Metadata } from "./api.ts";
 import type { ObjectRef } from "./persistent_volumes.ts";
 

@@ -1,6 +1,6 @@
-import type { ControllerEvent, ControllerEvents } from "../volume/controller_events.ts";
-import { type EventText, eventText } from "../volume/event_text.ts";
-import type { Clock, Random } from "../volume/ports.ts";
+import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
+import { type EventText, eventText } from "../volume/rules/event_text.ts";
+import type { Clock, Random } from "../volume/ports/ports.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import {
   eventName,
@@ -11,7 +11,7 @@ import {
   type RawEvent,
   withoutFigures,
 } from "./event_object.ts";
-import { Pace } from "./pace.ts";
+import { Pace } from "./rate_limiter.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
 
 /** Options of {@linkcode EventRecorder}. */

@@ -9,7 +9,7 @@ import {
 } from "../../tests/fakes/kube_client.ts";
 import type { KubeObject } from "../../tests/fakes/kube_api.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
-import type { ControllerEvent } from "../volume/controller_events.ts";
+import type { ControllerEvent } from "../volume/ports/controller_events.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
 import { clusterRules } from "./rules.ts";

@@ -1,6 +1,6 @@
-import type { MigrationPairs } from "../volume/cluster_ports.ts";
+import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { type ClaimUser, reasonAgainstPair } from "../volume/virtual_machines.ts";
+import { type ClaimUser, reasonAgainstPair } from "../volume/rules/migration_pairs.ts";
 import type { KubernetesApi, Metadata } from "./api.ts";
 import { listKept } from "./pages.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../volume/ports.ts";
+import type { Clock } from "../volume/ports/ports.ts";
 import type { KubernetesApi, Metadata } from "./api.ts";
 import { ApiError } from "./api.ts";
 

@@ -1,4 +1,4 @@
-import type { Clock } from "../volume/ports.ts";
+import type { Clock } from "../volume/ports/ports.ts";
 import { ApiError, type KubernetesApi, type Metadata } from "./api.ts";
 import { listKept } from "./pages.ts";
 

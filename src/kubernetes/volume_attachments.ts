@@ -1,4 +1,4 @@
-import type { ClusterAttachment, ClusterObjects } from "../volume/cluster_ports.ts";
+import type { ClusterAttachment, ClusterObjects } from "../volume/ports/cluster_ports.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { KubernetesApi } from "./api.ts";
 import type { Metadata } from "./api.ts";

@@ -1,10 +1,10 @@
-import type { OwnedVolume } from "../volume/ownership.ts";
-import type { Clock, Random } from "../volume/ports.ts";
-import { type Attachment, attachmentOf, type VolumeProjection } from "../volume/projection.ts";
-import type { VolumeRecord } from "../volume/record.ts";
+import type { OwnedVolume } from "../volume/rules/ownership.ts";
+import type { Clock, Random } from "../volume/ports/ports.ts";
+import { type Attachment, attachmentOf, type VolumeProjection } from "../volume/ports/projection.ts";
+import type { VolumeRecord } from "../volume/model/record.ts";
 import { annotationsFor, areSo } from "./annotations.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
-import { Pace } from "./pace.ts";
+import { Pace } from "./rate_limiter.ts";
 import { type PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
 
 /** Options of {@linkcode AnnotationProjection}. */

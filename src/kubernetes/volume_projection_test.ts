@@ -9,7 +9,7 @@ import {
 } from "../../tests/fakes/kube_client.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { aHolder, aVolume } from "../../tests/fakes/records.ts";
-import type { Attachment } from "../volume/projection.ts";
+import type { Attachment } from "../volume/ports/projection.ts";
 import { PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
 import { clusterRules } from "./rules.ts";
 import { AnnotationProjection } from "./volume_projection.ts";

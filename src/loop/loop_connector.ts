@@ -10,7 +10,7 @@ import type {
   FoundDevice,
   Paths,
   Target,
-} from "../volume/ports.ts";
+} from "../volume/ports/ports.ts";
 import { type Attachment, formatAttachment, parseAttachment } from "./attachment.ts";
 
 /** Options of {@linkcode LoopConnector}. */

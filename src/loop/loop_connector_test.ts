@@ -4,7 +4,7 @@ import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakePaths } from "../../tests/fakes/paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
-import type { CallContext, Target } from "../volume/ports.ts";
+import type { CallContext, Target } from "../volume/ports/ports.ts";
 import { parseAttachment } from "./attachment.ts";
 import { LoopConnector } from "./loop_connector.ts";
 

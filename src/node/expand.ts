@@ -1,12 +1,12 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, ProvenDevice } from "../volume/ports.ts";
-import { assertSizeRange, type SizeRange } from "../volume/sizes.ts";
-import type { Stash } from "../volume/staging.ts";
-import { awaitDevice, prove } from "./device.ts";
+import type { CallContext, ProvenDevice } from "../volume/ports/ports.ts";
+import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
+import type { Stash } from "../volume/model/staging_state.ts";
+import { awaitDevice, prove } from "./connections/device.ts";
 import { mountsAt } from "./mount_table.ts";
-import { Stashes } from "./stashes.ts";
-import { getPlaced } from "./stats.ts";
-import type { NodeWorld } from "./world.ts";
+import { Stashes } from "./stage/staging_store.ts";
+import { getPlaced } from "./health/stats.ts";
+import type { NodeWorld } from "./deps.ts";
 
 /** What NodeExpandVolume asks for. */
 export interface ExpandRequest {

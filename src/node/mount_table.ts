@@ -1,7 +1,7 @@
 import { basename } from "node:path";
-import type { MountEntry } from "../volume/ports.ts";
+import type { MountEntry } from "../volume/ports/ports.ts";
 
-export { mountsAt } from "../volume/mounts_at.ts";
+export { mountsAt } from "../volume/rules/mounts_at.ts";
 
 /** Where the file system on one of those devices is mounted or bound. */
 export function mountsOf(

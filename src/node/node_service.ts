@@ -1,20 +1,20 @@
 import { VolumeError } from "../volume/errors.ts";
-import { assertNodeId } from "../volume/ids.ts";
-import type { VolumeHealth } from "../volume/health.ts";
-import type { CallContext } from "../volume/ports.ts";
-import type { StorageProblem } from "../volume/storage_health.ts";
-import { countingMismatches } from "./counting.ts";
+import { assertNodeId } from "../volume/model/ids.ts";
+import type { VolumeHealth } from "../volume/rules/health.ts";
+import type { CallContext } from "../volume/ports/ports.ts";
+import type { StorageProblem } from "../volume/rules/storage_health.ts";
+import { countingMismatches } from "./health/counting.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";
-import { Fencing } from "./fencing.ts";
-import { type PublishRequest, publishVolume } from "./publish.ts";
-import { type StageRequest, stageVolume } from "./stage.ts";
-import { Stashes } from "./stashes.ts";
-import { StorageHealth } from "./storage_health.ts";
-import { type VolumeStats, volumeStats } from "./stats.ts";
-import { type UnpublishRequest, unpublishVolume } from "./unpublish.ts";
-import { type UnstageRequest, unstageVolume } from "./unstage.ts";
-import { nodeVolumeHealth } from "./volume_health.ts";
-import type { NodeWorld } from "./world.ts";
+import { Fencing } from "./fencing/fencing.ts";
+import { type PublishRequest, publishVolume } from "./publish/publish.ts";
+import { type StageRequest, stageVolume } from "./stage/stage.ts";
+import { Stashes } from "./stage/staging_store.ts";
+import { StorageHealth } from "./health/storage_health.ts";
+import { type VolumeStats, volumeStats } from "./health/stats.ts";
+import { type UnpublishRequest, unpublishVolume } from "./publish/unpublish.ts";
+import { type UnstageRequest, unstageVolume } from "./stage/unstage.ts";
+import { nodeVolumeHealth } from "./health/volume_health.ts";
+import type { NodeWorld } from "./deps.ts";
 
 /** What NodeGetInfo answers. */
 export interface NodeInfo {

@@ -10,10 +10,10 @@ import {
   volumeId,
 } from "../../tests/fakes/node_world.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { parsePublishContext } from "./contexts.ts";
-import { Stashes } from "./stashes.ts";
-import { Strays } from "./strays.ts";
-import { connectedNqns } from "./teardown.ts";
+import { parsePublishContext } from "./stage/contexts.ts";
+import { Stashes } from "./stage/staging_store.ts";
+import { Strays } from "./connections/orphaned_connections.ts";
+import { connectedNqns } from "./connections/teardown.ts";
 
 const other = `nas2/${volumeId}`;
 const otherNqn = `nqn.2000-02.com.mikrotik:nas2:${volumeId}:${epoch}`;

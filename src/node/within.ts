@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/ports.ts";
 
 /**
  * Runs `action` and answers within `limitMs` milliseconds, or when the call ends, whatever the action does: the kernel

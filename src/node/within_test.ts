@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { call } from "../../tests/fakes/node_world.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext } from "../volume/ports.ts";
+import type { CallContext } from "../volume/ports/ports.ts";
 import { within } from "./within.ts";
 
 const never = () => new Promise<never>(() => {});

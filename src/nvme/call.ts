@@ -1,6 +1,6 @@
 import { contextEnd, watchContext } from "../host/call_end.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/ports.ts";
 
 /**
  * Waits for something as long as the call lasts. What comes too late is handed to `discard`.

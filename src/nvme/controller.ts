@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/ports.ts";
 import { describeAddress, type WireAddress } from "./address.ts";
 import { duringCall } from "./call.ts";
 import { anyController, connectCommand, getProperty, identify, properties, setProperty } from "./commands.ts";

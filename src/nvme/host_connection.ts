@@ -1,6 +1,6 @@
 import { systemClock } from "../host/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/ports.ts";
 import { describeAddress, parseAddress, type SubsystemAddress, type WireAddress } from "./address.ts";
 import { identify, keepAlive, readBlocks, requestQueues } from "./commands.ts";
 import { connectQueue, type Controller, type HostSeams, openController, openQueue } from "./controller.ts";
@@ -8,7 +8,7 @@ import { parseActiveNamespaces, parseDescriptors, parseNamespace } from "./ident
 import type { NamespaceIdentity } from "./identity.ts";
 import { withinLimit } from "./limit.ts";
 import type { Queue } from "./queue.ts";
-import { StatusError } from "./status.ts";
+import { StatusError } from "./command_status.ts";
 
 /** A live connection of this process, as a host, to one subsystem. It reads and asks; it never writes. */
 export interface HostConnection extends AsyncDisposable {

@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/ports.ts";
 import { describeAddress, type SubsystemAddress } from "./address.ts";
 
 const defaultLimitMs = 15_000;

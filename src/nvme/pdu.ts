@@ -1,7 +1,7 @@
 // NVM Express TCP Transport Specification, "PDU definitions": what a host sends and what it is sent. Only what a host that
 // reads needs: no digests, and no data to the target but what fits into a command's own PDU.
 
-import type { Status } from "./status.ts";
+import type { Status } from "./command_status.ts";
 import { viewOf, wireError } from "./wire.ts";
 
 /** What a target sends. */

@@ -1,10 +1,10 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/ports.ts";
 import { duringCall } from "./call.ts";
 import type { Command } from "./commands.ts";
 import { encodeCommand, encodeInitRequest, parseTargetPdu, type TargetPdu } from "./pdu.ts";
 import { PduSplitter } from "./pdu_splitter.ts";
-import { StatusError } from "./status.ts";
+import { StatusError } from "./command_status.ts";
 import type { ByteStream } from "./stream.ts";
 import { viewOf, wireError } from "./wire.ts";
 

@@ -14,7 +14,7 @@ import {
   TestStream,
 } from "./nvme_test_support.ts";
 import { Queue, queueDepth } from "./queue.ts";
-import { StatusError } from "./status.ts";
+import { StatusError } from "./command_status.ts";
 
 const page = Uint8Array.from({ length: 4096 }, (_, index) => index % 251);
 

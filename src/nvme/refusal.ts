@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import { StatusError } from "./status.ts";
+import { StatusError } from "./command_status.ts";
 
 /** Why a target refused a Connect, as far as its status tells. */
 export type Refusal =

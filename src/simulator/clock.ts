@@ -1,4 +1,4 @@
-import type { Clock } from "../volume/ports.ts";
+import type { Clock } from "../volume/ports/ports.ts";
 
 /** A clock that stops with its owner: sleepers reject and timers are cancelled when `signal` is aborted. */
 export function stoppableClock(clock: Clock, signal: AbortSignal): Clock {

@@ -1,5 +1,5 @@
 import type { RouterProfile, Vocabulary } from "../router_profile/profile.ts";
-import { defaultKnobs, type Knobs } from "./knobs.ts";
+import { defaultKnobs, type Knobs } from "./behaviours.ts";
 
 /** One kind of router to be played. */
 export type Profile = RouterProfile;

@@ -4,9 +4,9 @@ import type { Menus } from "./menu/menu.ts";
 import type { Router } from "./model/router.ts";
 import type { Users } from "./ssh/users.ts";
 import type { SshService } from "./ssh/server.ts";
-import type { Journal } from "./watch/journal.ts";
-import type { OwnArea } from "./watch/own_area.ts";
-import type { Violations } from "./watch/violations.ts";
+import type { Journal } from "./assertions/journal.ts";
+import type { OwnArea } from "./assertions/own_area.ts";
+import type { Violations } from "./assertions/violations.ts";
 
 /** Everything that makes up one running simulator. */
 export interface Simulation {

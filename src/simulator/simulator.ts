@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
-import type { Clock, Random } from "../volume/ports.ts";
+import type { Clock, Random } from "../volume/ports/ports.ts";
 import { stoppableClock } from "./clock.ts";
 import { Console } from "./console/console.ts";
 import { ControlServer } from "./control/server.ts";
 import { Faults } from "./faults.ts";
-import type { Knobs } from "./knobs.ts";
+import type { Knobs } from "./behaviours.ts";
 import type { Backing } from "./model/backing.ts";
 import { DirectoryBacking } from "./model/directory_backing.ts";
 import type { Exporter } from "./model/exporter.ts";
@@ -22,8 +22,8 @@ import { generateHostKey, readHostKey } from "./ssh/host_key.ts";
 import { SshService } from "./ssh/server.ts";
 import { type User, Users } from "./ssh/users.ts";
 import { handshakeSpan, Timing } from "./timing.ts";
-import { Journal } from "./watch/journal.ts";
-import { Violations } from "./watch/violations.ts";
+import { Journal } from "./assertions/journal.ts";
+import { Violations } from "./assertions/violations.ts";
 
 /** How a simulator is set up. */
 export interface SimulatorOptions extends ExporterOptions {

@@ -4,7 +4,7 @@ import * as net from "node:net";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { Console, someoneElse } from "./console/console.ts";
-import type { Knobs } from "./knobs.ts";
+import type { Knobs } from "./behaviours.ts";
 import { MemoryBacking } from "./model/memory_backing.ts";
 import { noExporter } from "./model/exporter.ts";
 import { Router, type RouterParts } from "./model/router.ts";

@@ -1,5 +1,5 @@
 import type { ListenAddress } from "./listen_address.ts";
-import type { Status, StatusQuery } from "./status/status.ts";
+import type { Status, StatusQuery } from "./status/model.ts";
 
 /** What is served over HTTP. */
 export interface TelemetryPages {

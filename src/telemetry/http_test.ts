@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { serveTelemetry, type TelemetryPages } from "./http.ts";
-import { parseStatusQuery } from "./status/status.ts";
-import { StatusBoard } from "./status/status_board.ts";
+import { parseStatusQuery } from "./status/model.ts";
+import { StatusBoard } from "./status/status_store.ts";
 
 const local = { hostname: "127.0.0.1", port: 0 };
 

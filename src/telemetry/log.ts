@@ -1,5 +1,5 @@
 import { getJsonLinesFormatter, type LogRecord } from "@logtape/logtape";
-import type { Clock } from "../volume/ports.ts";
+import type { Clock } from "../volume/ports/ports.ts";
 import { textLine } from "./text_line.ts";
 
 /** How much a record matters, least first. */

@@ -1,7 +1,7 @@
 import { allTools } from "../host/tools.ts";
-import { type FormatRefusal, formatRefusals } from "../volume/format.ts";
-import { staleMountFinders } from "../volume/node_events.ts";
-import type { Connection, NodeEvents, StaleMountFinder } from "../volume/ports.ts";
+import { type FormatRefusal, formatRefusals } from "../volume/rules/format.ts";
+import { staleMountFinders } from "../volume/ports/node_events.ts";
+import type { Connection, NodeEvents, StaleMountFinder } from "../volume/ports/ports.ts";
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** What is counted of a node's work. */

@@ -8,7 +8,7 @@
  */
 import { parseArgs } from "node:util";
 import { credentials } from "@grpc/grpc-js";
-import { type CsiPackage, loadCsi } from "../../src/csi/proto.ts";
+import { type CsiPackage, loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { v8Flags } from "../../tools/v8_flags.ts";
 import { judge, type Sample } from "./growth.ts";

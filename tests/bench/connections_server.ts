@@ -4,9 +4,9 @@
  * Usage: deno run … tests/bench/connections_server.ts <socket>. Prints its endpoint when it listens; ends with its
  * standard input.
  */
-import { identityMethods } from "../../src/csi/identity.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
-import { startServer } from "../../src/csi/server.ts";
+import { identityMethods } from "../../src/csi/services/identity.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
+import { startServer } from "../../src/csi/server/server.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { stderrSink } from "../../src/telemetry/log_stderr.ts";

@@ -1,7 +1,7 @@
 // The memory of a controller with the Kubernetes client, thousands of volumes, and every loop that runs by itself.
 import { join } from "node:path";
-import { dial } from "../../src/csi/client.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
+import { dial } from "../../src/csi/server/client.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";

@@ -1,4 +1,4 @@
-import type { CsiClients } from "../../src/csi/client.ts";
+import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
 
 /** What one RPC cost. */

@@ -7,10 +7,10 @@
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { dial } from "../../src/csi/client.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
+import { dial } from "../../src/csi/server/client.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { missingForNode } from "../../src/commands/demo/scratch.ts";
+import { missingForNode } from "../../src/cli/demo/scratch.ts";
 import { binary, projectRoot, startPart, type Subject } from "../support/parts.ts";
 import { type LargeClusterFigures, measureLargeCluster } from "./large_cluster.ts";
 import { type ListFigures, measureList } from "./lists.ts";

@@ -8,9 +8,9 @@
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { missingForNode } from "../../src/commands/demo/scratch.ts";
-import { dial } from "../../src/csi/client.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
+import { missingForNode } from "../../src/cli/demo/scratch.ts";
+import { dial } from "../../src/csi/server/client.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { binary } from "../support/parts.ts";
 import { judge, type Sample } from "./growth.ts";

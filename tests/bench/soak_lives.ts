@@ -1,4 +1,4 @@
-import type { CsiClients } from "../../src/csi/client.ts";
+import type { CsiClients } from "../../src/csi/server/client.ts";
 
 /** Who is called, and where a node may stage. */
 export interface LivesOptions {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
-import { dial } from "../../src/csi/client.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
-import { ScratchFolder } from "../../src/commands/demo/scratch.ts";
+import { dial } from "../../src/csi/server/client.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
+import { ScratchFolder } from "../../src/cli/demo/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { freePort, type Part, startPart, type Subject } from "../support/parts.ts";
 

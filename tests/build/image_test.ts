@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { allTools } from "../../src/host/tools.ts";
-import type { Finding } from "../../src/volume/finding.ts";
+import type { Finding } from "../../src/volume/model/finding.ts";
 import { ensureImageRoot } from "../../tools/deploy/image_root.ts";
 import { BINARY, isBuilt, type Outcome } from "./binary.ts";
 

@@ -1,6 +1,6 @@
 // What the commands for a node need, the executable may do: nothing that they find may be a refusal of its permissions.
 import assert from "node:assert/strict";
-import type { Finding } from "../../src/volume/finding.ts";
+import type { Finding } from "../../src/volume/model/finding.ts";
 import { isBuilt, runBinary } from "./binary.ts";
 
 Deno.test({

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { packagesIn } from "../../tools/release/packages.ts";
 import { BUNDLE } from "../../tools/build.ts";
-import { version } from "../../src/version.ts";
+import { version } from "../../src/cli/build_version.ts";
 import { projectRoot } from "../support/parts.ts";
 
 /** Longest that a release may take to be made, and an emulated executable to show what it can. */

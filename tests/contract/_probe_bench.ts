@@ -1,15 +1,15 @@
 // Shared by the contract tests of the probe: a simulated router, this machine as its host, and a way to run the probe.
 import assert from "node:assert/strict";
-import { runProbe } from "../../src/commands/doctor/run_probe.ts";
-import { readDoctorOptions } from "../../src/commands/doctor/options.ts";
+import { runProbe } from "../../src/cli/doctor/run_probe.ts";
+import { readDoctorOptions } from "../../src/cli/doctor/options.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { parseProfile, type RouterProfile } from "../../src/router_profile/profile.ts";
-import { parseHostKeys } from "../../src/routeros/host_key.ts";
-import type { HostSide } from "../../src/routeros/probe/host_side.ts";
-import type { LineLimits } from "../../src/routeros/probe/line.ts";
-import { Ssh2Transport } from "../../src/routeros/ssh_transport.ts";
-import type { SshTransport } from "../../src/routeros/transport.ts";
-import type { Knobs } from "../../src/simulator/knobs.ts";
+import { parseHostKeys } from "../../src/routeros/ssh/host_key.ts";
+import type { HostSide } from "../../src/doctor/probe/host_side.ts";
+import type { LineLimits } from "../../src/doctor/probe/session.ts";
+import { Ssh2Transport } from "../../src/routeros/ssh/ssh_transport.ts";
+import type { SshTransport } from "../../src/routeros/ssh/transport.ts";
+import type { Knobs } from "../../src/simulator/behaviours.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
 import { DirectRouter } from "../fakes/direct_router.ts";

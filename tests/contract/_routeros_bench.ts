@@ -2,15 +2,21 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
-import { parseHostKeys } from "../../src/routeros/host_key.ts";
-import { Session } from "../../src/routeros/session.ts";
-import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh_transport.ts";
-import { RouterVolumeStore } from "../../src/routeros/volume_store.ts";
+import { parseHostKeys } from "../../src/routeros/ssh/host_key.ts";
+import { Session } from "../../src/routeros/ssh/session.ts";
+import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh/ssh_transport.ts";
+import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
-import { plainPlace } from "../../src/volume/layout.ts";
-import type { CallContext, ImagePlace, NewVolume, StoredVolume, Wanted } from "../../src/volume/ports.ts";
+import { plainPlace } from "../../src/volume/model/layout.ts";
+import type {
+  CallContext,
+  ImagePlace,
+  NewVolume,
+  StoredVolume,
+  Wanted,
+} from "../../src/volume/ports/ports.ts";
 import { fakeCall } from "../fakes/contexts.ts";
 
 export const folder = "/storage-pool/metal-csi";

@@ -1,8 +1,8 @@
 // Shared by the contract tests of the RouterOS adapter: volumes in subvolumes, snapshots of them, copies of images.
 import assert from "node:assert/strict";
 import type { Simulator } from "../../src/simulator/simulator.ts";
-import { plainPlace, subvolumePlace } from "../../src/volume/layout.ts";
-import type { NewVolume, StoredFile } from "../../src/volume/ports.ts";
+import { plainPlace, subvolumePlace } from "../../src/volume/model/layout.ts";
+import type { NewVolume, StoredFile } from "../../src/volume/ports/ports.ts";
 import {
   addOne,
   type Bench,

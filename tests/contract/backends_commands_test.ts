@@ -1,15 +1,15 @@
 // Commands that are given the file of several routers.
 import assert from "node:assert/strict";
-import { adoptCommand } from "../../src/commands/adopt.ts";
-import { allowFormatCommand } from "../../src/commands/allow_format.ts";
-import { auditCommand } from "../../src/commands/audit.ts";
-import { doctorCommand } from "../../src/commands/doctor.ts";
-import { importCommand } from "../../src/commands/import.ts";
-import type { CommandIo } from "../../src/commands/io.ts";
-import { releaseCommand } from "../../src/commands/release.ts";
-import { withdrawCommand } from "../../src/commands/withdraw.ts";
-import { FlagError } from "../../src/flags.ts";
-import { backendClusterHash } from "../../src/volume/ids.ts";
+import { adoptCommand } from "../../src/cli/adopt/adopt.ts";
+import { allowFormatCommand } from "../../src/cli/allow_format.ts";
+import { auditCommand } from "../../src/cli/audit/audit.ts";
+import { doctorCommand } from "../../src/cli/doctor/doctor.ts";
+import { importCommand } from "../../src/cli/import/import.ts";
+import type { CommandIo } from "../../src/cli/io.ts";
+import { releaseCommand } from "../../src/cli/release.ts";
+import { withdrawCommand } from "../../src/cli/withdraw.ts";
+import { FlagError } from "../../src/cli/flags.ts";
+import { backendClusterHash } from "../../src/volume/model/ids.ts";
 import { fakeCommandIo } from "../fakes/command_io.ts";
 import { type BackendsStack, routerState, slotsOf, startBackends } from "../support/backends_stack.ts";
 import { block, createRequest, publishRequest } from "../support/controller_calls.ts";

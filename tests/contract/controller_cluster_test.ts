@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";
 import { clusterRules, namespaceRules, startupTaintRules } from "../../src/kubernetes/rules.ts";
-import { clusterHash } from "../../src/volume/ids.ts";
+import { clusterHash } from "../../src/volume/model/ids.ts";
 import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
 import { eventually, startClusterStack } from "../support/cluster_stack.ts";

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import type { RouterAnswers } from "../../src/router_profile/answers.ts";
-import { clusterHash } from "../../src/volume/ids.ts";
+import { clusterHash } from "../../src/volume/model/ids.ts";
 import {
   changesNothing,
   cloneOf,

@@ -1,8 +1,8 @@
 // Snapshots as the earlier Go driver makes them, on a simulated router, and what each call of this driver says of them.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import { auditCommand } from "../../src/commands/audit.ts";
-import { exitCodes } from "../../src/commands/io.ts";
+import { auditCommand } from "../../src/cli/audit/audit.ts";
+import { exitCodes } from "../../src/cli/io.ts";
 import { runCommand } from "../support/command_run.ts";
 import {
   changesNothing,

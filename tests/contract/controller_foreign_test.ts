@@ -2,7 +2,7 @@
 // nothing on the router.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import { clusterHash, volumeIdFor } from "../../src/volume/ids.ts";
+import { clusterHash, volumeIdFor } from "../../src/volume/model/ids.ts";
 import {
   changesNothing,
   cloneOf,

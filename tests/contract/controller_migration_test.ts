@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
-import { hostIdentityOf } from "../../src/volume/host_identity.ts";
+import { hostIdentityOf } from "../../src/volume/model/host_identity.ts";
 import { cost, create, publishRequest, state } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 

@@ -1,7 +1,7 @@
 // Snapshots and clones through gRPC: what they cost, what is listed, and what comes of them on routers of every kind.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import { clusterHash } from "../../src/volume/ids.ts";
+import { clusterHash } from "../../src/volume/model/ids.ts";
 import {
   changesNothing,
   cloneOf,

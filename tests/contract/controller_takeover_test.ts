@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
-import { parseComment } from "../../src/volume/record.ts";
+import { parseComment } from "../../src/volume/model/record.ts";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
 import { testDriver } from "../fakes/kube_client.ts";

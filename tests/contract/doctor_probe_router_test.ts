@@ -1,8 +1,8 @@
 // What `rds-csi doctor --probe` makes of routers of every kind, of hosts that can and cannot reach them, of places that
 // are no good, and of things that are not its own. Over real SSH.
 import assert from "node:assert/strict";
-import { nvmeHostSide } from "../../src/commands/doctor/host_side.ts";
-import { readControllerConfig } from "../../src/config.ts";
+import { nvmeHostSide } from "../../src/cli/doctor/host_side.ts";
+import { readControllerConfig } from "../../src/cli/config/config.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import type { RouterAnswers } from "../../src/router_profile/answers.ts";
 import { formatProfile, parseProfile } from "../../src/router_profile/profile.ts";

@@ -1,9 +1,9 @@
 // That a probe leaves nothing behind however it ends: stopped at each of its commands, cut off at each of them, or cut
 // off for good, after which the next one cleans up. Every command of a run is tried; some of them over real SSH too.
 import assert from "node:assert/strict";
-import type { Command } from "../../src/routeros/command.ts";
-import type { ExecEnd, SshConnection, SshTransport } from "../../src/routeros/transport.ts";
-import { ConnectError } from "../../src/routeros/transport.ts";
+import type { Command } from "../../src/routeros/console/command.ts";
+import type { ExecEnd, SshConnection, SshTransport } from "../../src/routeros/ssh/transport.ts";
+import { ConnectError } from "../../src/routeros/ssh/transport.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { type ProbeBench, withDirectBench, withProbeBench } from "./_probe_bench.ts";
 

@@ -1,12 +1,12 @@
 // What `rds-csi doctor` finds on routers with one thing wrong each, over real SSH, and that it changes nothing on any.
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
-import { examine } from "../../src/commands/doctor.ts";
-import { type DoctorOptions, readDoctorOptions } from "../../src/commands/doctor/options.ts";
+import { examine } from "../../src/cli/doctor/doctor.ts";
+import { type DoctorOptions, readDoctorOptions } from "../../src/cli/doctor/options.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemNetwork } from "../../src/host/network.ts";
 import { systemRandom } from "../../src/host/random.ts";
-import type { Finding } from "../../src/volume/finding.ts";
+import type { Finding } from "../../src/volume/model/finding.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { aDisk, aRecord } from "../fakes/records.ts";
 import { makeSshKeys } from "../fakes/ssh_keys.ts";

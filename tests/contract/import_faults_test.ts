@@ -2,7 +2,7 @@
 // another one than before.
 import assert from "node:assert/strict";
 import type { FaultAction } from "../../src/simulator/faults.ts";
-import { parseComment } from "../../src/volume/record.ts";
+import { parseComment } from "../../src/volume/model/record.ts";
 import { addDisk, disk, doImport, path, startWithFile } from "../support/static_disk.ts";
 
 const actions: readonly FaultAction[] = ["drop-before", "drop-after", "close-no-status", "truncate"];

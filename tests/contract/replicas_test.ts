@@ -1,8 +1,8 @@
 // Several controllers of which one serves: what the others answer, and how the lead goes from one to the next.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import type { RunningDriver } from "../../src/commands/serve.ts";
-import type { CsiClients } from "../../src/csi/client.ts";
+import type { RunningDriver } from "../../src/cli/serve/serve.ts";
+import type { CsiClients } from "../../src/csi/server/client.ts";
 import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
 import { type ClusterStack, eventually, startClusterStack } from "../support/cluster_stack.ts";

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { plainPlace } from "../../src/volume/layout.ts";
+import { plainPlace } from "../../src/volume/model/layout.ts";
 import {
   addOne,
   contractTest,

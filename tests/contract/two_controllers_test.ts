@@ -2,8 +2,8 @@
 // and a leader that was taken for dead. TWO_CONTROLLERS_CALLS says how many calls; TWO_CONTROLLERS_SEED draws the same ones.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import type { CsiClients } from "../../src/csi/client.ts";
-import { parseComment } from "../../src/volume/record.ts";
+import type { CsiClients } from "../../src/csi/server/client.ts";
+import { parseComment } from "../../src/volume/model/record.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import { create, publishRequest, state } from "../support/controller_calls.ts";
 import { environmentNumber } from "../support/matrix.ts";

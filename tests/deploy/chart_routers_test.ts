@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { routerKeys } from "../../src/config/router_keys.ts";
-import type { ServeConfig } from "../../src/config.ts";
+import { routerKeys } from "../../src/cli/config/router_keys.ts";
+import type { ServeConfig } from "../../src/cli/config/config.ts";
 import { findHelm, renderChart, type Rendered } from "../../tools/deploy/helm.ts";
 import { assertSound, configOf, filesOf } from "./judge.ts";
 import {

@@ -5,7 +5,7 @@ import {
   kubevirtRules,
   startupTaintRules,
 } from "../../src/kubernetes/rules.ts";
-import { clusterHash } from "../../src/volume/ids.ts";
+import { clusterHash } from "../../src/volume/model/ids.ts";
 import { findHelm, renderChart } from "../../tools/deploy/helm.ts";
 import { assertSound, configOf } from "./judge.ts";
 import {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { readServeConfig, type ServeConfig } from "../../src/config.ts";
-import { clusterVariables } from "../../src/config/cluster.ts";
-import { parseRoutersFile } from "../../src/config/routers_file.ts";
+import { readServeConfig, type ServeConfig } from "../../src/cli/config/config.ts";
+import { clusterVariables } from "../../src/cli/config/cluster.ts";
+import { parseRoutersFile } from "../../src/cli/config/routers_file.ts";
 import { PERMISSIONS } from "../../tools/permissions.ts";
 import { type Container, driverOf, type KubernetesObject, only, type Workload } from "./objects.ts";
 

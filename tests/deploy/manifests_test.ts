@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
-import { parseParameters } from "../../src/volume/parameters.ts";
+import { parseParameters } from "../../src/volume/model/parameters.ts";
 import { assertSound, configOf } from "./judge.ts";
 import {
   type Binding,

@@ -21,7 +21,7 @@ for (const name of ["default", "production", "full"] as const) {
 }
 
 Deno.test("the full rendering has an object of every template", () => {
-  const folder = new URL("../../deploy/chart/templates/", import.meta.url);
+  const folder = new URL("../../deploy/chart/templates", import.meta.url);
   const templates = [...Deno.readDirSync(folder)].map(({ name }) => name).filter((name) =>
     name.endsWith(".yaml")
   );

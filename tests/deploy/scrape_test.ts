@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { dial } from "../../src/csi/client.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
+import { dial } from "../../src/csi/server/client.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { FakeKubelet } from "../fakes/kubelet.ts";
 import { volumeIoMetrics } from "../../src/telemetry/volume_io.ts";

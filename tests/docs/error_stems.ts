@@ -19,13 +19,17 @@ export function stemsOfAdapters(): readonly Stem[] {
 }
 
 function stemsBelow(folders: readonly string[]): readonly Stem[] {
-  return folders.flatMap((folder) =>
-    [...Deno.readDirSync(join(projectRoot, folder))].map(({ name }) => `${folder}/${name}`)
-      .filter((file) => file.endsWith(".ts") && !/_test(_support)?\.ts$/.test(file)).toSorted()
-      .flatMap((file) =>
-        stemsIn(Deno.readTextFileSync(join(projectRoot, file))).map((text) => ({ text, file }))
-      )
+  return folders.flatMap(sourcesBelow).flatMap((file) =>
+    stemsIn(Deno.readTextFileSync(join(projectRoot, file))).map((text) => ({ text, file }))
   );
+}
+
+function sourcesBelow(folder: string): string[] {
+  return [...Deno.readDirSync(join(projectRoot, folder))].flatMap(({ name, isDirectory }) => {
+    const path = `${folder}/${name}`;
+    if (isDirectory) return sourcesBelow(path);
+    return path.endsWith(".ts") && !/_test(_support)?\.ts$/.test(path) ? [path] : [];
+  }).toSorted();
 }
 
 /** The stems of one file's text. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
-import { wireStatus } from "../../src/csi/status.ts";
+import { wireStatus } from "../../src/csi/server/grpc_status.ts";
 import { stemOf, stemsIn, stemsInSources, stemsOfAdapters } from "./error_stems.ts";
 import { readPage } from "./pages.ts";
 

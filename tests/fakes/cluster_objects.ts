@@ -1,4 +1,4 @@
-import type { ClusterAttachment, ClusterObjects } from "../../src/volume/cluster_ports.ts";
+import type { ClusterAttachment, ClusterObjects } from "../../src/volume/ports/cluster_ports.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 
 /** A cluster in memory, as far as the loops look at it. */

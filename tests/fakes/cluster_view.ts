@@ -3,7 +3,7 @@ import type {
   ClusterVolume,
   NodeAttachment,
   StrayAttachment,
-} from "../../src/volume/cluster_view.ts";
+} from "../../src/volume/ports/cluster_view.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 
 /** A cluster that says what a test has it say. */

@@ -1,4 +1,4 @@
-import type { CommandIo } from "../../src/commands/io.ts";
+import type { CommandIo } from "../../src/cli/io.ts";
 
 /** A terminal without an environment, and the lines that a command has printed there. */
 export function fakeCommandIo(): { readonly io: CommandIo; readonly out: string[]; readonly err: string[] } {

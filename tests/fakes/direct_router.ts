@@ -1,19 +1,19 @@
-import type { Command } from "../../src/routeros/command.ts";
+import type { Command } from "../../src/routeros/console/command.ts";
 import {
   ConnectError,
   type ExecEnd,
   type SshConnection,
   type SshTransport,
-} from "../../src/routeros/transport.ts";
+} from "../../src/routeros/ssh/transport.ts";
 import { Console } from "../../src/simulator/console/console.ts";
-import type { Knobs } from "../../src/simulator/knobs.ts";
+import type { Knobs } from "../../src/simulator/behaviours.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
 import { makeRouter } from "../../src/simulator/simulator_test_support.ts";
 import { type ExecService, serveExec } from "../../src/simulator/ssh/exec.ts";
 import { Timing } from "../../src/simulator/timing.ts";
-import { Journal } from "../../src/simulator/watch/journal.ts";
-import { Violations } from "../../src/simulator/watch/violations.ts";
-import type { Clock } from "../../src/volume/ports.ts";
+import { Journal } from "../../src/simulator/assertions/journal.ts";
+import { Violations } from "../../src/simulator/assertions/violations.ts";
+import type { Clock } from "../../src/volume/ports/ports.ts";
 import { SeededRandom } from "./random.ts";
 
 /** A simulated router without SSH before it: for tests of thousands of commands. */

@@ -1,8 +1,8 @@
 import { Client, credentials } from "@grpc/grpc-js";
-import { ServiceClient } from "../../src/csi/client.ts";
+import { ServiceClient } from "../../src/csi/server/client.ts";
 import type { PluginInfo__Output } from "../../src/csi/generated/pluginregistration/PluginInfo.ts";
 import type { RegistrationDefinition } from "../../src/csi/generated/pluginregistration/Registration.ts";
-import { loadRegistration } from "../../src/csi/proto.ts";
+import { loadRegistration } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 
 /** How long a plugin may take to answer. */

@@ -1,8 +1,8 @@
 import { NodeService } from "../../src/node/node_service.ts";
-import type { PublishRequest } from "../../src/node/publish.ts";
-import type { StageRequest } from "../../src/node/stage.ts";
-import type { NodeWorld } from "../../src/node/world.ts";
-import type { Capability } from "../../src/volume/capabilities.ts";
+import type { PublishRequest } from "../../src/node/publish/publish.ts";
+import type { StageRequest } from "../../src/node/stage/stage.ts";
+import type { NodeWorld } from "../../src/node/deps.ts";
+import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import type {
   BlockDevices,
@@ -18,8 +18,8 @@ import type {
   MountEntry,
   Mounts,
   TargetAddress,
-} from "../../src/volume/ports.ts";
-import { parseStash, type Stash } from "../../src/volume/staging.ts";
+} from "../../src/volume/ports/ports.ts";
+import { parseStash, type Stash } from "../../src/volume/model/staging_state.ts";
 import { FakeClock } from "./clock.ts";
 import { RecordedEvents } from "./node_events.ts";
 import { FakePaths } from "./paths.ts";

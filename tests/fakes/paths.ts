@@ -1,5 +1,5 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import type { CallContext, PathInfo, Paths } from "../../src/volume/ports.ts";
+import type { CallContext, PathInfo, Paths } from "../../src/volume/ports/ports.ts";
 
 /** What lies at a path of a {@linkcode FakePaths}. */
 export interface FakeNode {

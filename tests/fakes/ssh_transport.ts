@@ -1,5 +1,5 @@
-import type { Command } from "../../src/routeros/command.ts";
-import type { ExecEnd, SshConnection, SshTransport } from "../../src/routeros/transport.ts";
+import type { Command } from "../../src/routeros/console/command.ts";
+import type { ExecEnd, SshConnection, SshTransport } from "../../src/routeros/ssh/transport.ts";
 
 /** What the fake router does with a command; `signal` is aborted when the client gives its channel up. */
 export type FakeRouter = (command: string, signal: AbortSignal) => ExecEnd | Promise<ExecEnd>;

@@ -1,6 +1,12 @@
-import { parentFolder, poolOf } from "../../src/volume/ids.ts";
-import { withinPool } from "../../src/volume/layout.ts";
-import type { ImagePlace, NewSubvolume, Pool, StoredFile, SubvolumeRef } from "../../src/volume/ports.ts";
+import { parentFolder, poolOf } from "../../src/volume/model/ids.ts";
+import { withinPool } from "../../src/volume/model/layout.ts";
+import type {
+  ImagePlace,
+  NewSubvolume,
+  Pool,
+  StoredFile,
+  SubvolumeRef,
+} from "../../src/volume/ports/ports.ts";
 
 /** A Btrfs subvolume. Its files are among all others, below its folder. */
 export interface FakeSubvolume {

@@ -1,5 +1,5 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import { placeOf } from "../../src/volume/layout.ts";
+import { placeOf } from "../../src/volume/model/layout.ts";
 import type {
   CallContext,
   CreateView,
@@ -21,8 +21,8 @@ import type {
   VolumeStore,
   VolumeView,
   Wanted,
-} from "../../src/volume/ports.ts";
-import { anySnapshot } from "../../src/volume/snapshots.ts";
+} from "../../src/volume/ports/ports.ts";
+import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
 import { FakeFiles, type FakeSubvolume } from "./store_files.ts";
 

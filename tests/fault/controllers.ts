@@ -1,9 +1,9 @@
 // Controllers as processes of their own, some of them always started before they are needed.
-import { type CsiClients, dial } from "../../src/csi/client.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
+import { type CsiClients, dial } from "../../src/csi/server/client.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
-import { defaultKnobs } from "../../src/simulator/knobs.ts";
+import { defaultKnobs } from "../../src/simulator/behaviours.ts";
 import { profiles } from "../../src/simulator/profile.ts";
 import { hostKey } from "../contract/_routeros_bench.ts";
 import { freePort, type Part, startPart } from "../support/parts.ts";

@@ -1,6 +1,6 @@
 // The calls that change nothing: what they say is compared with the router at the moment when they say it.
 import assert from "node:assert/strict";
-import type { CsiClients } from "../../src/csi/client.ts";
+import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { Snapshot__Output } from "../../src/csi/generated/csi/v1/Snapshot.ts";
 import { mount } from "../support/controller_calls.ts";
 import { made, notYet, type Rpc } from "./rpcs.ts";

@@ -1,6 +1,6 @@
 // Every call that the controller serves, each in the situations that make it do different things at the router.
 import { status } from "@grpc/grpc-js";
-import type { CsiClients } from "../../src/csi/client.ts";
+import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { StackOptions } from "../support/stack.ts";
 import type { Strand } from "./faults.ts";
 import type { Scene } from "./scene.ts";

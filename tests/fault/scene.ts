@@ -1,9 +1,9 @@
 // A driver at its router, what Kubernetes was told so far, and whether the router holds exactly that.
 import assert from "node:assert/strict";
-import type { CsiClients } from "../../src/csi/client.ts";
+import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { Disk } from "../../src/simulator/model/disk.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
-import { type Holder, parseComment } from "../../src/volume/record.ts";
+import { type Holder, parseComment } from "../../src/volume/model/record.ts";
 import type { Stack } from "../support/stack.ts";
 
 /** The folder of every volume and snapshot, without leading slash. */

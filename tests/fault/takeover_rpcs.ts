@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { SeededRandom } from "../fakes/random.ts";
 import { aClusterVolume, anAttachment } from "../fakes/cluster_view.ts";
-import { clusterHash } from "../../src/volume/ids.ts";
-import { formatComment } from "../../src/volume/record.ts";
-import { claimOf, takenOverComment } from "../../src/volume/takeover.ts";
+import { clusterHash } from "../../src/volume/model/ids.ts";
+import { formatComment } from "../../src/volume/model/record.ts";
+import { claimOf, takenOverComment } from "../../src/volume/rules/legacy_migration.ts";
 import { gibibyte } from "../support/controller_calls.ts";
 import { clusterId } from "../support/stack.ts";
 import type { Rpc } from "./rpcs.ts";

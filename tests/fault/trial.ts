@@ -1,7 +1,7 @@
 // One call with one thing that goes wrong: however it ends at first, trying again gets there, and nothing is said that is
 // not so.
 import assert from "node:assert/strict";
-import { codeOf } from "../../src/csi/client.ts";
+import { codeOf } from "../../src/csi/server/client.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { hostKey } from "../contract/_routeros_bench.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";

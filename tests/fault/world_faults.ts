@@ -2,9 +2,9 @@
 import { systemClock } from "../../src/host/clock.ts";
 import { type Disk, plainDisk, type PoolState } from "../../src/simulator/model/disk.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
-import type { Knobs } from "../../src/simulator/knobs.ts";
+import type { Knobs } from "../../src/simulator/behaviours.ts";
 import { hostKey } from "../contract/_routeros_bench.ts";
-import { codeOf } from "../../src/csi/client.ts";
+import { codeOf } from "../../src/csi/server/client.ts";
 import { beforeCommand, type Fault, type Healing, type Strand, strayImage, wordless } from "./faults.ts";
 import type { Scene } from "./scene.ts";
 

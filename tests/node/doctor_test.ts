@@ -1,15 +1,15 @@
 // What `rds-csi doctor` finds on this very machine, as a node: each finding beside what another tool says of the same.
 import assert from "node:assert/strict";
-import { examine } from "../../src/commands/doctor.ts";
-import { nodeCheckSeams } from "../../src/commands/doctor/node/seams.ts";
-import { readDoctorHalves } from "../../src/commands/doctor/options.ts";
-import { exitCodes } from "../../src/commands/io.ts";
-import { systemNodeParts } from "../../src/commands/node.ts";
+import { examine } from "../../src/cli/doctor/doctor.ts";
+import { nodeCheckSeams } from "../../src/cli/doctor/node_check_deps.ts";
+import { readDoctorHalves } from "../../src/cli/doctor/options.ts";
+import { exitCodes } from "../../src/cli/io.ts";
+import { systemNodeParts } from "../../src/cli/serve/node.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Libc } from "../../src/host/libc.ts";
 import { systemNetwork } from "../../src/host/network.ts";
 import { startQuickly } from "../../src/simulator/simulator_test_support.ts";
-import type { Finding } from "../../src/volume/finding.ts";
+import type { Finding } from "../../src/volume/model/finding.ts";
 import { nodeTest, type RealNode, run, TestVolume } from "./harness.ts";
 
 interface Examined {

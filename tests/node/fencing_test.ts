@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { VolumeLocks } from "../../src/csi/volume_lock.ts";
+import { VolumeLocks } from "../../src/csi/server/volume_lock.ts";
 import { systemRandom } from "../../src/host/random.ts";
-import { FenceWatch } from "../../src/node/fence_watch.ts";
+import { FenceWatch } from "../../src/node/fencing/fence_watch.ts";
 import { NodeService } from "../../src/node/node_service.ts";
-import type { Capability } from "../../src/volume/capabilities.ts";
+import type { Capability } from "../../src/volume/model/capabilities.ts";
 import {
   block,
   call,

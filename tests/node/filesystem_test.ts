@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { canGrowExt4Online } from "../../src/commands/demo/scratch.ts";
+import { canGrowExt4Online } from "../../src/cli/demo/scratch.ts";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
 import { call, ext4, mountsUnder, nodeTest, RealNode, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
 import { wrappedTool } from "./wrapped_tool.ts";

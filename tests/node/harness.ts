@@ -1,4 +1,4 @@
-import type { NodeParts } from "../../src/commands/node.ts";
+import type { NodeParts } from "../../src/cli/serve/node.ts";
 import { SystemBlockDevices } from "../../src/filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../src/filesystem/filesystems.ts";
 import { SystemMounts } from "../../src/filesystem/mounts.ts";
@@ -9,11 +9,11 @@ import { SystemProcesses } from "../../src/host/processes.ts";
 import { systemToolPaths, type ToolPaths } from "../../src/host/tools.ts";
 import { LoopConnector } from "../../src/loop/loop_connector.ts";
 import { NodeService } from "../../src/node/node_service.ts";
-import type { PublishRequest } from "../../src/node/publish.ts";
-import type { StageRequest } from "../../src/node/stage.ts";
-import type { NodeWorld } from "../../src/node/world.ts";
-import type { Capability } from "../../src/volume/capabilities.ts";
-import type { CallContext, Connector } from "../../src/volume/ports.ts";
+import type { PublishRequest } from "../../src/node/publish/publish.ts";
+import type { StageRequest } from "../../src/node/stage/stage.ts";
+import type { NodeWorld } from "../../src/node/deps.ts";
+import type { Capability } from "../../src/volume/model/capabilities.ts";
+import type { CallContext, Connector } from "../../src/volume/ports/ports.ts";
 import { RecordedEvents } from "../fakes/node_events.ts";
 
 /** NQN prefix of every volume of these tests. */

@@ -1,11 +1,11 @@
 // `rds-csi attach`, `detach` and `describe` on loop devices and file systems of this machine.
 import assert from "node:assert/strict";
-import { attach } from "../../src/commands/attach.ts";
-import { readAttachOptions, readDetachOptions } from "../../src/commands/attach/options.ts";
-import { describeVolumes, readDescribeOptions } from "../../src/commands/describe.ts";
-import { detach } from "../../src/commands/detach.ts";
-import { type CommandIo, exitCodes } from "../../src/commands/io.ts";
-import { type NodeParts, systemNodeParts } from "../../src/commands/node.ts";
+import { attach } from "../../src/cli/attach/attach.ts";
+import { readAttachOptions, readDetachOptions } from "../../src/cli/attach/options.ts";
+import { describeVolumes, readDescribeOptions } from "../../src/cli/describe/describe.ts";
+import { detach } from "../../src/cli/attach/detach.ts";
+import { type CommandIo, exitCodes } from "../../src/cli/io.ts";
+import { type NodeParts, systemNodeParts } from "../../src/cli/serve/node.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import type { Libc } from "../../src/host/libc.ts";
 import { VolumeError } from "../../src/volume/errors.ts";

@@ -1,12 +1,12 @@
 // A router's answers on their way to the driver, and what can become of them there.
 import fc from "fast-check";
-import { Session } from "../../src/routeros/session.ts";
-import { RouterVolumeStore } from "../../src/routeros/volume_store.ts";
+import { Session } from "../../src/routeros/ssh/session.ts";
+import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
 import { makeRouter, typeTo } from "../../src/simulator/simulator_test_support.ts";
-import type { Knobs } from "../../src/simulator/knobs.ts";
-import type { Clock } from "../../src/volume/ports.ts";
+import type { Knobs } from "../../src/simulator/behaviours.ts";
+import type { Clock } from "../../src/volume/ports/ports.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import { ended, FakeSshTransport, torn } from "../fakes/ssh_transport.ts";
 import { place } from "./_property.ts";

@@ -2,9 +2,9 @@
 // volume or snapshot is never anything else's, whatever lies beside it.
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { isVolumeId } from "../../src/volume/ids.ts";
-import { leftoversOf, stemOf } from "../../src/volume/layout.ts";
-import type { Pool, StoredFile } from "../../src/volume/ports.ts";
+import { isVolumeId } from "../../src/volume/model/ids.ts";
+import { leftoversOf, stemOf } from "../../src/volume/model/layout.ts";
+import type { Pool, StoredFile } from "../../src/volume/ports/ports.ts";
 import {
   anySnapshot,
   formatSnapshotName,
@@ -15,7 +15,7 @@ import {
   type SnapshotName,
   snapshotPart,
   snapshotPlaces,
-} from "../../src/volume/snapshots.ts";
+} from "../../src/volume/model/snapshots.ts";
 import { propertyTest } from "./_property.ts";
 
 const bases = ["/pool/csi", "/pool", "/fast/csi"];

@@ -2,7 +2,7 @@
 // share no code. Every value comes back as it was, and no value changes anything else in its command.
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type Fragment, isSendable, quote, ros } from "../../src/routeros/command.ts";
+import { type Fragment, isSendable, quote, ros } from "../../src/routeros/console/command.ts";
 import {
   addStatements,
   changeStatements,
@@ -11,7 +11,7 @@ import {
   removeStatements,
   renameStatement,
   subvolumeStatement,
-} from "../../src/routeros/mutations.ts";
+} from "../../src/routeros/store/mutations.ts";
 import {
   allDisksQuery,
   createFilesQuery,
@@ -21,14 +21,14 @@ import {
   someDisksQuery,
   someFilesQuery,
   subvolumeQuery,
-} from "../../src/routeros/queries.ts";
-import { framed } from "../../src/routeros/reply.ts";
+} from "../../src/routeros/store/queries.ts";
+import { framed } from "../../src/routeros/console/reply.ts";
 import { Parser } from "../../src/simulator/grammar/parser.ts";
 import type { Statement } from "../../src/simulator/grammar/syntax.ts";
 import { makeMenus } from "../../src/simulator/menu/menus.ts";
 import { makeRouter } from "../../src/simulator/simulator_test_support.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { plainPlace, subvolumePlace } from "../../src/volume/layout.ts";
+import { plainPlace, subvolumePlace } from "../../src/volume/model/layout.ts";
 import { propertyTest } from "./_property.ts";
 
 const menus = makeMenus(makeRouter());

@@ -2,7 +2,7 @@
 // person, or a router that keeps less than it was given, makes of it is never taken for another record.
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { type AccessMode, formatCapabilities, modeLetters } from "../../src/volume/capabilities.ts";
+import { type AccessMode, formatCapabilities, modeLetters } from "../../src/volume/model/capabilities.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import {
   formatComment,
@@ -11,7 +11,7 @@ import {
   parseComment,
   type RecordComment,
   type VolumeRecord,
-} from "../../src/volume/record.ts";
+} from "../../src/volume/model/record.ts";
 import { place, propertyTest } from "./_property.ts";
 
 function hex(digits: number): fc.Arbitrary<string> {

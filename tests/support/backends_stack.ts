@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { type Environment, readServeConfig } from "../../src/config.ts";
-import { parseRoutersFile } from "../../src/config/routers_file.ts";
-import { type RunningDriver, startDriver } from "../../src/commands/serve.ts";
-import { type CsiClients, dial } from "../../src/csi/client.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
+import { type Environment, readServeConfig } from "../../src/cli/config/config.ts";
+import { parseRoutersFile } from "../../src/cli/config/routers_file.ts";
+import { type RunningDriver, startDriver } from "../../src/cli/serve/serve.ts";
+import { type CsiClients, dial } from "../../src/csi/server/client.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";

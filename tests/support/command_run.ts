@@ -1,4 +1,4 @@
-import type { CommandIo } from "../../src/commands/io.ts";
+import type { CommandIo } from "../../src/cli/io.ts";
 import { fakeCommandIo } from "../fakes/command_io.ts";
 import { clusterId, routerPassword, type Stack } from "./stack.ts";
 

@@ -4,9 +4,9 @@ import type { CreateVolumeRequest } from "../../src/csi/generated/csi/v1/CreateV
 import type { Snapshot__Output } from "../../src/csi/generated/csi/v1/Snapshot.ts";
 import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
-import { formatCapabilities, type VolumeCapabilities } from "../../src/volume/capabilities.ts";
-import { clusterHash, nameDigest } from "../../src/volume/ids.ts";
-import { formatComment, newComment } from "../../src/volume/record.ts";
+import { formatCapabilities, type VolumeCapabilities } from "../../src/volume/model/capabilities.ts";
+import { clusterHash, nameDigest } from "../../src/volume/model/ids.ts";
+import { formatComment, newComment } from "../../src/volume/model/record.ts";
 import { clusterId, type Stack } from "./stack.ts";
 
 export const gibibyte = 1n << 30n;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { dial } from "../../src/csi/client.ts";
-import { guardClientSessions } from "../../src/csi/http2_guard.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
+import { dial } from "../../src/csi/server/client.ts";
+import { guardClientSessions } from "../../src/csi/server/http2_guard.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { FakeKubelet } from "../fakes/kubelet.ts";
 import { freePort, startPart, type Subject } from "./parts.ts";

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
-import { type Environment, readServeConfig } from "../../src/config.ts";
-import { type RunningDriver, startDriver } from "../../src/commands/serve.ts";
-import { type CsiClients, dial } from "../../src/csi/client.ts";
-import { loadCsi } from "../../src/csi/proto.ts";
+import { type Environment, readServeConfig } from "../../src/cli/config/config.ts";
+import { type RunningDriver, startDriver } from "../../src/cli/serve/serve.ts";
+import { type CsiClients, dial } from "../../src/csi/server/client.ts";
+import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import type { RouterAnswers } from "../../src/router_profile/answers.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
-import type { Clock } from "../../src/volume/ports.ts";
-import type { ClusterView } from "../../src/volume/cluster_view.ts";
+import type { Clock } from "../../src/volume/ports/ports.ts";
+import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 
 /** A simulated router, a controller that manages it, and a client of that controller, in one process. */

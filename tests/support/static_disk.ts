@@ -1,8 +1,8 @@
 // A disk that somebody made, with data in it, on a simulated router, and what is done about it.
 import assert from "node:assert/strict";
-import { importCommand } from "../../src/commands/import.ts";
-import { releaseCommand } from "../../src/commands/release.ts";
-import { parseComment } from "../../src/volume/record.ts";
+import { importCommand } from "../../src/cli/import/import.ts";
+import { releaseCommand } from "../../src/cli/release.ts";
+import { parseComment } from "../../src/volume/model/record.ts";
 import { runCommand } from "./command_run.ts";
 import { gibibyte, post, publishRequest, state } from "./controller_calls.ts";
 import { type Stack, type StackOptions, startStack } from "./stack.ts";

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { version } from "../../src/version.ts";
+import { version } from "../../src/cli/build_version.ts";
 import { BUNDLE } from "../build.ts";
 import { commitOf, secondsOf } from "../commit.ts";
 import { complain, print } from "../print.ts";

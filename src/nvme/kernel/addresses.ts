@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock, Target } from "../../volume/ports.ts";
+import type { CallContext, Clock, Target } from "../../volume/ports/ports.ts";
 import { duringCall } from "../call.ts";
 import type { PathAddress } from "./nvme_tool.ts";
 

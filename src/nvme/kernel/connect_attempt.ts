@@ -1,9 +1,9 @@
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
-import type { HostIdentity } from "../../volume/host_identity.ts";
-import { parseExportNqn } from "../../volume/nqn.ts";
-import type { CallContext, Clock, Target } from "../../volume/ports.ts";
+import type { HostIdentity } from "../../volume/model/host_identity.ts";
+import { parseExportNqn } from "../../volume/model/nqn.ts";
+import type { CallContext, Clock, Target } from "../../volume/ports/ports.ts";
 import { leadsTo, type Resolve, type TargetPath, targetPaths } from "./addresses.ts";
 import { deviceUse, type UseSeams } from "./device_use.ts";
 import type { NvmeTool, PathAddress } from "./nvme_tool.ts";

@@ -1,4 +1,4 @@
-import type { BlockDevices, CallContext, FoundDevice, Mounts } from "../../volume/ports.ts";
+import type { BlockDevices, CallContext, FoundDevice, Mounts } from "../../volume/ports/ports.ts";
 
 /** What {@linkcode deviceUse} asks. */
 export interface UseSeams {

@@ -3,7 +3,7 @@ import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { type FakeController, FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { hostIdentityOf } from "../../volume/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { KernelConnector } from "./kernel_connector.ts";
 
 const host = hostIdentityOf("node-1");

@@ -2,7 +2,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { complaint, type Processes } from "../../host/processes.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { HostIdentity } from "../../volume/host_identity.ts";
+import type { HostIdentity } from "../../volume/model/host_identity.ts";
 import type {
   BlockDevices,
   CallContext,
@@ -13,7 +13,7 @@ import type {
   Mounts,
   Target,
   TargetAddress,
-} from "../../volume/ports.ts";
+} from "../../volume/ports/ports.ts";
 import { discover } from "../discover.ts";
 import type { Resolve } from "./addresses.ts";
 import { ConnectAttempt } from "./connect_attempt.ts";

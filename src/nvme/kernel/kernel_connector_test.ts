@@ -3,9 +3,9 @@ import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
 import { type FakeController, FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { hostIdentityOf } from "../../volume/host_identity.ts";
+import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { Target } from "../../volume/ports.ts";
+import type { Target } from "../../volume/ports/ports.ts";
 import { KernelConnector } from "./kernel_connector.ts";
 
 const host = hostIdentityOf("node-1");

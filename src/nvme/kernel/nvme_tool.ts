@@ -2,9 +2,9 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import type { Processes, RunOptions, ToolResult } from "../../host/processes.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import type { ToolName } from "../../host/tools.ts";
-import type { HostIdentity } from "../../volume/host_identity.ts";
-import type { CallContext, Clock, Target } from "../../volume/ports.ts";
-import { AtMost } from "./at_most.ts";
+import type { HostIdentity } from "../../volume/model/host_identity.ts";
+import type { CallContext, Clock, Target } from "../../volume/ports/ports.ts";
+import { AtMost } from "./semaphore.ts";
 import { readControllers } from "./sysfs.ts";
 
 /** Router upgrades take minutes: a volume that is given up sooner fails its pods for nothing. */

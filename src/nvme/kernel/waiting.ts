@@ -1,4 +1,4 @@
-import type { CallContext, Clock } from "../../volume/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/ports.ts";
 
 const firstPollMs = 10;
 const longestPollMs = 250;

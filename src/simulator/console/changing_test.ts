@@ -8,7 +8,7 @@ import {
   typeTo,
   typing,
 } from "../simulator_test_support.ts";
-import type { Knobs } from "../knobs.ts";
+import type { Knobs } from "../behaviours.ts";
 
 async function disk(type: (command: string) => Promise<string>, slot: string) {
   return JSON.parse(await type(jsonCommand(`/disk print detail as-value where slot="${slot}"`)))[0];

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { addCommand, jsonCommand, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
-import type { Knobs } from "../knobs.ts";
+import type { Knobs } from "../behaviours.ts";
 
 const folder = "storage-pool/metal-csi";
 

@@ -1,6 +1,6 @@
 // Every error line that was seen on a router, provoked and printed in full.
 import assert from "node:assert/strict";
-import type { Knobs } from "../knobs.ts";
+import type { Knobs } from "../behaviours.ts";
 import {
   addCommand,
   anyone,

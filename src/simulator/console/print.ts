@@ -1,9 +1,9 @@
 import type { PrintCommand } from "../grammar/syntax.ts";
 import type { Menu, Property, Row } from "../menu/menu.ts";
 import { Refusal } from "../refusal.ts";
-import { type Numbered, toDetail, toTerse } from "../shape/detail.ts";
-import { makeLegend } from "../shape/legend.ts";
-import { toProperties, toTable } from "../shape/table.ts";
+import { type Numbered, toDetail, toTerse } from "../output/detail.ts";
+import { makeLegend } from "../output/legend.ts";
+import { toProperties, toTable } from "../output/table.ts";
 import { toText, type Value } from "../value.ts";
 import { select } from "./condition.ts";
 import { evaluate } from "./evaluate.ts";

@@ -1,7 +1,7 @@
 import type { Statement } from "../grammar/syntax.ts";
 import type { Scanner } from "../grammar/scanner.ts";
 import type { Row, Values, Verb } from "../menu/menu.ts";
-import type { Knobs } from "../knobs.ts";
+import type { Knobs } from "../behaviours.ts";
 import type { Span } from "../timing.ts";
 import type { Value } from "../value.ts";
 

@@ -7,7 +7,7 @@ import {
   typeTo,
   typing,
 } from "../simulator_test_support.ts";
-import type { Knobs } from "../knobs.ts";
+import type { Knobs } from "../behaviours.ts";
 import type { Router } from "../model/router.ts";
 
 const menu = "/disk/btrfs/subvolume";

@@ -1,6 +1,6 @@
-import type { Knobs } from "../knobs.ts";
+import type { Knobs } from "../behaviours.ts";
 import { formatId } from "../model/disk.ts";
-import { roundSize } from "../shape/human.ts";
+import { roundSize } from "../output/human.ts";
 import type { RecordValue, Value } from "../value.ts";
 import type { Property, Row } from "./menu.ts";
 

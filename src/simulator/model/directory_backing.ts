@@ -1,5 +1,5 @@
 import { join, relative } from "node:path";
-import * as btrfs from "../../host/btrfs.ts";
+import * as btrfs from "../host/btrfs.ts";
 import type { Backing, FoundFile, PendingCopy, SnapshotPart } from "./backing.ts";
 import { withSpace } from "./no_space.ts";
 import { startSparseCopy } from "./sparse_copy.ts";

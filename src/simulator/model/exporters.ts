@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { Clock } from "../../volume/ports.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
 import { NvmeTarget } from "../nvme/target.ts";
 import { type Exporter, noExporter } from "./exporter.ts";
 import { LoopExporter } from "./loop_exporter.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../volume/ports.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
 import { type Disk, servedNqn } from "./disk.ts";
 import type { ExportAccess, Exporter } from "./exporter.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { addCommand, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
 import { DirectoryBacking } from "./directory_backing.ts";
-import type { Knobs } from "../knobs.ts";
+import type { Knobs } from "../behaviours.ts";
 import type { ExportAccess, Exporter } from "./exporter.ts";
 import { LoopExporter } from "./loop_exporter.ts";
 

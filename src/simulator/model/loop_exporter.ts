@@ -1,5 +1,5 @@
 import { join, relative } from "node:path";
-import { makeLink } from "../../host/links.ts";
+import { makeLink } from "../host/links.ts";
 import type { Exporter } from "./exporter.ts";
 
 /**

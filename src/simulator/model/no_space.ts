@@ -1,4 +1,4 @@
-import { BtrfsError } from "../../host/btrfs.ts";
+import { BtrfsError } from "../host/btrfs.ts";
 import { Refusal } from "../refusal.ts";
 
 const ENOSPC = 28;

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
-import { makeLink } from "../../host/links.ts";
+import { makeLink } from "../host/links.ts";
 import type { ExportAccess, Exporter } from "./exporter.ts";
 
 /** Options of {@linkcode NvmetExporter}. */

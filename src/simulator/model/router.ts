@@ -1,5 +1,5 @@
-import type { Clock, Random } from "../../volume/ports.ts";
-import type { Knobs } from "../knobs.ts";
+import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Knobs } from "../behaviours.ts";
 import { knobsOf, type Profile } from "../profile.ts";
 import { Refusal } from "../refusal.ts";
 import { Timing } from "../timing.ts";

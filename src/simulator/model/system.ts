@@ -1,4 +1,4 @@
-import type { Clock } from "../../volume/ports.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
 
 /** A package as `/system/package` lists it. */
 export interface Package {

@@ -1,4 +1,4 @@
-import type { Clock } from "../../volume/ports.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
 import { Refused, statuses } from "./command.ts";
 import type { Subsystem } from "./subsystem.ts";
 

@@ -3,7 +3,7 @@ import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { discover } from "../../nvme/discover.ts";
 import { connectSubsystem, type HostConnection } from "../../nvme/host_connection.ts";
 import { refusalOf } from "../../nvme/refusal.ts";
-import type { Knobs } from "../knobs.ts";
+import type { Knobs } from "../behaviours.ts";
 import type { Simulator } from "../simulator.ts";
 import { addCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
 import { call, hostNqn, nqn } from "./target_test_support.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../../volume/ports.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
 import type { ExportAccess, Exporter } from "../model/exporter.ts";
 import { Connection, type ConnectionServices } from "./connection.ts";
 import { Controller, mostQueues } from "./controller.ts";

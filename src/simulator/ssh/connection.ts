@@ -1,7 +1,7 @@
 import type { Buffer } from "node:buffer";
 import { byteLength } from "../bytes.ts";
 import type { Faults } from "../faults.ts";
-import { lintExec } from "../watch/lint.ts";
+import { lintExec } from "../assertions/lint.ts";
 import { type ExecService, serveExec } from "./exec.ts";
 import type { AuthContext, Connection, ServerChannel, SshSession } from "./library.ts";
 import { authenticate, type User, type Users } from "./users.ts";

@@ -1,13 +1,13 @@
 import { Buffer } from "node:buffer";
-import type { Clock } from "../../volume/ports.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
 import { type Caller, type Console, Interrupted, type Outcome, someoneElse } from "../console/console.ts";
 import type { Fault } from "../faults.ts";
 import type { Router } from "../model/router.ts";
-import type { Journal } from "../watch/journal.ts";
-import { lintExec, lintStatement } from "../watch/lint.ts";
-import type { OwnArea } from "../watch/own_area.ts";
-import { watchOwnership } from "../watch/ownership.ts";
-import type { Violations } from "../watch/violations.ts";
+import type { Journal } from "../assertions/journal.ts";
+import { lintExec, lintStatement } from "../assertions/lint.ts";
+import type { OwnArea } from "../assertions/own_area.ts";
+import { watchOwnership } from "../assertions/ownership.ts";
+import type { Violations } from "../assertions/violations.ts";
 
 /** Where the answer to an exec request goes. */
 export interface ExecChannel {

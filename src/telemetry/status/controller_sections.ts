@@ -1,9 +1,9 @@
-import type { FolderFigures, PoolFigures } from "../../volume/figures.ts";
+import type { FolderFigures, PoolFigures } from "../../volume/rules/totals.ts";
 import { type Html, markup } from "./markup.ts";
 import { pager } from "./pager.ts";
-import type { ControllerStatus, RouterStatus, StatusQuery, VolumeStatus } from "./status.ts";
+import type { ControllerStatus, RouterStatus, StatusQuery, VolumeStatus } from "./model.ts";
 import { badge, courses, problemList, table } from "./tables.ts";
-import { ago, bytes, counted, duration } from "./words.ts";
+import { ago, bytes, counted, duration } from "./format.ts";
 
 /** What a controller knows: its volumes, and each of its routers. */
 export function controllerSections(controller: ControllerStatus, query: StatusQuery, nowMs: number): Html {

@@ -1,11 +1,11 @@
 import { commandSections, controllerSections } from "./controller_sections.ts";
 import { type Html, markup } from "./markup.ts";
-import { isUnwell } from "./node_board.ts";
+import { isUnwell } from "./node_status_store.ts";
 import { pager } from "./pager.ts";
-import type { FailedCall, Happening, NodeStatus, StagedVolume, Status, StatusQuery } from "./status.ts";
+import type { FailedCall, Happening, NodeStatus, StagedVolume, Status, StatusQuery } from "./model.ts";
 import { style } from "./style.ts";
 import { badge, courses, problemList, table } from "./tables.ts";
-import { ago, counted, moment } from "./words.ts";
+import { ago, counted, moment } from "./format.ts";
 
 /** The status page as a whole document. */
 export function statusPage(status: Status, query: StatusQuery): string {

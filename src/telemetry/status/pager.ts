@@ -1,6 +1,6 @@
 import { type Html, markup } from "./markup.ts";
-import { type Page, type StatusQuery, usualPerPage } from "./status.ts";
-import { counted } from "./words.ts";
+import { type Page, type StatusQuery, usualPerPage } from "./model.ts";
+import { counted } from "./format.ts";
 
 /** A form to look for some of a long list, and ways to its other pages. */
 export function pager<T>({ matching, total, page, pages }: Page<T>, query: StatusQuery): Html {

@@ -1,4 +1,4 @@
-import type { Status } from "./status.ts";
+import type { Status } from "./model.ts";
 
 /** The status as one JSON document: times as in ISO 8601 and named `…At`, what is not known as null, bytes as numbers. */
 export function statusJson(status: Status): string {

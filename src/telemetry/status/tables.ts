@@ -1,7 +1,7 @@
-import type { HealthProblem } from "../../volume/health.ts";
+import type { HealthProblem } from "../../volume/rules/health.ts";
 import { type Html, type HtmlPart, markup } from "./markup.ts";
-import type { Course } from "./status.ts";
-import { duration } from "./words.ts";
+import type { Course } from "./model.ts";
+import { duration } from "./format.ts";
 
 /** A column of a table. */
 export interface Column<T> {

@@ -1,7 +1,7 @@
 import { basename, join } from "node:path";
 import { status } from "@grpc/grpc-js";
-import { type CsiClients, dial } from "../../../src/csi/client.ts";
-import { loadCsi } from "../../../src/csi/proto.ts";
+import { type CsiClients, dial } from "../../../src/csi/server/client.ts";
+import { loadCsi } from "../../../src/csi/server/proto.ts";
 import { systemClock } from "../../../src/host/clock.ts";
 import { freePort, type Part, startPart, type Subject } from "../../support/parts.ts";
 import type { Chart } from "./chart.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { canGrowExt4Online } from "../../../src/commands/demo/scratch.ts";
+import { canGrowExt4Online } from "../../../src/cli/demo/scratch.ts";
 import { driverDefinition } from "../e2e/definition.ts";
 import { exclusions } from "../e2e/exclusions.ts";
 import { describeOutcome, readReport, shortName } from "../e2e/report.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { canGrowExt4Online } from "../../../src/commands/demo/scratch.ts";
+import { canGrowExt4Online } from "../../../src/cli/demo/scratch.ts";
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { dryRunRenderings } from "../kit/dry_run.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { auditCommand } from "../../../src/commands/audit.ts";
-import type { CommandIo } from "../../../src/commands/io.ts";
-import { withdrawCommand } from "../../../src/commands/withdraw.ts";
-import { type CsiClients, dial } from "../../../src/csi/client.ts";
-import { loadCsi } from "../../../src/csi/proto.ts";
+import { auditCommand } from "../../../src/cli/audit/audit.ts";
+import type { CommandIo } from "../../../src/cli/io.ts";
+import { withdrawCommand } from "../../../src/cli/withdraw.ts";
+import { type CsiClients, dial } from "../../../src/csi/server/client.ts";
+import { loadCsi } from "../../../src/csi/server/proto.ts";
 import { systemClock } from "../../../src/host/clock.ts";
 import { parseObjects } from "../../deploy/objects.ts";
 import { blocksOf, readPage } from "../../docs/pages.ts";

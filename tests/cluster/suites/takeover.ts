@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { releaseCommand } from "../../../src/commands/release.ts";
+import { releaseCommand } from "../../../src/cli/release.ts";
 import { hostOutput } from "../../guest/kit/host_command.ts";
 import type { KubeObject } from "../kit/api.ts";
 import { exportsOf } from "../kit/attachments.ts";

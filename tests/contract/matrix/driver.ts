@@ -4,7 +4,7 @@ import { status } from "@grpc/grpc-js";
 import type { RouterAnswers } from "../../../src/router_profile/answers.ts";
 import { leastCommand, leastPut, leastSlot, narrowLimits } from "../../../src/router_profile/limits.ts";
 import { getProfile, knobsOf } from "../../../src/simulator/profile.ts";
-import { volumeIdFor } from "../../../src/volume/ids.ts";
+import { volumeIdFor } from "../../../src/volume/model/ids.ts";
 import { hostKey } from "../_routeros_bench.ts";
 import {
   changesNothing,

@@ -1,7 +1,7 @@
 // What is seen: texts of every kind, long lists, and what a router does not show.
 import assert from "node:assert/strict";
 import { leastCommand } from "../../../src/router_profile/limits.ts";
-import { anySnapshot } from "../../../src/volume/snapshots.ts";
+import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
 import {
   addOne,
   type Bench,

@@ -1,7 +1,7 @@
 // Every kind of router that the contract is tried on: each profile, each value of each knob alone, and mixtures.
 import { defaultAnswers, type RouterAnswers } from "../../../src/router_profile/answers.ts";
 import { knobsOf, profiles } from "../../../src/simulator/profile.ts";
-import type { Random } from "../../../src/volume/ports.ts";
+import type { Random } from "../../../src/volume/ports/ports.ts";
 
 /** One kind of router. */
 export interface Setting {

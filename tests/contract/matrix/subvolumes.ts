@@ -1,6 +1,6 @@
 // Subvolumes: snapshots of volumes, volumes made of them, and what of them goes when.
 import assert from "node:assert/strict";
-import { anySnapshot } from "../../../src/volume/snapshots.ts";
+import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
 import {
   addOne,
   type Bench,

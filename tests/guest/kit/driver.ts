@@ -1,5 +1,5 @@
-import { type CsiClients, dial } from "../../../src/csi/client.ts";
-import { loadCsi } from "../../../src/csi/proto.ts";
+import { type CsiClients, dial } from "../../../src/csi/server/client.ts";
+import { loadCsi } from "../../../src/csi/server/proto.ts";
 import { systemClock } from "../../../src/host/clock.ts";
 import type { Guest } from "./guest.ts";
 import { GuestService, type ServiceOptions } from "./service.ts";

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { lines } from "../../../tools/lines.ts";
-import { type CsiClients, dial } from "../../../src/csi/client.ts";
-import { loadCsi } from "../../../src/csi/proto.ts";
+import { type CsiClients, dial } from "../../../src/csi/server/client.ts";
+import { loadCsi } from "../../../src/csi/server/proto.ts";
 import { systemClock } from "../../../src/host/clock.ts";
 import { routerPassword, routerUser, sshPort } from "./driver.ts";
 import type { Guest } from "./guest.ts";

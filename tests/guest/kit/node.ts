@@ -1,10 +1,10 @@
 // A node in a guest: the driver's own objects on the guest's kernel, and volumes that the same kernel's target exports.
 
-import { nodeFlags, readNodeFlags } from "../../../src/commands/node_options.ts";
-import { type NodeParts, openNodeWorld } from "../../../src/commands/node.ts";
-import { hostIdentityOf } from "../../../src/volume/host_identity.ts";
+import { nodeFlags, readNodeFlags } from "../../../src/cli/node_flags.ts";
+import { type NodeParts, openNodeWorld } from "../../../src/cli/serve/node.ts";
+import { hostIdentityOf } from "../../../src/volume/model/host_identity.ts";
 import { VolumeError, type VolumeErrorKind } from "../../../src/volume/errors.ts";
-import type { CallContext, Connector } from "../../../src/volume/ports.ts";
+import type { CallContext, Connector } from "../../../src/volume/ports/ports.ts";
 import { call, mountsUnder, RealNode, type RealNodeOptions, TestVolume } from "../../node/harness.ts";
 import { insideTest } from "./inside.ts";
 import { NvmetTarget } from "./nvmet.ts";

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { makeLink } from "../../../src/host/links.ts";
+import { makeLink } from "../../../src/simulator/host/links.ts";
 import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
 
 /** Where the kernel's target is configured. */

@@ -1,5 +1,5 @@
-import type { CsiClients } from "../../../src/csi/client.ts";
-import { codeOf } from "../../../src/csi/client.ts";
+import type { CsiClients } from "../../../src/csi/server/client.ts";
+import { codeOf } from "../../../src/csi/server/client.ts";
 import type { VolumeCapability } from "../../../src/csi/generated/csi/v1/VolumeCapability.ts";
 
 /** What is done with a volume. */

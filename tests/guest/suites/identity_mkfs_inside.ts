@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Capability } from "../../../src/volume/capabilities.ts";
+import type { Capability } from "../../../src/volume/model/capabilities.ts";
 import type { VolumeErrorKind } from "../../../src/volume/errors.ts";
 import { type GuestNode, GuestVolume, is, NodeTests, refusal, sh, shell, timed, until } from "../kit/node.ts";
 import { ext4, xfs } from "../../node/harness.ts";

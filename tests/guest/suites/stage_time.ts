@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { hostIdentityOf } from "../../../src/volume/host_identity.ts";
+import { hostIdentityOf } from "../../../src/volume/model/host_identity.ts";
 import { type Driver, driverPorts, startDriver, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
 import type { Bench, Suite } from "../kit/suite.ts";

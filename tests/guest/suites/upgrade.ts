@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { codeOf, type CsiClients } from "../../../src/csi/client.ts";
+import { codeOf, type CsiClients } from "../../../src/csi/server/client.ts";
 import { type Driver, driverPorts, startDriver, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
 import type { Bench, Suite } from "../kit/suite.ts";

@@ -1,13 +1,13 @@
-import { openNodeWorld, systemNodeParts } from "../../../../src/commands/node.ts";
+import { openNodeWorld, systemNodeParts } from "../../../../src/cli/serve/node.ts";
 import { systemClock } from "../../../../src/host/clock.ts";
 import type { ExpandRequest } from "../../../../src/node/expand.ts";
 import { NodeService } from "../../../../src/node/node_service.ts";
-import type { PublishRequest } from "../../../../src/node/publish.ts";
-import type { StageRequest } from "../../../../src/node/stage.ts";
-import type { UnpublishRequest } from "../../../../src/node/unpublish.ts";
-import type { UnstageRequest } from "../../../../src/node/unstage.ts";
-import type { NodeWorld } from "../../../../src/node/world.ts";
-import type { CallContext } from "../../../../src/volume/ports.ts";
+import type { PublishRequest } from "../../../../src/node/publish/publish.ts";
+import type { StageRequest } from "../../../../src/node/stage/stage.ts";
+import type { UnpublishRequest } from "../../../../src/node/publish/unpublish.ts";
+import type { UnstageRequest } from "../../../../src/node/stage/unstage.ts";
+import type { NodeWorld } from "../../../../src/node/deps.ts";
+import type { CallContext } from "../../../../src/volume/ports/ports.ts";
 
 /** NQN prefix of every volume of these tests. */
 export const nqnPrefix = "nqn.2000-02.com.mikrotik";

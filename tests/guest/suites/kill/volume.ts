@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Capability } from "../../../../src/volume/capabilities.ts";
+import type { Capability } from "../../../../src/volume/model/capabilities.ts";
 import type { NvmetExporter } from "../../../../src/simulator/model/nvmet_exporter.ts";
 import { callContext, freshNode, type NodeCall, nqnPrefix } from "./node.ts";
 import { sh } from "./shell.ts";

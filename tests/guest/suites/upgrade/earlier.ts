@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { codeOf } from "../../../../src/csi/client.ts";
+import { codeOf } from "../../../../src/csi/server/client.ts";
 import { type Driver, startDriver } from "../../kit/driver.ts";
 import type { Guest } from "../../kit/guest.ts";
 import type { Bench } from "../../kit/suite.ts";

@@ -1,0 +1,143 @@
+import {
+  type ControllerConfig,
+  type Environment,
+  readNothing,
+  takeVolume,
+  type TextReader,
+} from "../config/config.ts";
+import { readBackendOf } from "../config/backends.ts";
+import { routerFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser, type RoutersParser } from "../config/router_keys.ts";
+import { adoptVolume } from "../../controller/legacy/adopt.ts";
+import { describeFlags, type FlagTable, readFlags } from "../flags.ts";
+import { systemClock } from "../../host/clock.ts";
+import { systemRandom } from "../../host/random.ts";
+import type { ClusterVolume } from "../../volume/ports/cluster_view.ts";
+import { claimOf } from "../../volume/rules/legacy_migration.ts";
+import { adoptFromCluster, isFromCluster, lostClusterFlags } from "./lost_cluster.ts";
+import { type CommandIo, exitCodes } from "../io.ts";
+import { withControllerWorld } from "../controller_command.ts";
+
+/** Flags of `rds-csi adopt`. */
+export const adoptFlags: FlagTable = {
+  "kind": {
+    form: "text",
+    choices: ["ext4", "xfs", "block"],
+    help: "What the volume is: a file system, or a raw block device. Required.",
+  },
+  "node": {
+    form: "list",
+    help:
+      "Id of a node that has the volume now. Whoever has it and is not named is cut off by the next publish.",
+  },
+  "access-mode": {
+    form: "text",
+    choices: ["ReadWriteOnce", "ReadWriteOncePod", "ReadOnlyMany", "ReadWriteMany"],
+    fallback: "ReadWriteOnce",
+    help: "The access mode of its PersistentVolume.",
+  },
+  "read-only": { form: "switch", help: "Its PersistentVolume says that it is only read." },
+  "from-cluster": {
+    form: "text",
+    help:
+      "Instead of a volume: the id of a cluster that was lost, or hash:XXXXXXXX as its files carry it. Prints a " +
+      "PersistentVolume for each of its volumes that no node has, and changes nothing.",
+  },
+  ...lostClusterFlags,
+};
+
+const help = `Usage: rds-csi adopt VOLUME --kind KIND [--node NODE]... [flags]
+       rds-csi adopt --from-cluster ID [flags]
+
+Takes a volume of the earlier Go driver over: its disk gets this cluster's record, and nothing else of it changes. Where a
+controller can ask the cluster who has which volume it does so by itself; this is for where it cannot. You vouch that the
+volume is this cluster's, and that no node has it but those that are named.
+
+A volume that a node has keeps its NQN until it is unpublished. It is never formatted.
+
+With --from-cluster it is about the volumes that this driver made for a cluster whose etcd was lost: another cluster takes
+its place by its --cluster-id, and what is printed are the PersistentVolumes that it lacks.
+
+Flags:
+`;
+
+/** How long the router may take, in milliseconds. */
+const timeoutMs = 60_000;
+
+/** What `rds-csi adopt` is told. */
+export interface AdoptOptions {
+  readonly config: ControllerConfig;
+  /** The volume as its PersistentVolume would describe it. */
+  readonly volume: ClusterVolume;
+  readonly nodes: readonly string[];
+}
+
+/** `rds-csi adopt`: takes a volume of the earlier driver over. */
+export async function adoptCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(help + describeFlags({ ...adoptFlags, ...routerFlags }));
+    return exitCodes.ok;
+  }
+  if (isFromCluster(args)) {
+    return await adoptFromCluster(args, io, Deno.readTextFileSync, await loadRoutersParser(args));
+  }
+  const { config, volume, nodes } = readAdoptOptions(
+    args,
+    io.env,
+    Deno.readTextFileSync,
+    await loadRoutersParser(args),
+  );
+  const attachments = nodes.map((nodeId) => ({
+    volumeId: volume.volumeId,
+    nodeId,
+    attached: true,
+    sinceSeconds: undefined,
+    epochCounter: 0,
+  }));
+  const claim = claimOf(volume, attachments, systemClock.now());
+  const seams = { clock: systemClock, random: systemRandom };
+  const id = volume.volumeId;
+  const isNew = await withControllerWorld(
+    { name: "adopt", config, timeoutMs },
+    seams,
+    io,
+    (world, context) => adoptVolume(world, id, claim, context),
+  );
+  const held = nodes.length === 0
+    ? "no node has it; its export stays as it is until it is published or unpublished"
+    : `it goes on under its NQN for ${nodes.join(", ")}`;
+  io.out(`The volume ${id} ${isNew ? "is" : "was already"} this cluster's: ${held}.`);
+  return exitCodes.ok;
+}
+
+/**
+ * Reads the command line of `rds-csi adopt`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {VolumeError} invalid when the volume id has another form
+ */
+export function readAdoptOptions(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
+): AdoptOptions {
+  const { handle, rest } = takeVolume(args);
+  const flags = readFlags({ ...adoptFlags, ...routerFlags }, rest, env);
+  const seams = { readText, parseRouters, ownNodes: [], hasCluster: false };
+  const found = readBackendOf(handle, flags, seams);
+  const kind = flags.required("kind", "as nobody but you can say what it is");
+  const volume: ClusterVolume = {
+    name: "",
+    volumeId: found?.id ?? handle,
+    access: kind === "block" ? "block" : "mount",
+    fsType: kind === "block" ? "" : kind,
+    accessModes: [flags.text("access-mode")],
+    readOnly: flags.switch("read-only"),
+    attributes: {},
+  };
+  const nodes = flags.list("node");
+  flags.assertNoProblems();
+  if (found === undefined) throw new TypeError("Cannot go on without a router");
+  return { config: found.config, volume, nodes };
+}

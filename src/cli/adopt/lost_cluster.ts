@@ -1,0 +1,131 @@
+import { readNothing, type TextReader } from "../config/config.ts";
+import { readOneBackend } from "../config/backends.ts";
+import { routerFlags, serveFlags } from "../config/flag_tables.ts";
+import type { RoutersParser } from "../config/router_keys.ts";
+import { lookWide } from "../../controller/inventory.ts";
+import { FlagError, type FlagTable, readFlags } from "../flags.ts";
+import { systemClock } from "../../host/clock.ts";
+import { systemRandom } from "../../host/random.ts";
+import {
+  type AccessMode,
+  parseRecordedCapabilities,
+  type VolumeCapabilities,
+} from "../../volume/model/capabilities.ts";
+import type { OwnedVolume } from "../../volume/rules/ownership.ts";
+import { persistentVolume, toYaml } from "../import/persistent_volume.ts";
+import { type CommandIo, exitCodes } from "../io.ts";
+import { withControllerWorld } from "../controller_command.ts";
+
+/** Flags of `rds-csi adopt --from-cluster` but those of the router. */
+export const lostClusterFlags: FlagTable = {
+  "storage-class-name": {
+    form: "text",
+    help: "With --from-cluster: the storageClassName of the PersistentVolumes. Default: none.",
+  },
+  "driver-name": serveFlags["driver-name"]!,
+  "json": { form: "switch", help: "With --from-cluster: print one List in JSON." },
+};
+
+/** How long the router may take, in milliseconds. */
+const timeoutMs = 120_000;
+
+/** Whether the command is about all volumes of a lost cluster, not about one of the earlier driver. */
+export function isFromCluster(args: readonly string[]): boolean {
+  return args.some((arg) => fromCluster.test(arg));
+}
+
+const fromCluster = /^--?from-cluster(?==|$)/;
+
+/**
+ * `rds-csi adopt --from-cluster ID`: prints a PersistentVolume for each volume of a lost cluster that no node has. It changes
+ * nothing: a cluster takes a lost one's place by its id, as files and snapshots carry that in their names for good.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export async function adoptFromCluster(
+  args: readonly string[],
+  io: CommandIo,
+  readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
+): Promise<number> {
+  const table = { ...lostClusterFlags, ...routerFlags };
+  const flags = readFlags(table, inPlaceOfClusterId(args), io.env);
+  const config = readOneBackend(flags, { readText, parseRouters, ownNodes: [], hasCluster: false });
+  flags.assertNoProblems();
+  if (config === undefined) throw new TypeError("Cannot go on without a router");
+  const found = await withControllerWorld(
+    { name: "adopt", config, timeoutMs },
+    { clock: systemClock, random: systemRandom },
+    io,
+    async (world, context) => (await lookWide(world, context)).volumes,
+  );
+  const options = {
+    readOnly: false,
+    storageClassName: flags.text("storage-class-name"),
+    claim: undefined,
+    driverName: flags.text("driver-name"),
+  };
+  const objects = found.filter(isFree).map((volume) => {
+    const { stored, record } = volume;
+    const capabilities = parseRecordedCapabilities(record.capabilities)!;
+    const facts = {
+      volumeHandle: config.prefix + stored.id,
+      sizeBytes: stored.sizeBytes,
+      kind: capabilities.kind,
+    };
+    return persistentVolume(facts, { ...options, name: stored.id, accessMode: accessModeOf(capabilities) });
+  });
+  if (flags.switch("json")) {
+    io.out(JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }, undefined, 2));
+  } else if (objects.length > 0) io.out(objects.map((object) => toYaml(object)).join("\n---\n"));
+  // What is printed goes into a file: words are for whoever looks on.
+  for (const line of explain(found, objects.length, config.prefix)) io.err(line);
+  return found.length === 0 ? exitCodes.unknown : exitCodes.ok;
+}
+
+/** The same flags with that cluster's id as --cluster-id, whatever else is said of it: the last one counts. */
+function inPlaceOfClusterId(args: readonly string[]): string[] {
+  const at = args.findIndex((arg) => fromCluster.test(arg));
+  const [, inline] = /^[^=]*=(.*)$/.exec(args[at]!) ?? [];
+  const id = inline ?? args[at + 1];
+  if (id === undefined || id === "") throw new FlagError(["--from-cluster needs the id of a cluster"]);
+  const rest = args.toSpliced(at, inline === undefined ? 2 : 1);
+  if (isFromCluster(rest)) throw new FlagError(["--from-cluster is for one cluster at a time"]);
+  return [...rest, "--cluster-id", id];
+}
+
+/** Whether no node has it, and its record tells what it is. */
+function isFree({ stored, record }: OwnedVolume): boolean {
+  const isHeld = stored.exported || record.holders.length > 0;
+  return !isHeld && parseRecordedCapabilities(record.capabilities) !== undefined;
+}
+
+/** As Kubernetes words what the volume was made for; of several modes the one that allows most. */
+function accessModeOf({ modes }: VolumeCapabilities): string {
+  const has = (...wanted: AccessMode[]) => wanted.some((mode) => modes.includes(mode));
+  if (has("multi-node-multi-writer")) return "ReadWriteMany";
+  if (has("single-node-writer", "single-node-multi-writer")) return "ReadWriteOnce";
+  if (has("single-node-single-writer")) return "ReadWriteOncePod";
+  return has("multi-node-reader-only") ? "ReadOnlyMany" : "ReadWriteOnce";
+}
+
+/** Volumes are named as "rds-csi withdraw" takes them, with the prefix of their router. */
+function explain(found: readonly OwnedVolume[], printed: number, prefix: string): string[] {
+  if (found.length === 0) return ["There is no volume with that cluster's mark on this router."];
+  const held = found.filter((volume) => !isFree(volume));
+  const word = (count: number) => count === 1 ? "1 volume" : `${count} volumes`;
+  return [
+    `Nothing was changed. Printed for ${
+      word(printed)
+    } of ${found.length}; give the controller that --cluster-id, for good, ` +
+    "before you apply them.",
+    ...held.map(({ stored: { id, exported }, record: { holders } }) => {
+      const handle = prefix + id;
+      if (holders.length === 0 && !exported) {
+        return `Left out: ${handle}, whose record does not tell what it is.`;
+      }
+      const holder = holders.map(({ nodeId }) => nodeId).join(", ") || "somebody";
+      return `Left out: ${handle}, which ${holder} has. When that node is gone for good: rds-csi withdraw ${handle} --vouch`;
+    }),
+  ];
+}

@@ -1,0 +1,57 @@
+import { type ControllerConfig, readVolumeCommand } from "./config/config.ts";
+import { routerFlags } from "./config/flag_tables.ts";
+import { loadRoutersParser } from "./config/router_keys.ts";
+import { allowFormat } from "../controller/volumes/allow_format.ts";
+import { describeFlags } from "./flags.ts";
+import { systemClock } from "../host/clock.ts";
+import { systemRandom } from "../host/random.ts";
+import { createLogger } from "../telemetry/log.ts";
+import { stderrSink } from "../telemetry/log_stderr.ts";
+import type { CallContext } from "../volume/ports/ports.ts";
+import { type CommandIo, exitCodes } from "./io.ts";
+import { openRouter } from "./serve/router.ts";
+import { controllerWorld } from "./serve/controller_deps.ts";
+
+const help = `Usage: rds-csi allow-format VOLUME [flags]
+
+Lets the next node that gets this volume make a file system on it, if the device then proves to be empty. For a volume
+whose first publish never led to one. It must not be published. Nothing on it is touched, and every check of the node
+stays: a device that holds anything is refused all the same.
+
+Flags:
+`;
+
+/** How long the router may take, in milliseconds. */
+const timeoutMs = 60_000;
+
+/** `rds-csi allow-format`: renews the blankness of an unpublished volume. */
+export async function allowFormatCommand(args: string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(help + describeFlags(routerFlags));
+    return exitCodes.ok;
+  }
+  const parser = await loadRoutersParser(args);
+  const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
+  await withWorld(config, io, async (world, context) => {
+    await allowFormat(world, id, context);
+  });
+  io.out(`The volume ${id} may be formatted in its next epoch, if it is empty.`);
+  return exitCodes.ok;
+}
+
+async function withWorld(
+  config: ControllerConfig,
+  io: CommandIo,
+  work: (world: ReturnType<typeof controllerWorld>, context: CallContext) => Promise<void>,
+): Promise<void> {
+  const seams = { clock: systemClock, random: systemRandom };
+  const log = createLogger({ clock: systemClock, sink: stderrSink(), level: "warn" });
+  const router = await openRouter(config.router, { ...seams, log, readText: Deno.readTextFile });
+  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]);
+  try {
+    const context = { requestId: "allow-format", signal, deadlineMs: systemClock.now() + timeoutMs };
+    await work(controllerWorld(config, router, seams, log), context);
+  } finally {
+    router.close();
+  }
+}

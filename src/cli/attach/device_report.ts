@@ -1,0 +1,103 @@
+import { isReadOnlyDevice, partitionsOf, readSignatures } from "../../filesystem/contents.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import type { Processes } from "../../host/processes.ts";
+import type { NodeWorld } from "../../node/deps.ts";
+import { parseExportNqn } from "../../volume/model/nqn.ts";
+import type { CallContext, DeviceNode, ProvenDevice } from "../../volume/ports/ports.ts";
+import { mountCommand } from "./mount_command.ts";
+
+/** What lies on a device or a partition. */
+export interface ContentReport {
+  readonly device: string;
+  readonly deviceNumber: string;
+  readonly sizeBytes: number;
+  /** By blkid's own words. */
+  readonly signatures: Readonly<Record<string, string>>;
+  /** In a person's words: the file system, a partition table, nothing, or why it cannot be told. */
+  readonly content: string;
+  /** Mounts it without a write; null where there is nothing to mount, or where writes would be taken. */
+  readonly mount: string | null;
+}
+
+/** What `rds-csi attach` prints. */
+export interface DeviceReport extends ContentReport {
+  readonly volume: string;
+  readonly nqn: string;
+  /** NGUID or UUID; "" where the target gives none. */
+  readonly uniqueId: string;
+  /** Whether the kernel refuses every write to it; null when the device is gone. */
+  readonly readOnly: boolean | null;
+  readonly partitions: readonly ContentReport[];
+}
+
+/** What a report reads with. */
+export interface ReportSeams {
+  readonly files: KernelFiles;
+  readonly processes: Processes;
+}
+
+/** Reads what lies on a proven device. What cannot be read is said in its place. */
+export async function reportDevice(
+  world: NodeWorld,
+  device: ProvenDevice,
+  seams: ReportSeams,
+  context: CallContext,
+): Promise<DeviceReport> {
+  const volume = parseExportNqn(device.nqn, world.settings.nqnPrefix)?.volumeId ?? "";
+  const readOnly = isReadOnlyDevice(seams.files, device);
+  const folder = readOnly ? `/mnt/${volume}` : undefined;
+  const whole = await reportContent(device, folder, seams, context);
+  const partitions = await Promise.all(
+    partitionsOf(seams.files, device).map((partition, at) =>
+      reportContent(partition, folder && `${folder}-${at + 1}`, seams, context)
+    ),
+  );
+  return {
+    volume,
+    nqn: device.nqn,
+    uniqueId: device.uniqueId,
+    readOnly: readOnly ?? null,
+    ...whole,
+    ...Object.keys(whole.signatures).length > 0 ? {} : { content: await emptiness(world, device, context) },
+    partitions,
+  };
+}
+
+async function reportContent(
+  device: DeviceNode & { readonly sizeBytes: bigint },
+  folder: string | undefined,
+  { processes }: ReportSeams,
+  context: CallContext,
+): Promise<ContentReport> {
+  const { path, deviceNumber, sizeBytes } = device;
+  const about = { device: path, deviceNumber, sizeBytes: Number(sizeBytes) };
+  try {
+    const signatures = await readSignatures(path, processes, context);
+    const mount = folder === undefined ? null : mountCommand(path, signatures.TYPE, folder) ?? null;
+    return { ...about, signatures, content: describeContent(signatures), mount };
+  } catch (error) {
+    return { ...about, signatures: {}, content: unreadable(error, context), mount: null };
+  }
+}
+
+function describeContent({ TYPE, PTTYPE, LABEL, UUID }: Readonly<Record<string, string>>): string {
+  const names = [LABEL === undefined ? "" : ` label=${LABEL}`, UUID === undefined ? "" : ` uuid=${UUID}`]
+    .join("");
+  if (TYPE !== undefined) return `${TYPE}${names}`;
+  return PTTYPE === undefined ? "no signature" : `a ${PTTYPE} partition table`;
+}
+
+/** blkid calls a device that cannot be read an empty one, so its ends are read as well. */
+async function emptiness(world: NodeWorld, device: ProvenDevice, context: CallContext): Promise<string> {
+  try {
+    const { blank } = await world.filesystems.probe(device, context);
+    return blank ? "nothing: both ends are zero" : "no signature, but it is not empty";
+  } catch (error) {
+    return unreadable(error, context);
+  }
+}
+
+function unreadable(error: unknown, { signal }: CallContext): string {
+  signal.throwIfAborted();
+  return `unknown: ${error instanceof Error ? error.message : String(error)}`;
+}

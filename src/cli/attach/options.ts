@@ -1,0 +1,125 @@
+import { type Environment, type NodeConfig, readNode } from "../config/config.ts";
+import { routerFlags } from "../config/flag_tables.ts";
+import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
+import { type HostIdentity, hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { nodeFlags } from "../node_flags.ts";
+
+const json = { form: "switch", help: "Print the result as a JSON object." } as const;
+
+/** Flags of `rds-csi attach`. */
+export const attachFlags: FlagTable = {
+  json,
+  "nvme-address": {
+    form: "text",
+    env: ["RDS_NVME_ADDRESS"],
+    help: "Address of the router's exports; required unless --existing.",
+  },
+  "nvme-port": routerFlags["nvme-port"]!,
+  "host-nqn": {
+    form: "text",
+    help:
+      "Whom the router is to take this machine for, where its list of hosts asks for another than this node.",
+  },
+  "host-id": { form: "text", help: "The UUID that goes with --host-nqn, where that does not end in one." },
+  "size": { form: "integer", least: 0, fallback: "0", help: "Bytes that the volume must have at least." },
+  "existing": {
+    form: "switch",
+    help: "Look at the connection that is there, also one that the kubelet uses, and change nothing.",
+  },
+  ...nodeFlags,
+};
+
+/** Flags of `rds-csi detach`. */
+export const detachFlags: FlagTable = { json, ...nodeFlags };
+
+/** What `rds-csi attach` is told. */
+export interface AttachOptions {
+  readonly config: NodeConfig;
+  /** An NQN or a volume id. */
+  readonly subject: string;
+  readonly json: boolean;
+  /** "" with `existing` only. */
+  readonly address: string;
+  readonly port: number;
+  /** Undefined leaves it to the node id. */
+  readonly host: HostIdentity | undefined;
+  readonly sizeBytes: bigint;
+  readonly existing: boolean;
+}
+
+/** What `rds-csi detach` is told. */
+export type DetachOptions = Pick<AttachOptions, "config" | "subject" | "json">;
+
+/**
+ * Reads the command line of `rds-csi attach`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readAttachOptions(args: readonly string[], env: Environment): AttachOptions {
+  const [subject, rest] = takeSubject(args);
+  const flags = readFlags(attachFlags, rest, withAnyNode(env, rest));
+  const existing = flags.switch("existing");
+  const options = {
+    config: readNode(flags),
+    subject,
+    json: flags.switch("json"),
+    address: existing
+      ? flags.text("nvme-address")
+      : flags.required("nvme-address", "unless --existing is given"),
+    port: flags.number("nvme-port"),
+    host: readHost(flags),
+    sizeBytes: BigInt(flags.number("size")),
+    existing,
+  };
+  flags.assertNoProblems();
+  return options;
+}
+
+/**
+ * Reads the command line of `rds-csi detach`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readDetachOptions(args: readonly string[], env: Environment): DetachOptions {
+  const [subject, rest] = takeSubject(args);
+  const flags = readFlags(detachFlags, rest, (name) => env(name) || anyNode[name]);
+  const options = { config: readNode(flags), subject, json: flags.switch("json") };
+  flags.assertNoProblems();
+  return options;
+}
+
+/** Where nothing is connected, it does not matter as whom. */
+const anyNode: Readonly<Record<string, string>> = { KUBE_NODE_NAME: "any-node" };
+
+/** Whoever says whom to connect as needs no node id. */
+function withAnyNode(env: Environment, args: readonly string[]): Environment {
+  const flags = readFlags(attachFlags, args, env);
+  const told = flags.isGiven("host-nqn") || flags.switch("existing");
+  return told ? (name) => env(name) || anyNode[name] : env;
+}
+
+function takeSubject(args: readonly string[]): readonly [subject: string, rest: readonly string[]] {
+  const [subject, ...rest] = args;
+  if (subject === undefined || subject.startsWith("-")) {
+    throw new FlagError(["the NQN or the id of a volume is required, before the flags"]);
+  }
+  return [subject, rest];
+}
+
+const uuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+function readHost(flags: FlagValues): HostIdentity | undefined {
+  const hostNqn = flags.text("host-nqn");
+  if (hostNqn === "") return undefined;
+  if (!/^nqn\.[\x21-\x7e]{1,219}$/.test(hostNqn)) flags.problem("host-nqn", hostNqn, "an NQN");
+  const hostId = flags.text("host-id") || uuid.exec(hostNqn)?.[0] || "";
+  if (uuid.exec(hostId)?.[0] !== hostId || hostId === "") {
+    flags.problem("host-id", hostId, "a UUID, which is required where --host-nqn does not end in one");
+  }
+  return { hostNqn, hostId: hostId.toLowerCase() };
+}
+
+/** Whom an attach connects as. */
+export function hostOf({ host, config }: AttachOptions): HostIdentity {
+  return host ?? hostIdentityOf(config.nodeId);
+}

@@ -1,0 +1,101 @@
+import { connectedNqns } from "../../node/connections/teardown.ts";
+import { Stashes } from "../../node/stage/staging_store.ts";
+import type { NodeWorld } from "../../node/deps.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { assertHandle } from "../../volume/model/ids.ts";
+import { parseExportNqn } from "../../volume/model/nqn.ts";
+import type { CallContext, TargetAddress } from "../../volume/ports/ports.ts";
+
+/** What a person named: a volume, or one of its exports. */
+export interface Subject {
+  readonly volumeId: string;
+  /** Undefined when only the volume was named. */
+  readonly nqn: string | undefined;
+}
+
+/**
+ * Reads an NQN or a volume id.
+ *
+ * @throws {VolumeError} invalid when it is neither, or the NQN is not of this driver's prefix
+ */
+export function parseSubject(text: string, nqnPrefix: string): Subject {
+  if (!text.startsWith("nqn.")) {
+    assertHandle(text);
+    return { volumeId: text, nqn: undefined };
+  }
+  const name = parseExportNqn(text, nqnPrefix);
+  if (name !== undefined) return { volumeId: name.volumeId, nqn: text };
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the NQN as it is not of this driver's: nqn=${text}; expected ${nqnPrefix}:<volume>:<epoch>, and ` +
+      "--nqn-prefix where that is another",
+  );
+}
+
+/**
+ * The NQN under which the target offers the volume to this node now.
+ *
+ * @throws {VolumeError} not-found when it offers none, precondition when it offers several
+ */
+export async function offeredNqn(
+  world: NodeWorld,
+  { volumeId, nqn }: Subject,
+  at: TargetAddress,
+  context: CallContext,
+): Promise<string> {
+  if (nqn !== undefined) return nqn; // The target itself says whether it has it.
+  const { nqnPrefix } = world.settings;
+  const offered = await world.connector.offered(at, context);
+  const found = offered.filter((each) => parseExportNqn(each, nqnPrefix)?.volumeId === volumeId);
+  if (found.length === 1) return found[0]!;
+  const where = `volume=${volumeId} address=${at.address} port=${at.port}`;
+  if (found.length > 1) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot tell which export is the volume's: ${where} offered=${found.join(",")}; name the NQN`,
+    );
+  }
+  throw new VolumeError(
+    "not-found",
+    `Cannot attach the volume as the router does not offer it to this node: ${where}; an export is there only while ` +
+      "the volume is published: `rds-csi attach --help` says how to publish it by hand",
+  );
+}
+
+/**
+ * The one subsystem of the subject's that is connected here.
+ *
+ * @throws {VolumeError} not-found when there is none, precondition when there are several
+ */
+export async function connectedNqn(
+  world: NodeWorld,
+  { volumeId, nqn }: Subject,
+  context: CallContext,
+): Promise<string> {
+  const connected = await connectedNqns(world, volumeId, context);
+  const found = nqn === undefined ? connected : connected.filter((each) => each === nqn);
+  if (found.length === 1) return found[0]!;
+  const what = nqn ?? volumeId;
+  if (found.length === 0) {
+    throw new VolumeError("not-found", `Cannot find ${what} as it is not connected here`);
+  }
+  throw new VolumeError(
+    "precondition",
+    `Cannot tell which connection is meant: volume=${volumeId} connected=${found.join(",")}; name the NQN`,
+  );
+}
+
+/**
+ * Refuses what the kubelet has a hand on: there is a state file, sound or damaged.
+ *
+ * @throws {VolumeError} in-use when there is one, precondition when it is damaged
+ */
+export async function assertNotStaged(world: NodeWorld, verb: string, volumeId: string): Promise<void> {
+  const stash = await new Stashes(world).find(volumeId);
+  if (stash === undefined) return;
+  throw new VolumeError(
+    "in-use",
+    `Cannot ${verb} the volume as the kubelet has staged it here: volume=${volumeId} staging=${stash.stagingPath}; ` +
+      `rds-csi describe ${volumeId} shows it`,
+  );
+}

@@ -1,0 +1,166 @@
+import { type Audit, auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
+import type { ControllerWorld } from "../../controller/deps.ts";
+import type { ControllerConfig } from "../config/config.ts";
+import { routerFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser } from "../config/router_keys.ts";
+import { describeFlags } from "../flags.ts";
+import { systemClock } from "../../host/clock.ts";
+import { systemRandom } from "../../host/random.ts";
+import { type AuditFinding, auditKinds, isDue } from "../../volume/rules/audit_finding.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { type AuditCommandOptions, auditFlags, idOn, readAuditOptions } from "./options.ts";
+import { auditJson, type Deletion, formatAudit } from "./print.ts";
+import { type CommandIo, exitCodes } from "../io.ts";
+import { withProgress } from "../progress.ts";
+import { withControllerWorld } from "../controller_command.ts";
+
+const help = `Usage: rds-csi audit [flags]
+
+Looks for what lies on the router without an owner: images, subvolumes and unfinished copies of this cluster without a
+disk, exports without a holder, disks without their image or with a damaged record; where there is a cluster to ask also
+disks without a PersistentVolume, and the other way round. What is others' is counted, and left alone, as
+is an image of the earlier driver without a disk: its name does not tell whose it is.
+
+It deletes nothing unless it is told to, one by one (--delete) or by age (--delete-older-than); then never anything that
+is published, exported, named by a PersistentVolume, a source of snapshots, another's, damaged or young. A volume kept by
+the reclaim policy Retain whose PersistentVolume was deleted has no owner either.
+
+With --config it looks at each of its routers, or at the one that --backend names; ids that --delete names then have their
+router's prefix, and --json prints an object a router.
+
+Exit code 0 when there is no problem and all was deleted that was to be, 1 otherwise, 2 when the command line cannot be
+used.
+
+Flags:
+`;
+
+/** How long it may take, in milliseconds. */
+const timeoutMs = 600_000;
+
+/** `rds-csi audit`: what has no owner. */
+export async function auditCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(help + describeFlags({ ...auditFlags, ...routerFlags }));
+    return exitCodes.ok;
+  }
+  const options = readAuditOptions(args, io.env, Deno.readTextFileSync, await loadRoutersParser(args));
+  const seams = { clock: systemClock, random: systemRandom };
+  if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, seams, io);
+  const codes: number[] = [];
+  for (const config of options.configs) {
+    if (!options.json) io.out(`router ${config.settings.backend}:`);
+    codes.push(await auditOneOfSeveral(config, options, seams, io));
+  }
+  return Math.max(...codes);
+}
+
+type Seams = Parameters<typeof withControllerWorld>[1];
+
+/** Prints a line of JSON a router. One that is away keeps none of the others from being looked at. */
+async function auditOneOfSeveral(
+  config: ControllerConfig,
+  options: AuditCommandOptions,
+  seams: Seams,
+  io: CommandIo,
+): Promise<number> {
+  const { settings: { backend }, prefix } = config;
+  const isOnly = options.configs.length === 1;
+  const chosen = options.chosen.flatMap((wanted) =>
+    idOn(prefix, wanted) ?? (isOnly && wanted.startsWith("/") ? [wanted] : [])
+  );
+  const asJson = (line: string) => JSON.stringify({ router: backend, ...JSON.parse(line) });
+  const own = options.json ? { ...io, out: (line: string) => io.out(asJson(line)) } : io;
+  try {
+    return await auditOne(config, { ...options, chosen }, seams, own);
+  } catch (error) {
+    if (!VolumeError.is(error) || error.kind === "cancelled") throw error;
+    io.err(`rds-csi audit: router ${backend}: ${error.message}`);
+    return exitCodes.failed;
+  }
+}
+
+async function auditOne(
+  config: ControllerConfig,
+  options: AuditCommandOptions,
+  seams: Seams,
+  io: CommandIo,
+): Promise<number> {
+  const { cluster, areOfSeveral: isOfSeveral } = options;
+  const run = { name: "audit", config, cluster, timeoutMs, isOfSeveral };
+  const telling = { io, clock: systemClock, quiet: options.json };
+  return await withProgress("audit", telling, async (progress) => {
+    progress(`looking at the router at ${config.router.address}, and at the cluster where there is one`);
+    return await withControllerWorld(
+      run,
+      seams,
+      io,
+      (world, context) => runAudit(world, options, io, context),
+    );
+  });
+}
+
+/** Looks, deletes what it is told to, prints, and gives the exit code. */
+export async function runAudit(
+  world: ControllerWorld,
+  options: Omit<AuditCommandOptions, "configs" | "areOfSeveral" | "cluster">,
+  io: Pick<CommandIo, "out" | "err">,
+  context: CallContext,
+): Promise<number> {
+  const audit = await auditRouter(world, options, context);
+  const deletions: Deletion[] = [];
+  for (const finding of toDelete(audit, options, world.clock.now())) {
+    deletions.push(await tryDelete(world, finding, audit, context));
+  }
+  for (const wanted of options.chosen) {
+    if (deletions.some(({ id, path }) => id === wanted || path === wanted)) continue;
+    const failed = "nothing of that name was found to have no owner";
+    deletions.push({ id: wanted, path: "", failed });
+  }
+  if (options.json) io.out(JSON.stringify(auditJson(audit, options.foreign, deletions), null, 2));
+  else {
+    for (const line of formatAudit(audit, options.foreign, world.clock.now())) io.out(line);
+    for (const { id, path, failed } of deletions) {
+      if (failed === undefined) io.out(`deleted: ${id} ${path}`);
+      else io.err(`not deleted: ${id} ${path}: ${failed}`);
+    }
+  }
+  const isProblem = ({ kind }: AuditFinding) => auditKinds[kind] === "problem";
+  const failed = audit.findings.some(isProblem) || deletions.some(({ failed }) => failed !== undefined);
+  return failed ? exitCodes.failed : exitCodes.ok;
+}
+
+/** What was named, whatever protects it, so that it is told; and what is old enough. Each once. */
+function toDelete(
+  { findings }: Audit,
+  { chosen, deleteOlderThanMs }: Pick<AuditCommandOptions, "chosen" | "deleteOlderThanMs">,
+  nowMs: number,
+): readonly AuditFinding[] {
+  const named = findings.filter(({ id, path }) =>
+    chosen.includes(id) || (path !== "" && chosen.includes(path))
+  );
+  const deletable = named.filter(({ kept }) => kept === undefined);
+  const told = named.filter(({ id, path, kept }) =>
+    kept !== undefined && (chosen.includes(path) || !deletable.some((one) => one.id === id))
+  );
+  const due = deleteOlderThanMs === undefined
+    ? []
+    : findings.filter((one) => isDue(one, nowMs, deleteOlderThanMs));
+  return [...new Set([...deletable, ...told, ...due])];
+}
+
+async function tryDelete(
+  world: ControllerWorld,
+  finding: AuditFinding,
+  { view }: Audit,
+  context: CallContext,
+): Promise<Deletion> {
+  const { id, path } = finding;
+  try {
+    await deleteOrphan(world, finding, view, context);
+    return { id, path, failed: undefined };
+  } catch (error) {
+    if (!VolumeError.is(error)) throw error;
+    return { id, path, failed: error.message };
+  }
+}

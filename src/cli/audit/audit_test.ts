@@ -1,0 +1,191 @@
+import assert from "node:assert/strict";
+import { runCommand } from "../../../tests/support/command_run.ts";
+import {
+  changesNothing,
+  contents,
+  create,
+  gibibyte,
+  post,
+  publishRequest,
+} from "../../../tests/support/controller_calls.ts";
+import { startClusterStack } from "../../../tests/support/cluster_stack.ts";
+import type { FakeKubeApi } from "../../../tests/fakes/kube_api.ts";
+import { testDriver } from "../../../tests/fakes/kube_client.ts";
+import { clusterId, type Stack, startStack } from "../../../tests/support/stack.ts";
+import { FlagError } from "../flags.ts";
+import { clusterHash } from "../../volume/model/ids.ts";
+import { auditCommand } from "./audit.ts";
+import { exitCodes } from "../io.ts";
+
+const folder = "/storage-pool/metal-csi";
+const hash = clusterHash(clusterId);
+
+async function audit(stack: Stack, ...args: string[]) {
+  return await runCommand(stack, auditCommand, args);
+}
+
+async function json(stack: Stack, ...args: string[]) {
+  const { out, code } = await audit(stack, "--json", ...args);
+  return { code, ...JSON.parse(out) as Record<string, never> } as {
+    code: number;
+    counts: Record<string, number>;
+    findings: { kind: string; id: string; path: string; deletable: boolean }[];
+    deleted: { id: string; path: string }[];
+    failed: { id: string; failed: string }[];
+  };
+}
+
+async function addImage(stack: Stack, name: string): Promise<string> {
+  await post(stack, "/files", { name: `${folder}/${name}`, type: "file", size: 1 << 20 });
+  return `${folder}/${name}`;
+}
+
+Deno.test("audit finds nothing on a router that is in use and well, and changes nothing", async () => {
+  await using stack = await startStack();
+  const id = await create(stack, "pvc-a");
+  await create(stack, "pvc-b");
+  await stack.clients.controller.call("ControllerPublishVolume", publishRequest(id));
+  await changesNothing(stack, async () => {
+    const { code, out } = await audit(stack);
+    assert.equal(code, exitCodes.ok);
+    assert.equal(
+      out,
+      "audit: 0 problems, 0 warnings, 0 notes; no cluster was asked: PersistentVolumes were not compared",
+    );
+  });
+});
+
+Deno.test("audit names what has no owner, counts what is others', and deletes only what it is told to", async () => {
+  await using stack = await startStack();
+  const id = await create(stack, "pvc-a");
+  const lone = await addImage(stack, `pvc-lone.${hash}.img`);
+  const part = await addImage(stack, `pvc-part.${hash}.img.0011aabb.part`);
+  const precious = { slot: "precious", "file-path": `${folder}/precious.img`, size: String(gibibyte) };
+  await post(stack, "/disks", precious);
+  await changesNothing(stack, async () => {
+    const { code, counts, findings, deleted } = await json(stack);
+    assert.equal(code, exitCodes.ok);
+    assert.deepEqual(counts, { "image-without-disk": 1, "unfinished-copy": 1, "no-record": 1 });
+    assert.deepEqual(
+      findings.map(({ path, deletable }) => [path, deletable]),
+      [[lone, false], [part, true]],
+    );
+    assert.deepEqual(deleted, []);
+    const { out } = await audit(stack);
+    assert.match(out, /warning +image-without-disk +pvc-lone +- +no .*\(kept: no cluster was asked/);
+    assert.match(out, /of others, or nobody knows whose, left alone \(--foreign names them\): 1 no-record/);
+    assert.match((await audit(stack, "--foreign")).out, /note +no-record +precious/);
+  });
+  await changesNothing(stack, async () => {
+    for (const protectedThing of ["precious", id, lone, "pvc-lone", "pvc-none"]) {
+      const { code, failed, deleted } = await json(stack, "--delete", protectedThing, "--foreign");
+      assert.deepEqual([code, deleted, failed.length], [exitCodes.failed, [], 1], protectedThing);
+    }
+    assert.deepEqual((await json(stack, "--delete-older-than", "1h")).deleted, []);
+    assert.deepEqual((await json(stack, "--older-than", "1h")).deleted, []);
+  });
+  const { code, deleted } = await json(stack, "--delete", part, "--delete", "pvc-lone", "--vouch");
+  assert.equal(code, exitCodes.ok);
+  assert.deepEqual(deleted.map(({ path }) => path), [lone, part]);
+  const after = await contents(stack);
+  assert.ok(
+    after.disks.some(({ slot }) => slot === id) && after.disks.some(({ slot }) => slot === "precious"),
+  );
+  assert.deepEqual((await json(stack)).findings, []);
+});
+
+Deno.test("audit fails on a volume whose image is gone or whose record is damaged", async () => {
+  await using stack = await startStack();
+  const gone = await create(stack, "pvc-gone");
+  const damaged = await create(stack, "pvc-damaged");
+  const disk = stack.simulator.model.disks.findBySlot(damaged)!;
+  stack.simulator.model.disks.replace({ ...disk, comment: disk.comment.replace("b=1", "b=2") });
+  const image = stack.simulator.model.disks.findBySlot(gone)!.filePath;
+  const removed = await fetch(`${stack.simulator.controlUrl}/files/${encodeURIComponent(image.slice(1))}`, {
+    method: "DELETE",
+  });
+  assert.ok(removed.ok, await removed.text());
+  const { code, findings } = await json(stack);
+  assert.equal(code, exitCodes.failed);
+  assert.deepEqual(
+    findings.filter(({ kind }) => kind !== "leftover-subvolume").map(({ kind, id }) => [kind, id]),
+    [["disk-without-image", gone], ["record-damaged", damaged]],
+  );
+});
+
+Deno.test("audit has nothing to say of a snapshot, and names one's subvolume that holds no image", async () => {
+  await using stack = await startStack();
+  const id = await create(stack, "pvc-a");
+  await stack.clients.controller.call("CreateSnapshot", { name: "snapshot-1", sourceVolumeId: id });
+  assert.deepEqual((await json(stack)).findings, []);
+  const empty = `snap-${"1".repeat(28)}.${id}.t0.n.${hash}`;
+  await post(stack, "/console", {
+    command: `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="metal-csi/${empty}"`,
+  });
+  const { findings, failed } = await json(stack, "--delete", `${folder}/${empty}`);
+  assert.deepEqual(findings.map(({ kind, path }) => [kind, path]), [[
+    "leftover-subvolume",
+    `${folder}/${empty}`,
+  ]]);
+  assert.equal(failed.length, 1);
+});
+
+Deno.test("audit removes a subvolume with the image in it, killed before or after its command", async () => {
+  await using stack = await startStack();
+  const id = await create(stack, "pvc-a");
+  const { disks } = stack.simulator.model;
+  for (const action of ["drop-before", "drop-after"] as const) {
+    const folderName = `metal-csi/pvc-lost.${hash}`;
+    await post(stack, "/console", {
+      command: `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="${folderName}"`,
+    });
+    const path = await addImage(stack, `pvc-lost.${hash}/disk.img`);
+    stack.simulator.faults.arm({ match: "subvolume/remove", nth: 1, times: 1, action, value: undefined });
+    const first = await json(stack, "--delete", path, "--vouch");
+    stack.simulator.faults.clear();
+    const second = await json(stack, "--delete", path, "--vouch");
+    assert.ok(first.deleted.length + second.deleted.length >= 1, action);
+    assert.deepEqual((await json(stack)).findings, []);
+  }
+  assert.ok(disks.findBySlot(id) !== undefined);
+});
+
+Deno.test("audit says what is wrong with its arguments, and sends nothing", async () => {
+  await using stack = await startStack();
+  const before = await stack.count();
+  await assert.rejects(audit(stack, "--delete-older-than", "1m"), FlagError);
+  await assert.rejects(audit(stack, "--older-than", "1m"), FlagError);
+  await assert.rejects(audit(stack, "--what"), FlagError);
+  assert.deepEqual(await stack.count(), before);
+  assert.match((await audit(stack, "--help")).out, /--delete-older-than/);
+});
+
+Deno.test("audit compares with the cluster that it is told of", async () => {
+  const prepare = (api: FakeKubeApi) =>
+    api.put("/api/v1/persistentvolumes", {
+      metadata: { name: "lost" },
+      spec: { csi: { driver: testDriver, volumeHandle: "pvc-lost" } },
+    });
+  await using cluster = await startClusterStack({ prepare });
+  const { stack, api } = cluster;
+  const id = await create(stack, "pvc-a");
+  const kubeconfig = await Deno.makeTempFile({ prefix: "rds-csi-kube-" });
+  try {
+    await Deno.writeTextFile(kubeconfig, api.kubeconfig());
+    const { code, findings } = await json(stack, "--kubeconfig", kubeconfig);
+    assert.equal(code, exitCodes.failed);
+    assert.deepEqual(findings.map(({ kind, id, deletable }) => [kind, id, deletable]), [
+      ["pv-without-disk", "pvc-lost", false],
+      ["disk-without-pv", id, true],
+    ]);
+    api.faults.push({ match: /persistentvolumes/, status: 500 });
+    const { out, err } = await audit(stack, "--json", "--kubeconfig", kubeconfig);
+    assert.deepEqual(JSON.parse(out).findings, []);
+    assert.match(
+      err,
+      /^rds-csi audit: the cluster could not be asked what it uses reason=Cannot ask .* 500 /m,
+    );
+  } finally {
+    await Deno.remove(kubeconfig);
+  }
+});

@@ -1,0 +1,110 @@
+import { type ControllerConfig, type Environment, readNothing, type TextReader } from "../config/config.ts";
+import { clusterFlags, readClusterAddress } from "../config/cluster.ts";
+import { routerFlags, serveFlags } from "../config/flag_tables.ts";
+import { readChosenBackends } from "../config/backends.ts";
+import type { RoutersParser } from "../config/router_keys.ts";
+import { type FlagTable, type FlagValues, readFlags } from "../flags.ts";
+import { HandleBorder } from "../../volume/model/handles.ts";
+import type { WorldRun } from "../controller_command.ts";
+
+/** Flags of `rds-csi audit`. */
+export const auditCommandFlags: FlagTable = {
+  "json": { form: "switch", help: "Print one JSON object." },
+  "foreign": {
+    form: "switch",
+    help:
+      "Name too what is others', or may be: disks without a record, of other clusters, of the earlier driver, and its images.",
+  },
+  "delete": {
+    form: "list",
+    help: "Delete what was found of that volume or snapshot, or at that path, if nothing protects it.",
+  },
+  "delete-older-than": {
+    form: "duration",
+    aliases: ["older-than"],
+    least: 3_600_000,
+    help:
+      "Delete whatever was found and is so old as its record tells, at least 1h; what has no known age stays.",
+  },
+  "vouch": {
+    form: "switch",
+    help:
+      "Where there is no cluster to ask: you vouch that no PersistentVolume needs what --delete names. Data can be lost.",
+  },
+};
+
+/** Those flags of `rds-csi serve` by which the cluster is found. */
+const clusterOnly: FlagTable = {
+  "kubernetes": clusterFlags["kubernetes"]!,
+  "kubeconfig": clusterFlags["kubeconfig"]!,
+  "driver-name": serveFlags["driver-name"]!,
+};
+
+/** Every flag of `rds-csi audit` but those of the router. */
+export const auditFlags: FlagTable = { ...auditCommandFlags, ...clusterOnly };
+
+/** What `rds-csi audit` is told. */
+export interface AuditCommandOptions {
+  /** The routers to look at, one after the other. */
+  readonly configs: readonly ControllerConfig[];
+  /** Whether they are those of `--config`, whose ids may have a prefix. */
+  readonly areOfSeveral: boolean;
+  /** The cluster to ask what it uses; undefined when there is none. */
+  readonly cluster: WorldRun["cluster"];
+  readonly json: boolean;
+  readonly foreign: boolean;
+  /** Ids and paths. */
+  readonly chosen: readonly string[];
+  /** In milliseconds; undefined deletes nothing by its age. */
+  readonly deleteOlderThanMs: number | undefined;
+  readonly vouched: boolean;
+}
+
+/**
+ * Reads the command line of `rds-csi audit`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readAuditOptions(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
+): AuditCommandOptions {
+  const flags = readFlags({ ...auditFlags, ...routerFlags }, args, env);
+  const address = readClusterAddress(flags, env);
+  const byAge = flags.isGiven("delete-older-than");
+  const seams = { readText, parseRouters, ownNodes: [], hasCluster: address !== undefined };
+  const configs = readChosenBackends(flags, seams);
+  const options = {
+    configs,
+    areOfSeveral: flags.text("config") !== "",
+    cluster: address && { address, driverName: flags.text("driver-name") },
+    json: flags.switch("json"),
+    foreign: flags.switch("foreign"),
+    chosen: flags.list("delete"),
+    deleteOlderThanMs: byAge ? flags.durationMs("delete-older-than") : undefined,
+    vouched: flags.switch("vouch"),
+  };
+  if (options.areOfSeveral) assertEachHasRouter(flags, configs);
+  flags.assertNoProblems();
+  return options;
+}
+
+/** A path says nothing about whose it is. */
+function assertEachHasRouter(flags: FlagValues, configs: readonly ControllerConfig[]): void {
+  for (const wanted of flags.list("delete")) {
+    const isOne = configs.length === 1 && wanted.startsWith("/");
+    if (isOne || configs.some(({ prefix }) => idOn(prefix, wanted) !== undefined)) continue;
+    flags.problem(
+      "delete",
+      wanted,
+      "an id of one of the routers, with its prefix; with --backend also a path there",
+    );
+  }
+}
+
+/** What a person named to be deleted, as one router knows it; undefined when it is another's. */
+export function idOn(prefix: string, wanted: string): string | undefined {
+  return wanted.startsWith("/") ? undefined : new HandleBorder(prefix).idOf(wanted);
+}

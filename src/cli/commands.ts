@@ -1,0 +1,123 @@
+import type { FlagTable } from "./flags.ts";
+import type { CommandIo, exitCodes } from "./io.ts";
+
+/** A subcommand of `rds-csi`. */
+export interface Command {
+  /** What it is for, as the end of a sentence. */
+  readonly help: string;
+  /** What follows it before the flags, as it would be written. */
+  readonly words?: readonly string[];
+  /** What its exit codes mean, where it is more than what they mean for every command. */
+  readonly exits?: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
+  /** Its flags, beside `--help`. */
+  flags(): Promise<FlagTable>;
+  /** Does it; answers the exit code. */
+  run(args: string[], io: CommandIo): Promise<number>;
+}
+
+const routerFlags = async (): Promise<FlagTable> => (await import("./config/flag_tables.ts")).routerFlags;
+
+/** All of them by name. What they need is loaded when they are run: a node has no use for a simulator. */
+export const commands: Readonly<Record<string, Command>> = {
+  serve: {
+    help: "serve the CSI services: controller, node, or both",
+    exits: { ok: "It was told to stop, and has stopped.", failed: "It could not start, or could not go on." },
+    flags: async () => (await import("./config/flag_tables.ts")).serveFlags,
+    run: async (args, io) => (await import("./serve/serve.ts")).serveCommand(args, io),
+  },
+  simulator: {
+    help: "serve a simulated RouterOS box over SSH",
+    exits: { ok: "It was told to stop, and has stopped.", failed: "It cannot run." },
+    flags: async () => (await import("./simulator.ts")).simulatorFlags,
+    run: async (args, io) => (await import("./simulator.ts")).simulatorCommand(args, io),
+  },
+  demo: {
+    help: "take a file system and a block volume through their lives on a simulated router",
+    exits: { ok: "It ended with `demo: ok`.", failed: "Something went wrong, or was left behind." },
+    flags: async () => (await import("./demo/demo.ts")).demoFlags,
+    run: async (args, io) => (await import("./demo/demo.ts")).demoCommand(args, io),
+  },
+  doctor: {
+    help: "find out what is wrong with the router or this node",
+    exits: { ok: "No problem was found; there may be warnings.", failed: "There is a problem." },
+    flags: async () => (await import("./doctor/options.ts")).doctorFlags,
+    run: async (args, io) => (await import("./doctor/doctor.ts")).doctorCommand(args, io),
+  },
+  describe: {
+    help: "show what this node knows of a volume, or of all of them",
+    exits: {
+      ok: "The volume is healthy, or all of this node are.",
+      failed: "There is a problem, or it could not be looked at.",
+      unknown: "This node knows nothing of the volume.",
+    },
+    flags: async () => (await import("./describe/describe.ts")).describeCommandFlags,
+    run: async (args, io) => (await import("./describe/describe.ts")).describeCommand(args, io),
+  },
+  attach: {
+    help: "connect a volume to this machine by hand, to be read only",
+    exits: {
+      ok: "It is attached.",
+      failed: "It was refused or failed; nothing is left connected.",
+      unknown: "The volume is not offered; with --existing, not connected.",
+    },
+    flags: async () => (await import("./attach/options.ts")).attachFlags,
+    run: async (args, io) => (await import("./attach/attach.ts")).attachCommand(args, io),
+  },
+  detach: {
+    help: "end what attach began",
+    exits: { ok: "It is not connected any more.", unknown: "It is not connected here." },
+    flags: async () => (await import("./attach/options.ts")).detachFlags,
+    run: async (args, io) => (await import("./attach/detach.ts")).detachCommand(args, io),
+  },
+  audit: {
+    help: "find what lies on the router without an owner",
+    exits: {
+      ok: "There is no problem, and all was deleted that was to be.",
+      failed: "There is a problem, or something could not be deleted.",
+    },
+    flags: async () => ({ ...(await import("./audit/options.ts")).auditFlags, ...await routerFlags() }),
+    run: async (args, io) => (await import("./audit/audit.ts")).auditCommand(args, io),
+  },
+  adopt: {
+    help: "take a volume of the earlier Go driver over, where no cluster can be asked",
+    flags: async () => ({ ...(await import("./adopt/adopt.ts")).adoptFlags, ...await routerFlags() }),
+    run: async (args, io) => (await import("./adopt/adopt.ts")).adoptCommand(args, io),
+  },
+  import: {
+    help: "make an existing disk or file of the router a volume, and print its PersistentVolume",
+    flags: async () => ({ ...(await import("./import/options.ts")).importFlags, ...await routerFlags() }),
+    run: async (args, io) => (await import("./import/import.ts")).importCommand(args, io),
+  },
+  release: {
+    help: "give a volume back to the earlier Go driver, or an imported disk to whoever made it",
+    flags: routerFlags,
+    run: async (args, io) => (await import("./release.ts")).releaseCommand(args, io),
+  },
+  withdraw: {
+    help: "take a volume from all nodes that hold it, once their cluster is gone",
+    flags: async () => ({ ...(await import("./withdraw.ts")).withdrawFlags, ...await routerFlags() }),
+    run: async (args, io) => (await import("./withdraw.ts")).withdrawCommand(args, io),
+  },
+  "allow-format": {
+    help: "let an empty, unpublished volume be formatted once more",
+    flags: routerFlags,
+    run: async (args, io) => (await import("./allow_format.ts")).allowFormatCommand(args, io),
+  },
+  permissions: {
+    help: "show what this executable may do, by trying",
+    exits: { failed: "It was refused, or failed." },
+    flags: async () => (await import("./permissions.ts")).permissionsFlags,
+    run: async (args, io) => (await import("./permissions.ts")).permissionsCommand(args, io),
+  },
+  completion: {
+    help: "print what makes a shell complete commands and flags",
+    words: ["bash", "zsh", "fish"],
+    flags: () => Promise.resolve({}),
+    run: async (args, io) => (await import("./completion.ts")).completionCommand(args, io, commands),
+  },
+  version: {
+    help: "print the version",
+    flags: async () => (await import("./version.ts")).versionFlags,
+    run: async (args, io) => (await import("./version.ts")).versionCommand(args, io),
+  },
+};

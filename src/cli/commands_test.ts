@@ -1,0 +1,95 @@
+import assert from "node:assert/strict";
+import { fakeCommandIo } from "../../tests/fakes/command_io.ts";
+import { FlagError } from "./flags.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { exitCodes } from "./io.ts";
+import { commands } from "./commands.ts";
+
+/** A command's process ends with it, so that it leaves the C library loaded. */
+const sanitizeResources = false;
+
+async function run(name: string, args: string[], signal = new AbortController().signal) {
+  const { io, out, err } = fakeCommandIo();
+  const code = await commands[name]!.run(args, { ...io, signal });
+  return { code, out, err };
+}
+
+for (const [name, command] of Object.entries(commands)) {
+  Deno.test(`${name} --help explains every flag, and does nothing else`, async () => {
+    // Whatever else is given with it.
+    for (const args of [["--help"], ["--no-such-flag", "--help"]].slice(0, name === "simulator" ? 1 : 2)) {
+      const { code, out, err } = await run(name, args);
+      assert.deepEqual([code, err], [exitCodes.ok, []]);
+      const text = out.join("\n");
+      assert.match(text, new RegExp(`^Usage: rds-csi ${name}\\b`));
+      for (const [flag, { ignored }] of Object.entries(await command.flags())) {
+        if (ignored === undefined) assert.match(text, new RegExp(`^  --${flag}\\b`, "m"), flag);
+      }
+    }
+  });
+
+  Deno.test(
+    `${name} refuses a flag that it does not know, and does nothing`,
+    { sanitizeResources },
+    async () => {
+      const words = [[], ["pvc-1"], ["bash"]];
+      for (const before of words) {
+        const isRefused = (error: unknown) => error instanceof FlagError || VolumeError.is(error, "invalid");
+        await assert.rejects(run(name, [...before, "--no-such-flag"]), isRefused, before.join());
+      }
+    },
+  );
+
+  Deno.test(`${name} says in a line what it is for, and what its exit codes mean`, () => {
+    assert.match(command.help, /^[a-z][^\n]{5,100}[^.\n]$/);
+    for (const meaning of Object.values(command.exits ?? {})) assert.match(meaning, /^[A-Z].*\.$/);
+  });
+}
+
+/** How commands that can print JSON are made to, where nothing is at hand, and how they end then. */
+const jsonRuns: Readonly<
+  Record<string, (folder: string) => readonly [args: string[], codes: readonly number[]]>
+> = {
+  simulator: () => [["--ssh-port", "0", "--control-port", "0"], [exitCodes.ok]],
+  demo: () => [["--data", "1", "--timing-scale", "0"], [exitCodes.ok]],
+  doctor: (
+    folder,
+  ) => [["--rds-address", "127.0.0.1", "--rds-port", "1", "--state-dir", folder], [exitCodes.failed]],
+  describe: (folder) => [
+    ["--node-id", "a", "--state-dir", folder, "--connector", "loop", "--loop-backing", folder],
+    [exitCodes.ok],
+  ],
+  version: () => [[], [exitCodes.ok]],
+};
+
+/** They need something to look at, and are run in their own tests. */
+const elsewhere = ["attach", "detach", "audit", "import", "adopt"];
+
+Deno.test("every command that can print JSON is tried for it", async () => {
+  const able: string[] = [];
+  for (const [name, command] of Object.entries(commands)) {
+    if (Object.hasOwn(await command.flags(), "json")) able.push(name);
+  }
+  assert.deepEqual(able.toSorted(), [...Object.keys(jsonRuns), ...elsewhere].toSorted());
+});
+
+for (const [name, command] of Object.entries(jsonRuns)) {
+  Deno.test(
+    `${name} --json prints one JSON document and nothing beside it`,
+    { sanitizeResources },
+    async () => {
+      const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-test-" });
+      const stop = new AbortController();
+      // It runs until it is stopped, which may be before it has begun.
+      if (name === "simulator") stop.abort();
+      try {
+        const [args, codes] = command(folder);
+        const { code, out } = await run(name, [...args, "--json"], stop.signal);
+        assert.ok(codes.includes(code), `exit code ${code}`);
+        assert.equal(typeof JSON.parse(out.join("\n")), "object");
+      } finally {
+        await Deno.remove(folder, { recursive: true });
+      }
+    },
+  );
+}

@@ -1,0 +1,176 @@
+import { type FlagValues } from "../flags.ts";
+import { splitHandle } from "../../volume/model/handles.ts";
+import { routerFlags } from "./flag_tables.ts";
+import { type FileRouter, routerKeys, type RoutersParser } from "./router_keys.ts";
+import {
+  type ControllerConfig,
+  maxNqnPrefixBytes,
+  readClusterId,
+  readController,
+  readKnownNodes,
+  readNqnPrefix,
+  readRouterSettings,
+  type TextReader,
+} from "./router_settings.ts";
+
+/** What reading the file of `--config` needs beside the flags. */
+export interface BackendSeams {
+  readonly readText: TextReader;
+  /** See `loadRoutersParser()`. */
+  readonly parseRouters: RoutersParser | undefined;
+  readonly ownNodes: readonly string[];
+  readonly hasCluster: boolean;
+}
+
+/** The routers of the file of `--config`. What is wrong with it is noted with the flags' problems. */
+export function readBackends(
+  flags: FlagValues,
+  { readText, parseRouters, ownNodes, hasCluster }: BackendSeams,
+): readonly ControllerConfig[] {
+  const file = flags.text("config");
+  for (const { flag } of Object.values(routerKeys)) {
+    if (flag === undefined || !flags.isGiven(flag)) continue;
+    const reason = "is to be left out, with its environment variable: --config says it of each router";
+    flags.addProblems([`--${flag} ${reason}`]);
+  }
+  const shared = {
+    clusterId: readClusterId(flags, hasCluster),
+    knownNodes: readKnownNodes(flags, ownNodes),
+    base: readNqnPrefix(flags),
+  };
+  const text = readRoutersFile(flags, file, readText);
+  if (text === undefined) return [];
+  if (parseRouters === undefined) throw new TypeError("Cannot read --config without its parser");
+  const { routers, problems } = parseRouters(text, file, routerFlags);
+  flags.addProblems(problems);
+  const backends = routers.map((router) => readBackend(router, shared, readText));
+  for (const { flags: own } of routers) flags.addProblems(own.problems);
+  flags.addProblems(sharedFolders(routers, backends));
+  return backends;
+}
+
+/**
+ * The routers that a command is for: that of the flags, or of `--config` all, or the one that `--backend` names. What is wrong
+ * is noted in the flags.
+ */
+export function readChosenBackends(flags: FlagValues, seams: BackendSeams): readonly ControllerConfig[] {
+  if (flags.text("config") === "") {
+    return [readController(flags, seams.ownNodes, seams.readText, seams.hasCluster)];
+  }
+  const all = readBackends(flags, seams);
+  if (!flags.isGiven("backend")) return all;
+  const name = flags.text("backend");
+  const chosen = all.filter(({ settings }) => settings.backend === name);
+  if (chosen.length === 0 && all.length > 0) flags.problem("backend", name, `one of ${namesOf(all)}`);
+  return chosen;
+}
+
+/** The one router that a command is for: `--backend`, or the default one. Undefined when that is wrong, which is noted. */
+export function readOneBackend(flags: FlagValues, seams: BackendSeams): ControllerConfig | undefined {
+  const chosen = readChosenBackends(flags, seams);
+  const found = chosen.length === 1 ? chosen[0] : chosen.find(({ isDefault }) => isDefault);
+  if (found === undefined && chosen.length > 0) {
+    flags.addProblems([
+      `--backend is required, as no router of --config is the default one: allowed is one of ${
+        namesOf(chosen)
+      }`,
+    ]);
+  }
+  return found;
+}
+
+/** A volume, and the router that it is on. */
+export interface VolumeOfBackend {
+  readonly config: ControllerConfig;
+  /** As that router knows it. */
+  readonly id: string;
+}
+
+/**
+ * The router of a volume that a command is about: its id's prefix says it, or `--backend`, or it is the default one. Undefined
+ * when that is wrong, which is noted in the flags.
+ */
+export function readBackendOf(
+  handle: string,
+  flags: FlagValues,
+  seams: BackendSeams,
+): VolumeOfBackend | undefined {
+  const [first, ...others] = readChosenBackends(flags, seams);
+  if (first === undefined || flags.text("config") === "") return first && { config: first, id: handle };
+  const { backend, id } = splitHandle(handle);
+  const isNamed = backend === "" && flags.isGiven("backend");
+  const config = isNamed
+    ? first
+    : [first, ...others].find(({ prefix }) => prefix === (backend === "" ? "" : `${backend}/`));
+  if (config !== undefined) return { config, id };
+  const why = backend === "" ? "no router is the default one" : "no such router was chosen";
+  flags.addProblems([
+    `${handle} is of no router that --config names, as ${why}: allowed are ids that begin with one of ` +
+    `${namesOf([first, ...others])} and a slash, or --backend`,
+  ]);
+  return undefined;
+}
+
+function namesOf(all: readonly ControllerConfig[]): string {
+  return all.map(({ settings }) => settings.backend).join(", ");
+}
+
+/** Undefined when it cannot be read, which is noted. */
+function readRoutersFile(flags: FlagValues, file: string, readText: TextReader): string | undefined {
+  try {
+    return readText(file);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    flags.problem("config", file, `a file that can be read (${reason})`);
+    return undefined;
+  }
+}
+
+/** A node finds a device by its NQN alone: each router has names of its own, whatever its volumes are called. */
+function readBackend(
+  { name, isDefault, topology, flags }: FileRouter,
+  { clusterId, knownNodes, base }: {
+    readonly clusterId: string;
+    readonly knownNodes: readonly string[];
+    readonly base: string;
+  },
+  readText: TextReader,
+): ControllerConfig {
+  const prefix = isDefault ? "" : `${name}/`;
+  const nqnPrefix = isDefault ? base : `${base}:${name}`;
+  if (nqnPrefix.length > maxNqnPrefixBytes) {
+    flags.problem(
+      "name",
+      name,
+      `a name that is at most ${maxNqnPrefixBytes} characters long together with --nqn-prefix`,
+    );
+  }
+  const facts = { clusterId, knownNodes, nqnPrefix, prefix, backend: name };
+  return { ...readRouterSettings(flags, facts, readText), isDefault, topology };
+}
+
+/** The same folder of one router, twice, is a slip: neither would know what the other has promised. */
+function sharedFolders(
+  routers: readonly FileRouter[],
+  backends: readonly ControllerConfig[],
+): readonly string[] {
+  return backends.flatMap(({ router, settings }, index) => {
+    const others = backends.slice(0, index).flatMap((other, at) => {
+      if (other.router.address !== router.address || other.router.port !== router.port) return [];
+      const both = settings.basePaths.find((path) =>
+        other.settings.basePaths.some((one) => overlap(one, path))
+      );
+      return both === undefined ? [] : [{ both, at: routers[at]!.at.replace(/^.*: /, "") }];
+    });
+    return others.map(({ both, at }) =>
+      `${routers[index]!.at}.basePaths cannot be ${
+        JSON.stringify(both)
+      }: allowed is a folder apart from those of ` +
+      `${at}, which has the same address`
+    );
+  });
+}
+
+function overlap(one: string, other: string): boolean {
+  return `${one}/`.startsWith(`${other}/`) || `${other}/`.startsWith(`${one}/`);
+}

@@ -1,0 +1,170 @@
+import type { RoundSettings } from "../../controller/reconcile/loop.ts";
+import type { FlagTable, FlagValues } from "../flags.ts";
+
+/** Variables that every pod of a cluster finds set to where its API server is. */
+export const clusterVariables = ["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"] as const;
+
+/** Where a pod's service account is mounted. */
+export const serviceAccountFolder = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/** Flags of a controller that works for a cluster. */
+export const clusterFlags: FlagTable = {
+  "kubernetes": {
+    form: "text",
+    choices: ["auto", "on", "off"],
+    fallback: "auto",
+    help: "Whether to work with a cluster's API server; auto does so in a pod, or with --kubeconfig.",
+  },
+  "kubeconfig": {
+    form: "text",
+    help: "File that tells where the API server is and how to log in; a pod needs none.",
+  },
+  "reconcile": {
+    form: "text",
+    choices: ["on", "dry-run", "off"],
+    fallback: "on",
+    help:
+      "Whether lost exports of volumes in use are turned on again, and those that no VolumeAttachment wants " +
+      "withdrawn in time; dry-run only says what would be done.",
+  },
+  "reconcile-interval": {
+    form: "duration",
+    least: 5_000,
+    most: 3_600_000,
+    fallback: "60s",
+    help: "How often the router is compared with the cluster.",
+  },
+  "reconcile-grace": {
+    form: "duration",
+    least: 60_000,
+    most: 86_400_000,
+    fallback: "10m",
+    help: "How long an export has to be wanted by no VolumeAttachment before it is withdrawn.",
+  },
+  "migration-pairs": {
+    form: "text",
+    choices: ["any", "kubevirt"],
+    fallback: "any",
+    help:
+      "Which two nodes may share a block volume for a migration: any, or only those of the pods of one KubeVirt " +
+      "virtual machine, for which the controller has to be allowed to list pods.",
+  },
+  "startup-taint": {
+    form: "text",
+    help:
+      "Key of a taint that is taken off nodes once this driver has registered itself there (CSINode), so that no pod " +
+      "comes before it; whoever makes nodes puts it on them. The controller has to be allowed to patch nodes.",
+  },
+  "lease-namespace": {
+    form: "text",
+    env: ["POD_NAMESPACE"],
+    help: "Namespace of the Lease by which one of several controllers leads; default is the pod's.",
+  },
+  "leader-election": {
+    form: "switch",
+    help:
+      "Serve only while this controller holds the Lease, of which several may run then: the others wait. Without it " +
+      "the Lease only tells who runs the loops, and one controller may run at a time.",
+  },
+  "lease-identity": {
+    form: "text",
+    fallback: "rds-csi",
+    env: ["POD_NAME"],
+    help:
+      "Name of this controller in the Lease, with something random behind it, for people; default is the pod's.",
+  },
+};
+
+/** What a controller is told about its cluster. */
+export interface ClusterConfig {
+  readonly address:
+    | { readonly kubeconfig: string }
+    | { readonly host: string; readonly port: string; readonly folder: string };
+  /** Empty leaves it to where this driver runs. */
+  readonly leaseNamespace: string;
+  readonly rounds: RoundSettings;
+  readonly migrationPairs: "any" | "kubevirt";
+  /** Key of the taint that nodes are made with; empty where there is none. */
+  readonly startupTaint: string;
+  /** Whether it serves only while it holds the Lease. */
+  readonly leaderElection: boolean;
+  /** What its name in the Lease begins with. */
+  readonly leaseIdentity: string;
+}
+
+/** Where a command finds its cluster's API server; undefined when there is none. It has the first two of these flags. */
+export function readClusterAddress(
+  flags: FlagValues,
+  env: (name: string) => string | undefined,
+): ClusterConfig["address"] | undefined {
+  const use = flags.text("kubernetes");
+  if (use === "off") return undefined;
+  const kubeconfig = flags.text("kubeconfig");
+  if (kubeconfig !== "") return { kubeconfig };
+  const [host, port] = clusterVariables.map((name) => env(name) ?? "");
+  if (host && port) return { host, port, folder: serviceAccountFolder };
+  if (use === "on") {
+    flags.problem("kubernetes", use, "auto or off outside of a pod, unless --kubeconfig is given");
+  }
+  return undefined;
+}
+
+/** What a controller is told about its cluster; undefined when there is none. */
+export function readCluster(
+  flags: FlagValues,
+  env: (name: string) => string | undefined,
+): ClusterConfig | undefined {
+  const use = flags.text("kubernetes");
+  if (use === "off") return noCluster(flags);
+  const leaseNamespace = flags.text("lease-namespace");
+  if (leaseNamespace !== "" && !/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/.test(leaseNamespace)) {
+    flags.problem("lease-namespace", leaseNamespace, "the name of a namespace");
+  }
+  const rounds = {
+    intervalMs: flags.durationMs("reconcile-interval"),
+    reconcile: {
+      mode: flags.text("reconcile") as RoundSettings["reconcile"]["mode"],
+      graceMs: flags.durationMs("reconcile-grace"),
+    },
+  };
+  const migrationPairs = flags.text("migration-pairs") as ClusterConfig["migrationPairs"];
+  const startupTaint = readStartupTaint(flags);
+  const leaderElection = flags.switch("leader-election");
+  const leaseIdentity = flags.text("lease-identity");
+  const settings = {
+    leaseNamespace,
+    rounds,
+    migrationPairs,
+    startupTaint,
+    leaderElection,
+    leaseIdentity,
+  };
+  const address = readClusterAddress(flags, env);
+  return address === undefined ? noCluster(flags) : { address, ...settings };
+}
+
+/** Taints of Kubernetes itself say that a node is not fit, and are none of this driver's business. */
+function readStartupTaint(flags: FlagValues): string {
+  const key = flags.text("startup-taint");
+  const form =
+    /^(?:([a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?)\/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$/;
+  const match = form.exec(key);
+  if (key !== "" && match === null) {
+    flags.problem("startup-taint", key, "the key of a taint, without value and effect");
+  }
+  if (/(?:^|\.)(?:kubernetes|k8s)\.io$/.test(match?.[1] ?? "")) {
+    flags.problem("startup-taint", key, "a key that is not one of Kubernetes itself");
+  }
+  return key;
+}
+
+/** What is left out for want of a cluster must not be what somebody relies on. */
+function noCluster(flags: FlagValues): undefined {
+  const pairs = flags.text("migration-pairs");
+  if (pairs === "kubevirt") flags.problem("migration-pairs", pairs, "any where there is no cluster to ask");
+  const taint = flags.text("startup-taint");
+  if (taint !== "") flags.problem("startup-taint", taint, "empty where there is no cluster to ask");
+  if (flags.switch("leader-election")) {
+    flags.problem("leader-election", "true", "left out where there is no cluster to elect in");
+  }
+}

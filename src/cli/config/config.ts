@@ -1,0 +1,300 @@
+import { readBackendOf, readBackends, type VolumeOfBackend } from "./backends.ts";
+import { type ClusterConfig, readCluster } from "./cluster.ts";
+import { routerFlags, serveFlags } from "./flag_tables.ts";
+import { isSegment, type RoutersParser } from "./router_keys.ts";
+import {
+  check,
+  type ControllerConfig,
+  readController,
+  readNothing,
+  readNqnPrefix,
+  type TextReader,
+} from "./router_settings.ts";
+import type { AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
+import { FlagError, type FlagValues, readFlags } from "../flags.ts";
+import { type ListenAddress, parseListenAddress } from "../../telemetry/listen_address.ts";
+import type { LogFormat, LogLevel } from "../../telemetry/log.ts";
+import { gapsPerSettleTime } from "../../volume/rules/fence.ts";
+import { assertHandle, assertNodeId } from "../../volume/model/ids.ts";
+
+export {
+  type ControllerConfig,
+  readBasePaths,
+  readController,
+  readNothing,
+  readNqnPrefix,
+  readNvmeAddress,
+  readRouter,
+  readRouterLoosely,
+  type RouterConfig,
+  type TextReader,
+} from "./router_settings.ts";
+
+/** Reads one environment variable; undefined when it is not set or not allowed. */
+export type Environment = (name: string) => string | undefined;
+
+/** What the node service needs. */
+export interface NodeConfig {
+  readonly nodeId: string;
+  readonly connector: "nvme-tcp" | "loop";
+  /** The simulator's folder, for the connector loop. */
+  readonly loopBacking: string;
+  readonly stateDirectory: string;
+  /** 0 leaves it open. */
+  readonly maxVolumesPerNode: number;
+  readonly nqnPrefix: string;
+  /** Where it is; empty where nothing is told of that. */
+  readonly topology: Readonly<Record<string, string>>;
+  /** How often it looks for fenced volumes, in milliseconds. */
+  readonly fenceIntervalMs: number;
+  /** How long a volume has to be missed by then, in milliseconds. */
+  readonly fenceSettleMs: number;
+}
+
+/** How this node's kubelet is told of the driver. */
+export interface RegistrationConfig {
+  /** The kubelet's folder, without a slash at its end. */
+  readonly kubeletPath: string;
+  /** The CSI socket, as the kubelet sees it. */
+  readonly socketPath: string;
+}
+
+/** Everything that `rds-csi serve` is told. */
+export interface ServeConfig {
+  /** What was told and has no effect, as sentences without a full stop. */
+  readonly warnings: readonly string[];
+  readonly endpoint: string;
+  readonly driverName: string;
+  /** Where metrics are served; undefined for nowhere. */
+  readonly metricsAddress: ListenAddress | undefined;
+  readonly logLevel: LogLevel;
+  readonly logFormat: LogFormat;
+  /** Whether a node's metrics show what the kernel counts of each volume's device. */
+  readonly volumeMetrics: boolean;
+  /** The router that flags tell of. */
+  readonly controller: ControllerConfig | undefined;
+  /** The routers of `--config`, in the place of that one; empty without it. */
+  readonly backends: readonly ControllerConfig[];
+  /** The controller's cluster; undefined when there is none. */
+  readonly cluster: ClusterConfig | undefined;
+  readonly audit: AuditLoopSettings;
+  readonly node: NodeConfig | undefined;
+  /** Undefined where somebody else, such as node-driver-registrar, tells the kubelet. */
+  readonly registration: RegistrationConfig | undefined;
+}
+
+/**
+ * Reads the command line of `rds-csi serve`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readServeConfig(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
+): ServeConfig {
+  const flags = readFlags(serveFlags, args, env);
+  const mode = readMode(flags);
+  if (flags.text("config") !== "" && flags.isGiven("backend")) {
+    flags.addProblems(["--backend is to be left out: --config names each router"]);
+  }
+  const cluster = mode === "node" ? undefined : readCluster(flags, env);
+  if (flags.switch("leader-election") && mode !== "controller") {
+    // A node service serves its node always.
+    flags.problem("leader-election", "true", "left out but with --mode controller");
+  }
+  const own = [flags.text("node-id")].filter((id) => id !== "");
+  const hasFile = flags.text("config") !== "";
+  const seams = { readText, parseRouters, ownNodes: own, hasCluster: cluster !== undefined };
+  const config: ServeConfig = {
+    warnings: [
+      ...flags.warnings(),
+      ...(mode === "node" && hasFile ? ["--config has no effect: a node asks no router"] : []),
+    ],
+    endpoint: flags.text("endpoint"),
+    driverName: readDriverName(flags),
+    metricsAddress: readMetricsAddress(flags),
+    logLevel: flags.text("log-level") as LogLevel,
+    logFormat: flags.text("log-format") as LogFormat,
+    volumeMetrics: flags.switch("volume-metrics"),
+    controller: mode === "node" || hasFile
+      ? undefined
+      : readController(flags, own, readText, cluster !== undefined),
+    backends: mode === "node" || !hasFile ? [] : readBackends(flags, seams),
+    cluster,
+    audit: readAudit(flags),
+    node: mode === "controller" ? undefined : readNode(flags),
+    registration: flags.switch("register") ? readRegistration(flags, mode) : undefined,
+  };
+  flags.assertNoProblems();
+  return config;
+}
+
+/** The earlier driver has a switch for each half. */
+function readMode(flags: FlagValues): string {
+  const mode = flags.text("mode");
+  const halves = ["controller", "node"].filter((name) => flags.switch(name));
+  const bySwitch = halves.length === 1 ? halves[0]! : "all";
+  if (halves.length === 0) return mode;
+  if (flags.isGiven("mode") && mode !== bySwitch) {
+    flags.problem(
+      "mode",
+      mode,
+      `${bySwitch} beside --${halves.join(" and --")}: one of the two ways suffices`,
+    );
+  }
+  return bySwitch;
+}
+
+/**
+ * Reads the command line of a command that talks to the router as the controller does.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readControllerConfig(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+): ControllerConfig {
+  const flags = readFlags(routerFlags, args, env);
+  const config = readController(flags, [], readText);
+  flags.assertNoProblems();
+  return config;
+}
+
+/**
+ * Reads the command line of a command that does something to one volume as the controller does: the volume, then flags.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {VolumeError} invalid when the id has another form
+ */
+export function readVolumeCommand(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
+): VolumeOfBackend {
+  const { handle, rest } = takeVolume(args);
+  const flags = readFlags(routerFlags, rest, env);
+  const found = readBackendOf(handle, flags, { readText, parseRouters, ownNodes: [], hasCluster: false });
+  flags.assertNoProblems();
+  if (found === undefined) throw new TypeError("Cannot go on without a router");
+  return found;
+}
+
+/**
+ * Takes the volume off the front of a command line.
+ *
+ * @throws {FlagError} when it is missing
+ * @throws {VolumeError} invalid when it has another form than an id
+ */
+export function takeVolume(args: readonly string[]): { readonly handle: string; readonly rest: string[] } {
+  const [handle, ...rest] = args;
+  if (handle === undefined || handle.startsWith("-")) {
+    throw new FlagError(["VOLUME is required, before the flags"]);
+  }
+  assertHandle(handle);
+  return { handle, rest };
+}
+
+/** How often a controller looks for what has no owner, and what becomes of it. */
+function readAudit(flags: FlagValues): AuditLoopSettings {
+  const given = flags.isGiven("orphan-delete-older-than");
+  return {
+    intervalMs: flags.durationMs("audit-interval"),
+    deleteOlderThanMs: given ? flags.durationMs("orphan-delete-older-than") : undefined,
+  };
+}
+
+function readMetricsAddress(flags: FlagValues): ListenAddress | undefined {
+  const text = flags.text("metrics-address");
+  const address = parseListenAddress(text);
+  if (address === undefined && text !== "") {
+    flags.problem("metrics-address", text, "host:port, [IPv6]:port, :port, or nothing");
+  }
+  return address;
+}
+
+/** CSI specification, GetPluginInfoResponse.name. */
+function readDriverName(flags: FlagValues): string {
+  const name = flags.text("driver-name");
+  const valid = /^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$/.test(name);
+  if (!valid) {
+    flags.problem(
+      "driver-name",
+      name,
+      "1 to 63 letters, digits, . and -, with a letter or digit at both ends",
+    );
+  }
+  return name;
+}
+
+/** What a node is told, in the flags of `rds-csi serve`. */
+export function readNode(flags: FlagValues): NodeConfig {
+  const nodeId = flags.required("node-id", "for the node");
+  if (nodeId !== "") check(flags, "node-id", nodeId, () => assertNodeId(nodeId));
+  const connector = flags.text("connector") as NodeConfig["connector"];
+  if (connector === "loop") flags.required("loop-backing", "for --connector loop");
+  return {
+    nodeId,
+    connector,
+    loopBacking: flags.text("loop-backing"),
+    stateDirectory: flags.text("state-dir"),
+    maxVolumesPerNode: flags.number("max-volumes-per-node"),
+    nqnPrefix: readNqnPrefix(flags),
+    topology: readTopology(flags),
+    ...readFencing(flags),
+  };
+}
+
+function readTopology(flags: FlagValues): Readonly<Record<string, string>> {
+  const topology: Record<string, string> = {};
+  for (const given of flags.list("topology")) {
+    const at = given.indexOf("=");
+    const [key, value] = [given.slice(0, Math.max(0, at)), given.slice(at + 1)];
+    if (isSegment(key, value) && !Object.hasOwn(topology, key)) topology[key] = value;
+    else flags.problem("topology", given, "key=value in the form of Kubernetes' labels, each key once");
+  }
+  return topology;
+}
+
+/** A kubelet that is told a socket which it cannot see would not find the driver, and say so to nobody who listens. */
+function readRegistration(flags: FlagValues, mode: string): RegistrationConfig {
+  const given = flags.text("kubelet-path");
+  const kubeletPath = given.replace(/\/+$/, "");
+  if (!isPlainPath(kubeletPath)) flags.problem("kubelet-path", given, "the absolute path of a folder");
+  const named = flags.text("kubelet-endpoint");
+  const endpoint = flags.text("endpoint");
+  const socketPath = named || endpoint.replace(/^unix:(?:\/\/)?(?=\/)/, "");
+  if (mode === "controller") flags.problem("register", "true", "true only where --mode serves a node");
+  if (named !== "" && !isPlainPath(named)) {
+    flags.problem("kubelet-endpoint", named, "the absolute path of a socket");
+  }
+  if (named === "" && !socketPath.startsWith(`${kubeletPath}/`)) {
+    const allowed =
+      `with --register a unix socket below --kubelet-path ${kubeletPath}, which the kubelet sees at ` +
+      "the same path; or say by --kubelet-endpoint where it sees the socket";
+    flags.problem("endpoint", endpoint, allowed);
+  }
+  return { kubeletPath, socketPath };
+}
+
+function isPlainPath(path: string): boolean {
+  return path.startsWith("/") && !path.endsWith("/") &&
+    path.split("/").every((part) => part !== ".." && part !== ".");
+}
+
+/** Reads lack a volume for long only if there are several of them. */
+function readFencing(flags: FlagValues): Pick<NodeConfig, "fenceIntervalMs" | "fenceSettleMs"> {
+  const fenceIntervalMs = flags.durationMs("fence-interval");
+  const fenceSettleMs = flags.durationMs("fence-settle-time");
+  if (fenceSettleMs < gapsPerSettleTime * fenceIntervalMs) {
+    flags.problem(
+      "fence-settle-time",
+      flags.text("fence-settle-time"),
+      `at least ${gapsPerSettleTime} times --fence-interval, which is ${flags.text("fence-interval")}`,
+    );
+  }
+  return { fenceIntervalMs, fenceSettleMs };
+}

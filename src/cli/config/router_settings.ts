@@ -1,0 +1,246 @@
+import type { ControllerSettings } from "../../controller/deps.ts";
+import type { FlagValues } from "../flags.ts";
+import type { RouterAnswers } from "../../router_profile/answers.ts";
+import { narrowLimits } from "../../router_profile/limits.ts";
+import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
+import { waitsFor } from "../../router_profile/waits.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { assertNodeId, backendClusterHash } from "../../volume/model/ids.ts";
+import { parseNvmeAddresses } from "../../volume/model/nvme_addresses.ts";
+import { assertBasePath } from "../../volume/model/parameters.ts";
+import { maxCommentBytes } from "../../volume/model/record.ts";
+import { maxNqnTailBytes, routerFlags } from "./flag_tables.ts";
+
+/** Reads a file that a flag names; throws when it cannot be read. */
+export type TextReader = (path: string) => string;
+
+/** How to log into the router. Secrets stay in their files until they are used. */
+export interface RouterConfig {
+  readonly address: string;
+  readonly port: number;
+  readonly user: string;
+  readonly keyFile: string | undefined;
+  readonly passwordFile: string | undefined;
+  readonly hostKeys: readonly string[];
+  readonly insecureSkipVerify: boolean;
+}
+
+/** What the controller needs of one router. */
+export interface ControllerConfig {
+  /** What the ids of its volumes begin with outside: `<backend>/`, or "". */
+  readonly prefix: string;
+  /** Whether it is the one that is meant where no router is named. */
+  readonly isDefault: boolean;
+  /** Segments of the topology that reach it; empty where none is configured. */
+  readonly topology: Readonly<Record<string, string>>;
+  readonly router: RouterConfig;
+  /** Of which `cluster` is empty where no flag says which one it is: it has to be asked then, see {@linkcode ServeConfig}. */
+  readonly settings: ControllerSettings;
+  readonly knownNodes: readonly string[];
+  /** What is known about the router beyond what every one does. */
+  readonly profile: RouterProfile | undefined;
+}
+
+/** What a controller is told, in the flags of a command that has those of `routerFlags`. */
+export function readController(
+  flags: FlagValues,
+  ownNodes: readonly string[],
+  readText: TextReader,
+  hasCluster = false,
+): ControllerConfig {
+  const clusterId = readClusterId(flags, hasCluster);
+  const knownNodes = readKnownNodes(flags, ownNodes);
+  const shared = { clusterId, knownNodes, nqnPrefix: readNqnPrefix(flags), prefix: "" };
+  return {
+    ...readRouterSettings(flags, { ...shared, backend: flags.text("backend") }, readText),
+    isDefault: true,
+    topology: {},
+  };
+}
+
+/** Which cluster it is, as the flags say. */
+export function readClusterId(flags: FlagValues, hasCluster: boolean): string {
+  if (hasCluster) return flags.text("cluster-id");
+  return flags.required("cluster-id", "for the controller, where there is no cluster to ask");
+}
+
+/** The nodes that are known without asking a cluster. */
+export function readKnownNodes(flags: FlagValues, ownNodes: readonly string[]): readonly string[] {
+  for (const node of flags.list("known-node")) check(flags, "known-node", node, () => assertNodeId(node));
+  return [...new Set([...flags.list("known-node"), ...ownNodes])];
+}
+
+/** What is told of a router elsewhere than in the flags, or the file's keys, that tell of it. */
+export interface RouterFacts {
+  readonly clusterId: string;
+  readonly knownNodes: readonly string[];
+  readonly nqnPrefix: string;
+  readonly prefix: string;
+  readonly backend: string;
+}
+
+/** What is told of one router. */
+export function readRouterSettings(
+  flags: FlagValues,
+  { clusterId, knownNodes, nqnPrefix, prefix, backend }: RouterFacts,
+  readText: TextReader,
+): Pick<ControllerConfig, "prefix" | "router" | "knownNodes" | "profile" | "settings"> {
+  const router = readRouter(flags);
+  const basePaths = readBasePaths(flags);
+  const profile = readProfile(flags, nqnPrefix, readText);
+  const waits = waitsFor(profile?.answers ?? {});
+  return {
+    prefix,
+    router,
+    knownNodes,
+    profile,
+    settings: {
+      cluster: clusterId === "" ? "" : backendClusterHash(clusterId, prefix),
+      backend,
+      basePaths,
+      nvmeAddress: readNvmeAddress(flags, router),
+      nvmePort: flags.number("nvme-port"),
+      nqnPrefix,
+      routerAddress: router.address,
+      routerPort: router.port,
+      settleMs: readWait(flags, "settle-time", waits.settleMs),
+      unexportGraceMs: readWait(flags, "unexport-grace", waits.unexportGraceMs),
+      overcommit: flags.number("overcommit"),
+      allowUnfenced: flags.switch("allow-unfenced"),
+      ...readBehaviour(profile?.answers ?? {}),
+    },
+  };
+}
+
+/** What was not asked of a router is assumed to be as on Linux, but for the one answer on which data depends. */
+function readBehaviour(answers: Partial<RouterAnswers>) {
+  const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, allowHost, maxComment = Infinity } =
+    answers;
+  return {
+    maxCommentBytes: Math.min(maxCommentBytes, maxComment),
+    growth: grow ?? "live",
+    adopts: adopt !== "refused",
+    subvolumeNames: subvolumeNames ?? "nested",
+    subvolumeParent: subvolumeParent ?? "free",
+    copyReturns,
+    allowHost,
+  };
+}
+
+/** Stands where no flag names a file. */
+export function readNothing(path: string): string {
+  throw new TypeError(`there is nothing to read it with: ${path}`);
+}
+
+/** What the router is known to do, and can be worked with. */
+function readProfile(
+  flags: FlagValues,
+  nqnPrefix: string,
+  readText: TextReader,
+): RouterProfile | undefined {
+  const path = flags.text("router-profile");
+  if (path === "") return undefined;
+  try {
+    const profile = parseProfile(readText(path));
+    for (const reason of narrowLimits(profile.answers, nqnPrefix.length + maxNqnTailBytes)) {
+      flags.problem("router-profile", path, `the profile of a router with room for volumes (${reason})`);
+    }
+    return profile;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    flags.problem("router-profile", path, `a file that \`rds-csi doctor --probe\` wrote (${reason})`);
+    return undefined;
+  }
+}
+
+/** A flag that is given wins, then what the router's profile leads to. */
+function readWait(flags: FlagValues, name: string, fromProfileMs: number | undefined): number {
+  if (flags.isGiven(name) || fromProfileMs === undefined) return flags.durationMs(name);
+  const { most = Infinity } = routerFlags[name]!;
+  if (fromProfileMs <= most) return fromProfileMs;
+  const allowed = `a profile by which ${flags.nameOf(name)} is at most ${most / 1000}s (by this one it is ${
+    fromProfileMs / 1000
+  }s); the flag itself may say otherwise`;
+  flags.problem("router-profile", flags.text("router-profile"), allowed);
+  return most;
+}
+
+/** How to reach the router, and how to know it. */
+export function readRouter(flags: FlagValues): RouterConfig {
+  const router = readRouterLoosely(flags);
+  if (router.keyFile === undefined && router.passwordFile === undefined) {
+    flags.required("rds-key", `for the controller, unless ${flags.nameOf("rds-password-file")} is given`);
+  }
+  if (router.hostKeys.length === 0 && !router.insecureSkipVerify) {
+    flags.required("rds-host-key", "for the controller: what `ssh-keyscan` prints for the router");
+  }
+  return router;
+}
+
+/** How to reach the router; credentials and host keys may be missing. */
+export function readRouterLoosely(flags: FlagValues): RouterConfig {
+  const router = {
+    address: flags.required("rds-address", "for the controller"),
+    port: flags.number("rds-port"),
+    user: flags.text("rds-user"),
+    keyFile: flags.text("rds-key") || undefined,
+    passwordFile: flags.text("rds-password-file") || undefined,
+    hostKeys: flags.list("rds-host-key"),
+    insecureSkipVerify: flags.switch("rds-insecure-skip-verify"),
+  };
+  checkSecretFile(flags, "rds-key", router.keyFile);
+  checkSecretFile(flags, "rds-password-file", router.passwordFile);
+  return router;
+}
+
+/** A key or a password where its file belongs is a common slip, and would end in an error message and in a log. */
+function checkSecretFile(flags: FlagValues, name: string, path: string | undefined): void {
+  if (path === undefined) return;
+  const isPath = path.includes("/") && !/[\r\n]|-----/.test(path);
+  if (isPath) return;
+  flags.hiddenProblem(
+    name,
+    "the path of a file, with a slash in it: the file holds the secret, not the flag",
+  );
+}
+
+/** The folders on the router that volumes may lie in. */
+export function readBasePaths(flags: FlagValues): readonly string[] {
+  const basePaths = flags.list("base-path");
+  for (const path of basePaths) {
+    check(flags, "base-path", path, () => assertBasePath("base-path", path));
+  }
+  return basePaths;
+}
+
+/** Where nodes reach volumes. What a node would refuse at every publish is refused before there is a volume. */
+export function readNvmeAddress(flags: FlagValues, router: RouterConfig): string {
+  const given = flags.text("nvme-address");
+  const address = given || router.address;
+  const name = given === "" ? "rds-address" : "nvme-address";
+  if (address !== "") check(flags, name, address, () => parseNvmeAddresses("nvmeAddress", address));
+  return address;
+}
+
+/** An NQN has at most 223 bytes; what follows the prefix is a slot and an epoch. */
+export const maxNqnPrefixBytes = 160;
+
+/** What the NQNs of this driver's exports begin with. */
+export function readNqnPrefix(flags: FlagValues): string {
+  const prefix = flags.text("nqn-prefix");
+  // A colon would make one router's names look like another's, and nodes refuse such a name.
+  const valid = /^nqn\.[0-9]{4}-[0-9]{2}\.[a-z0-9.-]+$/.test(prefix) &&
+    prefix.length <= maxNqnPrefixBytes;
+  if (!valid) flags.problem("nqn-prefix", prefix, "nqn.<year>-<month>.<reversed domain name>");
+  return prefix;
+}
+
+/** Notes the problem that an assertion finds. */
+export function check(flags: FlagValues, name: string, value: string, assertion: () => void): void {
+  try {
+    assertion();
+  } catch (error) {
+    if (!VolumeError.is(error)) throw error;
+    flags.problem(name, value, error.message);
+  }
+}

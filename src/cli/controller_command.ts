@@ -1,0 +1,79 @@
+import type { ControllerConfig } from "./config/config.ts";
+import type { ClusterConfig } from "./config/cluster.ts";
+import type { ControllerWorld } from "../controller/deps.ts";
+import type { Logger } from "../telemetry/log.ts";
+import { HandleBorder } from "../volume/model/handles.ts";
+import { backendClusterHash } from "../volume/model/ids.ts";
+import type { CallContext, Clock, Random } from "../volume/ports/ports.ts";
+import { type CommandIo, commandLog } from "./io.ts";
+import { borderedView } from "./serve/volume_id_prefix.ts";
+import { openRouter } from "./serve/router.ts";
+import { withinTime } from "./deadline.ts";
+import { controllerWorld } from "./serve/controller_deps.ts";
+
+/** A command that does once what a controller could do. */
+export interface WorldRun {
+  /** Stands in the log in place of a request's id. */
+  readonly name: string;
+  readonly config: ControllerConfig;
+  /** Whether the router is one of those of `--config`, whose ids may have a prefix. @default {false} */
+  readonly isOfSeveral?: boolean;
+  /** How long it may take, in milliseconds. */
+  readonly timeoutMs: number;
+  /** The cluster that is asked what it uses, and which one it is where no flag says so. */
+  readonly cluster?: {
+    readonly address: ClusterConfig["address"];
+    readonly driverName: string;
+  } | undefined;
+}
+
+/**
+ * Lends a controller's world to a command, and ends the connection to the router afterwards.
+ *
+ * @throws {VolumeError} deadline when the time is up, cancelled when it was stopped; whatever `work` rejects with
+ */
+export async function withControllerWorld<T>(
+  { name, config, timeoutMs, cluster: found, isOfSeveral = false }: WorldRun,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  io: CommandIo,
+  work: (world: ControllerWorld, context: CallContext) => Promise<T>,
+): Promise<T> {
+  const log = commandLog(`rds-csi ${name}`, io);
+  const { allowUnfenced } = config.settings;
+  const seams = { clock, random, log, readText: Deno.readTextFile };
+  const router = await openRouter(config.router, seams, { allowUnfenced });
+  const cluster = found && await openCluster(found, { clock, random }, log);
+  try {
+    return await withinTime(name, { io, clock, timeoutMs }, async (context) => {
+      const known = config.settings.cluster !== "" || cluster === undefined
+        ? config.settings.cluster
+        : backendClusterHash(await cluster.uid(context.signal), config.prefix);
+      const settings = { ...config.settings, cluster: known };
+      const neighbours = cluster === undefined ? {} : {
+        clusterView: isOfSeveral
+          ? borderedView(cluster.use, new HandleBorder(config.prefix), true)
+          : cluster.use,
+      };
+      const world = controllerWorld({ ...config, settings }, router, seams, log, neighbours);
+      try {
+        return await work(world, context);
+      } finally {
+        await world.copies.close();
+      }
+    });
+  } finally {
+    cluster?.close();
+    router.close();
+  }
+}
+
+/** The cluster's client is loaded only where there is a cluster. */
+async function openCluster(
+  { address, driverName }: NonNullable<WorldRun["cluster"]>,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  log: Logger,
+) {
+  const { Cluster } = await import("../kubernetes/cluster.ts");
+  const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
+  return new Cluster({ address, driverName, clock, random, warn, tell: () => {} });
+}

@@ -1,0 +1,180 @@
+import { describeFlags, type FlagTable, readFlags } from "../flags.ts";
+import { systemClock } from "../../host/clock.ts";
+import { systemRandom } from "../../host/random.ts";
+import { Scenario, type Subject } from "./scenario.ts";
+import { formatTable, type StepRow } from "./table.ts";
+import { canGrowExt4Online, type DemoConnector, hasXfsTools } from "./scratch.ts";
+import { type DemoWorld, openDemoWorld, type StepListener } from "./stack.ts";
+import { type CommandIo, exitCodes } from "../io.ts";
+import { withProgress } from "../progress.ts";
+
+/** Flags of `rds-csi demo`. */
+export const demoFlags: FlagTable = {
+  connector: {
+    form: "text",
+    help:
+      "How the node reaches volumes: by loop devices, or by the kernel's NVMe/TCP target and initiator, whose modules " +
+      "(nvmet-tcp, nvme-tcp) have to be loaded.",
+    fallback: "loop",
+    choices: ["loop", "nvme-tcp"],
+  },
+  filesystem: {
+    form: "text",
+    help:
+      "File system of the first volume; without it ext4, or xfs where ext4 cannot be grown while mounted.",
+    choices: ["ext4", "xfs"],
+  },
+  data: {
+    form: "integer",
+    help: "How much is written to a volume and compared, in MiB.",
+    fallback: "64",
+    least: 1,
+    most: 999,
+  },
+  "timing-scale": {
+    form: "number",
+    help: "How slow the router is: 1 as a real one, 0 as fast as it can.",
+    fallback: "1",
+    least: 0,
+    most: 100,
+  },
+  verbose: { form: "switch", help: "Prints the driver's log." },
+  json: { form: "switch", help: "Prints the steps and how it ended as one JSON object." },
+};
+
+const help = `Usage: rds-csi demo [flags]
+
+Starts a simulated router, a controller and a node in a scratch folder, and takes one file system and one raw block
+volume through their whole lives, as a container orchestrator would. Leaves nothing behind. Exit code 0 when it ends with
+"demo: ok".
+
+Flags:
+${describeFlags(demoFlags)}`;
+
+/**
+ * `rds-csi demo`: shows the main job, ends with "demo: ok", and leaves nothing behind.
+ *
+ * @throws {FlagError} when the flags make no sense
+ */
+export async function demoCommand(args: string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(help);
+    return exitCodes.ok;
+  }
+  const options = readOptions(args, io.env);
+  const seams = { clock: systemClock, random: systemRandom };
+  const world = await openDemoWorld({ ...options, ...seams, warn: io.err });
+  const problems: string[] = [];
+  const rows: StepRow[] = [];
+  const telling = { io, clock: systemClock, quiet: options.json };
+  // Who names a connector wants to see that one.
+  if (options.connector === "nvme-tcp" && world.nodeMissing !== undefined) problems.push(world.nodeMissing);
+  try {
+    const subjects = chooseSubjects(world, options, io);
+    await withProgress("demo", telling, (begin) => {
+      const listener = { begin, report: (row: StepRow) => rows.push(row) };
+      return showLives(world, subjects, io.signal, { problems, listener });
+    });
+  } catch (error) {
+    problems.push(describe(error));
+    if (!options.verbose) world.lastLog(20).forEach((line) => io.err(line.trimEnd()));
+  } finally {
+    problems.push(...await world.close());
+  }
+  const ok = problems.length === 0;
+  if (options.json) io.out(JSON.stringify({ ok, steps: rows.map(stepJson), problems }, null, 2));
+  else {
+    for (const line of formatTable(rows)) io.out(line);
+    for (const problem of problems) io.err(`demo: ${problem}`);
+    io.out(ok ? "demo: ok" : "demo: failed");
+  }
+  return ok ? exitCodes.ok : exitCodes.failed;
+}
+
+interface DemoOptions {
+  readonly connector: DemoConnector;
+  /** Undefined takes what this machine can show. */
+  readonly filesystem: "ext4" | "xfs" | undefined;
+  readonly dataBytes: number;
+  readonly timingScale: number;
+  readonly verbose: boolean;
+  readonly json: boolean;
+}
+
+function readOptions(args: string[], env: CommandIo["env"]): DemoOptions {
+  const flags = readFlags(demoFlags, args, env);
+  const options: DemoOptions = {
+    connector: flags.text("connector") as DemoConnector,
+    filesystem: (flags.text("filesystem") || undefined) as DemoOptions["filesystem"],
+    dataBytes: flags.number("data") << 20,
+    timingScale: flags.number("timing-scale"),
+    verbose: flags.switch("verbose"),
+    json: flags.switch("json"),
+  };
+  flags.assertNoProblems();
+  return options;
+}
+
+/** One file system and one block volume, of a kind that can be shown here. */
+function chooseSubjects(
+  world: DemoWorld,
+  { filesystem: wanted, dataBytes }: DemoOptions,
+  io: CommandIo,
+): Subject[] {
+  const growable = world.nodeMissing !== undefined || canGrowExt4Online();
+  const filesystem = wanted ?? (growable || !hasXfsTools() ? "ext4" : "xfs");
+  const expands = growable || filesystem === "xfs";
+  if (!growable) {
+    const instead = expands ? "xfs is shown instead" : "its expansion is left out";
+    io.err(`demo: ext4 cannot be grown while mounted as this process lacks CAP_SYS_RESOURCE: ${instead}`);
+  }
+  return [
+    { kind: filesystem, expands, dataBytes, name: demoName(filesystem) },
+    { kind: "block", expands: true, dataBytes, name: demoName("block") },
+  ];
+}
+
+function demoName(kind: string): string {
+  const nonce = Array.from(systemRandom.bytes(4), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `demo-${kind}-${nonce}`;
+}
+
+function stepJson({ step, milliseconds, commands, note }: StepRow): Readonly<Record<string, unknown>> {
+  return { step, ms: Math.round(milliseconds), routerCommands: commands, note };
+}
+
+/** Where it is noted what happens. */
+interface Notes {
+  readonly problems: string[];
+  readonly listener: StepListener;
+}
+
+async function showLives(
+  world: DemoWorld,
+  subjects: readonly Subject[],
+  signal: AbortSignal,
+  notes: Notes,
+): Promise<void> {
+  for (const subject of subjects) await showLife(world, subject, signal, notes);
+  notes.problems.push(...await world.leftovers());
+}
+
+async function showLife(
+  world: DemoWorld,
+  subject: Subject,
+  signal: AbortSignal,
+  { problems, listener }: Notes,
+): Promise<void> {
+  const scenario = new Scenario(await world.stage(subject.kind, signal, listener), subject);
+  try {
+    await (world.nodeMissing === undefined ? scenario.run() : scenario.runController());
+  } catch (error) {
+    const failures = await scenario.cleanUp();
+    problems.push(...failures.map((failure) => `while cleaning up: ${failure}`));
+    throw error;
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,283 @@
+import type { VolumeCapability } from "../../csi/generated/csi/v1/VolumeCapability.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
+import { codeOf, type CsiClients } from "../../csi/server/client.ts";
+import { checksumOf, writePattern } from "./pattern.ts";
+import type { StepRow } from "./table.ts";
+
+/** One volume that the demo takes through its life. */
+export interface Subject {
+  readonly name: string;
+  readonly kind: "block" | "ext4" | "xfs";
+  /** Whether it is expanded while it is in use. */
+  readonly expands: boolean;
+  /** How much is written and compared, in whole MiB. */
+  readonly dataBytes: number;
+}
+
+/** What a scenario acts on. */
+export interface Stage {
+  readonly clients: CsiClients;
+  readonly clock: Clock;
+  readonly nodeId: string;
+  /** A second node, known to the controller, that must be refused. */
+  readonly otherNodeId: string;
+  /** Folder for this volume's staging and target paths. */
+  readonly directory: string;
+  /** Router commands so far. */
+  countCommands(): Promise<number>;
+  /** Hears of each step as it begins. */
+  readonly begin: (step: string) => void;
+  /** Hears of each step as it ends. */
+  readonly report: (row: StepRow) => void;
+  readonly signal: AbortSignal;
+}
+
+const gibibyte = 1n << 30n;
+
+/** One run of a {@linkcode Subject} over a {@linkcode Stage}: remembers what has to be undone if it fails. */
+export class Scenario {
+  readonly #stage: Stage;
+  readonly #subject: Subject;
+  readonly #staging: string;
+  readonly #target: string;
+  /** SHA-256 of what was written. */
+  #written = "";
+  #volumeId = "";
+  #volumeContext: Record<string, string> = {};
+  #publishContext: Record<string, string> = {};
+
+  constructor(stage: Stage, subject: Subject) {
+    this.#stage = stage;
+    this.#subject = subject;
+    this.#staging = `${stage.directory}/staging`;
+    this.#target = `${stage.directory}/target`;
+  }
+
+  /** What only the controller does: for machines where the node half cannot run. */
+  async runController(): Promise<void> {
+    await this.#create();
+    await this.#step("ControllerPublishVolume", () => this.#publishToNode());
+    await this.#step("… for a second node", () => this.#refuseSecondNode());
+    await this.#step("ControllerExpandVolume", () => this.#expandController());
+    await this.#step("ControllerUnpublishVolume", () => this.#unpublishFromNode());
+    await this.#step("DeleteVolume", () => this.#delete());
+  }
+
+  /** The whole life. */
+  async run(): Promise<void> {
+    await this.#create();
+    await this.#attach();
+    await this.#step(`write ${this.#subject.dataBytes >> 20} MiB`, () => this.#write());
+    await this.#step("NodeGetVolumeStats", () => this.#stats(gibibyte));
+    if (this.#subject.expands) await this.#expand();
+    await this.#detach();
+    await this.#attach();
+    await this.#step("read and compare", () => this.#compare());
+    await this.#detach();
+    await this.#step("DeleteVolume", () => this.#delete());
+  }
+
+  /** Undoes what may be there, in order, whatever fails on the way; says what failed. */
+  async cleanUp(): Promise<string[]> {
+    const failures: string[] = [];
+    if (this.#volumeId === "") return failures;
+    const steps = [
+      () => this.#unpublishTarget(),
+      () => this.#unstage(),
+      () => this.#unpublishFromNode(),
+      () => this.#delete(),
+    ];
+    for (const step of steps) {
+      await step().catch((error: Error) => failures.push(error.message));
+    }
+    return failures;
+  }
+
+  async #attach(): Promise<void> {
+    await this.#step("ControllerPublishVolume", () => this.#publishToNode());
+    await this.#step("… for a second node", () => this.#refuseSecondNode());
+    await this.#step("NodeStageVolume", () => this.#stageVolume());
+    await this.#step("NodePublishVolume", () => this.#publishTarget());
+  }
+
+  async #expand(): Promise<void> {
+    await this.#step("ControllerExpandVolume", () => this.#expandController());
+    await this.#step("NodeExpandVolume", () => this.#expandNode());
+    await this.#step("NodeGetVolumeStats", () => this.#stats(2n * gibibyte));
+  }
+
+  async #detach(): Promise<void> {
+    await this.#step("NodeUnpublishVolume", () => this.#unpublishTarget());
+    await this.#step("NodeUnstageVolume", () => this.#unstage());
+    await this.#step("ControllerUnpublishVolume", () => this.#unpublishFromNode());
+  }
+
+  async #create(): Promise<void> {
+    await this.#step("CreateVolume", async () => {
+      const { controller } = this.#stage.clients;
+      const { volume } = await controller.call("CreateVolume", {
+        name: this.#subject.name,
+        capacityRange: { requiredBytes: String(gibibyte) },
+        volumeCapabilities: [this.#capability()],
+        parameters: {},
+      });
+      this.#volumeId = volume?.volumeId ?? "";
+      this.#volumeContext = volume?.volumeContext ?? {};
+      return this.#volumeId;
+    });
+  }
+
+  async #publishToNode(): Promise<string> {
+    const { controller } = this.#stage.clients;
+    const { publishContext } = await controller.call(
+      "ControllerPublishVolume",
+      this.#publishRequest(this.#stage.nodeId),
+    );
+    this.#publishContext = publishContext;
+    return publishContext["nqn"]?.replace(/^.*?:/, "…:") ?? "";
+  }
+
+  async #refuseSecondNode(): Promise<string> {
+    const { controller } = this.#stage.clients;
+    try {
+      await controller.call("ControllerPublishVolume", this.#publishRequest(this.#stage.otherNodeId));
+    } catch (error) {
+      if (codeOf(error) === "FAILED_PRECONDITION") return "refused, as it must be";
+      throw error;
+    }
+    throw new Error("A second node got the volume while the first one holds it");
+  }
+
+  async #stageVolume(): Promise<string> {
+    const { node } = this.#stage.clients;
+    await node.call("NodeStageVolume", {
+      volumeId: this.#volumeId,
+      publishContext: this.#publishContext,
+      stagingTargetPath: this.#staging,
+      volumeCapability: this.#capability(),
+      volumeContext: this.#volumeContext,
+    });
+    return `mayFormat=${this.#publishContext["mayFormat"]}`;
+  }
+
+  async #publishTarget(): Promise<string> {
+    const { node } = this.#stage.clients;
+    await node.call("NodePublishVolume", {
+      volumeId: this.#volumeId,
+      publishContext: this.#publishContext,
+      stagingTargetPath: this.#staging,
+      targetPath: this.#target,
+      volumeCapability: this.#capability(),
+      readonly: false,
+      volumeContext: this.#volumeContext,
+    });
+    return "";
+  }
+
+  async #stats(leastBytes: bigint): Promise<string> {
+    const { node } = this.#stage.clients;
+    const request = { volumeId: this.#volumeId, volumePath: this.#target, stagingTargetPath: this.#staging };
+    const { usage } = await node.call("NodeGetVolumeStats", request);
+    const bytes = BigInt(usage.find((entry) => entry.unit === "BYTES")?.total ?? 0);
+    // A file system keeps some of its device for itself.
+    const least = this.#subject.kind === "block" ? leastBytes : leastBytes * 9n / 10n;
+    if (bytes < least) throw new Error(`The volume shows ${bytes} bytes, expected at least ${least}`);
+    return `${bytes >> 20n} MiB`;
+  }
+
+  async #expandController(): Promise<string> {
+    const { controller } = this.#stage.clients;
+    const { capacityBytes } = await controller.call("ControllerExpandVolume", {
+      volumeId: this.#volumeId,
+      capacityRange: { requiredBytes: String(2n * gibibyte) },
+      volumeCapability: this.#capability(),
+    });
+    return `${BigInt(capacityBytes) >> 20n} MiB`;
+  }
+
+  async #expandNode(): Promise<string> {
+    const { node } = this.#stage.clients;
+    await node.call("NodeExpandVolume", {
+      volumeId: this.#volumeId,
+      volumePath: this.#target,
+      stagingTargetPath: this.#staging,
+      capacityRange: { requiredBytes: String(2n * gibibyte) },
+      volumeCapability: this.#capability(),
+    });
+    return "online";
+  }
+
+  async #write(): Promise<string> {
+    this.#written = await writePattern(this.#dataPath(), this.#subject.dataBytes);
+    return `sha256 ${this.#written.slice(0, 12)}…`;
+  }
+
+  async #compare(): Promise<string> {
+    const read = await checksumOf(this.#dataPath(), this.#subject.dataBytes);
+    if (read !== this.#written) throw new Error(`The data differs: wrote ${this.#written}, read ${read}`);
+    return `sha256 ${read.slice(0, 12)}… equal`;
+  }
+
+  async #unpublishTarget(): Promise<string> {
+    const { node } = this.#stage.clients;
+    await node.call("NodeUnpublishVolume", { volumeId: this.#volumeId, targetPath: this.#target });
+    return "";
+  }
+
+  async #unstage(): Promise<string> {
+    const { node } = this.#stage.clients;
+    await node.call("NodeUnstageVolume", {
+      volumeId: this.#volumeId,
+      stagingTargetPath: this.#staging,
+    });
+    return "";
+  }
+
+  async #unpublishFromNode(): Promise<string> {
+    const { controller } = this.#stage.clients;
+    const request = { volumeId: this.#volumeId, nodeId: this.#stage.nodeId };
+    await controller.call("ControllerUnpublishVolume", request);
+    return "";
+  }
+
+  async #delete(): Promise<string> {
+    const { controller } = this.#stage.clients;
+    await controller.call("DeleteVolume", { volumeId: this.#volumeId });
+    this.#volumeId = "";
+    return "";
+  }
+
+  /** Runs a step and reports what it cost; `act` gives a remark for the table. */
+  async #step(step: string, act: () => Promise<string>): Promise<void> {
+    this.#stage.signal.throwIfAborted();
+    const commandsBefore = await this.#stage.countCommands();
+    const name = `${this.#subject.kind}: ${step}`;
+    this.#stage.begin(name);
+    const startedMs = this.#stage.clock.monotonicMs();
+    const note = await act();
+    const milliseconds = this.#stage.clock.monotonicMs() - startedMs;
+    const commands = await this.#stage.countCommands() - commandsBefore;
+    this.#stage.report({ step: name, milliseconds, commands, note });
+  }
+
+  #publishRequest(nodeId: string) {
+    return {
+      volumeId: this.#volumeId,
+      nodeId,
+      volumeCapability: this.#capability(),
+      readonly: false,
+      volumeContext: this.#volumeContext,
+    };
+  }
+
+  #capability(): VolumeCapability {
+    const accessMode = { mode: "SINGLE_NODE_WRITER" as const };
+    return this.#subject.kind === "block"
+      ? { block: {}, accessMode }
+      : { mount: { fsType: this.#subject.kind }, accessMode };
+  }
+
+  #dataPath(): string {
+    return this.#subject.kind === "block" ? this.#target : `${this.#target}/data`;
+  }
+}

@@ -1,0 +1,155 @@
+import { readMountTable } from "../../filesystem/mountinfo.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { Libc } from "../../host/libc.ts";
+import { SystemProcesses } from "../../host/processes.ts";
+import { systemToolPaths, type ToolName } from "../../host/tools.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
+
+/** How the demo's node reaches volumes. */
+export type DemoConnector = "loop" | "nvme-tcp";
+
+/** Longest that one step of the clean-up may take, in milliseconds. */
+const cleanUpMs = 10_000;
+
+/** A new folder for everything that the demo makes, and its removal: only once nothing is mounted in it any more. */
+export class ScratchFolder {
+  readonly path: string;
+  readonly #processes: SystemProcesses;
+
+  private constructor(path: string, clock: Clock) {
+    this.path = path;
+    this.#processes = new SystemProcesses({ clock });
+  }
+
+  /** Takes over a folder that exists, to have it removed. */
+  static of(path: string, clock: Clock): ScratchFolder {
+    return new ScratchFolder(path, clock);
+  }
+
+  /** Makes the folder below the machine's folder for temporary files. */
+  static async make(clock: Clock): Promise<ScratchFolder> {
+    return new ScratchFolder(await Deno.realPath(await Deno.makeTempDir({ prefix: "rds-csi-demo-" })), clock);
+  }
+
+  /** Where the kernel's NVMe target can be configured, below the folder: nothing below /sys may be written directly. */
+  get nvmetFolder(): string {
+    return `${this.path}/configfs/nvmet`;
+  }
+
+  /**
+   * Mounts the folder in which the kernel's NVMe target is configured.
+   *
+   * @throws {VolumeError} unavailable when the kernel has no such target
+   */
+  async openNvmet(): Promise<void> {
+    const folder = `${this.path}/configfs`;
+    await Deno.mkdir(folder);
+    await this.#run("mount", ["-t", "configfs", "rds-csi-demo", folder]);
+  }
+
+  /**
+   * Unmounts and detaches what a failed demo has left in the folder, and removes it. What cannot be taken away stays,
+   * the folder with it, and is said in words: nothing is ever deleted through a mount.
+   */
+  async remove(): Promise<string[]> {
+    const problems = await isRoots(this.path) ? await this.#release() : [];
+    if (problems.length > 0) return [...problems, `left for a person to look at: ${this.path}`];
+    await Deno.remove(this.path, { recursive: true });
+    return [];
+  }
+
+  async #release(): Promise<string[]> {
+    const kernel = new Libc();
+    for (const target of this.#mountPoints(kernel).toReversed()) await this.#run("umount", [target]);
+    for (const device of await this.#loopDevices()) await this.#run("losetup", ["--detach", device]);
+    return [
+      ...this.#mountPoints(kernel).map((target) => `still mounted: ${target}`),
+      ...(await this.#loopDevices()).map((device) => `still attached: ${device}`),
+    ];
+  }
+
+  #mountPoints(kernel: KernelFiles): string[] {
+    const inside = readMountTable(kernel).filter((entry) => entry.mountPoint.startsWith(this.path + "/"));
+    return inside.map((entry) => entry.mountPoint);
+  }
+
+  async #loopDevices(): Promise<string[]> {
+    if (!isInstalled("losetup", new Libc())) return [];
+    const lines = await this.#run("losetup", [
+      "--list",
+      "--noheadings",
+      "--raw",
+      "--output",
+      "NAME,BACK-FILE",
+    ]);
+    return lines.split("\n").filter((line) => line.includes(` ${this.path}/`)).map((line) =>
+      line.split(" ")[0]!
+    );
+  }
+
+  async #run(tool: "mount" | "umount" | "losetup", args: string[]): Promise<string> {
+    const signal = AbortSignal.timeout(cleanUpMs);
+    const { stdout } = await this.#processes.run(tool, {
+      args,
+      signal,
+      subject: this.path,
+      timeoutMs: cleanUpMs,
+    });
+    return stdout;
+  }
+}
+
+/** What the node half would need and this machine does not have, in words; undefined when nothing is missing. */
+export async function missingForNode(ownFile: string, connector: DemoConnector): Promise<string | undefined> {
+  if (Deno.build.os !== "linux") return "it needs Linux";
+  if (!await isRoots(ownFile)) return "it needs root, to attach and mount volumes";
+  const kernel = new Libc();
+  const { tools, files } = needs[connector];
+  const missing = [...toolsOfNode, ...tools].filter((tool) => !isInstalled(tool, kernel));
+  if (missing.length > 0) return `it needs ${missing.join(", ")}`;
+  return files.find(([path]) => kernel.info(path) === undefined)?.[1];
+}
+
+/** Whoever made the folder is who this process runs as. */
+async function isRoots(ownFile: string): Promise<boolean> {
+  return (await Deno.stat(ownFile)).uid === 0;
+}
+
+const toolsOfNode = ["mount", "umount", "blkid", "blockdev", "mkfs.ext4", "e2fsck", "resize2fs"] as const;
+
+/** What a connector needs beside, and what it says where that is not there. */
+const needs: Readonly<
+  Record<
+    DemoConnector,
+    { readonly tools: readonly ToolName[]; readonly files: readonly (readonly [string, string])[] }
+  >
+> = {
+  "loop": { tools: ["losetup"], files: [["/dev/loop-control", "it needs loop devices"]] },
+  "nvme-tcp": {
+    tools: ["nvme"],
+    files: [
+      ["/dev/nvme-fabrics", "it needs the kernel's NVMe/TCP initiator: modprobe nvme-tcp"],
+      ["/sys/module/nvmet_tcp", "it needs the kernel's NVMe/TCP target: modprobe nvmet-tcp"],
+    ],
+  },
+};
+
+/** Whether xfs volumes can be shown here. */
+export function hasXfsTools(): boolean {
+  const kernel = new Libc();
+  return isInstalled("mkfs.xfs", kernel) && isInstalled("xfs_growfs", kernel);
+}
+
+function isInstalled(tool: ToolName, kernel: KernelFiles): boolean {
+  return systemToolPaths[tool].some((path) => kernel.info(path) !== undefined);
+}
+
+/** Number of CAP_SYS_RESOURCE in the kernel's sets (capabilities(7)). */
+const capSysResource = 24n;
+
+/** Whether the kernel lets this process grow a mounted ext4: some sandboxes keep the capability back even from root. */
+export function canGrowExt4Online(): boolean {
+  const status = new Libc().readText("/proc/self/status") ?? "";
+  const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)$/m.exec(status)?.[1] ?? "0"}`);
+  return (effective >> capSysResource & 1n) === 1n;
+}

@@ -1,0 +1,134 @@
+import type { Environment } from "../config/config.ts";
+import { describeFlags, type FlagTable } from "../flags.ts";
+import { systemClock } from "../../host/clock.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { earlierSnapshotsPage, isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
+import { assertHandle } from "../../volume/model/ids.ts";
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { judgeView } from "./judge.ts";
+import {
+  type DescribedVolume,
+  formatTable,
+  formatVolume,
+  isHealthy,
+  jsonValue,
+  volumeJson,
+} from "./print.ts";
+import { type ViewSeams, viewVolume } from "./view.ts";
+import { volumesOfNode } from "../../doctor/node/node_volumes.ts";
+import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
+import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
+import { nodeFlags, type NodeOptions, readNodeFlags } from "../node_flags.ts";
+import { withinTime } from "../deadline.ts";
+
+/** Flags of `rds-csi describe`. */
+export const describeCommandFlags: FlagTable = {
+  "json": { form: "switch", help: "Print an object for a volume, or an array of them for all." },
+  ...nodeFlags,
+};
+
+const help = `Usage: rds-csi describe [VOLUME] [flags]
+
+Shows what this node knows and sees of a volume: its state file, its device as it is proven to be now, the connections to
+the router, every mount, who has the device open, and what is wrong. Without a volume, a table of all on this node.
+Changes nothing, opens no device, waits for no dead one, and needs no credentials.
+
+Exit code 0 when it is healthy (or all are), 1 when there is a problem, 2 when the command line cannot be used, 3 when
+this node knows nothing of the volume, as of every snapshot of the earlier Go driver: of one it says what that is.
+
+Flags:
+`;
+
+/** How long it may take, in milliseconds. */
+const timeoutMs = 60_000;
+
+/** What `rds-csi describe` is told. */
+export interface DescribeOptions extends NodeOptions {
+  /** Undefined shows all. */
+  readonly volumeId: string | undefined;
+  readonly json: boolean;
+}
+
+/** `rds-csi describe`: what this node knows of its volumes. */
+export async function describeCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(help + describeFlags(describeCommandFlags));
+    return exitCodes.ok;
+  }
+  const parts = systemNodeParts(systemClock, commandNotes("describe", io));
+  return await describeVolumes(readDescribeOptions(args, io.env, parts.files), parts, io);
+}
+
+/**
+ * Reads the command line of `rds-csi describe`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {VolumeError} invalid when the volume id has another form
+ */
+export function readDescribeOptions(
+  args: readonly string[],
+  env: Environment,
+  files: Pick<KernelFiles, "readText">,
+): DescribeOptions {
+  const named = args[0] !== undefined && !args[0].startsWith("-");
+  const { flags, node } = readNodeFlags(describeCommandFlags, named ? args.slice(1) : args, env, files);
+  const json = flags.switch("json");
+  flags.assertNoProblems();
+  if (named && !isEarlierSnapshotId(args[0]!)) assertHandle(args[0]!);
+  return { ...node, volumeId: named ? args[0] : undefined, json };
+}
+
+/** Prints a volume or the table of all, and gives the exit code. */
+export async function describeVolumes(
+  options: DescribeOptions,
+  parts: NodeParts,
+  io: CommandIo,
+): Promise<number> {
+  const { volumeId, json } = options;
+  if (volumeId !== undefined && isEarlierSnapshotId(volumeId)) {
+    io.err(`rds-csi describe: ${earlierSnapshotText(volumeId)}`);
+    return exitCodes.unknown;
+  }
+  const world = openNodeWorld(options.config, parts);
+  const volumes = await withinTime(
+    "describe",
+    { io, clock: parts.clock, timeoutMs },
+    (context) =>
+      lookAt({ world, files: parts.files, seeksHolder: volumeId !== undefined }, volumeId, context),
+  );
+  if (volumeId !== undefined && volumes.length === 0) {
+    io.err(
+      `rds-csi describe: this node knows nothing of the volume ${volumeId}: no state file, no connection`,
+    );
+    return exitCodes.unknown;
+  }
+  const [first] = volumes;
+  if (volumeId !== undefined && first !== undefined) {
+    const lines = json ? [JSON.stringify(volumeJson(first), jsonValue, 2)] : formatVolume(first);
+    for (const line of lines) io.out(line);
+  } else {
+    const lines = json ? [JSON.stringify(volumes.map(volumeJson), jsonValue, 2)] : formatTable(volumes);
+    for (const line of lines) io.out(line);
+  }
+  return volumes.every(isHealthy) ? exitCodes.ok : exitCodes.failed;
+}
+
+/** No node has one, and none asks the router: what there is to say follows from its id. */
+function earlierSnapshotText(id: string): string {
+  return `${id} is called like a snapshot of the earlier Go driver, which holds no copy of a volume's data as far as ` +
+    "RouterOS's manual tells: nothing can be restored from it, and no node has it; " +
+    `rds-csi audit --foreign shows whether it is on the router: ${earlierSnapshotsPage}`;
+}
+
+async function lookAt(
+  seams: ViewSeams,
+  volumeId: string | undefined,
+  context: CallContext,
+): Promise<readonly DescribedVolume[]> {
+  const all = await volumesOfNode(seams.world, context);
+  const wanted = all.filter(({ id }) => volumeId === undefined || id === volumeId);
+  return await Promise.all(wanted.map(async (volume) => {
+    const view = await viewVolume(seams, volume, context);
+    return { view, findings: judgeView(view) };
+  }));
+}

@@ -1,0 +1,131 @@
+import { formatBytes } from "../../doctor/router/sizes.ts";
+import type { Finding } from "../../volume/model/finding.ts";
+import { formatFindings } from "../doctor/print.ts";
+import { connectionsOf, type MountView, type VolumeView } from "./view.ts";
+
+/** A volume and what is wrong with it. */
+export interface DescribedVolume {
+  readonly view: VolumeView;
+  readonly findings: readonly Finding[];
+}
+
+/** Whether nothing is a problem; a warning can be lived with. */
+export function isHealthy({ findings }: DescribedVolume): boolean {
+  return !findings.some(({ state }) => state === "problem");
+}
+
+/** A volume for people: what is known, one fact a line, and what is wrong below. */
+export function formatVolume(volume: DescribedVolume): string[] {
+  const { view, findings } = volume;
+  const { stash } = view;
+  const rows: (readonly [name: string, text: string])[] = [
+    ["volume", `${view.id}: ${stateOf(view)}`],
+    ...stash === undefined ? [] : [
+      ["kind", `${stash.kind}, ${stash.readOnly ? "read-only" : "read-write"}`] as const,
+      ["epoch", stash.epoch] as const,
+      ["staging", stash.stagingPath] as const,
+    ],
+    ["state file", stash === undefined && view.damaged === undefined ? "none" : view.stateFile],
+    ...deviceRows(view),
+    ...connectionsOf(view).map((each) =>
+      ["connection", `${each.name} ${each.stateName} ${each.nqn}${endpoint(each)}`] as const
+    ),
+    ...view.mounts.map((mount) => ["mount", describeMount(mount)] as const),
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return [
+    ...rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`),
+    ...findings.length === 0 ? [] : ["", ...formatFindings(findings)],
+    `describe: ${isHealthy(volume) ? "healthy" : "not healthy"}`,
+  ];
+}
+
+/** All volumes of a node as an aligned table. */
+export function formatTable(volumes: readonly DescribedVolume[]): string[] {
+  const rows = volumes.map((volume) => {
+    const { view } = volume;
+    const found = view.device?.found;
+    return [
+      view.id,
+      view.stash?.kind ?? "?",
+      stateOf(view),
+      found?.path ?? "-",
+      found === undefined ? "-" : formatBytes(found.sizeBytes),
+      connectionsOf(view).map(({ name, stateName }) => `${name}=${stateName}`).join(",") || "-",
+      String(view.mounts.filter(({ entry }) => entry !== undefined).length),
+      isHealthy(volume) ? "healthy" : "not healthy",
+    ];
+  });
+  const table = [["VOLUME", "KIND", "STATE", "DEVICE", "SIZE", "CONNECTIONS", "MOUNTS", "HEALTH"], ...rows];
+  const widths = table[0]!.map((_, column) => Math.max(...table.map((row) => row[column]!.length)));
+  return table.map((row) => row.map((cell, column) => cell.padEnd(widths[column]!)).join("  ").trimEnd());
+}
+
+/** A volume for programs. Sizes are numbers of bytes. */
+export function volumeJson(volume: DescribedVolume): unknown {
+  const { view, findings } = volume;
+  return {
+    volume: view.id,
+    healthy: isHealthy(volume),
+    state: stateOf(view),
+    stateFile: view.stateFile,
+    stash: view.stash ?? null,
+    device: view.device === undefined ? null : {
+      ...view.device.found,
+      proven: view.device.mismatch === undefined,
+      readOnly: view.device.readOnly ?? null,
+      holder: view.device.holder ?? null,
+    },
+    connections: connectionsOf(view),
+    mounts: view.mounts.map(({ path, role, entry, deviceNumber }) => ({
+      path,
+      role,
+      mounted: entry !== undefined,
+      deviceNumber: deviceNumber ?? null,
+      filesystem: entry?.filesystem ?? null,
+      options: entry?.mountOptions ?? [],
+    })),
+    findings,
+  };
+}
+
+/** How `JSON.stringify` is told to write sizes. */
+export function jsonValue(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? Number(value) : value;
+}
+
+function stateOf({ stash, damaged, connected }: VolumeView): string {
+  if (damaged !== undefined) return "damaged state file";
+  if (stash === undefined) return "connected without state file";
+  const state = !stash.staged ? "half staged" : stash.published.length > 0 ? "published" : "staged";
+  return connected.length > 0 ? state : `${state}, not connected`;
+}
+
+function deviceRows({ device }: VolumeView): readonly (readonly [name: string, text: string])[] {
+  if (device === undefined) return [["device", "none"]];
+  const { path, deviceNumber, sizeBytes, nsid, uniqueId } = device.found;
+  const identity = `nsid=${nsid} id=${uniqueId || "none"}`;
+  const holder = device.holder?.description ?? "by nobody";
+  return [
+    [
+      "device",
+      `${path} (${deviceNumber}), ${formatBytes(sizeBytes)} (${sizeBytes} bytes)${
+        device.readOnly ? ", read-only" : ""
+      }`,
+    ],
+    ["identity", `${identity}, ${device.mismatch === undefined ? "proven just now" : "NOT PROVEN"}`],
+    ["open", holder],
+  ];
+}
+
+function endpoint(
+  { address, port, hostNqn }: { readonly address: string; readonly port: number; readonly hostNqn: string },
+): string {
+  return `${address === "" ? "" : ` at ${address} port ${port}`}${hostNqn === "" ? "" : ` as ${hostNqn}`}`;
+}
+
+function describeMount({ path, role, entry, deviceNumber }: MountView): string {
+  if (entry === undefined) return `${path} (${role}): nothing is mounted`;
+  const what = entry.deviceNumber.startsWith("0:") ? "device" : entry.filesystem;
+  return `${path} (${role}): ${what} ${deviceNumber ?? "unknown"} ${entry.mountOptions.join(",")}`;
+}

@@ -1,0 +1,205 @@
+import { isReadOnlyDevice } from "../../filesystem/contents.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { bindsOf } from "../../node/publish/binds.ts";
+import { prove } from "../../node/connections/device.ts";
+import { mountsAt, mountsOf } from "../../node/mount_table.ts";
+import { stashName } from "../../node/stage/staging_store.ts";
+import { recordedNumbers } from "../../node/connections/teardown.ts";
+import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
+import type { NodeWorld } from "../../node/deps.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { HealthProblem } from "../../volume/rules/health.ts";
+import type {
+  CallContext,
+  Connection,
+  DeviceHolder,
+  FoundDevice,
+  MountEntry,
+} from "../../volume/ports/ports.ts";
+import type { Stash } from "../../volume/model/staging_state.ts";
+import { type NodeVolume, stashOf } from "../../doctor/node/node_volumes.ts";
+
+/** A place where a volume is mounted or bound, or should be. */
+export interface MountView {
+  readonly path: string;
+  readonly role: "staging" | "published" | "elsewhere";
+  /** The visible mount there; undefined when there is none. */
+  readonly entry: MountEntry | undefined;
+  /** The device that is mounted, or that a bound node leads to; undefined when that cannot be told. */
+  readonly deviceNumber: string | undefined;
+}
+
+/** The device of a volume, as it is now. */
+export interface DeviceView {
+  readonly found: FoundDevice;
+  /** Undefined when it is proven to be the volume; else what speaks against it. */
+  readonly mismatch: string | undefined;
+  /** Whether the kernel refuses writes; undefined when it is gone. */
+  readonly readOnly: boolean | undefined;
+  /** Who has it open; undefined when nobody does, or nobody was looked for. */
+  readonly holder: DeviceHolder | undefined;
+}
+
+/** All that a node knows and sees of a volume. */
+export interface VolumeView {
+  readonly id: string;
+  readonly stateFile: string;
+  readonly stash: Stash | undefined;
+  /** How the state file is damaged; undefined when it is not. */
+  readonly damaged: string | undefined;
+  readonly connected: NodeVolume["connected"];
+  readonly device: DeviceView | undefined;
+  /** Why its device cannot be told; undefined when it can. */
+  readonly deviceUnclear: string | undefined;
+  readonly mounts: readonly MountView[];
+  /** What is wrong with it by the node service's own rule; nothing of what has no sound state file. */
+  readonly health: readonly HealthProblem[];
+}
+
+/** All connections of a view. */
+export function connectionsOf({ connected }: Pick<VolumeView, "connected">): readonly Connection[] {
+  return connected.flatMap(({ connections }) => connections);
+}
+
+/** What a view is made with. */
+export interface ViewSeams {
+  readonly world: NodeWorld;
+  readonly files: KernelFiles;
+  /** Whether to look for who has the device open: that reads every process of the host. */
+  readonly seeksHolder: boolean;
+}
+
+/** Looks at everything of a volume. It opens no device, and waits for no dead one. */
+export async function viewVolume(
+  seams: ViewSeams,
+  volume: NodeVolume,
+  context: CallContext,
+): Promise<VolumeView> {
+  const { world } = seams;
+  const stash = stashOf(volume);
+  const found = await findDevice(world, stash?.nqn ?? volume.connected[0]?.nqn, context);
+  const device = typeof found === "string" ? undefined : found;
+  return {
+    id: volume.id,
+    stateFile: `${world.settings.statePath}/volumes/${stashName(volume.id)}`,
+    stash,
+    damaged: volume.stash !== undefined && "damaged" in volume.stash ? volume.stash.damaged : undefined,
+    connected: volume.connected,
+    device: device && await viewDevice(seams, device, stash, context),
+    deviceUnclear: typeof found === "string" ? found : undefined,
+    mounts: await viewMounts(world, device, stash, context),
+    health: stash === undefined ? [] : await healthOf(world, volume.id, context),
+  };
+}
+
+/** What keeps the rule from looking is wrong with the volume as well. */
+async function healthOf(
+  world: NodeWorld,
+  volumeId: string,
+  context: CallContext,
+): Promise<readonly HealthProblem[]> {
+  try {
+    return (await nodeVolumeHealth(world, volumeId, context)).problems;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!VolumeError.is(error)) throw error;
+    return [{ status: "INACCESSIBLE", reason: "Unknown", message: error.message }];
+  }
+}
+
+/** The device of a subsystem, or why it cannot be told. */
+async function findDevice(
+  world: NodeWorld,
+  nqn: string | undefined,
+  context: CallContext,
+): Promise<FoundDevice | string | undefined> {
+  try {
+    return nqn === undefined ? undefined : await world.connector.find(nqn, context);
+  } catch (error) {
+    if (VolumeError.is(error, "identity-mismatch") || VolumeError.is(error, "unavailable")) {
+      return error.message;
+    }
+    throw error;
+  }
+}
+
+async function viewDevice(
+  { world, files, seeksHolder }: ViewSeams,
+  found: FoundDevice,
+  stash: Stash | undefined,
+  context: CallContext,
+): Promise<DeviceView> {
+  return {
+    found,
+    mismatch: await mismatchOf(world, found, stash, context),
+    readOnly: isReadOnlyDevice(files, found),
+    holder: seeksHolder ? await world.devices.holder(found, context) : undefined,
+  };
+}
+
+/** Without a state file only what the NQN says can be proven. */
+async function mismatchOf(
+  world: NodeWorld,
+  found: FoundDevice,
+  stash: Stash | undefined,
+  context: CallContext,
+): Promise<string | undefined> {
+  const { nqn, sizeBytes, device } = stash ?? { nqn: found.nqn, sizeBytes: 0n, device: undefined };
+  try {
+    await prove(world, found, { nqn, sizeBytes, uniqueId: device?.uniqueId ?? "" }, context);
+    return undefined;
+  } catch (error) {
+    if (VolumeError.is(error, "identity-mismatch") || VolumeError.is(error, "unavailable")) {
+      return error.message;
+    }
+    throw error;
+  }
+}
+
+async function viewMounts(
+  world: NodeWorld,
+  found: FoundDevice | undefined,
+  stash: Stash | undefined,
+  context: CallContext,
+): Promise<readonly MountView[]> {
+  const table = await world.mounts.table();
+  const places = await ownPlaces(world, stash);
+  const own = places.map((place) => ({ ...place, entry: mountsAt(table, place.path).at(-1) }));
+  const numbers = found === undefined ? stash && recordedNumbers(stash) : [found.deviceNumber];
+  const binds = found === undefined ? [] : await bindsOf(world, table, found, context);
+  const elsewhere = [...mountsOf(table, new Set(numbers)), ...binds]
+    .filter(({ mountPoint }) => !places.some(({ path }) => path === mountPoint))
+    .map((entry) => ({ path: entry.mountPoint, role: "elsewhere" as const, entry }));
+  return await Promise.all([...own, ...elsewhere].map(async (view) => ({
+    ...view,
+    deviceNumber: await shownDevice(world, view.entry, context),
+  })));
+}
+
+/** Where the volume should be mounted or bound: a raw block volume is not mounted where it is staged. */
+async function ownPlaces(world: NodeWorld, stash: Stash | undefined) {
+  if (stash === undefined) return [];
+  const places = [
+    ...stash.kind === "block" ? [] : [{ path: stash.stagingPath, role: "staging" as const }],
+    ...stash.published.map(({ targetPath }) => ({ path: targetPath, role: "published" as const })),
+  ];
+  return await Promise.all(
+    places.map(async ({ path, role }) => ({ path: await world.paths.mountPoint(path), role })),
+  );
+}
+
+/** Of a bound device node the table shows only the file system that it lies in. */
+async function shownDevice(
+  world: NodeWorld,
+  entry: MountEntry | undefined,
+  context: CallContext,
+): Promise<string | undefined> {
+  if (entry === undefined || !entry.deviceNumber.startsWith("0:")) return entry?.deviceNumber;
+  try {
+    return (await world.paths.info(entry.mountPoint, context))?.deviceNumber;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (VolumeError.is(error)) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,116 @@
+import { loadRoutersParser } from "../config/router_keys.ts";
+import { describeFlags } from "../flags.ts";
+import { systemClock } from "../../host/clock.ts";
+import { systemNetwork } from "../../host/network.ts";
+import { systemRandom } from "../../host/random.ts";
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { type Finding, skipped } from "../../volume/model/finding.ts";
+import { checkUp, type CheckupSeams } from "./router_checkup.ts";
+import { nvmeHostSide } from "./host_side.ts";
+import { examineNode } from "../../doctor/node/node_checks.ts";
+import type { NodeCheckSeams } from "../../doctor/node/check.ts";
+import type { NodeCheckRequest } from "./options.ts";
+import { nodeCheckSeams } from "./node_check_deps.ts";
+import { doctorFlags, type DoctorHalves, type DoctorOptions, readDoctorHalves } from "./options.ts";
+import { formatFindings, formatSummary } from "./print.ts";
+import { runProbe } from "./run_probe.ts";
+import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
+import { systemNodeParts } from "../serve/node.ts";
+import { withProgress } from "../progress.ts";
+import { openTransport } from "../serve/router.ts";
+
+const help = `Usage: rds-csi doctor [flags]
+
+Looks at everything that the driver needs, and says what is wrong and how to put it right. Exit code 0 when there is no
+problem, 1 when there is one, 2 when the command line cannot be used.
+
+With --rds-address it looks at the router, as a controller does; with --config at each of its routers, or at the one that
+--backend names. With --node-id (in the driver's pod NODE_ID says it) or
+--node it looks at this machine as a node: transport, tools, mounts, connections, state files, and the way to the
+router's NVMe port. That needs no credentials. With neither it looks at this machine. It changes nothing, but for an
+empty file in --state-dir that it makes and takes away again.
+
+With --probe it asks the router what differs between routers, on scratch volumes in the one --base-path that is then
+required, and prints the profile of this router, for --router-profile and for a bug report. Everything it makes is
+called rds-csi-probe-… and is removed again, also after Ctrl-C; what a killed probe left goes with the next one.
+
+Flags:
+`;
+
+/** How long all of it may take, in milliseconds. */
+const timeoutMs = 120_000;
+
+/** `rds-csi doctor`: what is wrong with the router or with this node, and what puts it right. */
+export async function doctorCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(help + describeFlags(doctorFlags));
+    return exitCodes.ok;
+  }
+  const parts = systemNodeParts(systemClock, commandNotes("doctor", io));
+  const parseRouters = await loadRoutersParser(args);
+  const halves = readDoctorHalves(args, io.env, parts.files, {
+    readText: Deno.readTextFileSync,
+    parseRouters,
+  });
+  if (halves.router?.probe) return await probe(halves.router, io);
+  const network = systemNetwork(systemClock);
+  const router = { clock: systemClock, random: systemRandom, network, readText: Deno.readTextFile };
+  return await examine(halves, { router, node: (options) => nodeCheckSeams(options, parts, network) }, io);
+}
+
+/** A controller's credentials are needed here: what is missing fails as it would there. */
+async function probe(options: DoctorOptions, io: CommandIo): Promise<number> {
+  const warning = (message: string) => io.err(`probe: ${message}`);
+  const transport = await openTransport(options.router, { readText: Deno.readTextFile, warning });
+  return await runProbe(options, {
+    clock: systemClock,
+    random: systemRandom,
+    transport,
+    host: nvmeHostSide(options.nvmeAddress.split(",", 1)[0]!, options.nvmePort),
+    writeText: Deno.writeTextFile,
+  }, io);
+}
+
+/** What a check-up of both halves needs of the machine. */
+export interface DoctorSeams {
+  readonly router: CheckupSeams;
+  node(options: NodeCheckRequest): NodeCheckSeams;
+}
+
+/** All at once: one that does not answer takes its time, and none of the others'. */
+async function checkUpNamed(
+  named: DoctorHalves["named"],
+  seams: CheckupSeams,
+  context: CallContext,
+): Promise<readonly Finding[]> {
+  const all = named.map(async ({ name, options }) =>
+    (await checkUp(options, seams, context)).map((finding) => ({
+      ...finding,
+      check: `${name}/${finding.check}`,
+    }))
+  );
+  return (await Promise.all(all)).flat();
+}
+
+/** Prints the findings, and gives the exit code. */
+export async function examine(halves: DoctorHalves, seams: DoctorSeams, io: CommandIo): Promise<number> {
+  const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]);
+  const context = { requestId: "doctor", signal, deadlineMs: seams.router.clock.now() + timeoutMs };
+  const { router, named, node } = halves;
+  const telling = { io, clock: seams.router.clock, quiet: halves.json };
+  const findings = await withProgress("doctor", telling, async (progress): Promise<readonly Finding[]> => {
+    if (node !== undefined) progress("looking at this machine");
+    const ofNode = node === undefined
+      ? []
+      : await examineNode({ ...seams.node(node), options: node, context });
+    if (router !== undefined) progress(`looking at the router at ${router.router.address}`);
+    const ofRouter = router === undefined
+      ? named.length > 0 ? [] : [skipped("router", "not looked at, as no --rds-address is given")]
+      : await checkUp(router, seams.router, context);
+    if (named.length > 0) progress(`looking at ${named.length} routers`);
+    return [...ofNode, ...ofRouter, ...await checkUpNamed(named, seams.router, context)];
+  });
+  if (halves.json) io.out(JSON.stringify(findings, null, 2));
+  else for (const line of [...formatFindings(findings), formatSummary(findings)]) io.out(line);
+  return findings.some(({ state }) => state === "problem") ? exitCodes.failed : exitCodes.ok;
+}

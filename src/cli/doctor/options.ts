@@ -1,0 +1,181 @@
+import {
+  type Environment,
+  readBasePaths,
+  readNothing,
+  readNqnPrefix,
+  readNvmeAddress,
+  readRouter,
+  readRouterLoosely,
+  type RouterConfig,
+  type TextReader,
+} from "../config/config.ts";
+import { routerFlags } from "../config/flag_tables.ts";
+import { readChosenBackends } from "../config/backends.ts";
+import type { RoutersParser } from "../config/router_keys.ts";
+import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { clusterHash } from "../../volume/model/ids.ts";
+import { nodeFlags, type NodeOptions, readNodeFlags } from "../node_flags.ts";
+import type { NodeCheckOptions } from "../../doctor/node/check.ts";
+
+/** What the node half of a check-up is told: what its checks read, and how to open the node. */
+export type NodeCheckRequest = NodeCheckOptions & NodeOptions;
+
+/** Flags of `rds-csi doctor`. */
+export const doctorFlags: FlagTable = {
+  "json": { form: "switch", help: "Print the findings as a JSON array." },
+  "probe": {
+    form: "switch",
+    help:
+      "Ask the router what differs between routers, on scratch volumes in --base-path, and print its profile.",
+  },
+  "node": {
+    form: "switch",
+    help:
+      "Look at this machine as a node too, where --rds-address names a router and no --node-id tells of a node.",
+  },
+  "kubelet-dir": { form: "text", fallback: "/var/lib/kubelet", help: "The kubelet's folder." },
+  "output": { form: "text", help: "With --probe: the file to write the profile to, instead of printing it." },
+  ...nodeFlags,
+  ...routerFlags,
+};
+
+/** What `rds-csi doctor` is told about a router. What a controller must have may be missing here: that it finds out. */
+export interface DoctorOptions {
+  readonly json: boolean;
+  readonly probe: boolean;
+  /** "" prints. */
+  readonly output: string;
+  readonly router: RouterConfig;
+  readonly basePaths: readonly string[];
+  readonly nvmeAddress: string;
+  readonly nvmePort: number;
+  readonly nqnPrefix: string;
+  /** Hash of the cluster's id; undefined when none is given. */
+  readonly cluster: string | undefined;
+  /** Whether publishing without a fence is allowed. */
+  readonly allowUnfenced: boolean;
+}
+
+/** What is to be looked at, at least one of the two. */
+export interface DoctorHalves {
+  readonly json: boolean;
+  readonly router: DoctorOptions | undefined;
+  /** The routers of `--config`, in the place of that one. */
+  readonly named: readonly { readonly name: string; readonly options: DoctorOptions }[];
+  readonly node: NodeCheckRequest | undefined;
+}
+
+/**
+ * Reads the command line of `rds-csi doctor`: the router is looked at when there is an address, the machine when it is
+ * said to be a node, or when there is nothing else to look at.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readDoctorHalves(
+  args: readonly string[],
+  env: Environment,
+  files: Pick<KernelFiles, "readText">,
+  config: { readonly readText: TextReader; readonly parseRouters: RoutersParser | undefined } = {
+    readText: readNothing,
+    parseRouters: undefined,
+  },
+): DoctorHalves {
+  const flags = readFlags(doctorFlags, args, env);
+  const probe = flags.switch("probe");
+  const hasFile = flags.text("config") !== "";
+  const hasRouter = !hasFile && (flags.isGiven("rds-address") || probe);
+  const isNode = !probe && (flags.switch("node") || flags.isGiven("node-id") || !(hasRouter || hasFile));
+  const problems: string[] = [];
+  const named = hasFile ? collect(problems, () => readNamedRouters(flags, config)) ?? [] : [];
+  const router = hasRouter ? collect(problems, () => readDoctorOptions(args, env)) : undefined;
+  const node = isNode ? collect(problems, () => readNodeCheckRequest(args, env, files)) : undefined;
+  if (problems.length > 0) throw new FlagError([...new Set(problems)]);
+  return { json: flags.switch("json"), router, named, node };
+}
+
+/** What a controller must have may be missing in flags; a file has to be right, as a controller would not start with it. */
+function readNamedRouters(
+  flags: FlagValues,
+  { readText, parseRouters }: {
+    readonly readText: TextReader;
+    readonly parseRouters: RoutersParser | undefined;
+  },
+): DoctorHalves["named"] {
+  if (flags.switch("probe")) {
+    flags.addProblems(["--probe is for one router that flags tell of: leave --config out"]);
+  }
+  const seams = { readText, parseRouters, ownNodes: [], hasCluster: true };
+  const backends = readChosenBackends(flags, seams);
+  flags.assertNoProblems();
+  return backends.map(({ router, settings }) => ({
+    name: settings.backend,
+    options: {
+      ...settings,
+      json: flags.switch("json"),
+      probe: false,
+      output: "",
+      router,
+      cluster: settings.cluster === "" ? undefined : settings.cluster,
+    },
+  }));
+}
+
+function collect<T>(problems: string[], read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof FlagError)) throw error;
+    problems.push(...error.problems);
+    return undefined;
+  }
+}
+
+function readNodeCheckRequest(
+  args: readonly string[],
+  env: Environment,
+  files: Pick<KernelFiles, "readText">,
+): NodeCheckRequest {
+  const { flags, node } = readNodeFlags(doctorFlags, args, env, files);
+  const kubeletPath = flags.text("kubelet-dir");
+  if (!kubeletPath.startsWith("/")) flags.problem("kubelet-dir", kubeletPath, "an absolute path");
+  const given = flags.text("nvme-address") || flags.text("rds-address");
+  const options = { ...node, kubeletPath, nvmeAddress: given, nvmePort: flags.number("nvme-port") };
+  flags.assertNoProblems();
+  return options;
+}
+
+/**
+ * Reads what `rds-csi doctor` is told about a router.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ */
+export function readDoctorOptions(args: readonly string[], env: Environment): DoctorOptions {
+  const flags = readFlags(doctorFlags, args, env);
+  const router = flags.switch("probe") ? readRouter(flags) : readRouterLoosely(flags);
+  const clusterId = flags.text("cluster-id");
+  const options: DoctorOptions = {
+    json: flags.switch("json"),
+    probe: flags.switch("probe"),
+    output: flags.text("output"),
+    router,
+    basePaths: readBasePaths(flags),
+    nvmeAddress: readNvmeAddress(flags, router),
+    nvmePort: flags.number("nvme-port"),
+    nqnPrefix: readNqnPrefix(flags),
+    allowUnfenced: flags.switch("allow-unfenced"),
+    cluster: clusterId === "" ? undefined : clusterHash(clusterId),
+  };
+  if (options.probe && (!flags.isGiven("base-path") || options.basePaths.length !== 1)) {
+    flags.problem(
+      "base-path",
+      flags.isGiven("base-path") ? options.basePaths.join(", ") : "",
+      "one folder for --probe, named explicitly: scratch volumes are made and removed in it",
+    );
+  }
+  if (!options.probe && options.output !== "") {
+    flags.problem("output", options.output, "a file with --probe only");
+  }
+  flags.assertNoProblems();
+  return options;
+}

@@ -1,0 +1,186 @@
+import type { Network } from "../../host/network.ts";
+import { SessionAsking } from "../../doctor/router/session_client.ts";
+import { judgeNvmePort } from "../../doctor/router/exports.ts";
+import { type Finding, warning } from "../../volume/model/finding.ts";
+import { askGreeting, type Greeting } from "../../routeros/ssh/handshake.ts";
+import { judgeHostKey } from "../../doctor/router/host_key.ts";
+import { judgeLogin } from "../../doctor/router/login.ts";
+import { judgeReach } from "../../doctor/router/reach.ts";
+import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
+import type { HostKey } from "../../routeros/ssh/host_key.ts";
+import { Session } from "../../routeros/ssh/session.ts";
+import type { SshTransport } from "../../routeros/ssh/transport.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext, Clock, Random, StoredVolume } from "../../volume/ports/ports.ts";
+import { openTransport, readHostKeys } from "../serve/router.ts";
+import type { DoctorOptions } from "./options.ts";
+
+/** What a check-up needs of the machine. */
+export interface CheckupSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly network: Network;
+  /** Reads a file of credentials. */
+  readText(path: string): Promise<string>;
+}
+
+/** How long one attempt to connect may take, in milliseconds. */
+const connectMs = 5000;
+
+/**
+ * Looks at everything that the driver needs of its router, as far as it gets: what fails keeps only that from being
+ * looked at which cannot be seen without it.
+ *
+ * @throws {VolumeError} cancelled when the call is
+ */
+export async function checkUp(
+  options: DoctorOptions,
+  seams: CheckupSeams,
+  context: CallContext,
+): Promise<Finding[]> {
+  const findings = [await checkReach(options, seams)];
+  let volumes: readonly StoredVolume[] | undefined;
+  if (findings[0]!.state === "ok") {
+    const entrance = await enter(options, seams, context);
+    findings.push(...entrance.findings);
+    const inside = entrance.transport === undefined
+      ? notLookedAt()
+      : await lookInside(entrance.transport, options, seams, context);
+    findings.push(...inside.findings);
+    volumes = inside.volumes;
+  } else findings.push(...notLookedAt(["host-key", "login"]).findings);
+  const { nvmePort: port } = options;
+  const ports = options.nvmeAddress.split(",").map(async (address) => {
+    const reach = await seams.network.reach(address, port, connectMs);
+    return judgeNvmePort({ address, port, reach, volumes });
+  });
+  return [...findings, ...await Promise.all(ports)];
+}
+
+async function checkReach({ router }: DoctorOptions, { network }: CheckupSeams): Promise<Finding> {
+  const { address, port } = router;
+  let addresses: readonly string[];
+  try {
+    addresses = await network.resolve(address);
+  } catch (error) {
+    return judgeReach({ address, port, addresses: describe(error), reach: undefined });
+  }
+  return judgeReach({ address, port, addresses, reach: await network.reach(address, port, connectMs) });
+}
+
+/** What was found on the way in, and the way itself if it is open. */
+interface Entrance {
+  readonly findings: readonly Finding[];
+  readonly transport: SshTransport | undefined;
+}
+
+/** No credentials are sent to a router whose key is not the pinned one. */
+async function enter(
+  options: DoctorOptions,
+  seams: CheckupSeams,
+  context: CallContext,
+): Promise<Entrance> {
+  const { router } = options;
+  const pins = await pinsOf(options, seams);
+  const greeting = await askGreeting({
+    host: router.address,
+    port: router.port,
+    user: router.user,
+    pins: typeof pins === "string" ? [] : pins,
+    timeoutMs: 2 * connectMs,
+  }, context.signal);
+  const hostKey = judgeHostKey({
+    address: router.address,
+    port: router.port,
+    presented: greeting.hostKey,
+    pins,
+    insecure: router.insecureSkipVerify,
+  });
+  const trusted = hostKey.state !== "problem";
+  const { finding, transport } = trusted
+    ? await logIn(options, greeting, seams, context)
+    : { finding: untried(greeting), transport: undefined };
+  return { findings: [hostKey, finding], transport };
+}
+
+async function pinsOf({ router }: DoctorOptions, seams: CheckupSeams): Promise<readonly HostKey[] | string> {
+  if (router.hostKeys.length === 0) return [];
+  try {
+    return await readHostKeys(router, seams);
+  } catch (error) {
+    return describe(error);
+  }
+}
+
+function untried({ methods, failure }: Greeting): Finding {
+  const offered = methods === undefined ? failure ?? "no answer" : `the router offers ${methods.join(", ")}`;
+  return warning("login", `not tried before the host key is right; ${offered}`);
+}
+
+async function logIn(
+  { router }: DoctorOptions,
+  { methods, open }: Greeting,
+  seams: CheckupSeams,
+  { signal }: CallContext,
+): Promise<{ readonly finding: Finding; readonly transport: SshTransport | undefined }> {
+  const credentials = router.keyFile !== undefined
+    ? "key"
+    : router.passwordFile !== undefined
+    ? "password"
+    : "none";
+  const facts = { user: router.user, methods, open, credentials } as const;
+  if (credentials === "none") {
+    return { finding: judgeLogin({ ...facts, failure: undefined }), transport: undefined };
+  }
+  try {
+    // What it would warn about is a finding already.
+    const transport = await openTransport(router, { ...seams, warning: () => {} });
+    (await transport.connect(signal)).close();
+    return { finding: judgeLogin({ ...facts, failure: undefined }), transport };
+  } catch (error) {
+    return { finding: judgeLogin({ ...facts, failure: describe(error) }), transport: undefined };
+  }
+}
+
+interface Inside {
+  readonly findings: readonly Finding[];
+  /** Undefined when they could not be asked for. */
+  readonly volumes: readonly StoredVolume[] | undefined;
+}
+
+async function lookInside(
+  transport: SshTransport,
+  options: DoctorOptions,
+  seams: CheckupSeams,
+  context: CallContext,
+): Promise<Inside> {
+  const { clock } = seams;
+  const session = new Session({ ...seams, transport });
+  try {
+    const router = new SessionAsking({ ...seams, session, context });
+    const { basePaths, cluster, allowUnfenced } = options;
+    const settings = { user: options.router.user, basePaths, cluster, allowUnfenced, clock };
+    const findings = await runRouterChecks(router, settings);
+    return { findings, volumes: await volumesOf(router) };
+  } finally {
+    session.close();
+  }
+}
+
+async function volumesOf(router: SessionAsking): Promise<readonly StoredVolume[] | undefined> {
+  try {
+    return (await router.inventory()).volumes;
+  } catch (error) {
+    if (VolumeError.is(error, "unavailable")) return undefined;
+    throw error;
+  }
+}
+
+function notLookedAt(before: readonly string[] = []): Inside {
+  const names = [...before, ...routerChecks.map(({ name }) => name)];
+  return { findings: [warning("router", `not looked at: ${names.join(", ")}`)], volumes: undefined };
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import {
+  changesNothing,
+  create,
+  gibibyte,
+  mount,
+  post,
+  publishRequest,
+  rejectsWith,
+  state,
+} from "../../../tests/support/controller_calls.ts";
+import { clusterId, probedProfile, type StackOptions, startStack } from "../../../tests/support/stack.ts";
+import {
+  addDisk,
+  calls,
+  contexts,
+  disk,
+  doImport,
+  path,
+  recordOf,
+  release,
+  startWithFile,
+} from "../../../tests/support/static_disk.ts";
+import { profiles } from "../../simulator/profile.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { clusterHash } from "../../volume/model/ids.ts";
+
+Deno.test("import prints a PersistentVolume, says what it would do before, and does the same again", async () => {
+  await using scene = await startWithFile();
+  const { stack } = scene;
+  await addDisk(stack, { "mount-filesystem": true });
+  await changesNothing(stack, async () => {
+    const { out, err } = await doImport(stack, "data", "--kind", "ext4", "--dry-run", "--json");
+    assert.match(err, /can be imported. Nothing was changed/);
+    assert.equal(JSON.parse(out).spec.csi.volumeHandle, "data");
+    await assert.rejects(
+      doImport(stack, "data"),
+      (error) => VolumeError.is(error, "invalid") && /--kind/.test(error.message),
+    );
+  });
+  const done = await doImport(stack, "data", "--kind", "ext4", "--claim", "media/films");
+  assert.match(done.err, /is a volume of this cluster now/);
+  await changesNothing(stack, async () => {
+    const again = await doImport(stack, "data", "--kind", "ext4", "--claim", "media/films");
+    assert.match(again.err, /was imported before/);
+    assert.equal(again.out, done.out);
+    // The record tells.
+    assert.equal((await doImport(stack, "data", "--claim", "media/films")).out, done.out);
+  });
+  assert.equal((await calls(stack).publish("node-1", {}))["mayFormat"], "false");
+  await changesNothing(stack, async () => {
+    assert.equal((await doImport(stack, "data", "--claim", "media/films")).out, done.out);
+    await assert.rejects(
+      doImport(stack, "data", "--kind", "xfs"),
+      (error) => VolumeError.is(error, "precondition") && /another kind/.test(error.message),
+    );
+    await assert.rejects(release(stack), (error) => VolumeError.is(error, "precondition"));
+  });
+  await calls(stack).unpublish();
+  await doImport(stack, "data", "--kind", "xfs");
+  assert.equal((await recordOf(stack)).record.capabilities, "xfs/m");
+  await scene.assertIntact();
+});
+
+Deno.test("import withdraws an export that a person vouches for, and its epochs are no continuation of it", async () => {
+  await using scene = await startWithFile();
+  const { stack } = scene;
+  const nqn = "nqn.2000-02.com.mikrotik:data";
+  await addDisk(stack, { "nvme-tcp-export": true, "nvme-tcp-server-nqn": nqn });
+  await changesNothing(stack, async () => {
+    const { err } = await doImport(stack, "data", "--kind", "ext4", "--exported-is-unused", "--dry-run");
+    assert.match(err, /would be withdrawn/);
+  });
+  const { err } = await doImport(stack, "data", "--kind", "ext4", "--exported-is-unused");
+  assert.match(err, new RegExp(`export under ${nqn} was withdrawn`));
+  assert.deepEqual((await state(stack)).exports, []);
+  assert.match((await calls(stack).publish())["nqn"]!, new RegExp(`^${nqn}:1-[0-9a-f]{8}$`));
+});
+
+Deno.test("a file without a disk becomes a volume as it is, also where others have its name", async () => {
+  for (const { name } of profiles.filter(({ vocabulary }) => vocabulary.rose)) {
+    await using scene = await startWithFile({ simulator: { profile: name } });
+    const { stack } = scene;
+    await create(stack, "pvc-a");
+    const other = "/storage-pool/elsewhere/data.img";
+    await post(stack, "/files", { name: other, type: "file", size: Number(gibibyte) });
+    await addDisk(stack, { slot: "other", "file-path": other });
+    const ask = ["--path", path, "--kind", "ext4"];
+    await changesNothing(stack, () => doImport(stack, ...ask, "--dry-run"));
+    const { out } = await doImport(stack, ...ask);
+    assert.match(out, /volumeHandle: "data"/);
+    assert.equal((await disk(stack))!["file-path"], path);
+    await changesNothing(stack, async () => {
+      assert.match((await doImport(stack, ...ask)).err, /imported before/);
+      await assert.rejects(
+        doImport(stack, ...ask, "--slot", "second"),
+        (error) =>
+          VolumeError.is(error, "precondition") &&
+          /another disk uses its file: disk=data/.test(error.message),
+      );
+    });
+    await scene.assertIntact();
+  }
+});
+
+const fileRefusals: readonly (readonly [string, StackOptions, readonly string[], RegExp])[] = [
+  [
+    "a router that adopts no files",
+    { simulator: { knobs: { adopt: "refused" } } },
+    ["--path", path],
+    /makes no disk of a file/,
+  ],
+  ["a folder", {}, ["--path", "/storage-pool/images", "--slot", "data"], /is a folder/],
+  ["a file that is not there", {}, ["--path", "/storage-pool/images/gone.img"], /is not there/],
+  ["a path that climbs", {}, ["--path", "/storage-pool/x/../images/data.img"], /no plain path/],
+  [
+    "a path that is too long",
+    {},
+    ["--path", `/storage-pool/${"x".repeat(120)}.img`, "--slot", "data"],
+    /too long/,
+  ],
+  ["a slot that is taken", {}, ["--path", path, "--slot", "storage-pool"], /something else in that slot/],
+];
+
+for (const [what, options, args, words] of fileRefusals) {
+  Deno.test(`${what}: no disk is made of a file`, async () => {
+    await using scene = await startWithFile(options);
+    const profile = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
+    await Deno.writeTextFile(profile, probedProfile(scene.stack.simulator));
+    await changesNothing(scene.stack, () =>
+      assert.rejects(
+        doImport(scene.stack, ...args, "--kind", "block", "--router-profile", profile),
+        (error) => VolumeError.is(error, "precondition") && words.test(error.message),
+      ));
+    await scene.assertIntact();
+    await Deno.remove(profile);
+  });
+}
+
+Deno.test("a disk of a file that the router took in another size loses its record again", async () => {
+  await using scene = await startWithFile();
+  const { stack } = scene;
+  const add = stack.simulator.model.disks.add.bind(stack.simulator.model.disks);
+  stack.simulator.model.disks.add = (draft) => add({ ...draft, sizeBytes: draft.sizeBytes / 2n });
+  await assert.rejects(
+    doImport(stack, "--path", path, "--kind", "ext4"),
+    (error) => VolumeError.is(error, "precondition") && /did not take the file as it was/.test(error.message),
+  );
+  assert.equal((await disk(stack))!["comment"] ?? "", "");
+  await scene.assertIntact();
+});
+
+Deno.test("a PersistentVolume written by hand for an own volume is published by its record, and by no other's", async () => {
+  await using stack = await startStack();
+  const id = await create(stack, "pvc-lost");
+  const { controller } = stack.clients;
+  await changesNothing(stack, async () => {
+    const { out, err } = await doImport(stack, id, "--json");
+    assert.match(err, /this driver made: nothing was changed/);
+    const { spec } = JSON.parse(out);
+    assert.deepEqual([spec.csi.volumeHandle, spec.csi.fsType, spec.capacity.storage], [
+      id,
+      "ext4",
+      String(gibibyte),
+    ]);
+    await assert.rejects(
+      doImport(stack, id, "--kind", "xfs"),
+      (error) => VolumeError.is(error, "precondition") && /another kind/.test(error.message),
+    );
+  });
+  for (const volumeContext of contexts) {
+    const { publishContext } = await controller.call("ControllerPublishVolume", {
+      ...publishRequest(id),
+      volumeContext,
+    });
+    assert.match(publishContext["nqn"]!, new RegExp(`:${id}:1-`));
+  }
+  const other = await stack.another(["--cluster-id", "a cluster that was made anew"]);
+  await changesNothing(stack, async () => {
+    for (const volumeContext of contexts) {
+      await rejectsWith(
+        status.FAILED_PRECONDITION,
+        other.clients.controller.call("ControllerPublishVolume", { ...publishRequest(id), volumeContext }),
+        new RegExp(`belongs to another cluster.*cluster=${clusterHash(clusterId)}.*--cluster-id`),
+      );
+    }
+  });
+});
+
+Deno.test("a static volume of a block device is told as one, and a file system is refused", async () => {
+  await using scene = await startWithFile();
+  const { stack } = scene;
+  await addDisk(stack);
+  const { out } = await doImport(stack, "data", "--kind", "block", "--access-mode", "ReadWriteMany");
+  assert.match(out, /volumeMode: "Block"/);
+  assert.doesNotMatch(out, /fsType/);
+  await rejectsWith(
+    status.INVALID_ARGUMENT,
+    calls(stack).publish("node-1", { volumeCapability: mount }),
+    /another kind/,
+  );
+});

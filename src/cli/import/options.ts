@@ -1,0 +1,154 @@
+import { type ControllerConfig, type Environment, readNothing, type TextReader } from "../config/config.ts";
+import { readOneBackend } from "../config/backends.ts";
+import { routerFlags, serveFlags } from "../config/flag_tables.ts";
+import type { RoutersParser } from "../config/router_keys.ts";
+import type { ImportRequest } from "../../controller/import/import.ts";
+import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
+import type { VolumeKind } from "../../volume/model/capabilities.ts";
+import { assertVolumeId, isVolumeId } from "../../volume/model/ids.ts";
+import { modesOfVolumes } from "../../volume/rules/legacy_migration.ts";
+import type { VolumeObjectOptions } from "./persistent_volume.ts";
+
+/** Flags that only `rds-csi import` has. */
+export const importCommandFlags: FlagTable = {
+  "path": {
+    form: "text",
+    help: "A file of the router that has no disk yet: a disk is made of it, as it is.",
+  },
+  "slot": {
+    form: "text",
+    help: "Slot of the disk that --path makes. Default: the file's name without `.img`.",
+  },
+  "kind": {
+    form: "text",
+    choices: ["ext4", "xfs", "block"],
+    help: "What the disk holds: a file system, or anything else. Required for what is no volume yet.",
+  },
+  "access-mode": {
+    form: "text",
+    choices: Object.keys(modesOfVolumes),
+    fallback: "ReadWriteOnce",
+    help: "The access mode of the PersistentVolume; ReadWriteMany for block volumes only.",
+  },
+  "read-only": { form: "switch", help: "Have the PersistentVolume say that it is only read." },
+  "exported-is-unused": {
+    form: "switch",
+    help:
+      "You vouch that nobody uses the export that is on: it is withdrawn. Whoever does use it loses the disk while writing.",
+  },
+  "dry-run": { form: "switch", help: "Check everything, print the PersistentVolume, and change nothing." },
+  "name": { form: "text", help: "Name of the PersistentVolume. Default: the slot." },
+  "storage-class-name": {
+    form: "text",
+    help:
+      "Its storageClassName. Default: none, so that only a claim which names none or this volume is bound to it.",
+  },
+  "claim": { form: "text", help: "The claim that it is kept for, as NAMESPACE/NAME." },
+  "json": { form: "switch", help: "Print the PersistentVolume as JSON." },
+};
+
+/** Flags of `rds-csi import` but those of the router. */
+export const importFlags: FlagTable = { ...importCommandFlags, "driver-name": serveFlags["driver-name"]! };
+
+/** What `rds-csi import` is told. */
+export interface ImportOptions {
+  readonly config: ControllerConfig;
+  readonly request: ImportRequest;
+  readonly object: VolumeObjectOptions;
+  readonly json: boolean;
+}
+
+const objectName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/**
+ * Reads the command line of `rds-csi import`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {VolumeError} invalid when the slot has no form that a volume handle can have
+ */
+export function readImportOptions(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
+): ImportOptions {
+  const [first] = args;
+  const given = first === undefined || first.startsWith("-") ? undefined : first;
+  const flags = readFlags(
+    { ...importFlags, ...routerFlags },
+    given === undefined ? args : args.slice(1),
+    env,
+  );
+  const id = readSlot(flags, given);
+  const kind = readKind(flags);
+  const accessMode = flags.text("access-mode");
+  if (accessMode === "ReadWriteMany" && kind?.access === "mount") {
+    flags.problem("access-mode", accessMode, "another one, as two nodes would destroy a file system");
+  }
+  const imagePath = flags.text("path");
+  const seams = { readText, parseRouters, ownNodes: [], hasCluster: false };
+  const config = readOneBackend(flags, seams);
+  const options = {
+    request: {
+      id,
+      imagePath: imagePath === "" ? undefined : imagePath,
+      kind,
+      mode: modesOfVolumes[accessMode] ?? "single-node-multi-writer",
+      exportIsUnused: flags.switch("exported-is-unused"),
+      dryRun: flags.switch("dry-run"),
+    },
+    object: readObject(flags, id, accessMode),
+    json: flags.switch("json"),
+  };
+  flags.assertNoProblems();
+  if (config === undefined) throw new TypeError("Cannot go on without a router");
+  return { config, ...options };
+}
+
+function readSlot(flags: FlagValues, given: string | undefined): string {
+  const path = flags.text("path");
+  const slot = flags.text("slot");
+  if (path === "") {
+    if (slot !== "") {
+      throw new FlagError(["--slot is for --path: name a disk that is there before the flags"]);
+    }
+    if (given === undefined) throw new FlagError(["SLOT is required, before the flags, or --path"]);
+    assertVolumeId(given);
+    return given;
+  }
+  if (given !== undefined) {
+    throw new FlagError(["name either a SLOT or --path; the slot for a file is --slot"]);
+  }
+  const id = slot === "" ? path.slice(path.lastIndexOf("/") + 1).replace(/[.]img$/, "") : slot;
+  if (slot === "" && !isVolumeId(id)) {
+    throw new FlagError([
+      "--slot is required as the file's name is none: 1 to 32 characters of a-z, 0-9 and -",
+    ]);
+  }
+  assertVolumeId(id);
+  return id;
+}
+
+function readKind(flags: FlagValues): VolumeKind | undefined {
+  const kind = flags.text("kind");
+  if (kind === "ext4" || kind === "xfs") return { access: "mount", filesystem: kind };
+  return kind === "block" ? { access: "block" } : undefined;
+}
+
+function readObject(flags: FlagValues, id: string, accessMode: string): VolumeObjectOptions {
+  const name = flags.text("name") || id;
+  if (!objectName.test(name)) flags.problem("name", name, "a name as Kubernetes takes it");
+  const claim = flags.text("claim");
+  const [namespace = "", claimName = "", ...more] = claim.split("/");
+  const isClaim = namespaceName.test(namespace) && objectName.test(claimName) && more.length === 0;
+  if (claim !== "" && !isClaim) flags.problem("claim", claim, "NAMESPACE/NAME");
+  return {
+    name,
+    accessMode,
+    readOnly: flags.switch("read-only"),
+    storageClassName: flags.text("storage-class-name"),
+    claim: claim === "" ? undefined : { namespace, name: claimName },
+    driverName: flags.text("driver-name"),
+  };
+}

@@ -1,0 +1,58 @@
+import { type Environment, type NodeConfig, readNode } from "./config/config.ts";
+import { earlierFlags } from "./config/legacy_flags.ts";
+import { routerFlags, serveFlags } from "./config/flag_tables.ts";
+import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
+import type { KernelFiles } from "../host/kernel_files.ts";
+import { assertNodeId } from "../volume/model/ids.ts";
+
+/** Of `rds-csi serve`, what only a server has a use for. */
+const serverFlags = [
+  ...["mode", "controller", "node", "endpoint", "driver-name", "log-level", "log-format"],
+  ...["register", "kubelet-path", "kubelet-endpoint", "volume-metrics"],
+  ...["audit-interval", "orphan-delete-older-than"],
+  ...Object.keys(earlierFlags),
+];
+
+/** What `rds-csi serve` is told about its node, word for word, so that a person may give a command the same. */
+export const nodeFlags: FlagTable = {
+  ...Object.fromEntries(
+    Object.entries(serveFlags).filter(([name]) =>
+      !serverFlags.includes(name) && !Object.hasOwn(routerFlags, name)
+    ),
+  ),
+  "nqn-prefix": routerFlags["nqn-prefix"]!,
+};
+
+/** Whose node this is, and how that is known. */
+export interface NodeOptions {
+  readonly config: NodeConfig;
+  /** The id is only this machine's name: nobody gave it. */
+  readonly nodeIdGuessed: boolean;
+}
+
+/**
+ * Reads the flags of a command on a node; without a node id this machine's name is taken for it, as the kubelet does.
+ * What is wrong is noted in the flags.
+ */
+export function readNodeFlags(
+  table: FlagTable,
+  args: readonly string[],
+  env: Environment,
+  files: Pick<KernelFiles, "readText">,
+): { readonly flags: FlagValues; readonly node: NodeOptions } {
+  const given = readFlags(table, args, env).isGiven("node-id");
+  const guess = given ? undefined : machineName(files);
+  const lastVariable = table["node-id"]!.env!.at(-1);
+  const flags = readFlags(table, args, (name) => name === lastVariable && !given ? guess : env(name));
+  return { flags, node: { config: readNode(flags), nodeIdGuessed: guess !== undefined } };
+}
+
+function machineName(files: Pick<KernelFiles, "readText">): string | undefined {
+  const name = files.readText("/proc/sys/kernel/hostname")?.trim().toLowerCase() ?? "";
+  try {
+    assertNodeId(name);
+    return name;
+  } catch {
+    return undefined;
+  }
+}

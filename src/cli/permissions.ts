@@ -1,0 +1,82 @@
+import { describeFlags, FlagError, type FlagTable, readFlags } from "./flags.ts";
+import { spawnProcess } from "../host/spawn.ts";
+import { type CommandIo, exitCodes } from "./io.ts";
+import { dropControllerPrivileges } from "./serve/privileges.ts";
+
+/** Flags of `rds-csi permissions`. */
+export const permissionsFlags: FlagTable = {
+  "try-run": { form: "text", help: "Runs a program with --version." },
+  "try-load": { form: "text", help: "Loads a library." },
+  "try-read": { form: "text", help: "Reads a file." },
+  "try-write": { form: "text", help: "Opens a file for writing, and leaves what is in it." },
+  "try-env": { form: "text", help: "Reads an environment variable." },
+  controller: {
+    form: "switch",
+    help: "Tries as a controller, which has given up running tools and loading libraries.",
+  },
+};
+
+const help = `Usage: rds-csi permissions [--controller] --try-… WHAT
+
+Tries one thing that the executable may or may not do, and says how it ended: what is not on the list that it was built
+with is refused, whoever runs it. Exit code 0 when it was done, 1 when it was refused.
+
+Flags:
+${describeFlags(permissionsFlags)}`;
+
+/**
+ * `rds-csi permissions`: shows what this executable may do, by trying.
+ *
+ * @throws {FlagError} when the flags make no sense
+ */
+export async function permissionsCommand(args: string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(help);
+    return exitCodes.ok;
+  }
+  const flags = readFlags(permissionsFlags, args, io.env);
+  const attempts = Object.entries(attemptsOf(io)).filter(([name]) => flags.isGiven(name));
+  const isController = flags.switch("controller");
+  flags.assertNoProblems();
+  const [name, attempt] = attempts[0] ?? [];
+  if (name === undefined || attempt === undefined || attempts.length > 1) {
+    throw new FlagError(["give exactly one of the flags --try-…"]);
+  }
+  if (isController) await dropControllerPrivileges();
+  try {
+    io.out(`done: ${await attempt(flags.text(name))}`);
+    return exitCodes.ok;
+  } catch (error) {
+    io.out(
+      `${isRefusal(error) ? "refused" : "failed"}: ${error instanceof Error ? error.message : String(error)}`,
+    );
+    return exitCodes.failed;
+  }
+}
+
+type Attempts = Readonly<Record<string, (value: string) => string | Promise<string>>>;
+
+const attemptsOf = (io: CommandIo): Attempts => ({
+  "try-run": runTool,
+  "try-load": loadLibrary,
+  "try-read": async (path) => `read ${(await Deno.readFile(path)).length} bytes of ${path}`,
+  "try-write": async (path) => {
+    (await Deno.open(path, { append: true, create: true })).close(); // What is in it stays.
+    return `wrote ${path}`;
+  },
+  "try-env": (name) => `${io.env(name) === undefined ? "not set" : "set"}: ${name}`,
+});
+
+async function runTool(path: string): Promise<string> {
+  const { code } = await spawnProcess(path, ["--version"]).result;
+  return `ran ${path}, which ended with ${code}`;
+}
+
+function loadLibrary(path: string): string {
+  Deno.dlopen(path, {}).close();
+  return `loaded ${path}`;
+}
+
+function isRefusal(error: unknown): boolean {
+  return error instanceof Deno.errors.NotCapable;
+}

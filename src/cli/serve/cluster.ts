@@ -1,0 +1,202 @@
+import type { ControllerConfig } from "../config/config.ts";
+import type { ClusterConfig } from "../config/cluster.ts";
+import type { AuditLoop } from "../../controller/audit/audit_loop.ts";
+import { fixedNodes } from "../../controller/attachments/fixed_nodes.ts";
+import { getVolume } from "../../controller/volumes/read.ts";
+import { inBackground } from "../../controller/background.ts";
+import { Rounds } from "../../controller/reconcile/loop.ts";
+import { showAtStart } from "../../controller/reconcile/show_at_start.ts";
+import type { ControllerWorld } from "../../controller/deps.ts";
+import { Cluster } from "../../kubernetes/cluster.ts";
+import { RanOut } from "../../kubernetes/election.ts";
+import type { EventRecorder } from "../../kubernetes/event_recorder.ts";
+import type { AnnotationProjection } from "../../kubernetes/volume_projection.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import { type ControllerEvents, tellingAll } from "../../volume/ports/controller_events.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { HandleBorder } from "../../volume/model/handles.ts";
+import { backendClusterHash } from "../../volume/model/ids.ts";
+import type { Clock, Random } from "../../volume/ports/ports.ts";
+import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
+import { Lead } from "./leadership.ts";
+import {
+  borderedEvents,
+  borderedObjects,
+  borderedPairs,
+  borderedProjection,
+  borderedView,
+} from "./volume_id_prefix.ts";
+import type { WorldNeighbours } from "./controller_deps.ts";
+
+/** What {@linkcode ClusterSide} needs beside its configuration. */
+export interface ClusterSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Hears when this controller begins and ends to lead. */
+  readonly leads?: (isLeading: boolean) => void;
+}
+
+/** How long the router may take to say who holds a volume, in milliseconds. */
+const latestMs = 30_000;
+
+/** A router's part in what is done without being asked. */
+export interface ClusterPart {
+  readonly world: ControllerWorld;
+  readonly audits: Pick<AuditLoop, "run">;
+  /** Undefined for the only router, whose ids are the cluster's handles. */
+  readonly border: HandleBorder | undefined;
+}
+
+/** What a cluster lends to the controllers of its routers, and what is done in it without being asked. */
+export class ClusterSide {
+  readonly #config: ClusterConfig;
+  readonly #cluster: Cluster;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #stop = new AbortController();
+  /** One a router, so that none waits for an answer of another. */
+  readonly #projections: AnnotationProjection[] = [];
+  readonly #events: EventRecorder;
+  readonly #leads: (isLeading: boolean) => void;
+  /** Without it this controller serves whether it leads or not. */
+  readonly lead: Lead | undefined;
+  #parts: readonly ClusterPart[] = [];
+  #running: Promise<void> = Promise.resolve();
+
+  /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
+  constructor(
+    config: ClusterConfig,
+    driverName: string,
+    { clock, random, log, leads }: ClusterSeams,
+  ) {
+    const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
+    const tell = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
+    this.#config = config;
+    this.#cluster = new Cluster({ address: config.address, driverName, clock, random, warn, tell });
+    this.#clock = clock;
+    this.#log = log;
+    this.#leads = leads ?? (() => {});
+    this.lead = config.leaderElection ? new Lead(clock) : undefined;
+    this.#events = this.#cluster.events();
+  }
+
+  /** The configuration, complete: it knows which cluster this is. @throws {VolumeError} unavailable */
+  async identified(config: ControllerConfig, stop?: AbortSignal): Promise<ControllerConfig> {
+    if (config.settings.cluster !== "") return config;
+    const uid = await this.#cluster.uid(stop ?? this.#stop.signal);
+    this.#log.info("this cluster is told from others by the uid of its namespace kube-system", { uid });
+    return { ...config, settings: { ...config.settings, cluster: backendClusterHash(uid, config.prefix) } };
+  }
+
+  /** What the world of a router's controller has from the cluster. */
+  neighbours(
+    { prefix, knownNodes }: ControllerConfig,
+    counted: ControllerEvents,
+    border?: HandleBorder,
+  ): WorldNeighbours {
+    const projection = this.#cluster.projection((handle, signal) =>
+      this.#latest(prefix, handle.slice(prefix.length), signal)
+    );
+    // Of what is nobody's one router's audits tell, so that it is told once.
+    const tellsStrays = this.#projections.push(projection) === 1;
+    const nodes = this.#cluster.nodes(fixedNodes(knownNodes));
+    const pairs = this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() };
+    if (border === undefined) {
+      const events = tellingAll(counted, this.#events);
+      return { projection, nodes, clusterView: this.#cluster.use, events, ...pairs };
+    }
+    return {
+      projection: borderedProjection(projection, border),
+      nodes,
+      clusterView: borderedView(this.#cluster.use, border, tellsStrays),
+      events: tellingAll(counted, borderedEvents(this.#events, border)),
+      ...(pairs.pairs === undefined ? {} : { pairs: borderedPairs(pairs.pairs, border) }),
+    };
+  }
+
+  /** Begins what is done without being asked, those audits among it. */
+  start(parts: readonly ClusterPart[]): void {
+    this.#parts = parts;
+    this.#running = this.#run();
+  }
+
+  /** Ends it, and the connections. */
+  async close(): Promise<void> {
+    this.#stop.abort(new VolumeError("cancelled", "The controller stops"));
+    const projections = this.#projections.map((projection) => projection.close());
+    await Promise.all([this.#running, ...projections, this.#events.close()]);
+    this.#cluster.close();
+  }
+
+  /**
+   * Whoever leads runs the rounds and the audits. What a controller shows at its start it shows whether it leads or not, unless
+   * it serves only while it leads.
+   */
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    const { startupTaint } = this.#config;
+    const readObjects = (signal: AbortSignal) => this.#cluster.volumes.list(signal);
+    const show = (signal: AbortSignal) =>
+      this.#parts.map(({ world }) => showAtStart(world, readObjects, signal));
+    const lead = async (signal: AbortSignal) => {
+      signal.addEventListener("abort", () => this.#ended(signal.reason), { once: true });
+      this.#leads(true);
+      // Before the first call: what the one that led before has sent may still come.
+      if (this.lead !== undefined) { for (const { world } of this.#parts) world.unsettled.suspectOthers(); }
+      const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
+      const shown = this.lead === undefined ? [] : show(signal);
+      const loops = this.#parts.map((part) => this.#lead(part, signal));
+      await Promise.all([...loops, taint?.run(signal), ...shown]);
+    };
+    const running = this.#elect(lead, signal);
+    await Promise.all([...this.lead === undefined ? show(signal) : [], running]);
+  }
+
+  async #elect(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
+    const { leaseNamespace, leaseIdentity } = this.#config;
+    const election = this.#cluster.election(leaseNamespace, leaseIdentity, {
+      leads: (untilMs) => this.lead?.holdUntil(untilMs),
+      heldBy: (holder) => this.lead?.heldBy(holder),
+    });
+    await election.run(lead, signal);
+  }
+
+  /** One that ran out may go on, if nobody has had it by the time that the API server answers again. */
+  #ended(reason: unknown): void {
+    this.#leads(false);
+    if (this.#stop.signal.aborted) this.lead?.end("the driver is shutting down");
+    else if (reason instanceof RanOut) this.lead?.interrupt();
+    else this.lead?.lose(reason instanceof Error ? reason.message : String(reason));
+  }
+
+  /** The loops of one router: one that does not answer holds up its own alone. */
+  async #lead({ world, audits, border }: ClusterPart, signal: AbortSignal): Promise<void> {
+    const objects = this.#cluster.objects();
+    const own = border === undefined ? objects : borderedObjects(objects, border);
+    await Promise.all([new Rounds(world, own, this.#config.rounds).run(signal), audits.run(signal)]);
+  }
+
+  async #latest(
+    prefix: string,
+    id: string,
+    signal: AbortSignal,
+  ): Promise<Attachment | "unknown" | undefined> {
+    const own = ({ border }: ClusterPart) => (border?.prefix ?? "") === prefix;
+    const world = this.#parts.find(own)?.world;
+    if (world === undefined) return "unknown";
+    try {
+      const about = { name: `show-${id}`, timeoutMs: latestMs, signal };
+      return await inBackground(
+        this.#clock,
+        about,
+        async (context) => attachmentOf((await getVolume(world, id, context)).record),
+      );
+    } catch (error) {
+      if (VolumeError.is(error, "not-found")) return undefined;
+      // Waiting does not help: a person has to look at it first.
+      if (VolumeError.is(error, "precondition")) return "unknown";
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import type { ControllerConfig } from "../config/config.ts";
+import { fixedNodes } from "../../controller/attachments/fixed_nodes.ts";
+import { ImageCopies } from "../../controller/volumes/copies.ts";
+import type { StrayedVolumes } from "../../controller/misplaced.ts";
+import { UnsettledChanges } from "../../controller/in_doubt.ts";
+import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.ts";
+import type { ControllerWorld, VolumeLocking } from "../../controller/deps.ts";
+import { VolumeLocks } from "../../csi/server/volume_lock.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import { anyPair, type MigrationPairs } from "../../volume/ports/cluster_ports.ts";
+import { type ControllerEvents, uncountedByController } from "../../volume/ports/controller_events.ts";
+import type { ClusterView } from "../../volume/ports/cluster_view.ts";
+import type { Clock, NodeDirectory, Random, VolumeStore } from "../../volume/ports/ports.ts";
+import { noProjection, type VolumeProjection } from "../../volume/ports/projection.ts";
+
+/** Who else hears of what a controller does, and knows more than its configuration. */
+export interface WorldNeighbours {
+  /** @default {what counts nothing} */
+  readonly events?: ControllerEvents;
+  /** @default {what shows nothing} */
+  readonly projection?: VolumeProjection;
+  /** @default {the nodes of the configuration} */
+  readonly nodes?: NodeDirectory;
+  /** @default {any two nodes} */
+  readonly pairs?: MigrationPairs;
+  /** The locks of the calls that are served. @default {locks of its own} */
+  readonly locks?: VolumeLocking;
+  /** @default {none: nobody can be asked who has a volume} */
+  readonly clusterView?: ClusterView;
+  /** @default {none: there is no other router} */
+  readonly strayed?: StrayedVolumes | undefined;
+}
+
+/**
+ * The world of a controller, from its configuration.
+ *
+ * @throws {TypeError} when it does not say which cluster it is for
+ */
+export function controllerWorld(
+  config: ControllerConfig,
+  store: VolumeStore,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  log: Logger,
+  { events, projection, nodes, locks, pairs, clusterView, strayed }: WorldNeighbours = {},
+): ControllerWorld {
+  if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
+  return {
+    store,
+    clock,
+    random,
+    withdrawals: new ConfirmedWithdrawals(clock),
+    unsettled: new UnsettledChanges(clock),
+    copies: new ImageCopies(clock),
+    nodes: nodes ?? fixedNodes(config.knownNodes),
+    settings: config.settings,
+    events: events ?? uncountedByController,
+    projection: projection ?? noProjection,
+    locks: locks ?? new VolumeLocks(),
+    pairs: pairs ?? anyPair,
+    clusterView,
+    strayed,
+    notes: { warn: (message, fields) => log.warn(message, fields) },
+  };
+}

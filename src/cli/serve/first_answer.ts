@@ -1,0 +1,50 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+
+/** How long an answer may take, and how long to wait before asking again, in milliseconds. */
+const answerMs = 30_000;
+const pauseMs = 10_000;
+
+/** Whether what a driver needs has answered since it started. What happens later is for calls and metrics to tell. */
+export class FirstAnswer {
+  readonly #ask: (context: CallContext) => Promise<void>;
+  #isIn = false;
+
+  /** @param ask resolves when what is needed can be reached and is fit for this driver */
+  constructor(ask: (context: CallContext) => Promise<void>) {
+    this.#ask = ask;
+  }
+
+  /** Whether it has answered, whoever asked. */
+  get isIn(): boolean {
+    return this.#isIn;
+  }
+
+  /** Asks once, for somebody who wants to know now. */
+  async ask(context: CallContext): Promise<void> {
+    await this.#ask(context);
+    this.#isIn = true;
+  }
+
+  /** Asks until it answers or `signal` is aborted. Why it did not is told by whoever logs what is asked. */
+  async seek(clock: Clock, signal: AbortSignal): Promise<void> {
+    while (!this.#isIn && !signal.aborted) {
+      const limit = new AbortController();
+      const cancelTimer = clock.timer(answerMs, () => {
+        limit.abort(new VolumeError("deadline", "Cannot wait longer for the router's first answer"));
+      });
+      try {
+        const context = {
+          signal: AbortSignal.any([signal, limit.signal]),
+          deadlineMs: clock.now() + answerMs,
+        };
+        await this.ask({ ...context, requestId: "start" });
+      } catch {
+        // A fault is told to whoever probes the driver; this is no place to end it for one.
+        await clock.sleep(pauseMs, signal).catch(() => {}); // Aborted: the condition sees it.
+      } finally {
+        cancelTimer();
+      }
+    }
+  }
+}

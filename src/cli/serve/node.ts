@@ -1,0 +1,215 @@
+import type { NodeConfig } from "../config/config.ts";
+import type { MethodsOf } from "../../csi/server/call.ts";
+import type { NodeHandlers } from "../../csi/generated/csi/v1/Node.ts";
+import { nodeMethods } from "../../csi/services/node.ts";
+import { VolumeLocks } from "../../csi/server/volume_lock.ts";
+import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
+import { SystemFilesystems } from "../../filesystem/filesystems.ts";
+import { SystemMounts } from "../../filesystem/mounts.ts";
+import { type LetGo, lockFolder } from "../../host/folder_lock.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { Libc } from "../../host/libc.ts";
+import { isEnding, lockHolders } from "../../host/lock_holders.ts";
+import { systemNetwork } from "../../host/network.ts";
+import { SystemPaths } from "../../host/paths.ts";
+import { type Processes, SystemProcesses } from "../../host/processes.ts";
+import { libcSysfsWriter } from "../../host/sysfs_writer.ts";
+import { LoopConnector } from "../../loop/loop_connector.ts";
+import { FenceWatch } from "../../node/fencing/fence_watch.ts";
+import { NodeService } from "../../node/node_service.ts";
+import type { NodeNotes, NodeWorld } from "../../node/deps.ts";
+import { KernelConnector, type Notes } from "../../nvme/kernel/kernel_connector.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { type HostIdentity, hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { uncounted } from "../../volume/ports/node_events.ts";
+import type {
+  BlockDevices,
+  Clock,
+  Connector,
+  Mounts,
+  NodeEvents,
+  Paths,
+  Random,
+} from "../../volume/ports/ports.ts";
+
+/** What of the machine a node stands on. */
+export interface NodeParts {
+  readonly processes: Processes;
+  readonly files: KernelFiles;
+  readonly paths: Paths;
+  readonly clock: Clock;
+  readonly mounts: Mounts;
+  readonly devices: BlockDevices;
+  readonly notes: Notes;
+  readonly events: NodeEvents;
+}
+
+/** This machine's kernel and tools. */
+export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents = uncounted): NodeParts {
+  const onHang = (operation: string) => events.operationHung(operation);
+  const processes = new SystemProcesses({ clock, onHang, listener: events });
+  const files = new Libc();
+  const paths = new SystemPaths(processes, { clock, files, onHang: () => onHang("file") });
+  const mounts = new SystemMounts(processes, files, paths);
+  const devices = new SystemBlockDevices(processes, files, clock);
+  return { processes, files, paths, clock, mounts, devices, notes, events };
+}
+
+/** What a node service is handed. */
+export interface NodeSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: NodeNotes;
+  readonly events: NodeEvents;
+}
+
+/** A node service that is ready to be served. */
+export interface OpenNode {
+  readonly methods: MethodsOf<NodeHandlers>;
+  /** The locks that its calls have to take. */
+  readonly locks: VolumeLocks;
+  /** Begins to look for fenced volumes, beside the calls; nothing waits for it. */
+  start(): void;
+  /** Ends that. */
+  close(): Promise<void>;
+  /** Lets another process have this node's state: once no call runs any more. */
+  letGo(): void;
+}
+
+/**
+ * How long an earlier process may take to end, in milliseconds: a pod that was deleted by force goes on for as long as
+ * Kubernetes gives it, 30 s, beside the one that takes its place.
+ */
+const earlierProcessMs = 45_000;
+
+/**
+ * The node service of a configuration, on this machine's kernel and tools, for this process alone: what an earlier one
+ * still does, or undoes, would hit what is staged by this one.
+ */
+export async function openNode(
+  config: NodeConfig,
+  { clock, random, log, events }: NodeSeams,
+): Promise<OpenNode> {
+  const parts = systemNodeParts(clock, log, events);
+  const world = { ...openNodeWorld(config, parts), notes: log };
+  await world.paths.makeFolder(config.stateDirectory, 0o700);
+  const letGo = await haveState(config.stateDirectory, parts);
+  const service = new NodeService(world);
+  await service.countStaged();
+  const locks = new VolumeLocks();
+  const watch = new FenceWatch({
+    world,
+    fencing: service.fencing,
+    lock: { tryTake: (keys) => locks.tryTake(keys, "the look for fenced volumes") },
+    random,
+    intervalMs: config.fenceIntervalMs,
+  });
+  return {
+    methods: nodeMethods(service),
+    locks,
+    start: () => watch.start(),
+    close: () => watch.stop(),
+    letGo,
+  };
+}
+
+/**
+ * A process that was killed and hangs in the kernel keeps the state, and does nothing any more: it must not keep this node
+ * from being served until the kernel gives up. Whoever is not seen to end is waited for by the next start.
+ *
+ * Who goes on beside such a one takes another lock instead, the first that is free. So each looks at all locks once it has
+ * its own: of two that look, at least one sees the other.
+ *
+ * @throws {VolumeError} precondition when another process has the state, and goes on or cannot be seen
+ */
+export async function haveState(folder: string, seams: StateSeams): Promise<LetGo> {
+  const { clock, patienceMs = earlierProcessMs } = seams;
+  const untilMs = clock.monotonicMs() + patienceMs;
+  let [own, mine] = [0, await lockUnlessEnding(folder, lockName(0), untilMs, seams)];
+  while (mine === undefined) mine = await lockUnlessEnding(folder, lockName(++own), untilMs, seams);
+  try {
+    for await (const { name } of Deno.readDir(folder)) {
+      if (!/^lock(?:-[0-9]+)?$/.test(name) || name === lockName(own)) continue;
+      // It was told of above, or keeps nothing from anybody.
+      (await lockUnlessEnding(folder, name, untilMs, { ...seams, notes: { warn() {} } }))?.();
+    }
+    return mine;
+  } catch (error) {
+    mine();
+    throw error;
+  }
+}
+
+function lockName(at: number): string {
+  return at === 0 ? "lock" : `lock-${at}`;
+}
+
+/** Undefined when only processes have it that end for certain. */
+async function lockUnlessEnding(
+  folder: string,
+  name: string,
+  untilMs: number,
+  { clock, files, notes }: StateSeams,
+): Promise<LetGo | undefined> {
+  try {
+    return await lockFolder(folder, clock, untilMs - clock.monotonicMs(), name);
+  } catch (error) {
+    if (!VolumeError.is(error, "precondition")) throw error;
+    const holders = lockHolders(files, BigInt((await Deno.stat(`${folder}/${name}`)).ino!));
+    if (!(holders?.every((pid) => isEnding(files, pid)) ?? false)) throw error;
+    notes.warn("a killed process that hangs in the kernel has this node's state; serving without it", {
+      pids: holders!.join(","),
+      reason: error.message,
+    });
+    return undefined;
+  }
+}
+
+interface StateSeams {
+  readonly clock: Clock;
+  readonly files: KernelFiles;
+  readonly notes: Notes;
+  readonly patienceMs?: number;
+}
+
+/**
+ * Everything that the node service of a configuration works on; nothing is made or changed yet.
+ *
+ * @param host whom targets are to take this node for, if not by its id
+ */
+export function openNodeWorld(
+  config: NodeConfig,
+  parts: NodeParts,
+  host: HostIdentity = hostIdentityOf(config.nodeId),
+): NodeWorld {
+  const { processes, files, mounts, devices, paths, clock, events } = parts;
+  const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs, topology } = config;
+  return {
+    connector: openConnector(config, parts, host),
+    mounts,
+    filesystems: new SystemFilesystems(processes, { files, clock }),
+    devices,
+    paths,
+    clock,
+    events,
+    settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology },
+  };
+}
+
+/** The one place that knows how this node reaches volumes. */
+function openConnector(config: NodeConfig, parts: NodeParts, host: HostIdentity): Connector {
+  if (config.connector === "loop") {
+    return new LoopConnector({
+      ...parts,
+      backingPath: config.loopBacking,
+      statePath: `${config.stateDirectory}/loop`,
+    });
+  }
+  return new KernelConnector({
+    ...parts,
+    attributes: libcSysfsWriter,
+    resolve: systemNetwork(parts.clock).resolve,
+    host,
+    nqnPrefix: config.nqnPrefix,
+  });
+}

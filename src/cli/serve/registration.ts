@@ -1,0 +1,33 @@
+import type { RegistrationConfig } from "../config/config.ts";
+import type { CallRecord } from "../../csi/server/access_log.ts";
+import { loadRegistration } from "../../csi/server/proto.ts";
+import { registrationSocket, serveRegistration } from "../../csi/server/registration.ts";
+import { type RegistrationEvents, RegistrationKeeper } from "../../csi/server/registration_keeper.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import type { Clock, Random } from "../../volume/ports/ports.ts";
+
+/** What a registration is handed. */
+export interface RegistrationSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  readonly events: RegistrationEvents;
+  readonly observe: (record: CallRecord) => void;
+}
+
+/** What keeps a driver registered with the kubelet once it is started. */
+export function openRegistration(
+  { kubeletPath, socketPath }: RegistrationConfig,
+  driverName: string,
+  seams: RegistrationSeams,
+): RegistrationKeeper {
+  const path = registrationSocket(kubeletPath, driverName);
+  const registration = loadRegistration();
+  const log = seams.log.with({ socket: path });
+  const driver = { driverName, socketPath };
+  return new RegistrationKeeper({
+    ...seams,
+    log,
+    serve: (notified) => serveRegistration({ ...seams, log, path, driver, registration, notified }),
+  });
+}

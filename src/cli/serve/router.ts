@@ -1,0 +1,140 @@
+import type { RouterConfig } from "../config/config.ts";
+import { type HostKey, parseHostKeys } from "../../routeros/ssh/host_key.ts";
+import { FreshTransport } from "../../routeros/ssh/fresh_transport.ts";
+import { observedBy, type RouterObserver } from "../../routeros/ssh/observer.ts";
+import { Session } from "../../routeros/ssh/session.ts";
+import { Ssh2Transport, type SshAuthentication } from "../../routeros/ssh/ssh_transport.ts";
+import type { SshTransport } from "../../routeros/ssh/transport.ts";
+import { RouterVolumeStore, type RouterVolumeStoreOptions } from "../../routeros/store/volume_store.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { Clock, Random } from "../../volume/ports/ports.ts";
+
+/** What a connection to the router needs beside its configuration. */
+export interface RouterSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Reads a file of credentials. */
+  readText(path: string): Promise<string>;
+}
+
+/** How a router is used. */
+export interface RouterOptions extends Pick<RouterVolumeStoreOptions, "allowUnfenced"> {
+  /** Who hears of what the client does, beside the log. */
+  readonly observers?: readonly RouterObserver[];
+  /** Why nothing may be sent now, see `SessionOptions.fence`. */
+  readonly fence?: (() => string | undefined) | undefined;
+}
+
+/**
+ * The router of a configuration. Nothing is dialled before the first command. The files of credentials are read now, so that
+ * one that cannot be used is told at once, and for each connection again.
+ *
+ * @throws {VolumeError} invalid when a key file, a password file or a host key cannot be used
+ */
+export async function openRouter(
+  config: RouterConfig,
+  seams: RouterSeams,
+  { observers = [], fence, ...options }: RouterOptions = {},
+): Promise<RouterVolumeStore> {
+  const { clock, random, log } = seams;
+  const warning = (message: string) => log.warn(message, { router: config.address });
+  const { target } = await openTransport(config, { ...seams, warning });
+  const open = () => openTransport(config, { ...seams, warning: () => {}, fence });
+  const transport = new FreshTransport({ target, open });
+  const observer = observedBy(routerLog(config, log), ...observers);
+  return new RouterVolumeStore({
+    ...options,
+    session: new Session({ transport, clock, random, observer, ...fence === undefined ? {} : { fence } }),
+    clock,
+    random,
+    observer,
+  });
+}
+
+/**
+ * The way to the router of a configuration. Nothing is dialled yet.
+ *
+ * @throws {VolumeError} invalid when a key file, a password file or a host key cannot be used
+ */
+export async function openTransport(
+  config: RouterConfig,
+  seams: Pick<RouterSeams, "readText"> & Pick<RouterOptions, "fence"> & { warning(message: string): void },
+): Promise<SshTransport> {
+  return new Ssh2Transport({
+    host: config.address,
+    port: config.port,
+    user: config.user,
+    authentication: await readAuthentication(config, seams),
+    hostKeys: config.insecureSkipVerify ? "insecure" : await readHostKeys(config, seams),
+    warning: seams.warning,
+    fence: seams.fence,
+  });
+}
+
+/** What happens on the connection, for whoever reads the log: one line a command at debug, one a change of state. */
+function routerLog(config: RouterConfig, log: Logger): RouterObserver {
+  const routerLogger = log.with({ router: config.address });
+  return {
+    command: (event) => routerLogger.debug("router command", { ...event }),
+    connection: ({ state, reason }) => {
+      const level = state === "backing-off" ? "warn" : "info";
+      routerLogger[level](`router connection: ${state}`, reason === undefined ? {} : { reason });
+    },
+    breaker: (event) => {
+      const level = event.state === "closed" ? "info" : "warn";
+      routerLogger[level](`router breaker: ${event.state}`, { ...event });
+    },
+    identified: (router) => {
+      const level = router.supported && router.supportsNqn ? "info" : "warn";
+      routerLogger[level]("router", { ...router });
+    },
+    unfit: (reason) => routerLogger.error("router cannot be used", { reason }),
+    warning: (message) => routerLogger.warn(message),
+  };
+}
+
+type Readers = Pick<RouterSeams, "readText">;
+
+async function readAuthentication(config: RouterConfig, seams: Readers): Promise<SshAuthentication> {
+  if (config.keyFile !== undefined) return { privateKey: await readSecret("rds-key", config.keyFile, seams) };
+  const path = config.passwordFile ?? "";
+  const password = (await readSecret("rds-password-file", path, seams)).replace(/\r?\n$/, "");
+  // One that is being written: with an empty password the router would count a failed login.
+  if (password === "") {
+    throw new VolumeError("invalid", `Cannot use the password as its file is empty: file=${path}`);
+  }
+  return { password };
+}
+
+async function readSecret(flag: string, path: string, seams: Readers): Promise<string> {
+  try {
+    return await seams.readText(path);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    if (/^\.{0,2}\//.test(path)) {
+      throw new VolumeError("invalid", `Cannot read the file of --${flag}: file=${path}: ${reason}`, {
+        cause,
+      });
+    }
+    // It may be the secret itself, which the reason repeats.
+    throw new VolumeError(
+      "invalid",
+      `Cannot read the file of --${flag}: it is not shown, as it does not begin as a path does: give it as /… or ./…`,
+    );
+  }
+}
+
+/**
+ * The host keys that the router may present. What begins with a slash is a file of them: no key and no known_hosts line
+ * does.
+ *
+ * @throws {VolumeError} invalid when a file or a line cannot be read, or none is left
+ */
+export async function readHostKeys(config: RouterConfig, seams: Readers): Promise<HostKey[]> {
+  const texts = config.hostKeys.map((text) =>
+    text.startsWith("/") ? readSecret("rds-host-key", text, seams) : text
+  );
+  return (await Promise.all(texts)).flatMap((text) => parseHostKeys(text, config.address, config.port));
+}

@@ -1,0 +1,313 @@
+import { readServeConfig, type ServeConfig } from "../config/config.ts";
+import { serveFlags } from "../config/flag_tables.ts";
+import { loadRoutersParser } from "../config/router_keys.ts";
+import type { CallRecord } from "../../csi/server/access_log.ts";
+import { identityMethods } from "../../csi/services/identity.ts";
+import { loadCsi } from "../../csi/server/proto.ts";
+import { type CsiServices, type RunningServer, startServer } from "../../csi/server/server.ts";
+import { describeFlags } from "../flags.ts";
+import { systemClock } from "../../host/clock.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { systemRandom } from "../../host/random.ts";
+import { onSignal } from "../../host/signals.ts";
+import { createLogger, type Logger, type LogSink, LogThreshold } from "../../telemetry/log.ts";
+import { stderrSink } from "../../telemetry/log_stderr.ts";
+import type { DriverFacts } from "../../telemetry/status/model.ts";
+import { version } from "../build_version.ts";
+import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
+import type { HandleBorder } from "../../volume/model/handles.ts";
+import type { ClusterView } from "../../volume/ports/cluster_view.ts";
+import type { Controller } from "./controller.ts";
+import { FirstAnswer } from "./first_answer.ts";
+import { type CommandIo, exitCodes } from "../io.ts";
+import type { OpenNode } from "./node.ts";
+import type { RegistrationKeeper } from "../../csi/server/registration_keeper.ts";
+import { dropControllerPrivileges, dropNetworkPrivilege } from "./privileges.ts";
+import { openTelemetry, type Telemetry } from "./telemetry.ts";
+
+/** How long running calls get to finish after SIGTERM, in milliseconds: within the 30 s that Kubernetes gives a pod. */
+const stopGraceMs = 25_000;
+
+/** What a driver needs of the machine. */
+export interface DriverSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly sink: LogSink;
+  readText(path: string): Promise<string>;
+  /** What is logged. @default {as the configuration says} */
+  readonly threshold?: LogThreshold;
+  /** Ends a start that waits for others. */
+  readonly signal?: AbortSignal;
+  /** What the cluster uses, where there is one to ask. */
+  readonly clusterView?: ClusterView | undefined;
+}
+
+/** A driver that serves. */
+export interface RunningDriver {
+  /** The endpoint as a client dials it. */
+  readonly address: string;
+  /** Where metrics are, as `http://host:port`; undefined when they are nowhere. */
+  readonly metricsUrl: string | undefined;
+  /** Asks the router, if there is a controller, until it has answered once: readiness is then known without a call. */
+  seekRouter(signal: AbortSignal): Promise<void>;
+  /** Resolves with the reason when this driver may not go on, as another one has its place. */
+  readonly lost: Promise<string>;
+  /** Takes no new calls, lets running ones finish within `graceMs`, and closes the connection to the router. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** `rds-csi serve`: serves until the signal. */
+export async function serveCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(
+      "Usage: rds-csi serve [flags]\n\nServes the CSI services.\n\nFlags:\n" + describeFlags(serveFlags),
+    );
+    return exitCodes.ok;
+  }
+  const parser = await loadRoutersParser(args);
+  const config = readServeConfig(args, io.env, Deno.readTextFileSync, parser);
+  const sink = stderrSink();
+  const threshold = levelBySignals(config, sink);
+  const seams = { clock: systemClock, random: systemRandom, sink, threshold, readText: Deno.readTextFile };
+  const driver = await startDriver(config, { ...seams, signal: io.signal });
+  if (config.node === undefined) await dropControllerPrivileges();
+  if (needsNoNetwork(config)) await dropNetworkPrivilege();
+  const over = new AbortController();
+  const seeking = driver.seekRouter(AbortSignal.any([io.signal, over.signal]));
+  const lost = await Promise.race([aborted(io.signal), driver.lost]);
+  over.abort(new Error("the driver ends"));
+  await seeking;
+  // What a call has begun under the lead must not be ended under another's.
+  await driver.stop(lost === undefined ? stopGraceMs : 0);
+  return lost === undefined ? exitCodes.ok : exitCodes.failed;
+}
+
+/**
+ * What is logged, as signals say while the driver runs: the port of the metrics is read by others, and must change nothing.
+ * The signals end a process that does not listen for them.
+ */
+function levelBySignals({ logLevel, logFormat }: ServeConfig, sink: LogSink): LogThreshold {
+  const threshold = new LogThreshold(logLevel);
+  const log = createLogger({ clock: systemClock, sink, level: threshold, format: logFormat });
+  const tell = (signal: string) =>
+    log.warn("what is logged was changed", { signal, logged: threshold.level });
+  onSignal("SIGUSR1", () => {
+    threshold.lower();
+    tell("SIGUSR1");
+  });
+  onSignal("SIGUSR2", () => {
+    threshold.reset();
+    tell("SIGUSR2");
+  });
+  return threshold;
+}
+
+/**
+ * Starts a driver by its configuration.
+ *
+ * @throws {VolumeError} when a file cannot be read or the endpoint cannot be served
+ */
+export async function startDriver(config: ServeConfig, seams: DriverSeams): Promise<RunningDriver> {
+  const { clock, sink, threshold = new LogThreshold(config.logLevel) } = seams;
+  const log = createLogger({ clock, sink, level: threshold, format: config.logFormat });
+  for (const warning of config.warnings) log.warn(warning);
+  const telemetry = openTelemetry(config.metricsAddress, factsOf(config), seams.clock);
+  const roles = await openRoles(config, seams, log, telemetry);
+  const router = roles.controller && new FirstAnswer(roles.controller.ready);
+  const services = servicesOf(config, roles, router);
+  const observe = (record: CallRecord) => telemetry.observe(record);
+  const { endpoint } = config;
+  const server = await startServer({ endpoint, services, csi: loadCsi(), log, observe, ...seams });
+  // Not before it serves: a process that finds another one at its socket has no business with the volumes.
+  roles.node?.start();
+  roles.controller?.start();
+  log.info("serving", {
+    endpoint: server.address,
+    driver: config.driverName,
+    version,
+    deno: Deno.version.deno,
+  });
+  telemetry.serve(log, {
+    isInPlace: () => server.isInPlace(),
+    hasAnswered: () => isWaiting(roles) || (router?.isIn ?? true),
+  });
+  const registration = await register(config, seams, log, telemetry);
+  const { lead } = roles.controller ?? {};
+  void lead?.lost.then((reason) => log.error("this controller has lost the lead, and ends", { reason }));
+  return {
+    address: server.address,
+    metricsUrl: telemetry.url,
+    // Only for /readyz: where nobody can ask for it, the router is left to the calls.
+    seekRouter: async (signal) => {
+      const mayAsk = await lead?.begun(signal).then(() => true, () => false) ?? true;
+      if (telemetry.url !== undefined && mayAsk) await router?.seek(seams.clock, signal);
+    },
+    lost: lead?.lost ?? new Promise(() => {}),
+    stop: (graceMs) => stopDriver(server, { ...roles, registration }, telemetry, log, graceMs),
+  };
+}
+
+function factsOf(config: ServeConfig): DriverFacts {
+  const { driverName, controller, backends, node } = config;
+  const all = controller === undefined ? backends : [controller];
+  return {
+    driverName,
+    version,
+    roles: [
+      ...servesController(config) ? ["controller" as const] : [],
+      ...node === undefined ? [] : ["node" as const],
+    ],
+    nodeId: node?.nodeId,
+    routers: Object.fromEntries(
+      all.map(({ router, settings }) => [settings.backend, `${router.address}:${router.port}`]),
+    ),
+  };
+}
+
+interface Roles {
+  readonly controller: Controller | undefined;
+  readonly node: OpenNode | undefined;
+}
+
+interface RegisteredRoles extends Roles {
+  readonly registration: RegistrationKeeper | undefined;
+}
+
+/** Not before the driver serves: the kubelet asks it who it is at once. */
+async function register(
+  config: ServeConfig,
+  seams: DriverSeams,
+  log: Logger,
+  telemetry: Telemetry,
+): Promise<RegistrationKeeper | undefined> {
+  if (config.registration === undefined) return undefined;
+  const { openRegistration } = await import("./registration.ts");
+  const keeper = openRegistration(config.registration, config.driverName, {
+    ...seams,
+    log,
+    events: telemetry.registrationEvents(),
+    observe: (record) => telemetry.observe(record),
+  });
+  keeper.start();
+  return keeper;
+}
+
+/** A role loads only what it needs: a node's memory has no room for SSH, nor a controller's for tools. */
+async function openRoles(
+  config: ServeConfig,
+  seams: DriverSeams,
+  log: Logger,
+  telemetry: Telemetry,
+): Promise<Roles> {
+  const controller = await openControllerOf(config, seams, log, telemetry);
+  const node = config.node === undefined
+    ? undefined
+    : await (await import("./node.ts")).openNode(config.node, {
+      ...seams,
+      log,
+      events: telemetry.nodeEvents(config.volumeMetrics ? await kernelFiles() : undefined),
+    });
+  return { controller, node };
+}
+
+/** For a node only: a controller may not load the C library. */
+async function kernelFiles(): Promise<KernelFiles> {
+  const { Libc } = await import("../../host/libc.ts");
+  return new Libc();
+}
+
+async function openControllerOf(
+  config: ServeConfig,
+  seams: DriverSeams,
+  log: Logger,
+  telemetry: Telemetry,
+): Promise<Controller | undefined> {
+  if (!servesController(config)) return undefined;
+  const { openBackends, openController } = await import("./controller.ts");
+  const given = {
+    ...seams,
+    log,
+    events: (backend: string, border?: HandleBorder) => telemetry.controllerEvents(backend, border),
+    routerEvents: (backend: string) => telemetry.routerEvents(backend),
+    ...config.cluster && { leads: telemetry.leaderEvents() },
+    cluster: config.cluster,
+    driverName: config.driverName,
+    audit: config.audit,
+  };
+  return config.controller === undefined
+    ? await openBackends(config.backends, given)
+    : await openController(config.controller, given);
+}
+
+function servesController({ controller, backends }: ServeConfig): boolean {
+  return controller !== undefined || backends.length > 0;
+}
+
+function hasTopology({ backends, node }: ServeConfig): boolean {
+  return [...backends, ...node === undefined ? [] : [node]].some(({ topology }) =>
+    Object.keys(topology).length > 0
+  );
+}
+
+function servicesOf(
+  config: ServeConfig,
+  { controller, node }: Roles,
+  router: FirstAnswer | undefined,
+): CsiServices {
+  const identity = identityMethods({
+    driverName: config.driverName,
+    vendorVersion: version,
+    controllerServed: controller !== undefined,
+    hasTopology: hasTopology(config),
+    ...(router === undefined ? {} : {
+      ready: async (context: CallContext) => {
+        await controller?.lead?.held(context);
+        await router.ask(context);
+      },
+    }),
+  });
+  return {
+    identity,
+    ...(controller === undefined
+      ? {}
+      : { controller: controller.methods, controllerLocks: controller.locks }),
+    ...(node === undefined ? {} : { node: node.methods, nodeLocks: node.locks }),
+  };
+}
+
+async function stopDriver(
+  server: RunningServer,
+  roles: RegisteredRoles,
+  telemetry: Telemetry,
+  log: Logger,
+  graceMs: number,
+): Promise<void> {
+  log.info("stopping", { running: server.running });
+  telemetry.stopping();
+  // One that only waits for the lead need not wait for who asks about it.
+  if (isWaiting(roles)) roles.controller?.lead?.end("the driver is shutting down");
+  // First, so that the kubelet looks for nobody who is gone.
+  await roles.registration?.stop();
+  await Promise.all([server.stop({ graceMs }), roles.node?.close()]);
+  // Else with the end of this process: what hangs goes on until then.
+  if (server.running === 0) roles.node?.letGo();
+  await roles.controller?.close();
+  await telemetry.close();
+  log.info("stopped");
+}
+
+/** Whether its controller waits until another one does not lead any more: it is ready for that. */
+function isWaiting({ controller }: Roles): boolean {
+  return controller?.lead !== undefined && !controller.lead.isHeld;
+}
+
+/** A socket that may have to be made again counts as network. */
+function needsNoNetwork(config: ServeConfig): boolean {
+  const { node, registration } = config;
+  return !servesController(config) && node?.connector === "loop" && registration === undefined;
+}
+
+function aborted(signal: AbortSignal): Promise<undefined> {
+  if (signal.aborted) return Promise.resolve(undefined);
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(undefined), { once: true }));
+}

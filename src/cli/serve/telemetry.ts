@@ -1,0 +1,210 @@
+import type { CallRecord } from "../../csi/server/access_log.ts";
+import type { RegistrationEvents } from "../../csi/server/registration_keeper.ts";
+import { wireStatus } from "../../csi/server/grpc_status.ts";
+import { ControllerMetrics } from "../../telemetry/controller_metrics.ts";
+import { GrpcMetrics } from "../../telemetry/grpc_metrics.ts";
+import { serveTelemetry, type TelemetryServer } from "../../telemetry/http.ts";
+import { showsLeader } from "../../telemetry/leader_metrics.ts";
+import type { ListenAddress } from "../../telemetry/listen_address.ts";
+import type { Logger } from "../../telemetry/log.ts";
+import { MetricRegistry } from "../../telemetry/metrics.ts";
+import { NodeMetrics } from "../../telemetry/node_metrics.ts";
+import { declareProcessMetrics } from "../../telemetry/process_metrics.ts";
+import { RegistrationMetrics } from "../../telemetry/registration_metrics.ts";
+import {
+  type RouterEvents,
+  RouterMetrics,
+  tellingOfRouter,
+  uncountedRouter,
+} from "../../telemetry/router_metrics.ts";
+import { type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
+import { StatusBoard } from "../../telemetry/status/status_store.ts";
+import {
+  type ControllerEvents,
+  tellingAll,
+  uncountedByController,
+} from "../../volume/ports/controller_events.ts";
+import { tellingOfNode, uncounted } from "../../volume/ports/node_events.ts";
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { VolumeIo } from "../../telemetry/volume_io.ts";
+import { HandleBorder } from "../../volume/model/handles.ts";
+import type { Clock, NodeEvents } from "../../volume/ports/ports.ts";
+import { borderedEvents } from "./volume_id_prefix.ts";
+
+/** What the state of a driver is judged by. Looking takes neither the network nor anything that hangs. */
+export interface SignsOfLife {
+  /** Whether whoever dials the endpoint comes to this process. */
+  isInPlace(): Promise<boolean>;
+  /** Whether what the driver needs has answered since it started; always, where it needs nothing. */
+  hasAnswered(): boolean;
+}
+
+/** What a driver tells of itself in numbers. */
+export interface Telemetry {
+  /** Hears of every answered call. */
+  observe(record: CallRecord): void;
+  /**
+   * What the controller of that router counts with, and shows by the handles of its border; calling it declares the metrics of
+   * a controller.
+   */
+  controllerEvents(backend: string, border?: HandleBorder): ControllerEvents;
+  /** What the client of that router counts with; calling it declares its metrics. */
+  routerEvents(backend: string): RouterEvents;
+  /** What hears whether a controller leads; calling it declares the metric of that. */
+  leaderEvents(): (isLeading: boolean) => void;
+  /**
+   * What a node counts with; calling it declares the metrics of a node.
+   *
+   * @param files where what the kernel counts of volumes is read, if it is to be shown
+   */
+  nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents;
+  /** What the registration with the kubelet is counted with; calling it declares its metrics. */
+  registrationEvents(): RegistrationEvents;
+  /** Begins to serve. Says why not in the log: volumes are served without. */
+  serve(log: Logger, signs: SignsOfLife): void;
+  /** `http://host:port`; undefined when nothing is served. */
+  readonly url: string | undefined;
+  /** From now on the driver takes no calls, and does not count as ready. */
+  stopping(): void;
+  close(): Promise<void>;
+}
+
+/** Counts nothing where there is no address to tell it at. */
+export function openTelemetry(
+  address: ListenAddress | undefined,
+  facts: DriverFacts,
+  clock: Clock,
+): Telemetry {
+  return address === undefined ? untold : new ServedTelemetry(address, facts, clock);
+}
+
+const untold: Telemetry = {
+  observe() {},
+  controllerEvents: () => uncountedByController,
+  routerEvents: () => uncountedRouter,
+  leaderEvents: () => () => {},
+  nodeEvents: () => uncounted,
+  registrationEvents: () => ({ notified() {}, lost() {} }),
+  serve() {},
+  url: undefined,
+  stopping() {},
+  close: () => Promise.resolve(),
+};
+
+class ServedTelemetry implements Telemetry {
+  readonly #address: ListenAddress;
+  readonly #registry = new MetricRegistry();
+  readonly #grpc: GrpcMetrics;
+  #server: TelemetryServer | undefined;
+  #stopping = false;
+  readonly #clock: Clock;
+  readonly #board: StatusBoard;
+
+  constructor(address: ListenAddress, facts: DriverFacts, clock: Clock) {
+    this.#address = address;
+    this.#clock = clock;
+    this.#grpc = new GrpcMetrics(this.#registry);
+    this.#board = new StatusBoard(facts, clock);
+    declareProcessMetrics(this.#registry, facts.version, clock.now());
+  }
+
+  get url(): string | undefined {
+    return this.#server?.url;
+  }
+
+  observe(record: CallRecord): void {
+    this.#grpc.count(record);
+    const { code, error, requestId } = record;
+    const message = code === "OK" ? "" : wireStatus(error, requestId).details;
+    this.#board.called({ ...record, message });
+  }
+
+  controllerEvents(backend: string, border = new HandleBorder("")): ControllerEvents {
+    const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend);
+    const board = this.#board.controller.router(backend);
+    const shown: ControllerEvents = {
+      happened: (event) => board.happened(event),
+      audited: (counts) => board.audited(counts),
+      looked: (figures, atMs) => {
+        const volumes = figures.volumes.map((volume) => ({ ...volume, id: border.handleOf(volume.id) }));
+        board.looked({ ...figures, volumes }, atMs);
+      },
+    };
+    return tellingAll(metrics, borderedEvents(shown, border));
+  }
+
+  routerEvents(backend: string): RouterEvents {
+    const metrics = new RouterMetrics(this.#registry, backend);
+    return tellingOfRouter(metrics, this.#board.controller.router(backend));
+  }
+
+  leaderEvents(): (isLeading: boolean) => void {
+    const metric = showsLeader(this.#registry);
+    const show = (isLeading: boolean) => {
+      metric(isLeading);
+      this.#board.controller.leads(isLeading);
+    };
+    show(false);
+    return show;
+  }
+
+  nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents {
+    const io = files && new VolumeIo(this.#registry, files);
+    const counted = io === undefined ? [] : [{
+      ...uncounted,
+      deviceSeen: (volumeId: string, number: string) => io.deviceSeen(volumeId, number),
+      stagedChanged: (volumeId: string, staged: boolean) => io.stagedChanged(volumeId, staged),
+    }];
+    return tellingOfNode(new NodeMetrics(this.#registry), this.#board.node, ...counted);
+  }
+
+  registrationEvents(): RegistrationEvents {
+    const metrics = new RegistrationMetrics(this.#registry);
+    const { node } = this.#board;
+    node.registering();
+    return {
+      notified: (outcome) => [metrics, node].forEach((one) => one.notified(outcome)),
+      lost: () => [metrics, node].forEach((one) => one.lost()),
+    };
+  }
+
+  serve(log: Logger, signs: SignsOfLife): void {
+    try {
+      this.#server = serveTelemetry(this.#address, {
+        metrics: () => this.#registry.expose(),
+        failure: () => this.#failure(signs),
+        unreadiness: () => this.#unreadiness(signs),
+        status: async (parameters) => {
+          const query = parseStatusQuery(parameters);
+          const [failure, unreadiness] = [await this.#failure(signs), await this.#unreadiness(signs)];
+          return { query, status: this.#board.read(query, { failure, unreadiness }) };
+        },
+      });
+      log.info("serving metrics", { url: this.#server.url });
+    } catch (error) {
+      const { hostname, port } = this.#address;
+      const reason = error instanceof Error ? error.message : String(error);
+      log.error("cannot serve metrics", { hostname, port, reason, flag: "--metrics-address" });
+    }
+  }
+
+  stopping(): void {
+    this.#stopping = true;
+  }
+
+  /** A router that is away, a login that is refused, a device that is dead: no restart mends those. */
+  async #failure(signs: SignsOfLife): Promise<string | undefined> {
+    if (this.#stopping || await signs.isInPlace()) return undefined;
+    return "the socket that calls come by is gone, or somebody else's";
+  }
+
+  async #unreadiness(signs: SignsOfLife): Promise<string | undefined> {
+    if (this.#stopping) return "stopping";
+    if (!signs.hasAnswered()) return "the router has not answered yet, or cannot be used: the log tells why";
+    return await this.#failure(signs);
+  }
+
+  async close(): Promise<void> {
+    await this.#server?.stop();
+  }
+}

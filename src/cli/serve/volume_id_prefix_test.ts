@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { FakeClusterObjects } from "../../../tests/fakes/cluster_objects.ts";
+import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
+import { inTime, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
+import { Rounds } from "../../controller/reconcile/loop.ts";
+import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
+import { HandleBorder } from "../../volume/model/handles.ts";
+import { parseComment } from "../../volume/model/record.ts";
+import { borderedEvents, borderedLocks, borderedObjects, borderedView } from "./volume_id_prefix.ts";
+import { VolumeLocks } from "../../csi/server/volume_lock.ts";
+
+const epoch = { counter: 4, nonce: "0a0b0c0d" };
+const graceMs = 600_000;
+const publishContext = { epoch: "4-0a0b0c0d" };
+
+/** A router with a volume `pvc-1` that node-1 has held for long, and its loops by what the cluster shows it. */
+function routerOf(cluster: FakeClusterObjects, prefix: string) {
+  const controller = testController();
+  controller.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
+  const own = borderedObjects(cluster, new HandleBorder(prefix));
+  const settings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs } } as const;
+  const rounds = new Rounds(controller.world, own, settings);
+  return {
+    ...controller,
+    disk: () => controller.store.disks.get("pvc-1")!,
+    holders() {
+      const parsed = parseComment(controller.store.disks.get("pvc-1")!.comment);
+      assert.ok(parsed.state === "record");
+      return parsed.comment.record.holders.length;
+    },
+    async run() {
+      const stop = new AbortController();
+      const over = rounds.run(stop.signal);
+      await controller.clock.advance(2 * graceMs);
+      stop.abort(new Error("stopped"));
+      await over;
+    },
+  };
+}
+
+const views: readonly (readonly [what: string, handles: readonly string[], exported: readonly boolean[]])[] =
+  [
+    ["both are wanted", ["pvc-1", "nas2/pvc-1"], [true, true]],
+    ["the one without a prefix is wanted", ["pvc-1"], [true, false]],
+    ["the one with a prefix is wanted", ["nas2/pvc-1"], [false, true]],
+    ["a volume of no router is wanted", ["nas3/pvc-1", "nas2/pvc-2", "nas22/pvc-1"], [false, false]],
+  ];
+
+for (const [what, handles, exported] of views) {
+  Deno.test(`of two volumes of one slot on two routers each is judged by its own attachments alone: ${what}`, async () => {
+    const cluster = new FakeClusterObjects();
+    const routers = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
+    for (const handle of handles) cluster.attach(handle, "node-1", { publishContext });
+    for (const router of routers) await router.run();
+    assert.deepEqual(routers.map(({ disk }) => disk().exported), exported);
+    assert.deepEqual(routers.map(({ holders }) => holders()), exported.map((is) => is ? 1 : 0));
+  });
+}
+
+Deno.test("an attachment whose volume cannot be told keeps every router from withdrawing", async () => {
+  const cluster = new FakeClusterObjects();
+  const routers = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
+  cluster.list.push({
+    volumeId: undefined,
+    nodeName: "n",
+    attached: true,
+    deleting: false,
+    publishContext: {},
+  });
+  for (const router of routers) await router.run();
+  assert.deepEqual(routers.map(({ disk }) => disk().exported), [true, true]);
+});
+
+Deno.test("a later epoch of the volume of that slot on another router withdraws nothing", async () => {
+  const cluster = new FakeClusterObjects();
+  const [bare, named] = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
+  cluster.attach("pvc-1", "node-1", { publishContext });
+  cluster.attach("nas2/pvc-1", "node-1", { publishContext: { epoch: "9-0a0b0c0d" } });
+  await bare!.run();
+  await named!.run();
+  assert.deepEqual([bare!.disk().exported, named!.disk().exported], [true, false]);
+});
+
+Deno.test("nothing is an orphan whose slot any PersistentVolume names behind whatever prefix", async () => {
+  for (
+    const [handle, findings, kept] of [["nas2/pvc-1", 0, 0], ["pvc-1", 1, 1], ["old/pvc-1", 1, 1], [
+      "nas2/pvc-2",
+      2,
+      0,
+    ]] as const
+  ) {
+    const cluster = new FakeClusterView();
+    cluster.used = [aClusterVolume(handle)];
+    const view = borderedView(cluster, new HandleBorder("nas2/"), true);
+    const test = testController({}, 1, view);
+    test.store.put(aDisk(aRecord({ epoch })));
+    const audit = await inTime(test.clock, auditRouter(test.world, { vouched: false }, testContext()));
+    const disks = audit.findings.filter(({ id }) => id === "pvc-1");
+    assert.equal(audit.findings.length, findings, handle);
+    assert.equal(disks.filter((one) => one.kept !== undefined).length, kept, JSON.stringify(disks));
+    for (const one of disks.filter((one) => one.kept !== undefined)) {
+      await assert.rejects(deleteOrphan(test.world, one, audit.view, testContext()), /PersistentVolume/);
+    }
+    assert.ok(test.store.disks.has("pvc-1"));
+  }
+});
+
+Deno.test("borderedView() shows volumes and attachments of its own router, and strays once", async () => {
+  const cluster = new FakeClusterView();
+  cluster.used = ["pvc-1", "nas2/pvc-1", "nas3/pvc-3"].map((handle) => aClusterVolume(handle));
+  cluster.attached = ["pvc-1", "nas2/pvc-1"].map((handle) => anAttachment(handle, "node-1"));
+  cluster.others = ["nas2/pvc-9"];
+  cluster.strays = [{ name: "a", volumeName: "pv", nodeName: "n", sinceSeconds: 0 }];
+  const seen = async (prefix: string, tells: boolean) => {
+    const view = borderedView(cluster, new HandleBorder(prefix), tells);
+    const context = testContext();
+    return {
+      volumes: (await view.volumes(context)).map(({ volumeId }) => volumeId),
+      attachments: (await view.attachments(context)).map(({ volumeId }) => volumeId),
+      others: [...await view.othersHandles(context)].toSorted(),
+      strays: (await view.strayAttachments(context)).length,
+    };
+  };
+  assert.deepEqual(await seen("", true), {
+    volumes: ["pvc-1"],
+    attachments: ["pvc-1"],
+    others: ["nas2/pvc-1", "nas2/pvc-9", "nas3/pvc-3", "pvc-1", "pvc-3", "pvc-9"],
+    strays: 1,
+  });
+  assert.deepEqual(await seen("nas2/", false), {
+    volumes: ["pvc-1"],
+    attachments: ["pvc-1"],
+    others: ["nas2/pvc-9", "nas3/pvc-3", "pvc-1", "pvc-3", "pvc-9"],
+    strays: 0,
+  });
+});
+
+Deno.test("events and locks go by handles", () => {
+  const told: ControllerEvent[] = [];
+  const events = borderedEvents({ happened: (event) => void told.push(event) }, new HandleBorder("nas2/"));
+  const claim = { namespace: "n", name: "c", uid: "u" };
+  events.happened({ kind: "attach-refused", volumeId: "pvc-1", nodeId: "n", message: "" });
+  events.happened({ kind: "out-of-space", about: "pvc-1", message: "" });
+  events.happened({ kind: "out-of-space", about: claim, message: "" });
+  assert.deepEqual(told.map((event) => "about" in event ? event.about : event.volumeId), [
+    "nas2/pvc-1",
+    "nas2/pvc-1",
+    claim,
+  ]);
+  const locks = new VolumeLocks();
+  const own = borderedLocks(locks, new HandleBorder("nas2/"));
+  locks.take(["pvc-1"], "a call");
+  const release = own.tryTake(["pvc-1"], "the loop");
+  assert.ok(release !== undefined, "the other router's volume is another one");
+  assert.equal(locks.tryTake(["nas2/pvc-1"], "a call"), undefined);
+  release();
+  assert.ok(locks.tryTake(["nas2/pvc-1"], "a call"));
+});

@@ -1,0 +1,252 @@
+import { describeFlags, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
+import { parseAnswers } from "../router_profile/answers.ts";
+import { parseProfile } from "../router_profile/profile.ts";
+import type { Knobs } from "../simulator/behaviours.ts";
+import { exporterKinds } from "../simulator/model/exporters.ts";
+import type { PoolOptions } from "../simulator/model/router.ts";
+import { type Profile, profiles } from "../simulator/profile.ts";
+import { type SimulatorOptions, startSimulator } from "../simulator/simulator.ts";
+import type { User } from "../simulator/ssh/users.ts";
+import { type CommandIo, exitCodes } from "./io.ts";
+
+const loopback = "127.0.0.1";
+
+/** Flags of `rds-csi simulator`. */
+export const simulatorFlags: FlagTable = {
+  "ssh-port": {
+    form: "integer",
+    help: "Port of the SSH server; 0 takes any free one.",
+    fallback: "2222",
+    least: 0,
+    most: 65535,
+  },
+  "control-port": {
+    form: "integer",
+    help: "Port of the control server; 0 takes any free one.",
+    fallback: "8900",
+    least: 0,
+    most: 65535,
+  },
+  listen: { form: "text", help: "Address of the SSH server.", fallback: loopback },
+  "control-listen": {
+    form: "text",
+    help: "Address of the control server. Whoever reaches it owns the router.",
+    fallback: loopback,
+  },
+  backing: {
+    form: "text",
+    help: "Folder to keep disks in as real sparse files; without it they are nowhere.",
+  },
+  exporter: {
+    form: "text",
+    help:
+      "How exported disks are reached: loop makes links exports/<nqn> in the backing folder, tcp serves " +
+      "NVMe/TCP from this process, nvmet has the kernel serve it.",
+    fallback: "none",
+    choices: exporterKinds,
+  },
+  "nvme-port": {
+    form: "integer",
+    help: "Port on which tcp serves the disks that name it; 0 takes any free one.",
+    fallback: "4420",
+    least: 0,
+    most: 65535,
+  },
+  "nvme-listen": { form: "text", help: "Address of the NVMe port.", fallback: loopback },
+  "nvmet-folder": {
+    form: "text",
+    help: "Where the kernel's target is configured, for nvmet; the executable needs it below /tmp.",
+    fallback: "/sys/kernel/config/nvmet",
+  },
+  "silent-growth": {
+    form: "switch",
+    help: "Does not tell connected hosts of a disk that has grown; they see it when they look.",
+  },
+  profile: {
+    form: "text",
+    help: `Which kind of router to be: ${
+      profiles.map(({ name }) => name).join(", ")
+    }, or the path of a profile file.`,
+    fallback: profiles[0]!.name,
+  },
+  pool: {
+    form: "list",
+    help: "name[:size[:btrfs|xfs]]: a pool; the size in bytes, or with K, M, G, T (binary).",
+    fallback: "storage-pool",
+  },
+  knob: { form: "list", help: "name=value: answers an open question about routers in another way." },
+  "timing-scale": {
+    form: "number",
+    help: "1 takes the time that a real router takes, 0 takes none.",
+    fallback: "1",
+    least: 0,
+    most: 100,
+  },
+  "base-path": {
+    form: "list",
+    help: "Where the client may make files.",
+    fallback: "/storage-pool/metal-csi",
+  },
+  "cluster-hash": {
+    form: "list",
+    help: "Eight hex digits of a cluster that the client works for: what carries others is not its own.",
+  },
+  user: { form: "text", help: "Who may log in.", fallback: "admin" },
+  password: {
+    form: "text",
+    help: "With this password; admin when neither this nor --authorized-key is given.",
+  },
+  "authorized-key": {
+    form: "list",
+    help: "File of OpenSSH public keys (RSA, ed25519) with which the user may log in.",
+  },
+  "host-key": { form: "text", help: "File of the private host key; without it an RSA-2048 key is made." },
+  "seed-disks": {
+    form: "integer",
+    help: "Disks of 1 GiB that are there from the start.",
+    fallback: "0",
+    least: 0,
+    most: 100_000,
+  },
+  json: { form: "switch", help: "Without effect: that it is ready is one JSON object anyway." },
+  help: { form: "switch", help: "Prints this." },
+};
+
+const usage = `Usage: rds-csi simulator [flags]
+
+Runs a simulated RouterOS 7 with ROSE storage: an SSH server for clients and an HTTP port for tests. Prints one line
+of JSON when it is ready, and runs until SIGTERM or SIGINT. Exit code 0 when it was stopped so, 1 when it cannot run, 2
+when the command line cannot be used.
+
+${describeFlags(simulatorFlags)}`;
+
+/**
+ * `rds-csi simulator`: runs a simulated router until it is told to stop.
+ *
+ * @returns the exit code.
+ * @throws {FlagError} when the flags make no sense.
+ */
+export async function simulatorCommand(args: string[], io: CommandIo): Promise<number> {
+  const values = readFlags(simulatorFlags, args, io.env);
+  if (values.switch("help")) {
+    io.out(usage);
+    return exitCodes.ok;
+  }
+  const options = readOptions(values);
+  values.assertNoProblems();
+  try {
+    await using simulator = await startSimulator(options);
+    const { sshPort, nvmePort, controlUrl, hostKeyPublic } = simulator;
+    io.out(JSON.stringify({ ready: true, sshPort, nvmePort, controlUrl, hostKey: hostKeyPublic }));
+    await aborted(io.signal);
+    return exitCodes.ok;
+  } catch (error) {
+    io.err(`rds-csi simulator: cannot run: ${error instanceof Error ? error.message : error}`);
+    return exitCodes.failed;
+  }
+}
+
+function readOptions(values: FlagValues): SimulatorOptions {
+  const backing = values.text("backing");
+  const exporter = exporterKinds.find((kind) => kind === values.text("exporter")) ?? "none";
+  if ((exporter === "loop" || exporter === "nvmet") && backing === "") {
+    values.problem("exporter", exporter, `${exporter} only with --backing`);
+  }
+  const hostKey = values.text("host-key");
+  const hashes = values.list("cluster-hash");
+  return {
+    host: values.text("listen"),
+    sshPort: values.number("ssh-port"),
+    controlHost: values.text("control-listen"),
+    controlPort: values.number("control-port"),
+    exporter,
+    nvmeHost: values.text("nvme-listen"),
+    nvmePort: values.number("nvme-port"),
+    nvmetFolder: values.text("nvmet-folder"),
+    announceGrowth: !values.switch("silent-growth"),
+    profile: readProfile(values),
+    pools: values.list("pool").map((pool) => readPool(values, pool)),
+    knobs: readKnobs(values),
+    timingScale: values.number("timing-scale"),
+    basePaths: values.list("base-path"),
+    ...(hashes.length === 0 ? {} : { clusterHashes: hashes }),
+    seedDisks: values.number("seed-disks"),
+    users: [readUser(values)],
+    ...(backing === "" ? {} : { backingDirectory: backing }),
+    ...(hostKey === "" ? {} : { hostKey: readFile(values, "host-key", hostKey) ?? "" }),
+  };
+}
+
+/** A name, or a file with what a probe found. */
+function readProfile(values: FlagValues): Profile {
+  const given = values.text("profile");
+  const known = profiles.find(({ name }) => name === given);
+  if (known !== undefined) return known;
+  const text = readFile(values, "profile", given);
+  try {
+    if (text !== undefined) return parseProfile(text);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    values.problem("profile", given, `a router profile (${error.message})`);
+  }
+  return profiles[0]!;
+}
+
+const units: Readonly<Record<string, bigint>> = {
+  "": 1n,
+  K: 1n << 10n,
+  M: 1n << 20n,
+  G: 1n << 30n,
+  T: 1n << 40n,
+};
+
+function readPool(values: FlagValues, given: string): PoolOptions {
+  const match = /^([a-z0-9-]+)(?::([0-9]{1,15})([KMGT]?)(?::(btrfs|xfs))?)?$/.exec(given);
+  if (match === null) values.problem("pool", given, "name[:size[:btrfs|xfs]]");
+  const [, name = given, size, unit = "", filesystem] = match ?? [];
+  return {
+    name,
+    ...(size === undefined ? {} : { sizeBytes: BigInt(size) * units[unit]! }),
+    ...(filesystem === "btrfs" || filesystem === "xfs" ? { filesystem } : {}),
+  };
+}
+
+function readUser(values: FlagValues): User {
+  const files = values.list("authorized-key");
+  const authorizedKeys = files.flatMap((file) => (readFile(values, "authorized-key", file) ?? "").split("\n"))
+    .filter((line) => line.trim() !== "" && !line.startsWith("#"));
+  const password = values.text("password") || (files.length === 0 ? "admin" : "");
+  const name = values.text("user");
+  return password === "" ? { name, authorizedKeys } : { name, authorizedKeys, password };
+}
+
+function readKnobs(values: FlagValues): Partial<Knobs> {
+  const settings = values.list("knob").map((setting): Partial<Knobs> => {
+    const [, name, value] = /^([A-Za-z]+)=(.*)$/.exec(setting) ?? [];
+    try {
+      if (name !== undefined) return parseAnswers({ [name]: value });
+      values.problem("knob", setting, "name=value");
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      values.problem("knob", setting, `a knob (${error.message})`);
+    }
+    return {};
+  });
+  return Object.assign({}, ...settings);
+}
+
+function readFile(values: FlagValues, flag: string, path: string): string | undefined {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (error) {
+    values.problem(flag, path, `a file that can be read (${error instanceof Error ? error.message : error})`);
+    return undefined;
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { FlagError } from "./flags.ts";
+import type { CommandIo } from "./io.ts";
+import { formatProfile } from "../router_profile/profile.ts";
+import { getProfile } from "../simulator/profile.ts";
+import { simulatorCommand } from "./simulator.ts";
+
+function recording(): { io: CommandIo; printed: string[]; stop: AbortController; ready: Promise<string> } {
+  const stop = new AbortController();
+  const printed: string[] = [];
+  const { promise: ready, resolve } = Promise.withResolvers<string>();
+  const out = (line: string) => {
+    printed.push(line);
+    resolve(line);
+  };
+  const io = {
+    out,
+    err: (line: string) => void printed.push(line),
+    env: () => undefined,
+    signal: stop.signal,
+  };
+  return { io, printed, stop, ready };
+}
+
+Deno.test("simulatorCommand() tells its ports and its host key when it is ready, and stops cleanly", async () => {
+  const { io, stop, ready } = recording();
+  const flags = ["--ssh-port", "0", "--control-port=0", "--seed-disks", "3", "--knob", "grow=never"];
+  const ended = simulatorCommand([...flags, "--profile", "ros-7.21", "--timing-scale", "0"], io);
+  const line = JSON.parse(await ready);
+  assert.equal(line.ready, true);
+  assert.match(line.hostKey, /^ssh-rsa AAAA/);
+  assert.ok(line.sshPort > 0);
+  const state = await (await fetch(`${line.controlUrl}/state`)).json();
+  assert.equal(state.disks.length, 6);
+  const { profile, knobs } = await (await fetch(`${line.controlUrl}/profile`)).json();
+  assert.deepEqual([profile, knobs.grow], ["ros-7.21", "never"]);
+  stop.abort();
+  assert.equal(await ended, 0);
+  await assert.rejects(fetch(`${line.controlUrl}/state`));
+});
+
+Deno.test("simulatorCommand() plays a profile file, on pools of all kinds", async () => {
+  const { io, stop, ready } = recording();
+  const file = await Deno.makeTempFile();
+  try {
+    const played = { ...getProfile("ros-7.21"), name: "probed", answers: { maxSlot: 20 } };
+    await Deno.writeTextFile(file, formatProfile(played));
+    const flags = ["--ssh-port", "0", "--control-port", "0", "--timing-scale", "0", "--profile", file];
+    const pools = ["--pool", "fast:2T:xfs", "--pool", "slow:1G", "--pool", "big"];
+    const ended = simulatorCommand([...flags, ...pools], io);
+    const { controlUrl } = JSON.parse(await ready);
+    const { profile, knobs } = await (await fetch(`${controlUrl}/profile`)).json();
+    assert.deepEqual([profile, knobs.maxSlot], ["probed", 20]);
+    const state = await (await fetch(`${controlUrl}/state`)).json();
+    assert.deepEqual(
+      state.pools.map((pool: Record<string, unknown>) => [pool.slot, pool.fs, pool["fs-label"], pool.free]),
+      [
+        ["fast", "xfs", "fast-fs", 2199023255552],
+        ["slow", "btrfs", "slow-fs", 1073741824],
+        ["big", "btrfs", "big-fs", 7301927047168],
+      ],
+    );
+    stop.abort();
+    assert.equal(await ended, 0);
+  } finally {
+    await Deno.remove(file);
+  }
+});
+
+Deno.test("simulatorCommand() tells the NVMe port when it serves disks itself", async () => {
+  const { io, stop, ready } = recording();
+  const flags = ["--ssh-port", "0", "--control-port=0", "--exporter", "tcp", "--nvme-port", "0"];
+  const ended = simulatorCommand([...flags, "--silent-growth"], io);
+  const { nvmePort } = JSON.parse(await ready);
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port: nvmePort });
+  connection.close();
+  stop.abort();
+  assert.equal(await ended, 0);
+  await assert.rejects(Deno.connect({ hostname: "127.0.0.1", port: nvmePort }));
+});
+
+Deno.test("simulatorCommand() --help names every flag", async () => {
+  const { io, printed } = recording();
+  assert.equal(await simulatorCommand(["--help"], io), 0);
+  for (
+    const flag of ["pool", "ssh-port", "control-port", "backing", "exporter", "profile", "knob", "seed-disks"]
+  ) {
+    assert.match(printed.join("\n"), new RegExp(`--${flag}`));
+  }
+});
+
+const wrong: readonly (readonly [flags: readonly string[], problem: RegExp])[] = [
+  [["--ssh-port", "70000"], /--ssh-port/],
+  [["--timing-scale", "-1"], /--timing-scale/],
+  [["--exporter", "nvmet"], /--exporter/],
+  [["--exporter", "loop"], /--exporter/],
+  [["--exporter", "rdma"], /--exporter/],
+  [["--nvme-port", "70000"], /--nvme-port/],
+  [["--profile", "ros-1"], /--profile/],
+  [["--profile", "/dev/null"], /--profile/],
+  [["--profile", "deno.json"], /--profile/],
+  [["--pool", "a:b"], /--pool/],
+  [["--pool", "a:1G:ext4"], /--pool/],
+  [["--pool", "A"], /--pool/],
+  [["--knob", "grow"], /--knob/],
+  [["--knob", "grow=later"], /--knob/],
+  [["--knob", "foo=1"], /--knob/],
+  [["--host-key", "/nonexistent/key"], /--host-key/],
+  [["--authorized-key", "/nonexistent/key"], /--authorized-key/],
+  [["--seed-disks", "many"], /--seed-disks/],
+  [["--frobnicate"], /--frobnicate/],
+];
+
+for (const [flags, problem] of wrong) {
+  Deno.test(`simulatorCommand() throws FlagError for ${flags.join(" ")}`, async () => {
+    const { io } = recording();
+    await assert.rejects(
+      simulatorCommand([...flags], io),
+      (error) => error instanceof FlagError && problem.test(error.message),
+    );
+  });
+}
+
+Deno.test("simulatorCommand() fails with a sentence when it cannot start", async () => {
+  const { io, printed } = recording();
+  const flags = ["--ssh-port", "0", "--control-port", "0", "--listen", "203.0.113.1"];
+  assert.equal(await simulatorCommand(flags, io), 1);
+  assert.match(printed.join("\n"), /cannot run/);
+});

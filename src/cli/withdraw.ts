@@ -1,0 +1,66 @@
+import { takeVolume } from "./config/config.ts";
+import { readBackendOf } from "./config/backends.ts";
+import { routerFlags } from "./config/flag_tables.ts";
+import { loadRoutersParser } from "./config/router_keys.ts";
+import { withdrawVolume } from "../controller/attachments/withdraw.ts";
+import { describeFlags, type FlagTable, readFlags } from "./flags.ts";
+import { systemClock } from "../host/clock.ts";
+import { systemRandom } from "../host/random.ts";
+import { type CommandIo, exitCodes } from "./io.ts";
+import { withControllerWorld } from "./controller_command.ts";
+
+/** Flags of `rds-csi withdraw`. */
+export const withdrawFlags: FlagTable = {
+  "vouch": {
+    form: "switch",
+    help: "You vouch that no cluster wants the volume where it is. Without it nothing is done.",
+  },
+};
+
+const help = `Usage: rds-csi withdraw VOLUME --vouch [flags]
+
+Takes a volume from every node that holds it: for when the cluster that gave it to them is gone, so that nobody will ever
+unpublish it. Its export goes off, and its next one has another name: whoever still has it can write no more, and what was
+not written by then is lost. Nothing of the volume itself changes.
+
+A cluster that still lives withdraws its volumes by itself: delete the pod, and its VolumeAttachment goes.
+
+Flags:
+`;
+
+/** How long the router may take, in milliseconds. */
+const timeoutMs = 60_000;
+
+/** `rds-csi withdraw`: takes a volume from all nodes that hold it. */
+export async function withdrawCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  const table = { ...withdrawFlags, ...routerFlags };
+  if (args.includes("--help")) {
+    io.out(help + describeFlags(table));
+    return exitCodes.ok;
+  }
+  const { handle, rest } = takeVolume(args);
+  const flags = readFlags(table, rest, io.env);
+  const found = readBackendOf(handle, flags, {
+    readText: Deno.readTextFileSync,
+    parseRouters: await loadRoutersParser(args),
+    ownNodes: [],
+    hasCluster: false,
+  });
+  if (!flags.switch("vouch")) {
+    flags.problem("vouch", "", "given, as whoever has the volume is cut off");
+  }
+  flags.assertNoProblems();
+  if (found === undefined) throw new TypeError("Cannot go on without a router");
+  const { config, id } = found;
+  const seams = { clock: systemClock, random: systemRandom };
+  const run = { name: "withdraw", config, timeoutMs };
+  const nodes = await withControllerWorld(
+    run,
+    seams,
+    io,
+    (world, context) => withdrawVolume(world, id, context),
+  );
+  const held = nodes.length === 0 ? "no node had it" : `it was taken from ${nodes.join(", ")}`;
+  io.out(`The volume ${handle} is exported to nobody: ${held}.`);
+  return exitCodes.ok;
+}

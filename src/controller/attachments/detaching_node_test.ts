@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import {
+  aPublish,
+  sharedBlock,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import type { StoredVolume } from "../../volume/ports/ports.ts";
+import { publishVolume } from "./publish.ts";
+import { unpublishVolume } from "./unpublish.ts";
+import type { ControllerSettings } from "../deps.ts";
+
+const context = testContext();
+const epoch = { counter: 3, nonce: "0123abcd" };
+const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;
+const foreign = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555";
+
+/** A controller on a router with a block volume that the nodes a and b hold. */
+function controller(allowHost: ControllerSettings["allowHost"], disk: Partial<StoredVolume> = {}) {
+  const { store, world, notes, events, clock } = testController({ allowHost, unexportGraceMs: 0 });
+  const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
+  store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders }), disk));
+  return {
+    ...{ store, notes, events, clock },
+    disk: () => store.disks.get("pvc-1")!,
+    unpublish: (nodeId: string) => unpublishVolume(world, "pvc-1", nodeId, context),
+    publish: (nodeId: string) =>
+      publishVolume(world, "pvc-1", aPublish(nodeId, { capability: sharedBlock }), testParameters, context),
+  };
+}
+
+const leaver = { kind: "leaver-unfenced", volumeId: "pvc-1", nodeId: "a", remaining: ["b"] } as const;
+
+Deno.test("a node that leaves is shut out where the router goes by a list: in one command, under the same NQN", async () => {
+  const { store, notes, events, disk, unpublish } = controller("list");
+  const before = disk();
+  await unpublish("a");
+  assert.deepEqual(store.calls.map(({ method }) => method), ["view", "change"]);
+  assert.deepEqual([disk().exported, disk().exportNqn, disk().allowedHosts], [true, before.exportNqn, [
+    host("b"),
+  ]]);
+  assert.deepEqual(store.bounces, ["pvc-1"], "whoever is connected has to come again");
+  assert.deepEqual(notes, []);
+  assert.deepEqual(events, [{ kind: "fenced", volumeId: "pvc-1", nodeIds: ["a"], remaining: ["b"] }]);
+});
+
+for (const allowHost of ["single", "ignored", undefined] as const) {
+  Deno.test(`a node that leaves is reported as not fenced where the router's list is: ${allowHost}`, async () => {
+    const { store, notes, events, disk, unpublish } = controller(allowHost);
+    await unpublish("a");
+    assert.deepEqual([disk().exported, disk().allowedHosts, store.bounces], [true, undefined, []]);
+    assert.match(notes.join(), /the node that left is not fenced/);
+    assert.deepEqual(events, [leaver]);
+  });
+}
+
+Deno.test("a list that a person made is left alone, and the leaver reported", async () => {
+  const { store, notes, disk, unpublish } = controller("list", { allowedHosts: [foreign] });
+  await unpublish("a");
+  assert.deepEqual([disk().allowedHosts, store.bounces], [[foreign], []]);
+  assert.match(notes.join(), /not fenced/);
+});
+
+Deno.test("the other holder is never left without its export, also when the router stopped half-way", async () => {
+  const { disk, unpublish } = controller("list", { exported: false, allowedHosts: [host("b")] });
+  await unpublish("a");
+  assert.deepEqual([disk().exported, disk().allowedHosts], [true, [host("b")]]);
+});
+
+Deno.test("a node that leaves is not answered OK while the list still has it", async () => {
+  const { store, disk, unpublish } = controller("list");
+  for (const mishap of [{ runs: false }, { refusal: "failure: no" }]) {
+    store.mishap("change", mishap);
+    await assert.rejects(unpublish("a"), refusal("unavailable"));
+  }
+  await unpublish("a");
+  assert.deepEqual(disk().allowedHosts, [host("b")]);
+});
+
+Deno.test("a node that leaves is reported when the router keeps no list in spite of what is known of it", async () => {
+  const { store, events, unpublish } = controller("list");
+  store.mishap("change", { after: () => store.edit("pvc-1", { allowedHosts: [] }) });
+  await unpublish("a");
+  assert.deepEqual(events, [leaver]);
+});
+
+Deno.test("a node that leaves is not answered OK while the other one is without its export", async () => {
+  const { store, unpublish } = controller("list");
+  store.mishap("change", { after: () => store.edit("pvc-1", { exported: false }) });
+  await assert.rejects(unpublish("a"), refusal("unavailable"));
+});
+
+Deno.test("a node that joins after one has left gets in, and the one that left does not", async () => {
+  const { store, disk, unpublish, publish } = controller("list");
+  await unpublish("a");
+  await publish("b");
+  assert.deepEqual(disk().allowedHosts, [host("b")]);
+  await publish("c");
+  assert.deepEqual(disk().allowedHosts, [host("b"), host("c")]);
+  await unpublish("b");
+  assert.deepEqual(disk().allowedHosts, [host("c")]);
+  assert.equal(store.bounces.length, 2);
+});
+
+Deno.test("a list ends with its epoch: the next holder is not kept out by it", async () => {
+  const { disk, unpublish, publish } = controller("list");
+  await unpublish("a");
+  await unpublish("b");
+  assert.deepEqual([disk().exported, disk().allowedHosts], [false, []]);
+  await publish("a");
+  assert.deepEqual([disk().exported, disk().allowedHosts], [true, []]);
+});
+
+Deno.test("a person's list outlives the epoch", async () => {
+  const { disk, unpublish } = controller("list", { allowedHosts: [foreign] });
+  await unpublish("");
+  assert.deepEqual([disk().exported, disk().allowedHosts], [false, [foreign]]);
+});

@@ -1,0 +1,181 @@
+import { assertPoolMounted } from "../../volume/rules/absence.ts";
+import { formatEpoch, isEarlierEpoch } from "../../volume/model/epoch.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { isExportedTo, widenedList } from "../../volume/model/host_list.ts";
+import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { VolumeParameters } from "../../volume/model/parameters.ts";
+import type { CallContext, RouterState, StoredVolume } from "../../volume/ports/ports.ts";
+import {
+  assertFences,
+  decidePublish,
+  isExportedAsRecorded,
+  isReadOnlyUse,
+  mayFormat,
+  nqnOf,
+  type PublishRequest,
+} from "../../volume/rules/publish.ts";
+import { formatComment, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import { assertNotShared, assertOwnImage, lookForChange, notFound, withImage } from "../load.ts";
+import { changeVolume } from "../change.ts";
+import { attachRefusal, tellingRefusal } from "../refusals.ts";
+import { waitForGrace, withdrawExport } from "./withdrawal.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** What a node needs to reach a published volume: the publish context. */
+export type PublishContext = Readonly<Record<string, string>>;
+
+/**
+ * Publishes a volume to a node: the record names the holder and the export is on under the epoch's NQN. Two commands;
+ * one when it is so already. One more when it was imported, and two more when that happens now.
+ *
+ * @throws {VolumeError} not-found, node-unknown, published-elsewhere, exists-incompatible, precondition, unavailable
+ */
+export async function publishVolume(
+  world: ControllerWorld,
+  id: string,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+  context: CallContext,
+): Promise<PublishContext> {
+  const refusal = (error: VolumeError) => attachRefusal(id, request.nodeId, error);
+  return await tellingRefusal(world, refusal, () => publish(world, id, request, parameters, context));
+}
+
+async function publish(
+  world: ControllerWorld,
+  id: string,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+  context: CallContext,
+): Promise<PublishContext> {
+  const claim = request.isStatic
+    ? { kind: request.capability, mode: request.capability.mode, exportIsUnused: false }
+    : undefined;
+  const looked = await lookForChange(world, id, "publish", context, claim);
+  const { view, volume } = await withImage(world, looked, "publish", context);
+  if (volume === undefined) throw notFound("publish", id);
+  // Whoever reaches the other disk would write to the same image.
+  assertNotShared(world, id, view, "publish");
+  assertOwnImage(world, volume.stored, "publish");
+  // The image is not there: whatever answers under that name has none of its data.
+  assertPoolMounted(view, volume.stored.imagePath);
+  assertFences(id, view, world.settings.allowUnfenced);
+  await assertKnownNode(world, request.nodeId, context);
+  const published = await settle(world, volume, view, request, parameters, context);
+  world.projection.show(id, published.record);
+  return publishContext(world, published, view, request, parameters);
+}
+
+async function settle(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  state: RouterState,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+  context: CallContext,
+): Promise<OwnedVolume> {
+  const { clock, random } = world;
+  const decision = decidePublish(volume, request, { nowMs: clock.now(), random });
+  const { id, comment, exportPort } = volume.stored;
+  // A withdrawal that the router runs late would take away what is answered here.
+  const unsettled = world.unsettled.mayStillCome(id, comment);
+  // Another port would cut the nodes that hold it already.
+  const others = volume.record.holders.some((holder) => holder.nodeId !== request.nodeId);
+  const taken = volume.record.holders.length > 0 && isEarlierEpoch(volume.record.epoch);
+  const port = (others || taken) && isExportedAsRecorded(volume) ? exportPort : parameters.nvmePort;
+  const hosts = widenedList(volume, request.nodeId);
+  if (decision.action === "held" && exportPort === port && !unsettled && hosts === undefined) return volume;
+  if (decision.action === "withdraw") {
+    const withdrawn = await withdrawExport(world, volume, "publish", context);
+    return await settle(world, withdrawn, state, request, parameters, context);
+  }
+  const joins = others && !volume.record.holders.some((holder) => holder.nodeId === request.nodeId);
+  if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(world, id, context);
+  if (decision.action === "begin") await waitForGrace(world, volume, state, "publish", context);
+  const record = unsettled ? rewritten(decision.record) : decision.record;
+  return await exportAs(world, volume, state, { record, port, hosts }, context);
+}
+
+/** How a volume is to be exported. */
+export interface Export {
+  readonly record: VolumeRecord;
+  readonly port: number;
+  /** The router's list of hosts, where it has to change. */
+  readonly hosts: readonly string[] | undefined;
+}
+
+/** Writes the record and turns the export on, in one command, and believes only what is read back. */
+export async function exportAs(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  state: RouterState,
+  { record, port, hosts }: Export,
+  context: CallContext,
+): Promise<OwnedVolume> {
+  const nqn = recordNqn(world, volume, state, record);
+  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
+  const unchanged = comment === volume.stored.comment;
+  const list = hosts === undefined ? {} : { allowedHosts: hosts };
+  const change = { ...(unchanged ? {} : { comment }), export: { nqn, port }, ...list };
+  const wanted = (stored: StoredVolume) =>
+    stored.comment === comment && stored.exportPort === port &&
+    isExportedTo(stored, nqn, hosts ?? volume.stored.allowedHosts ?? []);
+  const after = await changeVolume(world, "publish", volume.stored, change, wanted, context);
+  return assertOwned(after, world.settings.cluster, "publish");
+}
+
+function publishContext(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  state: RouterState,
+  request: PublishRequest,
+  parameters: VolumeParameters,
+): PublishContext {
+  const { record, stored } = volume;
+  const nqn = recordNqn(world, volume, state, record);
+  const port = String(stored.exportPort);
+  const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
+  return {
+    nvmeAddress: parameters.nvmeAddress,
+    nvmePort: port,
+    nqn,
+    epoch: formatEpoch(record.epoch!),
+    size: String(stored.sizeBytes),
+    readonly: String(readOnly),
+    mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
+    // The words of the earlier driver, so that a node that has not been upgraded yet keeps working: it knows one address.
+    nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
+    nvme_port: port,
+    nvme_nqn: nqn,
+    fs_type: request.capability.access === "mount" ? request.capability.filesystem : "",
+  };
+}
+
+function recordNqn(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  state: RouterState,
+  record: VolumeRecord,
+): string {
+  if (record.epoch === undefined) {
+    const { id } = volume.stored;
+    throw new VolumeError("internal", `Cannot name the export of a volume without an epoch: volume=${id}`);
+  }
+  return nqnOf(volume, record.epoch, world.settings.nqnPrefix, state);
+}
+
+/** Two writers at once are allowed for a migration, and for nothing else where an operator says so. */
+async function assertPair(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
+  const reason = await world.pairs.reasonAgainst(id, context.signal);
+  if (reason === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot publish the volume to a second node as it is not the migration of one virtual machine: volume=${id}: ` +
+      `${reason} (--migration-pairs)`,
+  );
+}
+
+async function assertKnownNode(world: ControllerWorld, nodeId: string, context: CallContext): Promise<void> {
+  if (await world.nodes.isKnown(nodeId, context)) return;
+  throw new VolumeError("node-unknown", `Cannot publish the volume as the node is not known: node=${nodeId}`);
+}

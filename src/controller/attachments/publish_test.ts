@@ -1,0 +1,428 @@
+import assert from "node:assert/strict";
+import {
+  aCreate,
+  aPublish,
+  gibibyte,
+  inTime,
+  sharedBlock,
+  testContext,
+  testController,
+  testParameters,
+  writer,
+} from "../../../tests/fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { Mishap } from "../../../tests/fakes/volume_store.ts";
+import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { PublishRequest } from "../../volume/rules/publish.ts";
+import { formatComment, newComment, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
+import { createVolume } from "../volumes/create.ts";
+import { deleteVolume } from "../volumes/delete.ts";
+import { publishVolume } from "./publish.ts";
+import { unpublishVolume } from "./unpublish.ts";
+import type { ControllerSettings } from "../deps.ts";
+
+const context = testContext();
+const epoch = { counter: 3, nonce: "0123abcd" };
+const epochNqn = `${testPrefix}:pvc-1:3-0123abcd`;
+const joint: Partial<PublishRequest> = { capability: sharedBlock };
+
+/** A controller on a router with the volume `pvc-1`. */
+function controller(
+  record: Partial<VolumeRecord> = {},
+  disk: Partial<StoredVolume> = {},
+  settings: Partial<ControllerSettings> = {},
+) {
+  const { store, world, ...rest } = testController(settings);
+  store.put(aDisk(aRecord(record), disk));
+  const publish = (nodeId: string, request: Partial<PublishRequest> = {}, over = context) =>
+    publishVolume(world, "pvc-1", aPublish(nodeId, request), testParameters, over);
+  const unpublish = (nodeId: string) => unpublishVolume(world, "pvc-1", nodeId, context);
+  return { store, world, publish, unpublish, ...rest };
+}
+
+function recordOf(disk: StoredVolume | undefined): VolumeRecord {
+  const parsed = parseComment(disk?.comment ?? "");
+  return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
+}
+
+Deno.test("publishVolume() exports nothing while the pool of the image is not mounted", async () => {
+  const { store, publish } = controller();
+  const before = store.disks.get("pvc-1");
+  const pools = store.pools;
+  store.pools = [];
+  await assert.rejects(publish("a"), refusal("unavailable", /not mounted/));
+  assert.deepEqual(store.disks.get("pvc-1"), before);
+  store.pools = pools;
+  await publish("a");
+});
+
+Deno.test("publishVolume() takes two commands, one when it is done, and answers the same", async () => {
+  const { store, publish } = controller();
+  const first = await publish("a");
+  assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["view", "change"]);
+  assert.deepEqual(await publish("a"), first);
+  assert.deepEqual(store.calls.map((call) => call.method), ["view"]);
+});
+
+Deno.test("publishVolume() exports under the epoch's NQN and tells the node all that it needs", async () => {
+  const { store, world } = testController();
+  const { stored } = await createVolume(world, aCreate("a"), context);
+  const parameters = { ...testParameters, nvmeAddress: "10.9.9.9,fd00::1", nvmePort: 4444 };
+  const answer = await publishVolume(world, stored.id, aPublish("a"), parameters, context);
+  const disk = store.disks.get(stored.id)!;
+  const record = recordOf(disk);
+  assert.deepEqual([disk.exported, disk.exportNqn, disk.exportPort], [true, answer.nqn, 4444]);
+  assert.equal(answer.nqn, `${testPrefix}:${stored.id}:1-${record.epoch?.nonce}`);
+  assert.deepEqual(record.holders.map((holder) => holder.nodeId), ["a"]);
+  assert.deepEqual(answer, {
+    nvmeAddress: "10.9.9.9,fd00::1",
+    nvmePort: "4444",
+    nqn: disk.exportNqn,
+    epoch: `1-${record.epoch?.nonce}`,
+    size: String(gibibyte),
+    readonly: "false",
+    mayFormat: "true",
+    nvme_address: "10.9.9.9",
+    nvme_port: "4444",
+    nvme_nqn: disk.exportNqn,
+    fs_type: "ext4",
+  });
+});
+
+Deno.test("publishVolume() allows formatting in the first epoch only, and never where it is read-only", async () => {
+  const { clock, publish, unpublish } = controller();
+  assert.equal((await publish("a")).mayFormat, "true");
+  assert.equal((await publish("a")).mayFormat, "true");
+  await unpublish("a");
+  assert.equal((await inTime(clock, publish("a"))).mayFormat, "false");
+
+  const reading = await controller().publish("a", { readOnly: true });
+  assert.deepEqual([reading.readonly, reading.mayFormat], ["true", "false"]);
+  const mode = "single-node-reader-only";
+  const reader = await controller().publish("a", { capability: { ...writer, mode } });
+  assert.deepEqual([reader.readonly, reader.mayFormat], ["true", "false"]);
+  const raw = await controller({ capabilities: "block/x" }).publish("a", joint);
+  assert.deepEqual([raw.mayFormat, raw.fs_type], ["false", ""]);
+});
+
+Deno.test("publishVolume() refuses another node over a controller's restart, from the record alone", async () => {
+  const { store, publish } = controller();
+  await publish("a");
+  const before = store.snapshot();
+  const second = testController({}, 99);
+  for (const disk of store.disks.values()) second.store.put(disk);
+  const again = publishVolume(second.world, "pvc-1", aPublish("b"), testParameters, context);
+  await assert.rejects(again, refusal("published-elsewhere", /node=a requested=b/));
+  assert.deepEqual([...second.store.disks], [...store.disks]);
+  await assert.rejects(publish("a", { readOnly: true }), refusal("exists-incompatible"));
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("publishVolume() re-asserts a lost or edited export for its holder without a new epoch", async () => {
+  const edits = [{ exported: false }, { exportNqn: "nqn.edited" }, { exportPort: 4421 }];
+  for (const edit of edits) {
+    const { store, publish } = controller({ epoch, holders: [aHolder("a")] }, edit);
+    const before = store.disks.get("pvc-1")!.comment;
+    const answer = await publish("a");
+    assert.equal(answer.nqn, epochNqn);
+    const { exported, exportNqn, exportPort, comment } = store.disks.get("pvc-1")!;
+    assert.deepEqual([exported, exportNqn, exportPort, comment], [true, epochNqn, 4420, before]);
+    assert.equal(store.takeCount(), 2);
+  }
+});
+
+Deno.test("publishVolume() lets the second node of a migration join the running epoch", async () => {
+  const { store, publish } = controller({ capabilities: "block/x" });
+  const first = await publish("a", joint);
+  assert.deepEqual(await publish("b", joint), first);
+  await assert.rejects(publish("c", joint), refusal("published-elsewhere", /at most 2 holders/));
+  assert.deepEqual(recordOf(store.disks.get("pvc-1")).holders.map((holder) => holder.nodeId), ["a", "b"]);
+});
+
+Deno.test("publishVolume() withdraws what nobody holds, waits out the grace, and begins a new epoch", async () => {
+  const { store, clock, publish } = controller({ epoch }, { exported: true });
+  store.lingerMs = 10_000;
+  const answer = await inTime(clock, publish("a"));
+  assert.match(answer.epoch!, /^4-/);
+  assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "change"]);
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("publishVolume() waits out the grace of the last withdrawal", async () => {
+  const { store, clock, publish, unpublish } = controller();
+  store.lingerMs = 10_000;
+  await publish("a");
+  await unpublish("a");
+  const startMs = clock.now();
+  await inTime(clock, publish("b"));
+  assert.ok(clock.now() - startMs >= 10_000);
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("publishVolume() waits out the grace also when the clock is set on in between", async () => {
+  for (const setMs of [60_000, 3_600_000, -3_600_000]) {
+    const { store, world, clock, publish, unpublish } = controller();
+    store.lingerMs = 10_000;
+    await publish("a");
+    await unpublish("a");
+    await clock.advance(1_000);
+    const set = {
+      now: () => clock.now() + setMs,
+      monotonicMs: () => clock.monotonicMs(),
+      sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms, signal),
+      timer: (ms: number, callback: () => void) => clock.timer(ms, callback),
+    };
+    const later = { ...world, clock: set };
+    await inTime(clock, publishVolume(later, "pvc-1", aPublish("b"), testParameters, context));
+    assert.deepEqual(store.violations, [], `${setMs} ms`);
+  }
+});
+
+Deno.test("publishVolume() waits the whole grace after a withdrawal that was carried out late and never read back", async () => {
+  const { store, clock, publish, unpublish } = controller();
+  store.lingerMs = 10_000;
+  await publish("a");
+  store.mishap("change", { takesMs: 15_000, unreadable: true });
+  await assert.rejects(inTime(clock, unpublish("a")), refusal("unavailable"));
+  const startMs = clock.now();
+  await inTime(clock, publish("b"));
+  assert.ok(clock.now() - startMs >= 10_000);
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("publishVolume() counts no second withdrawal from the time of the first, though both are of one second", async () => {
+  const { store, clock, publish, unpublish } = controller();
+  store.lingerMs = 10_000;
+  await publish("a");
+  await unpublish("a");
+  store.edit("pvc-1", { exported: true });
+  store.mishap("change", { takesMs: 15_000, unreadable: true });
+  await assert.rejects(inTime(clock, publish("b")), refusal("unavailable"));
+  const startMs = clock.now();
+  await inTime(clock, publish("b"));
+  assert.ok(clock.now() - startMs >= 10_000);
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("publishVolume() says at once that the grace outlasts the call, and changes nothing", async () => {
+  const { store, clock, publish, unpublish } = controller();
+  await publish("a");
+  await unpublish("a");
+  const before = store.snapshot();
+  const short = testContext({ deadlineMs: clock.now() + 9_000 });
+  await assert.rejects(publish("b", {}, short), refusal("unavailable", /try again in 10 s/));
+  assert.deepEqual(store.snapshot(), before);
+  assert.equal(clock.waiting, 0);
+});
+
+Deno.test("publishVolume() gives up the wait for the grace when the caller goes away", async () => {
+  const { store, clock, publish, unpublish } = controller();
+  await publish("a");
+  await unpublish("a");
+  const before = store.snapshot();
+  const gone = new AbortController();
+  const call = publish("b", {}, testContext({ signal: gone.signal }));
+  await clock.advance(1_000);
+  gone.abort(new Error("gone"));
+  await assert.rejects(call, /gone/);
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("publishVolume() waits for nothing after a reboot of the router", async () => {
+  const { store, clock, publish, unpublish } = controller();
+  await publish("a");
+  await unpublish("a");
+  await clock.advance(6_000);
+  store.reboot();
+  await publish("b");
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("publishVolume() believes what is read back, and never gives an NQN twice", async () => {
+  const cases: [string, Mishap, boolean][] = [
+    ["ran, end unknown", { runs: true, refusal: "interrupted" }, true],
+    ["did not run", { runs: false }, false],
+    ["refused", { refusal: "failure: no" }, false],
+    ["ran, unreadable", { unreadable: true }, false],
+    ["did not run, unreadable", { runs: false, unreadable: true }, false],
+  ];
+  for (const [name, mishap, succeeds] of cases) {
+    const { store, publish } = controller();
+    store.mishap("change", mishap);
+    if (succeeds) await publish("a");
+    else await assert.rejects(publish("a"), refusal("unavailable"), name);
+    const ranUnderNqn = store.disks.get("pvc-1")!.exportNqn;
+    const answer = await publish("a");
+    assert.equal(store.disks.get("pvc-1")!.exportNqn, answer.nqn);
+    if (ranUnderNqn !== "") assert.equal(answer.nqn, ranUnderNqn, name);
+    assert.match(answer.epoch!, /^1-/);
+    assert.deepEqual(store.violations, []);
+  }
+});
+
+Deno.test("publishVolume() does not answer OK for what was edited again before it was read back", async () => {
+  const cases = [
+    [{ exported: false }, "unavailable"],
+    [{ exportNqn: "nqn.edited" }, "unavailable"],
+    [{ exportPort: 4421 }, "unavailable"],
+    [{ comment: aDisk(aRecord()).comment + " edited" }, "busy"],
+  ] as const;
+  for (const [edit, kind] of cases) {
+    const { store, publish } = controller();
+    store.mishap("change", { after: () => store.edit("pvc-1", edit) });
+    await assert.rejects(publish("a"), refusal(kind), JSON.stringify(edit));
+  }
+});
+
+Deno.test("publishVolume() is busy when the record changes between looking and acting, and changes nothing", async () => {
+  const { store, publish } = controller();
+  const taken = aDisk(aRecord({ epoch, holders: [aHolder("b")] }));
+  store.mishap("change", { before: () => store.put(taken) });
+  await assert.rejects(publish("a"), refusal("busy", /changed at the same time/));
+  assert.deepEqual(store.disks.get("pvc-1"), taken);
+  await assert.rejects(publish("a"), refusal("published-elsewhere"));
+});
+
+Deno.test("publishVolume() lets one of two controllers win, and only one", async () => {
+  const { store, publish } = controller();
+  const results = await Promise.allSettled([publish("a"), publish("b")]);
+  assert.deepEqual(results.map((result) => result.status), ["fulfilled", "rejected"]);
+  assert.deepEqual(recordOf(store.disks.get("pvc-1")).holders.map((holder) => holder.nodeId), ["a"]);
+});
+
+Deno.test("publishVolume() refuses unknown nodes and volumes", async () => {
+  const { store, world, publish } = controller();
+  await assert.rejects(publish("stranger"), refusal("node-unknown", /node=stranger/));
+  const missing = publishVolume(world, "pvc-2", aPublish("a"), testParameters, context);
+  await assert.rejects(missing, refusal("not-found", /volume=pvc-2/));
+  store.reboot();
+  const early = publishVolume(world, "pvc-2", aPublish("a"), testParameters, context);
+  await assert.rejects(early, refusal("unavailable"));
+});
+
+Deno.test("publishVolume() refuses an image that can be reached through another disk too", async () => {
+  const { store, publish } = controller();
+  store.put({ ...store.disks.get("pvc-1")!, id: "other", exported: true, exportNqn: "nqn.other" });
+  const before = store.snapshot();
+  await assert.rejects(publish("a"), refusal("precondition", /another disk uses its image: .*disk=other/));
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("publishVolume() refuses holders that do not fit into the record before it changes anything", async () => {
+  const holders = [aHolder("n".repeat(64), { mode: "multi-node-multi-writer" })];
+  const { store, publish } = controller({
+    capabilities: "block/x",
+    epoch,
+    holders,
+    source: `v:${"s".repeat(32)}`,
+  });
+  const before = store.snapshot();
+  await assert.rejects(publish("m".repeat(64), joint), refusal("exhausted"));
+  assert.deepEqual(store.snapshot(), before);
+  assert.equal(store.calls.length, 1);
+});
+
+Deno.test("publishVolume() keeps what a person wrote beside the record", async () => {
+  const note = formatComment({ ...newComment(aRecord()), before: "gold ", after: " #7" });
+  const { store, publish } = controller({}, { comment: note });
+  await publish("a");
+  assert.match(store.disks.get("pvc-1")!.comment, /^gold \{rds1 .*\} #7$/);
+});
+
+Deno.test("publishVolume() answers OK only when an earlier withdrawal can no longer take effect", async () => {
+  const { store, publish, unpublish } = controller();
+  const first = await publish("a");
+  store.mishap("change", { late: true, unreadable: true });
+  await assert.rejects(unpublish("a"), refusal("unavailable"));
+  assert.deepEqual(await publish("a"), first);
+  store.runLate();
+  assert.equal(store.disks.get("pvc-1")?.exported, true);
+  store.takeCount();
+  assert.deepEqual(await publish("a"), first);
+  assert.equal(store.takeCount(), 1);
+});
+
+Deno.test("publishVolume() refuses a disk that was copied on the router, record and all", async () => {
+  const { store, world, publish } = controller();
+  await publish("a");
+  const original = store.disks.get("pvc-1")!;
+  const comment = formatComment(newComment({ ...recordOf(original), holders: [] }));
+  store.disks.set("copy", { ...original, id: "copy", comment, exported: false });
+  const before = store.snapshot();
+  await assert.rejects(
+    publishVolume(world, "copy", aPublish("b"), testParameters, context),
+    refusal("precondition", /a file of another name/),
+  );
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("publishVolume() keeps the port for the node that holds the volume when another one joins", async () => {
+  const { store, world, publish } = controller({ capabilities: "block/x" });
+  await publish("a", joint);
+  const elsewhere = { ...testParameters, nvmePort: 4421 };
+  const joined = await publishVolume(world, "pvc-1", aPublish("b", joint), elsewhere, context);
+  assert.equal(joined["nvmePort"], "4420");
+  assert.equal(store.disks.get("pvc-1")?.exportPort, 4420);
+});
+
+Deno.test("publishVolume() refuses a router that cannot fence a node, for new and for old holders, and changes nothing", async () => {
+  for (const record of [{}, { epoch, holders: [aHolder("a")] }]) {
+    const { store, publish } = controller(record);
+    store.unfenced = true;
+    const before = store.snapshot();
+    await assert.rejects(publish("a"), refusal("precondition", /upgrade the router, or .*--allow-unfenced/));
+    assert.deepEqual(store.snapshot(), before);
+    assert.equal(store.takeCount(), 1);
+  }
+});
+
+Deno.test("publishVolume() exports under the slot on such a router where an operator takes the risk", async () => {
+  const { store, clock, publish, unpublish } = controller({ epoch }, {}, { allowUnfenced: true });
+  store.unfenced = true;
+  store.lingerMs = 10_000;
+  const answer = await publish("a");
+  assert.deepEqual([answer.nqn, answer.nvme_nqn], ["pvc-1", "pvc-1"]);
+  assert.match(answer.epoch!, /^4-/);
+  assert.deepEqual(await publish("a"), answer);
+  assert.equal(store.takeCount(), 3);
+  await assert.rejects(publish("b"), refusal("published-elsewhere", /node=a requested=b/));
+  await unpublish("a");
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+  assert.match((await inTime(clock, publish("b"))).epoch!, /^5-/);
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("publishVolume() re-asserts a lost export under the slot on such a router", async () => {
+  const record = { epoch, holders: [aHolder("a")] };
+  const { store, publish } = controller(record, { exportNqn: "pvc-1", exported: false }, {
+    allowUnfenced: true,
+  });
+  store.unfenced = true;
+  assert.equal((await publish("a")).nqn, "pvc-1");
+  assert.equal(store.disks.get("pvc-1")?.exported, true);
+});
+
+Deno.test("publishVolume() does not cut its holder when the router was upgraded to one that can fence", async () => {
+  const record = { epoch, holders: [aHolder("a")] };
+  const { store, clock, publish, unpublish } = controller(record, { exportNqn: "pvc-1" });
+  const before = store.disks.get("pvc-1");
+  assert.equal((await publish("a")).nqn, "pvc-1");
+  assert.deepEqual(store.disks.get("pvc-1"), before);
+  store.edit("pvc-1", { exported: false });
+  assert.equal((await publish("a")).nqn, "pvc-1");
+  await unpublish("a");
+  const next = await inTime(clock, publish("b"));
+  assert.match(next.nqn!, new RegExp(`^${testPrefix}:pvc-1:4-`));
+  assert.equal(store.disks.get("pvc-1")?.exportNqn, next.nqn);
+});
+
+Deno.test("unpublishVolume() and deleteVolume() need no router that can fence", async () => {
+  const { store, world, clock, unpublish } = controller({ epoch, holders: [aHolder("a")] }, {
+    exportNqn: "pvc-1",
+  });
+  store.unfenced = true;
+  await unpublish("a");
+  await inTime(clock, deleteVolume(world, "pvc-1", context));
+  assert.equal(store.disks.size, 0);
+});

@@ -1,0 +1,106 @@
+import { assertPoolMounted } from "../../volume/rules/absence.ts";
+import { isEarlierEpoch } from "../../volume/model/epoch.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { isEarlierDriverId } from "../../volume/model/ids.ts";
+import { isImported } from "../../volume/model/imported.ts";
+import { assertOwned, isNamedAsOwn, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext, StoredVolume, VolumeView } from "../../volume/ports/ports.ts";
+import { isExportedAsRecorded } from "../../volume/rules/publish.ts";
+import { commentWithoutRecord } from "../../volume/rules/legacy_migration.ts";
+import { lookAt } from "../legacy/adopt.ts";
+import { assertNotShared, assertOwnImage } from "../load.ts";
+import { changeVolume } from "../change.ts";
+import { waitForGrace } from "./withdrawal.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** What giving a volume back came to. */
+export interface Release {
+  /** Whether it was given back before. */
+  readonly already: boolean;
+  /** The NQN that it is exported under now; "" when it is not. */
+  readonly nqn: string;
+  /** The nodes that have it, and go on having it. */
+  readonly nodes: readonly string[];
+}
+
+/**
+ * Gives a volume back to the earlier driver: its record is taken away and its export is on under the NQN without an epoch,
+ * in one command. Only one that nobody has, or that its nodes have as the earlier driver gave it to them. Of one that was
+ * imported only the record is taken away. Two commands.
+ *
+ * @throws {VolumeError} not-found, unavailable; precondition when the earlier driver could not go on with it
+ */
+export async function releaseVolume(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<Release> {
+  const { cluster, nqnPrefix, nvmePort } = world.settings;
+  const view = await lookAt(world, id, "release", context);
+  if (judgeOwnership(view.volume, cluster).state === "earlier-driver") {
+    return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
+  }
+  const ownership = judgeOwnership(view.volume, cluster);
+  const isOthers = ownership.state === "no-record" &&
+    !isNamedAsOwn(view.volume, cluster, world.settings.basePaths);
+  if (isOthers) return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
+  const volume = assertOwned(view.volume, cluster, "release");
+  if (isImported(volume.record)) return await releaseImported(world, volume, view, context);
+  assertEarliers(volume);
+  assertNotShared(world, id, view, "release");
+  assertOwnImage(world, volume.stored, "release");
+  assertPoolMounted(view, volume.stored.imagePath);
+  const { stored, record } = volume;
+  const nodes = record.holders.map(({ nodeId }) => nodeId);
+  const comment = commentWithoutRecord(volume.comment);
+  const isAsLeft = stored.exported && stored.exportNqn.endsWith(`:${id}`);
+  const nqn = isAsLeft ? stored.exportNqn : `${nqnPrefix}:${id}`;
+  const port = stored.exportPort === 0 ? nvmePort : stored.exportPort;
+  if (!isAsLeft) await waitForGrace(world, volume, view, "release", context);
+  // Whoever has it must not even feel it: an export that is right is not set again.
+  const change = isAsLeft ? { comment } : { comment, export: { nqn, port } };
+  const wanted = (after: StoredVolume) =>
+    after.comment === comment && after.exported && after.exportNqn === nqn;
+  await changeVolume(world, "release", stored, change, wanted, context);
+  return { already: false, nqn, nodes };
+}
+
+/** Its disk, its file and the note in its comment stay, and its export is off: nobody knows under which name it was on before. */
+async function releaseImported(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  view: VolumeView,
+  context: CallContext,
+): Promise<Release> {
+  const { stored, record } = volume;
+  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  if (nodes !== "" || stored.exported) {
+    const reason = nodes === "" ? `it is exported: nqn=${stored.exportNqn}` : `a node has it: node=${nodes}`;
+    throw new VolumeError(
+      "precondition",
+      `Cannot release the volume as ${reason}; unpublish it first: volume=${stored.id}`,
+    );
+  }
+  assertOwnImage(world, stored, "release");
+  await waitForGrace(world, volume, view, "release", context);
+  const comment = commentWithoutRecord(volume.comment);
+  const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
+  await changeVolume(world, "release", stored, { comment }, wanted, context);
+  return { already: false, nqn: "", nodes: [] };
+}
+
+/** @throws {VolumeError} precondition when it is not in a state that the earlier driver knows */
+function assertEarliers(volume: OwnedVolume): void {
+  const { stored, record } = volume;
+  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  const isHeldAsLeft = isEarlierEpoch(record.epoch) && isExportedAsRecorded(volume);
+  const reason = !isEarlierDriverId(stored.id)
+    ? "this driver made it, and the earlier one would not find its image"
+    : record.holders.length > 0 && !isHeldAsLeft
+    ? `a node has it under an NQN that the earlier driver does not know: node=${nodes}; unpublish it first`
+    : record.holders.length === 0 && stored.exported && !stored.exportNqn.endsWith(`:${stored.id}`)
+    ? `it is exported though nobody has it: nqn=${stored.exportNqn}; unpublish it first`
+    : undefined;
+  if (reason === undefined) return;
+  throw new VolumeError("precondition", `Cannot release the volume as ${reason}: volume=${stored.id}`);
+}

@@ -1,0 +1,60 @@
+import { isEarlierDriverId } from "../../volume/model/ids.ts";
+import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
+import { decideUnpublish } from "../../volume/rules/publish.ts";
+import { leaveVolume } from "./detaching_node.ts";
+import { lookAtDisk } from "../load.ts";
+import { outdateUnsettled } from "../change.ts";
+import { assertNotStrayed } from "../misplaced.ts";
+import { withdrawExport } from "./withdrawal.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * Takes a volume from a node, without needing that node. When nobody is left the export is off and read back as off
+ * before this returns. Two commands; one when there is nothing to do.
+ *
+ * @param nodeId the node, or "" for all of them
+ * @throws {VolumeError} precondition when the volume is not this cluster's; unavailable when it is not there and that
+ * proves nothing
+ */
+export async function unpublishVolume(
+  world: ControllerWorld,
+  id: string,
+  nodeId: string,
+  context: CallContext,
+): Promise<void> {
+  const { stored } = await lookAtDisk(world, id, "unpublish", context);
+  if (stored === undefined || isNobodys(world, stored)) return assertNotStrayed(world, id, "unpublish");
+  const volume = assertOwned(stored, world.settings.cluster, "unpublish");
+  const decision = decideUnpublish(volume, nodeId, world.clock.now());
+  const fields = { volume: id, node: nodeId, requestId: context.requestId };
+  if (decision.action === "done") {
+    await outdateUnsettled(world, "unpublish", volume, context);
+    world.projection.show(id, volume.record);
+  } else if (decision.action === "not-holder") {
+    await outdateUnsettled(world, "unpublish", volume, context);
+    const holders = decision.remaining.map((holder) => holder.nodeId);
+    world.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
+  } else if (decision.action === "withdraw") {
+    await withdrawExport(world, volume, "unpublish", context);
+    world.projection.show(id, decision.record);
+    const nodeIds = volume.record.holders.map((holder) => holder.nodeId);
+    // Of a node that is named it is only said that it does without the volume from now on.
+    if (nodeId === "" && nodeIds.length > 0) {
+      world.events.happened({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
+    }
+  } else if (decision.action === "leave") {
+    await leaveVolume(world, volume, { ...decision, nodeId }, context);
+    world.projection.show(id, decision.record);
+  }
+}
+
+/**
+ * Whether it is somebody's disk that is not exported, so that no node has it: publishing one that a PersistentVolume names
+ * was refused. Of a disk that is named as a volume only the record was lost.
+ */
+function isNobodys({ settings }: ControllerWorld, stored: StoredVolume): boolean {
+  if (stored.exported || isEarlierDriverId(stored.id)) return false;
+  return judgeOwnership(stored, settings.cluster).state === "no-record" &&
+    !isNamedAsOwn(stored, settings.cluster, settings.basePaths);
+}

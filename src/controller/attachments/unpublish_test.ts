@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import {
+  aPublish,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { Mishap } from "../../../tests/fakes/volume_store.ts";
+import type { VolumeErrorKind } from "../../volume/errors.ts";
+import type { StoredVolume } from "../../volume/ports/ports.ts";
+import { parseComment, type VolumeRecord } from "../../volume/model/record.ts";
+import { publishVolume } from "./publish.ts";
+import { unpublishVolume } from "./unpublish.ts";
+
+const context = testContext();
+const epoch = { counter: 3, nonce: "0123abcd" };
+const shared = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
+
+/** A controller on a router with the volume `pvc-1`. */
+function controller(
+  record: Partial<VolumeRecord> = { epoch, holders: [aHolder("a")] },
+  disk: Partial<StoredVolume> = {},
+) {
+  const { store, world, ...rest } = testController();
+  store.put(aDisk(aRecord(record), disk));
+  const unpublish = (nodeId: string, over = context) => unpublishVolume(world, "pvc-1", nodeId, over);
+  const record_ = () => {
+    const parsed = parseComment(store.disks.get("pvc-1")!.comment);
+    return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
+  };
+  return { store, world, unpublish, record: record_, ...rest };
+}
+
+Deno.test("unpublishVolume() takes the export away in two commands, and one when it is gone", async () => {
+  const { store, unpublish, record, clock } = controller();
+  await unpublish("a");
+  assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["view", "change"]);
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+  assert.deepEqual(record().holders, []);
+  assert.deepEqual(record().epoch, epoch);
+  assert.ok(record().withdrawnAtSeconds! * 1000 >= clock.now());
+  const before = store.snapshot();
+  for (const nodeId of ["a", "b", ""]) await unpublish(nodeId);
+  assert.deepEqual(store.snapshot(), before);
+  assert.equal(store.takeCount(), 3);
+});
+
+Deno.test("unpublishVolume() does not need to know the node", async () => {
+  const { store, unpublish } = controller({ epoch, holders: [aHolder("stranger")] });
+  await unpublish("stranger");
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+});
+
+Deno.test("unpublishVolume() without a node takes it from all of them", async () => {
+  const { store, unpublish, record } = controller({
+    capabilities: "block/x",
+    epoch,
+    holders: [shared("a"), shared("b")],
+  });
+  await unpublish("");
+  assert.deepEqual([store.disks.get("pvc-1")?.exported, record().holders], [false, []]);
+});
+
+Deno.test("unpublishVolume() leaves the export to the other holder and says that the leaver is not fenced", async () => {
+  const { store, unpublish, record, notes } = controller({
+    capabilities: "block/x",
+    epoch,
+    holders: [shared("a"), shared("b")],
+  });
+  await unpublish("a");
+  assert.deepEqual([store.disks.get("pvc-1")?.exported, record().holders], [true, [shared("b")]]);
+  assert.equal(store.takeCount(), 2);
+  assert.match(notes.join(), /the node that left is not fenced/);
+  await unpublish("b");
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+});
+
+Deno.test("unpublishVolume() does not answer OK while the record still names the leaver", async () => {
+  const { store, unpublish, record } = controller({
+    capabilities: "block/x",
+    epoch,
+    holders: [shared("a"), shared("b")],
+  });
+  for (const mishap of [{ runs: false }, { refusal: "failure: no" }]) {
+    store.mishap("change", mishap);
+    await assert.rejects(unpublish("a"), refusal("unavailable"));
+  }
+  await unpublish("a");
+  assert.deepEqual(record().holders, [shared("b")]);
+});
+
+Deno.test("unpublishVolume() takes nothing from the holder for a node that is none", async () => {
+  const { store, unpublish, notes } = controller();
+  const before = store.snapshot();
+  await unpublish("b");
+  assert.deepEqual(store.snapshot(), before);
+  assert.match(notes.join(), /does not hold the volume/);
+});
+
+Deno.test("unpublishVolume() withdraws an export that no record knows of", async () => {
+  for (const nodeId of ["a", ""]) {
+    const { store, unpublish } = controller({}, { exported: true, exportNqn: "nqn.stray" });
+    await unpublish(nodeId);
+    assert.equal(store.disks.get("pvc-1")?.exported, false);
+  }
+});
+
+Deno.test("unpublishVolume() answers OK only when the export is read back as gone", async () => {
+  const cases: [string, Mishap, VolumeErrorKind | undefined][] = [
+    ["ran, end unknown", { runs: true, refusal: "interrupted" }, undefined],
+    ["did not run", { runs: false }, "unavailable"],
+    ["refused", { refusal: "failure: no" }, "unavailable"],
+    ["ran, unreadable", { unreadable: true }, "unavailable"],
+    ["did not run, unreadable", { runs: false, unreadable: true }, "unavailable"],
+  ];
+  for (const [name, mishap, kind] of cases) {
+    const { store, unpublish } = controller();
+    store.mishap("change", mishap);
+    await (kind === undefined ? unpublish("a") : assert.rejects(unpublish("a"), refusal(kind), name));
+    await unpublish("a");
+    assert.equal(store.disks.get("pvc-1")?.exported, false, name);
+  }
+});
+
+Deno.test("unpublishVolume() is not deceived by a router that writes the record and leaves the export on", async () => {
+  const { store, unpublish } = controller();
+  store.mishap("change", { after: () => store.edit("pvc-1", { exported: true }) });
+  await assert.rejects(unpublish("a"), refusal("unavailable", /the router did not do it/));
+  await unpublish("a");
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+});
+
+Deno.test("unpublishVolume() is not deceived by a disk that is not shown after the command", async () => {
+  const { store, unpublish } = controller();
+  store.mishap("change", { after: () => store.hidden.add("pvc-1") });
+  await assert.rejects(unpublish("a"), refusal("unavailable"));
+});
+
+Deno.test("unpublishVolume() is busy when the record changes between looking and acting", async () => {
+  const { store, unpublish } = controller();
+  const joined = aDisk(aRecord({ epoch, holders: [aHolder("a"), aHolder("b")] }));
+  store.mishap("change", { before: () => store.put(joined) });
+  await assert.rejects(unpublish("a"), refusal("busy"));
+  assert.deepEqual(store.disks.get("pvc-1"), joined);
+});
+
+Deno.test("unpublishVolume() is done when the volume is provably gone, and only then", async () => {
+  const gone = controller();
+  gone.store.disks.clear();
+  await assert.rejects(gone.unpublish("a"), refusal("unavailable", /its image is there/));
+  gone.store.allFiles.clear();
+  await gone.unpublish("a");
+  gone.store.reboot();
+  await assert.rejects(gone.unpublish("a"), refusal("unavailable", /booted only/));
+
+  const unmounted = controller();
+  unmounted.store.disks.clear();
+  unmounted.store.pools = [];
+  await assert.rejects(unmounted.unpublish("a"), refusal("unavailable", /not mounted/));
+});
+
+Deno.test("unpublishVolume() corrects the time of a withdrawal that the router ran late", async () => {
+  const { store, world, unpublish, record, clock } = controller();
+  store.lingerMs = 10_000;
+  store.mishap("change", { takesMs: 25_000 });
+  await inTime(clock, unpublish("a"));
+  assert.ok(record().withdrawnAtSeconds! * 1000 >= clock.now() - 1_000);
+  assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "change"]);
+  await inTime(clock, publishVolume(world, "pvc-1", aPublish("b"), testParameters, context));
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("unpublishVolume() answers OK only when an earlier publish can no longer take effect", async () => {
+  const joins = { capability: { access: "block", mode: "multi-node-multi-writer" } } as const;
+  const cases = [
+    [{}, aPublish("b")],
+    [{ capabilities: "block/x", epoch, holders: [shared("a")] }, aPublish("b", joins)],
+  ] as const;
+  for (const [record, request] of cases) {
+    const { store, world, unpublish, record: recordNow } = controller(record);
+    store.mishap("change", { late: true, unreadable: true });
+    await assert.rejects(
+      publishVolume(world, "pvc-1", request, testParameters, context),
+      refusal("unavailable"),
+    );
+    const before = store.disks.get("pvc-1")!;
+    store.takeCount();
+    await unpublish("b");
+    assert.equal(store.takeCount(), 2);
+    store.runLate();
+    assert.deepEqual(store.disks.get("pvc-1"), { ...before, comment: store.disks.get("pvc-1")!.comment });
+    assert.ok(recordNow().holders.every((holder) => holder.nodeId !== "b"));
+    await unpublish("b");
+    assert.equal(store.takeCount(), 1);
+  }
+});
+
+Deno.test("unpublishVolume() is busy when an earlier publish takes effect after the look, and then undoes it", async () => {
+  const { store, world, unpublish } = controller({});
+  store.mishap("change", { late: true, unreadable: true });
+  await assert.rejects(
+    publishVolume(world, "pvc-1", aPublish("b"), testParameters, context),
+    refusal("unavailable"),
+  );
+  store.mishap("change", { before: () => store.runLate() });
+  await assert.rejects(unpublish("b"), refusal("busy"));
+  await unpublish("b");
+  assert.equal(store.disks.get("pvc-1")?.exported, false);
+});

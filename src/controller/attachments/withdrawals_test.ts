@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { ConfirmedWithdrawals } from "./withdrawals.ts";
+
+const off = (id: string, comment: string) => ({ id, comment, exported: false });
+
+Deno.test("a withdrawal of somebody else's is as old as the first look at it", async () => {
+  const clock = new FakeClock();
+  const withdrawals = new ConfirmedWithdrawals(clock);
+  assert.equal(withdrawals.ageMs(off("a", "w1")), 0);
+  await clock.advance(4_000);
+  assert.equal(withdrawals.ageMs(off("a", "w1")), 4_000);
+  assert.equal(withdrawals.ageMs(off("b", "w1")), 0, "another volume");
+  assert.equal(withdrawals.ageMs(off("a", "w2")), 0, "another withdrawal");
+  await clock.advance(86_400_000);
+  assert.equal(withdrawals.ageMs(off("a", "w2")), 86_400_000);
+});
+
+Deno.test("one that this process has made is as old as its reading back", async () => {
+  const clock = new FakeClock();
+  const withdrawals = new ConfirmedWithdrawals(clock);
+  withdrawals.confirm("a", "w1");
+  await clock.advance(3_000);
+  assert.equal(withdrawals.ageMs(off("a", "w1")), 3_000);
+});
+
+Deno.test("an export that is on again is not off for as long as before", async () => {
+  const clock = new FakeClock();
+  const withdrawals = new ConfirmedWithdrawals(clock);
+  withdrawals.confirm("a", "w1");
+  await clock.advance(60_000);
+  assert.equal(withdrawals.ageMs({ ...off("a", "w1"), exported: true }), 0);
+  assert.equal(withdrawals.ageMs(off("a", "w1")), 0);
+});
+
+Deno.test("a look at all volumes lets all of them age, and forgets what is gone", async () => {
+  const clock = new FakeClock();
+  const withdrawals = new ConfirmedWithdrawals(clock);
+  withdrawals.look([off("a", "w1"), off("b", "w1")]);
+  await clock.advance(5_000);
+  withdrawals.look([off("a", "w1")]);
+  assert.equal(withdrawals.ageMs(off("a", "w1")), 5_000);
+  assert.equal(withdrawals.ageMs(off("b", "w1")), 0);
+  withdrawals.forget("a");
+  assert.equal(withdrawals.ageMs(off("a", "w1")), 0);
+});

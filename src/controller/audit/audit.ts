@@ -1,0 +1,150 @@
+import { assertAbsenceProven } from "../../volume/rules/absence.ts";
+import { judgeAudit } from "../../volume/rules/audit.ts";
+import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit_finding.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { placeOf } from "../../volume/model/layout.ts";
+import { isSnapshotId } from "../../volume/model/snapshots.ts";
+import type {
+  CallContext,
+  FileView,
+  ImagePlace,
+  Inventory,
+  MutationOutcome,
+} from "../../volume/ports/ports.ts";
+import { deleteVolume } from "../volumes/delete.ts";
+import { ownStem } from "../load.ts";
+import { removeSnapshotImage } from "../change.ts";
+import { ownAndEarlierFiles } from "../own_files.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** What lies on the router without an owner. */
+export interface Audit {
+  /** Ordered by kind and id. */
+  readonly findings: readonly AuditFinding[];
+  /** Whether the cluster was asked, or why it could not be. */
+  readonly cluster: "none" | "read" | { readonly unreadable: string };
+  /** The pools and disks as they were seen last. */
+  readonly view: FileView & Inventory;
+}
+
+/** Options of {@linkcode auditRouter}. */
+export interface AuditOptions {
+  /** Whether a person vouches that nothing which no cluster was asked about is used. */
+  readonly vouched: boolean;
+}
+
+/**
+ * Looks for what lies on the router without an owner. It looks twice, a grace apart, and tells what was so both times: what
+ * is just being made or deleted lacks one half of itself for a moment. Three commands; six when anything was found.
+ *
+ * @throws {VolumeError} unavailable while absence proves nothing: after a boot, or with a pool not mounted
+ */
+export async function auditRouter(
+  world: ControllerWorld,
+  options: AuditOptions,
+  context: CallContext,
+): Promise<Audit> {
+  const first = await lookAround(world, context);
+  // After the first look and before the second: what either has is in use.
+  const { cluster, used } = await askCluster(world, context);
+  const judge = (view: Inventory & FileView) =>
+    judgeAudit(view, {
+      ...world.settings,
+      used,
+      vouched: options.vouched && world.clusterView === undefined,
+      nowMs: world.clock.now(),
+      isCopying: (id) => world.copies.find(id) !== undefined,
+    });
+  const before = judge(first);
+  if (before.length === 0) return { findings: [], cluster, view: first };
+  await world.clock.sleep(world.settings.unexportGraceMs, context.signal);
+  const view = await lookAround(world, context);
+  const seen = new Set(before.map(findingKey));
+  return { findings: judge(view).filter((one) => seen.has(findingKey(one))), cluster, view };
+}
+
+/**
+ * Deletes what an audit has found, if it is still what was found: a disk by the very comment that it was judged by, a file
+ * by its name, which holds this cluster's hash, and only while no disk uses it. The cluster is asked once more: an object that
+ * is replaced is away for a moment.
+ *
+ * @throws {VolumeError} precondition when it is kept, or used by now; busy or unavailable when it is not the same any more
+ */
+export async function deleteOrphan(
+  world: ControllerWorld,
+  finding: AuditFinding,
+  { pools }: Pick<FileView, "pools">,
+  context: CallContext,
+): Promise<void> {
+  const { id, path, kept, kind, comment } = finding;
+  if (kept !== undefined) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot delete what was found as ${kept}: kind=${kind} id=${id} path=${path}`,
+    );
+  }
+  await assertStillUnused(world, finding, context);
+  if (comment !== undefined) return await deleteVolume(world, id, context, comment);
+  const place = placeOf(kind === "leftover-subvolume" ? `${path}/disk.img` : path, pools);
+  const { after, refusal } = await remove(world, id, place, context);
+  assertAbsenceProven(after, world.settings.basePaths, world.settings.settleMs);
+  if (!after.files.some((file) => file.path === path)) return;
+  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+  throw new VolumeError("unavailable", `Cannot delete the file as it is still there: path=${path}${words}`);
+}
+
+/** @throws {VolumeError} precondition when the cluster uses it; unavailable when it does not say */
+async function assertStillUnused(
+  { clusterView }: ControllerWorld,
+  { id, kind }: AuditFinding,
+  context: CallContext,
+): Promise<void> {
+  // A copy that was never finished is nobody's, whoever uses the volume.
+  if (clusterView === undefined || kind === "unfinished-copy") return;
+  const using = [...await clusterView.volumes(context), ...await clusterView.attachments(context)];
+  const others = await clusterView.othersHandles(context);
+  if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id)) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot delete what was found as the cluster uses it by now: id=${id}`,
+  );
+}
+
+async function remove(
+  world: ControllerWorld,
+  id: string,
+  place: ImagePlace,
+  context: CallContext,
+): Promise<MutationOutcome<FileView>> {
+  if (isSnapshotId(id)) return await removeSnapshotImage(world, id, place, context);
+  return await world.store.removeImage(place, ownStem(world, id), context);
+}
+
+async function lookAround(world: ControllerWorld, context: CallContext): Promise<Inventory & FileView> {
+  const { basePaths, settleMs } = world.settings;
+  const inventory = await world.store.inventory(context);
+  const files = await ownAndEarlierFiles(world, inventory, context);
+  assertAbsenceProven(files, basePaths, settleMs);
+  return { ...inventory, ...files };
+}
+
+async function askCluster(
+  { clusterView, notes }: ControllerWorld,
+  context: CallContext,
+): Promise<{ readonly cluster: Audit["cluster"]; readonly used: ClusterUse | undefined }> {
+  if (clusterView === undefined) return { cluster: "none", used: undefined };
+  try {
+    const [volumes, attachments, others, strays] = await Promise.all([
+      clusterView.volumes(context),
+      clusterView.attachments(context),
+      clusterView.othersHandles(context),
+      clusterView.strayAttachments(context),
+    ]);
+    return { cluster: "read", used: { volumes, attachments, others, strays } };
+  } catch (error) {
+    context.signal.throwIfAborted();
+    const unreadable = error instanceof Error ? error.message : String(error);
+    notes.warn("the cluster could not be asked what it uses", { reason: unreadable });
+    return { cluster: { unreadable }, used: undefined };
+  }
+}

@@ -1,0 +1,136 @@
+import { type AuditFinding, type AuditKind, findingKey, isDue } from "../../volume/rules/audit_finding.ts";
+import { judgeOwnership } from "../../volume/rules/ownership.ts";
+import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
+import { inBackground } from "../background.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** What an operator sets for the audits of a controller. */
+export interface AuditLoopSettings {
+  /** How often it looks, in milliseconds; 0 never. */
+  readonly intervalMs: number;
+  /** What has been used by nobody for so long, and had no owner in two audits, is deleted, in milliseconds; undefined: nothing. */
+  readonly deleteOlderThanMs: number | undefined;
+}
+
+/** How long one audit may take, and how long after the start the first one comes, in milliseconds. */
+const auditMs = 300_000;
+const firstMs = 60_000;
+
+/**
+ * A restored backup of the cluster makes much look unowned: so few are deleted in one audit that a person can stop it, and none
+ * when they are more than that and most of all volumes.
+ */
+const mostDeletions = 5;
+
+/** Looks from time to time for what lies on the router without an owner, beside all calls. */
+export class AuditLoop {
+  readonly #world: ControllerWorld;
+  readonly #settings: AuditLoopSettings;
+  readonly #stop = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  /** What the last audit found: since when something has had no owner no record tells. */
+  #before: ReadonlySet<string> = new Set();
+
+  constructor(world: ControllerWorld, settings: AuditLoopSettings) {
+    this.#world = world;
+    this.#settings = settings;
+  }
+
+  /** Begins to {@linkcode run} until it is closed. */
+  start(): void {
+    this.#running = this.run(this.#stop.signal);
+  }
+
+  /** Ends it, and waits until nothing of it is under way. */
+  async close(): Promise<void> {
+    this.#stop.abort(new Error("the controller stops"));
+    await this.#running;
+  }
+
+  /**
+   * Goes on until the signal ends it; the first audit comes when the controller has settled in. What an earlier run has
+   * found counts for nothing in this one: others may have changed everything in between.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    if (this.#settings.intervalMs === 0) return;
+    this.#before = new Set();
+    try {
+      await this.#auditOnAndOn(signal);
+    } finally {
+      this.#world.events.audited?.(undefined);
+    }
+  }
+
+  async #auditOnAndOn(signal: AbortSignal): Promise<void> {
+    const { clock, notes } = this.#world;
+    let waitMs = Math.min(firstMs, this.#settings.intervalMs);
+    while (!signal.aborted) {
+      try {
+        await clock.sleep(waitMs, signal);
+        await this.#auditOnce(signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        const reason = error instanceof Error ? error.message : String(error);
+        notes.warn("the audit could not be made; it is tried again", { reason });
+      }
+      waitMs = this.#settings.intervalMs;
+    }
+  }
+
+  async #auditOnce(signal: AbortSignal): Promise<void> {
+    const world = this.#world;
+    await inBackground(world.clock, { name: "audit", timeoutMs: auditMs, signal }, async (context) => {
+      const audit = await auditRouter(world, { vouched: false }, context);
+      world.events.audited?.(countKinds(audit.findings));
+      const before = this.#before;
+      this.#before = new Set(audit.findings.map(judgedAs));
+      const { deleteOlderThanMs } = this.#settings;
+      if (deleteOlderThanMs === undefined) return;
+      const due = audit.findings.filter((one) =>
+        isDue(one, world.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
+      );
+      if (due.length > mostDeletions && due.length * 2 > this.#countOwned(audit)) {
+        const reason = "most volumes have no owner, as when the cluster was restored from an old backup";
+        world.notes.warn("what has no owner is not deleted", { reason, volumes: due.length });
+        return;
+      }
+      for (const finding of due.slice(0, mostDeletions)) await this.#delete(finding, audit, context);
+    });
+  }
+
+  #countOwned({ view }: Audit): number {
+    const { cluster } = this.#world.settings;
+    return view.volumes.filter((stored) => judgeOwnership(stored, cluster).state === "owned").length;
+  }
+
+  async #delete(
+    finding: AuditFinding,
+    { view }: Audit,
+    context: Parameters<typeof deleteOrphan>[3],
+  ): Promise<void> {
+    const { kind, id, path } = finding;
+    // A call that changes it knows better; the next audit looks again.
+    const release = this.#world.locks.tryTake([id], "audit");
+    if (release === undefined) return;
+    try {
+      await deleteOrphan(this.#world, finding, view, context);
+      this.#world.notes.warn("deleted what had no owner (--orphan-delete-older-than)", { kind, id, path });
+    } catch (error) {
+      context.signal.throwIfAborted();
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#world.notes.warn("could not delete what has no owner", { kind, id, path, reason });
+    } finally {
+      release();
+    }
+  }
+}
+
+function judgedAs(finding: AuditFinding): string {
+  return `${findingKey(finding)} ${finding.comment ?? ""}`;
+}
+
+/** How many findings there are of each kind; of others none. */
+export function countKinds(findings: readonly AuditFinding[]): ReadonlyMap<AuditKind, number> {
+  const byKind = Map.groupBy(findings, ({ kind }) => kind);
+  return new Map([...byKind].map(([kind, of]) => [kind, of.length]));
+}

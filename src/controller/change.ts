@@ -1,0 +1,169 @@
+import { VolumeError } from "../volume/errors.ts";
+import { poolOf } from "../volume/model/ids.ts";
+import type { OwnedVolume } from "../volume/rules/ownership.ts";
+import type {
+  CallContext,
+  FileView,
+  ImagePlace,
+  MutationOutcome,
+  StoredVolume,
+  VolumeChange,
+  VolumeView,
+} from "../volume/ports/ports.ts";
+import { formatComment, parseComment, rewritten } from "../volume/model/record.ts";
+import { snapshotPart } from "../volume/model/snapshots.ts";
+import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
+import type { ControllerWorld } from "./deps.ts";
+
+/**
+ * Concludes why a mutation did not lead to what was wanted, from what was read afterwards.
+ *
+ * @param before the comment that the change was conditional on
+ * @throws {VolumeError} busy when somebody else changed the record first, else unavailable
+ */
+export function failMutation(
+  verb: string,
+  id: string,
+  before: string,
+  after: StoredVolume | undefined,
+  refusal: string | undefined,
+): never {
+  if (after !== undefined && after.comment !== before) {
+    throw new VolumeError(
+      "busy",
+      `Cannot ${verb} the volume as its record was changed at the same time: volume=${id}; try again`,
+    );
+  }
+  const reason = refusal === undefined
+    ? "the router did not do it"
+    : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+  throw new VolumeError("unavailable", `Cannot ${verb} the volume as ${reason}: volume=${id}`);
+}
+
+/**
+ * Changes a volume if its comment is still the same, and returns it as it was read afterwards. One command.
+ *
+ * @throws {VolumeError} busy or unavailable, by `failMutation()`, when what was read is not `wanted`
+ */
+export async function changeVolume(
+  world: ControllerWorld,
+  verb: string,
+  before: StoredVolume,
+  change: VolumeChange,
+  wanted: (after: StoredVolume) => boolean,
+  context: CallContext,
+): Promise<StoredVolume> {
+  const outcome = await remembered(
+    world,
+    before,
+    () => world.store.change(before.id, before.comment, change, context),
+  );
+  const after = outcome.after.volume;
+  if (after !== undefined && wanted(after)) {
+    if (change.comment !== undefined) world.unsettled.wrote(after.id, after.comment);
+    return after;
+  }
+  const written = change.comment ?? before.comment;
+  if (after !== undefined && isCut(after.comment, written)) {
+    await restoreComment(world, before, after, context);
+  }
+  // Finding the comment that was written is no sign of somebody else.
+  const expected = after?.comment === written ? written : before.comment;
+  return failMutation(verb, before.id, expected, after, outcome.refusal);
+}
+
+/**
+ * Whether a router has kept only the beginning of a comment that was written. Nothing at all is a person's doing, and a note
+ * without the record behind it is what was there before the record was.
+ */
+export function isCut(kept: string, written: string): boolean {
+  const parsed = parseComment(written);
+  const note = parsed.state === "record" ? commentWithoutRecord(parsed.comment) : undefined;
+  return kept !== "" && kept !== note && kept.length < written.length && written.startsWith(kept);
+}
+
+/** The error for a router that keeps too little of a comment. */
+export function cutComment(verb: string, id: string, keptBytes: number): VolumeError {
+  return new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as the router keeps only ${keptBytes} bytes of a comment: volume=${id}; shorter node ids, ` +
+      "or a shorter note in the disk's comment, make room (rds-csi doctor --probe tells the router's limits)",
+  );
+}
+
+/**
+ * A record that was cut tells nobody anything: the one before is put back, with the export off as before or because
+ * nobody was told of it.
+ */
+async function restoreComment(
+  world: ControllerWorld,
+  before: StoredVolume,
+  cut: StoredVolume,
+  context: CallContext,
+): Promise<never> {
+  const change = { comment: before.comment, ...(before.exported ? {} : { export: false as const }) };
+  await world.store.change(before.id, cut.comment, change, context);
+  throw cutComment("change", before.id, cut.comment.length);
+}
+
+/** Sends a mutation that expects the comment of `before`; one whose end stays unknown is remembered. */
+export async function remembered(
+  world: ControllerWorld,
+  before: StoredVolume,
+  send: () => Promise<MutationOutcome<VolumeView>>,
+): Promise<MutationOutcome<VolumeView>> {
+  const { id, comment } = before;
+  try {
+    const outcome = await send();
+    const unchanged = outcome.refusal === undefined && outcome.after.volume?.comment === comment;
+    if (unchanged) world.unsettled.remember(id, comment);
+    return outcome;
+  } catch (error) {
+    world.unsettled.remember(id, comment);
+    throw error;
+  }
+}
+
+/**
+ * Removes the image of a snapshot. A removal whose end stays unknown is remembered: the router may still run it, and take
+ * away what a later call answers.
+ */
+export async function removeSnapshotImage(
+  world: ControllerWorld,
+  id: string,
+  place: ImagePlace,
+  context: CallContext,
+): Promise<MutationOutcome<FileView>> {
+  let gone = false;
+  try {
+    const outcome = await world.store.removeImage(place, snapshotPart(id), context);
+    const { pools, files } = outcome.after;
+    const isMounted = pools.some((pool) => pool.mountPoint === poolOf(place.path));
+    gone = isMounted && !files.some((file) => file.path === place.path);
+    return outcome;
+  } finally {
+    if (!gone) world.unsettled.remember(id, place.path);
+  }
+}
+
+/**
+ * Rewrites the record of a volume if a change that was sent earlier may still come, so that it finds another comment
+ * than it expects. No command where none may, else one.
+ *
+ * @throws {VolumeError} busy when that change came first
+ */
+export async function outdateUnsettled(
+  world: ControllerWorld,
+  verb: string,
+  volume: OwnedVolume,
+  context: CallContext,
+): Promise<void> {
+  const { stored } = volume;
+  if (!world.unsettled.mayStillCome(stored.id, stored.comment)) return;
+  const comment = formatComment(
+    { ...volume.comment, record: rewritten(volume.record) },
+    world.settings.maxCommentBytes,
+  );
+  const wanted = (after: StoredVolume) => after.comment === comment && after.exported === stored.exported;
+  await changeVolume(world, verb, stored, { comment }, wanted, context);
+}

@@ -1,0 +1,74 @@
+import type { SubvolumeNames } from "../volume/model/layout.ts";
+import type { ClusterView } from "../volume/ports/cluster_view.ts";
+import type { ControllerEvents } from "../volume/ports/controller_events.ts";
+import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
+import type { ParameterDefaults } from "../volume/model/parameters.ts";
+import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports/ports.ts";
+import type { VolumeProjection } from "../volume/ports/projection.ts";
+import type { ImageCopies } from "./volumes/copies.ts";
+import type { CopyAbout, FinishedCopy } from "./volumes/copying.ts";
+import type { StrayedVolumes } from "./misplaced.ts";
+import type { UnsettledChanges } from "./in_doubt.ts";
+import type { ConfirmedWithdrawals } from "./attachments/withdrawals.ts";
+
+/** What an operator sets for the controller. */
+export interface ControllerSettings extends ParameterDefaults {
+  /** Hash of this cluster's id, see `clusterHash()`. */
+  readonly cluster: string;
+  /** How long after its boot a router may still bring disks back, in milliseconds. */
+  readonly settleMs: number;
+  /** How long an export may linger after its withdrawal, in milliseconds. */
+  readonly unexportGraceMs: number;
+  /** How much of a pool may be promised; 1 promises exactly its size. */
+  readonly overcommit: number;
+  /** How much of a disk's comment the router keeps, in bytes. */
+  readonly maxCommentBytes: number;
+  /** Whether volumes may be published on a router that cannot fence a node. */
+  readonly allowUnfenced: boolean;
+  /** When the router lets a disk grow. */
+  readonly growth: "live" | "after-toggle" | "never";
+  /** Where subvolumes may be made. */
+  readonly subvolumeNames: SubvolumeNames;
+  /** Whether the router keeps a subvolume while there are snapshots of it. */
+  readonly subvolumeParent: "free" | "held";
+  /** Whether the router makes a disk of a file that is there: without that there are no clones. */
+  readonly adopts: boolean;
+  /** What the router's list of hosts is; undefined while that is not known. */
+  readonly allowHost: "list" | "single" | "ignored" | undefined;
+  /** When the router answers a copy of a file; undefined while that is not known. */
+  readonly copyReturns: "when-done" | "at-once" | undefined;
+}
+
+/** What is worth telling a person, beside the answer of a call. */
+export interface Notes {
+  /** Something odd that did not stop the call. */
+  warn(message: string, fields: Readonly<Record<string, unknown>>): void;
+}
+
+/** Who changes which volume right now: what is done without a call takes the same locks as calls do. */
+export interface VolumeLocking {
+  /** Takes all keys, or none: undefined when somebody else has one. What it returns lets them go. */
+  tryTake(keys: readonly string[], holder: string): (() => void) | undefined;
+}
+
+/** Everything the controller's operations need, handed in. */
+export interface ControllerWorld {
+  readonly store: VolumeStore;
+  readonly nodes: NodeDirectory;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly settings: ControllerSettings;
+  readonly notes: Notes;
+  readonly events: ControllerEvents;
+  readonly projection: VolumeProjection;
+  readonly locks: VolumeLocking;
+  /** Who may share a volume for a migration. */
+  readonly pairs: MigrationPairs;
+  readonly withdrawals: ConfirmedWithdrawals;
+  readonly unsettled: UnsettledChanges;
+  readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
+  /** What the cluster uses; undefined where there is none to ask. */
+  readonly clusterView?: ClusterView | undefined;
+  /** What the other routers of a file have of this one's; undefined for the only router. */
+  readonly strayed?: StrayedVolumes | undefined;
+}

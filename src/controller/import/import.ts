@@ -1,0 +1,245 @@
+import { assertGone } from "../../volume/rules/absence.ts";
+import {
+  kindName,
+  parseRecordedCapabilities,
+  sameKind,
+  type VolumeKind,
+} from "../../volume/model/capabilities.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { isImported } from "../../volume/model/imported.ts";
+import { importableImage, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
+import { isImageOf, plainPlace } from "../../volume/model/layout.ts";
+import {
+  assertNotForeign,
+  assertOwned,
+  judgeOwnership,
+  type OwnedVolume,
+} from "../../volume/rules/ownership.ts";
+import { mayBeShared } from "../../volume/rules/publish.ts";
+import type { CallContext, CreateView, StoredVolume, VolumeView } from "../../volume/ports/ports.ts";
+import { formatComment } from "../../volume/model/record.ts";
+import { assertMayBeImported, importDisk, lookAround, nowOf } from "./import_disk.ts";
+import { assertNotShared, assertOwnImage, notFound, ownStem, withImage } from "../load.ts";
+import { changeVolume, remembered } from "../change.ts";
+import { withdrawExport } from "../attachments/withdrawal.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** What is to become a volume. */
+export interface ImportRequest extends Omit<ImportClaim, "kind"> {
+  /** The slot: that of the disk, or of the one to be made. */
+  readonly id: string;
+  /** The file that a disk is to be made of; undefined for a disk that is there. */
+  readonly imagePath: string | undefined;
+  /** Undefined where the record tells. */
+  readonly kind: VolumeKind | undefined;
+  /** Whether only to look. */
+  readonly dryRun: boolean;
+}
+
+/** What an import came to. */
+export interface Import {
+  /** `would`: it can be imported, and was not asked to be. `own`: this driver made it, and nothing was changed. */
+  readonly outcome: "imported" | "already" | "own" | "would";
+  readonly id: string;
+  readonly sizeBytes: bigint;
+  readonly imagePath: string;
+  readonly kind: VolumeKind;
+  /** The NQN whose export was withdrawn, or would be; "" when none was on. */
+  readonly withdrawn: string;
+}
+
+/**
+ * Makes a disk that somebody else made, or a file without a disk, a volume of this cluster; of one that is a volume already
+ * it says what it is. Three commands; four for a file, and up to two more to withdraw an export. What is cut off anywhere is
+ * done by the same call again.
+ *
+ * @throws {VolumeError} not-found, invalid, unavailable; precondition on any doubt whose it is or who uses it
+ */
+export async function importVolume(
+  world: ControllerWorld,
+  request: ImportRequest,
+  context: CallContext,
+): Promise<Import> {
+  const { id, imagePath } = request;
+  const { cluster, basePaths, settleMs } = world.settings;
+  const view = await world.store.view(id, ownStem(world, id), context);
+  assertNotForeign(view.foreign, "import");
+  if (view.volume === undefined) {
+    if (imagePath === undefined) {
+      assertGone(id, ownStem(world, id), view, basePaths, settleMs);
+      throw notFound("import", id);
+    }
+    return await importFile(world, view, { ...request, imagePath }, context);
+  }
+  if (imagePath !== undefined && imagePath !== view.volume.imagePath) {
+    throw refused(id, `a disk is in that slot and uses another file: path=${view.volume.imagePath}`);
+  }
+  const ownership = judgeOwnership(view.volume, cluster);
+  if (ownership.state === "owned") {
+    return await importAgain(world, { view, volume: ownership.volume }, request, context);
+  }
+  const claim = claimed(request);
+  const around = await lookAround(world, id, view.volume.imagePath, context);
+  assertMayBeImported(world, view.volume, claim, around);
+  const withdrawn = view.volume.exported ? view.volume.exportNqn : "";
+  if (request.dryRun) return told("would", view.volume, claim.kind, withdrawn);
+  const stored = await importDisk(world, view.volume, claim, context);
+  if (stored.exported) {
+    await withdrawExport(world, assertOwned(stored, cluster, "import"), "import", context);
+  }
+  return told("imported", stored, claim.kind, withdrawn);
+}
+
+/** What has a record is told about, and changed only where an earlier import of it was cut off or said something else. */
+async function importAgain(
+  world: ControllerWorld,
+  { view, volume }: { readonly view: VolumeView; readonly volume: OwnedVolume },
+  request: ImportRequest,
+  context: CallContext,
+): Promise<Import> {
+  const { stored, record } = volume;
+  const recorded = parseRecordedCapabilities(record.capabilities);
+  if (recorded === undefined) {
+    throw refused(stored.id, `its record names a kind that is not known: kind=${record.capabilities}`);
+  }
+  const { kind = recorded.kind } = request;
+  if (!isImported(record)) {
+    assertNotShared(world, stored.id, view, "import");
+    assertOwnImage(world, stored, "import");
+    if (!sameKind(kind, recorded.kind)) throw otherKind(stored.id, recorded.kind, kind);
+    return told("own", stored, recorded.kind, "");
+  }
+  await withImage(world, { view, volume }, "import", context);
+  const left = record.holders.length === 0 && stored.exported ? stored.exportNqn : "";
+  const isSame = sameKind(kind, recorded.kind) && mayBeShared(record, request.mode);
+  if (!isSame && (record.holders.length > 0 || stored.exported)) {
+    throw refused(stored.id, "it was imported as another kind or for another access mode, and is published");
+  }
+  if (left !== "" && !request.exportIsUnused) {
+    throw refused(
+      stored.id,
+      `it is exported though no node holds it: nqn=${left}; --exported-is-unused withdraws that`,
+    );
+  }
+  if (request.dryRun) return told(isSame ? "already" : "would", stored, kind, left);
+  if (isSame) {
+    if (left !== "") await withdrawExport(world, volume, "import", context);
+    return told("already", stored, kind, left);
+  }
+  return told("imported", await reimport(world, volume, { ...request, kind }, context), kind, "");
+}
+
+/** A record that says something else, of which everything that was withdrawn stays known. */
+async function reimport(
+  world: ControllerWorld,
+  { stored, comment, record }: OwnedVolume,
+  claim: ImportClaim,
+  context: CallContext,
+): Promise<StoredVolume> {
+  const { cluster, maxCommentBytes } = world.settings;
+  const bare = { ...stored, comment: "" };
+  const { capabilities } = importedComment(bare, claim, cluster, 0, nowOf(world)).record;
+  const written = formatComment(
+    { ...comment, record: { ...record, capabilities, growths: (record.growths ?? 0) + 1 } },
+    maxCommentBytes,
+  );
+  const wanted = (after: StoredVolume) => after.comment === written && !after.exported;
+  return await changeVolume(world, "import", stored, { comment: written }, wanted, context);
+}
+
+/**
+ * Makes a disk of a file: the router takes the file as it is, as no size is given to it, and the record is written in the
+ * same command.
+ */
+async function importFile(
+  world: ControllerWorld,
+  view: VolumeView,
+  request: ImportRequest & { readonly imagePath: string },
+  context: CallContext,
+): Promise<Import> {
+  const { id, imagePath } = request;
+  const { cluster, maxCommentBytes } = world.settings;
+  const claim = claimed(request);
+  if (!world.settings.adopts) {
+    throw refused(id, "this router makes no disk of a file that is there (--router-profile)");
+  }
+  const own = view.files.find((file) => !file.directory && isImageOf(file.path, ownStem(world, id)));
+  if (own !== undefined) {
+    throw refused(id, `the image of a volume of that name is there: path=${own.path}; choose another --slot`);
+  }
+  const around = await lookAround(world, id, imagePath, context);
+  assertNotForeign(around.foreign, "import");
+  const { sizeBytes } = importableImage(id, imagePath, { ...world.settings, ...around });
+  if (request.dryRun) return told("would", { id, imagePath, sizeBytes }, claim.kind, "");
+  const comment = formatComment(
+    importedComment({ id, imagePath, comment: "" }, claim, cluster, 0, nowOf(world)),
+    maxCommentBytes,
+  );
+  const added = { id, place: plainPlace(imagePath), sizeBytes: undefined, comment, imported: true };
+  const { after, refusal } = await world.store.add(added, context);
+  const stored = after.volumes.find((volume) => volume.id === id);
+  if (stored === undefined || stored.comment !== comment) {
+    const reason = refusal === undefined
+      ? "the router did not do it"
+      : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot import the file as ${reason}: volume=${id} path=${imagePath}`,
+    );
+  }
+  await assertTakenAsItWas(world, stored, around, sizeBytes, context);
+  return told("imported", stored, claim.kind, "");
+}
+
+/** A disk that is not what the file was must not become a volume: its record is taken away, and nothing else touched. */
+async function assertTakenAsItWas(
+  world: ControllerWorld,
+  stored: StoredVolume,
+  before: CreateView,
+  sizeBytes: bigint,
+  context: CallContext,
+): Promise<void> {
+  const { id, imagePath, comment } = stored;
+  const after = await world.store.view(id, imagePath, context);
+  const image = after.files.find((file) => file.path === imagePath);
+  const sharer = after.sharers.find((other) => other.imagePath === imagePath);
+  const isAsItWas = stored.imagePath === imagePath && stored.sizeBytes === sizeBytes &&
+    image?.sizeBytes === sizeBytes && sharer === undefined;
+  if (isAsItWas && before.files.some(({ path }) => path === imagePath)) return;
+  await remembered(world, stored, () => world.store.change(id, comment, { comment: "" }, context));
+  throw refused(
+    id,
+    sharer === undefined
+      ? `the router did not take the file as it was: before=${sizeBytes} file=${
+        image?.sizeBytes ?? "gone"
+      } ` +
+        `disk=${stored.sizeBytes}; look at the file before anything else uses it`
+      : `another disk was made of its file at the same time: disk=${sharer.id}`,
+  );
+}
+
+function claimed(request: ImportRequest): ImportClaim {
+  const { kind, mode, exportIsUnused } = request;
+  if (kind !== undefined) return { kind, mode, exportIsUnused };
+  throw new VolumeError(
+    "invalid",
+    `Cannot import the disk without --kind as nobody but you can say what it is: volume=${request.id}`,
+  );
+}
+
+function told(
+  outcome: Import["outcome"],
+  { id, sizeBytes, imagePath }: Pick<StoredVolume, "id" | "sizeBytes" | "imagePath">,
+  kind: VolumeKind,
+  withdrawn: string,
+): Import {
+  return { outcome, id, sizeBytes, imagePath, kind, withdrawn };
+}
+
+function otherKind(id: string, recorded: VolumeKind, asked: VolumeKind): VolumeError {
+  return refused(id, `it is of another kind: kind=${kindName(recorded)} requested=${kindName(asked)}`);
+}
+
+function refused(id: string, reason: string): VolumeError {
+  return new VolumeError("precondition", `Cannot import the disk as ${reason}: volume=${id}`);
+}

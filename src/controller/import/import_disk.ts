@@ -1,0 +1,99 @@
+import { assertImportable, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext, CreateView, StoredVolume } from "../../volume/ports/ports.ts";
+import type { PublishWorld } from "../../volume/rules/publish.ts";
+import { formatComment } from "../../volume/model/record.ts";
+import { changeVolume } from "../change.ts";
+import { assertNotStrayed } from "../misplaced.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * Imports a disk without a record for a call that is going to change it; undefined where there is a record, or the earlier
+ * driver made it. No command then, else two.
+ *
+ * @returns the disk as it is now
+ * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
+ */
+export async function importFirst(
+  world: ControllerWorld,
+  stored: StoredVolume,
+  claim: ImportClaim,
+  context: CallContext,
+): Promise<StoredVolume | undefined> {
+  if (judgeOwnership(stored, world.settings.cluster).state !== "no-record") return undefined;
+  // The disk of that name which was meant is on another router.
+  assertNotStrayed(world, stored.id, "import");
+  assertMayBeImported(world, stored, claim, await lookAround(world, stored.id, stored.imagePath, context));
+  return await importDisk(world, stored, claim, context);
+}
+
+/** Everything that could use an image, and the image. One command. */
+export async function lookAround(
+  world: ControllerWorld,
+  id: string,
+  imagePath: string,
+  context: CallContext,
+): Promise<CreateView> {
+  return await world.store.createView({ id, stem: imagePath, folder: "" }, context);
+}
+
+/** Refuses a disk that leaves a doubt, see {@linkcode assertImportable}. @throws {VolumeError} precondition, unavailable */
+export function assertMayBeImported(
+  { settings }: ControllerWorld,
+  stored: StoredVolume,
+  claim: ImportClaim,
+  around: CreateView,
+): void {
+  assertImportable(stored, claim, { ...settings, ...around });
+}
+
+/**
+ * Writes the record of a disk that was found importable. Nothing else of it changes, but that the router mounts nothing in
+ * it any more. One command.
+ *
+ * @throws {VolumeError} exhausted when the record does not fit beside the note; busy or unavailable
+ */
+export async function importDisk(
+  world: ControllerWorld,
+  stored: StoredVolume,
+  claim: ImportClaim,
+  context: CallContext,
+): Promise<StoredVolume> {
+  const { cluster, maxCommentBytes } = world.settings;
+  const forgotten = await forgottenEpoch(world, stored.id, context);
+  const comment = formatComment(
+    importedComment(stored, claim, cluster, forgotten, nowOf(world)),
+    maxCommentBytes,
+  );
+  // Whoever makes a disk by hand gets one that the router mounts as soon as it knows what is in it.
+  const change = { comment, neverMounted: true } as const;
+  const written = (after: StoredVolume) => after.comment === comment;
+  const after = await changeVolume(world, "import", stored, change, written, context);
+  const isAsSeen = after.imagePath === stored.imagePath && after.sizeBytes === stored.sizeBytes &&
+    after.exported === stored.exported && after.exportNqn === stored.exportNqn &&
+    after.routerUses === undefined;
+  if (isAsSeen) return after;
+  // With the record its next publish would take the disk from whoever began to use it just now.
+  const back = (last: StoredVolume) => last.comment === stored.comment;
+  await changeVolume(world, "import", after, { comment: stored.comment }, back, context);
+  throw new VolumeError(
+    "busy",
+    `Cannot import the disk as somebody changed it at the same time: volume=${stored.id}; look at it, and try again`,
+  );
+}
+
+/** What the world lends to a record that begins now. */
+export function nowOf({ clock, random }: ControllerWorld): PublishWorld {
+  return { nowMs: clock.now(), random };
+}
+
+/** The last epoch that a node was given by a record which the router does not have any more; 0 without a cluster to ask. */
+async function forgottenEpoch(
+  { clusterView }: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<number> {
+  const attachments = await clusterView?.attachments(context) ?? [];
+  return Math.max(0, ...attachments.map((one) => one.volumeId === id ? one.epochCounter : 0));
+}

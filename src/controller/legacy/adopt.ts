@@ -1,0 +1,68 @@
+import { assertGone } from "../../volume/rules/absence.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { assertNotForeign, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext, VolumeView } from "../../volume/ports/ports.ts";
+import type { TakeoverClaim } from "../../volume/rules/legacy_migration.ts";
+import { notFound, ownStem } from "../load.ts";
+import { takeOver } from "./migrate.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * Takes a volume of the earlier driver over by a person's word on what it is and who has it. Nothing but the comment of its
+ * disk changes; once it is taken over, the same word again changes nothing. Two commands.
+ *
+ * @returns whether it was taken over now, and not before
+ * @throws {VolumeError} not-found, unavailable; precondition on any doubt about the disk, or when it is known to be otherwise
+ */
+export async function adoptVolume(
+  world: ControllerWorld,
+  id: string,
+  claim: TakeoverClaim,
+  context: CallContext,
+): Promise<boolean> {
+  const view = await lookAt(world, id, "adopt", context);
+  const ownership = judgeOwnership(view.volume, world.settings.cluster);
+  if (ownership.state === "owned") {
+    assertAsClaimed(ownership.volume, claim);
+    return false;
+  }
+  if (ownership.state === "earlier-driver" && claim.holders.length > 0 && !view.volume.exported) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot adopt the volume as a node cannot have what is not exported: volume=${id}; leave --node out`,
+    );
+  }
+  await takeOver(world, view, view.volume, claim, context);
+  return true;
+}
+
+/**
+ * A look at a disk that is there, whosever it is.
+ *
+ * @throws {VolumeError} not-found, unavailable; precondition when it is not file-backed
+ */
+export async function lookAt(
+  world: ControllerWorld,
+  id: string,
+  verb: string,
+  context: CallContext,
+): Promise<VolumeView & { readonly volume: NonNullable<VolumeView["volume"]> }> {
+  const { basePaths, settleMs } = world.settings;
+  const stem = ownStem(world, id);
+  const view = await world.store.view(id, stem, context);
+  assertNotForeign(view.foreign, verb);
+  if (view.volume !== undefined) return { ...view, volume: view.volume };
+  assertGone(id, stem, view, basePaths, settleMs);
+  throw notFound(verb, id);
+}
+
+function assertAsClaimed({ stored, record }: OwnedVolume, { holders }: TakeoverClaim): void {
+  const known = record.holders.map(({ nodeId }) => nodeId).toSorted();
+  const claimed = holders.map(({ nodeId }) => nodeId).toSorted();
+  if (known.join() === claimed.join()) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot adopt the volume as it was taken over before and others have it: volume=${stored.id} ` +
+      `nodes=${known.join(", ") || "none"} claimed=${claimed.join(", ") || "none"}`,
+  );
+}

@@ -1,0 +1,173 @@
+import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
+import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
+import { earlierEpoch } from "../../volume/model/epoch.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { assertOwned, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext, StoredVolume, VolumeView } from "../../volume/ports/ports.ts";
+import { formatComment } from "../../volume/model/record.ts";
+import {
+  assertLeftByEarlierDriver,
+  awaitsHolders,
+  claimOf,
+  takenOverComment,
+  type TakeoverClaim,
+} from "../../volume/rules/legacy_migration.ts";
+import { changeVolume } from "../change.ts";
+import { withdrawExport } from "../attachments/withdrawal.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** Who has which volume, as the cluster's objects say. */
+export interface Attachments {
+  readonly volumes: readonly ClusterVolume[];
+  readonly attachments: readonly NodeAttachment[];
+}
+
+/**
+ * Takes a volume of the earlier driver over, for a call that is going to change it: its record is written as the cluster's
+ * objects say who has it, and nothing else of it changes. Any other volume is left as it is. No command for those; else one,
+ * or two, see {@linkcode takeOver}.
+ *
+ * Until its first withdrawal a volume that nobody had is looked up once more: the earlier driver may have published it while
+ * it was being replaced.
+ *
+ * @returns the disk as it is now
+ * @throws {VolumeError} precondition when the cluster cannot be asked, or leaves a doubt
+ */
+export async function takeOverFirst(
+  world: ControllerWorld,
+  view: VolumeView,
+  stored: StoredVolume,
+  context: CallContext,
+): Promise<StoredVolume> {
+  const ownership = judgeOwnership(stored, world.settings.cluster);
+  if (ownership.state === "earlier-driver") {
+    const known = await askWhoHas(world, stored.id, context);
+    const claim = claimFrom(known, stored.id, world.clock.now());
+    return await takeOver(world, view, stored, claim, context);
+  }
+  const isOpen = ownership.state === "owned" && awaitsHolders(ownership.volume);
+  if (!isOpen || world.clusterView === undefined) return stored;
+  const known = await askWhoHas(world, stored.id, context);
+  const named = known.volumes.some(({ volumeId }) => volumeId === stored.id);
+  if (!named) return stored;
+  return await noteHolders(world, ownership.volume, claimFrom(known, stored.id, world.clock.now()), context);
+}
+
+/**
+ * Writes the record of a volume of the earlier driver, if the disk is beyond doubt as that has left it. One command; one more
+ * when it was taken over before, and the router does not remember that: nobody has it then as it is exported.
+ *
+ * @param view a look at the disk, with its files and whoever shares its image
+ * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
+ */
+export async function takeOver(
+  world: ControllerWorld,
+  view: VolumeView,
+  stored: StoredVolume,
+  claim: TakeoverClaim,
+  context: CallContext,
+): Promise<StoredVolume> {
+  const { cluster, maxCommentBytes, settleMs } = world.settings;
+  // Another disk of the same image may come back late, and with it whoever writes through it.
+  assertSettled(view, settleMs);
+  assertPoolMounted(view, stored.imagePath);
+  assertLeftByEarlierDriver(stored, { ...world.settings, ...view });
+  const comment = formatComment(takenOverComment(stored, claim, cluster, world.random), maxCommentBytes);
+  const taken = await writeOnly(world, stored, comment, context);
+  return await shutOutForgotten(world, taken, claim.forgotten, context);
+}
+
+/** What the cluster says of a volume. @throws {VolumeError} precondition when it leaves a doubt */
+export function claimFrom({ volumes, attachments }: Attachments, id: string, nowMs: number): TakeoverClaim {
+  const volume = volumes.find(({ volumeId }) => volumeId === id);
+  if (volume !== undefined) return claimOf(volume, attachments, nowMs);
+  throw undecided(id, "no PersistentVolume of this cluster names it");
+}
+
+async function noteHolders(
+  world: ControllerWorld,
+  { stored, comment, record }: OwnedVolume,
+  { holders, forgotten }: TakeoverClaim,
+  context: CallContext,
+): Promise<StoredVolume> {
+  if (holders.length === 0 && forgotten === 0) return stored;
+  const epoch = { ...earlierEpoch, counter: forgotten };
+  const written = formatComment(
+    { ...comment, record: { ...record, epoch, holders } },
+    world.settings.maxCommentBytes,
+  );
+  const noted = await writeOnly(world, stored, written, context);
+  return await shutOutForgotten(world, noted, forgotten, context);
+}
+
+/**
+ * Withdraws a volume that the router exports again as the earlier driver did, although nodes were given epochs since: whoever
+ * still knocks at that name was shut out, and would write beside the one that has it.
+ */
+async function shutOutForgotten(
+  world: ControllerWorld,
+  stored: StoredVolume,
+  forgotten: number,
+  context: CallContext,
+): Promise<StoredVolume> {
+  if (forgotten === 0) return stored;
+  const volume = assertOwned(stored, world.settings.cluster, "take over");
+  const after = stored.exported ? await withdrawExport(world, volume, "take over", context) : volume;
+  const withdrawn = stored.exported;
+  world.events.happened({
+    kind: "older-epoch",
+    volumeId: stored.id,
+    recorded: 0,
+    known: forgotten,
+    withdrawn,
+  });
+  return after.stored;
+}
+
+/** The export stays untouched: even setting it to what it is could be felt by whoever writes. */
+async function writeOnly(
+  world: ControllerWorld,
+  stored: StoredVolume,
+  comment: string,
+  context: CallContext,
+): Promise<StoredVolume> {
+  const wanted = (after: StoredVolume) =>
+    after.comment === comment && after.exported === stored.exported && after.exportNqn === stored.exportNqn;
+  const after = await changeVolume(world, "take over", stored, { comment }, wanted, context);
+  world.projection.show(stored.id, assertOwned(after, world.settings.cluster, "take over").record);
+  return after;
+}
+
+async function askWhoHas(
+  { clusterView }: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<Attachments> {
+  if (clusterView === undefined) throw undecided(id, "there is no cluster to ask who has it");
+  try {
+    return await readAttachments(clusterView, context);
+  } catch (error) {
+    context.signal.throwIfAborted();
+    const reason = error instanceof Error ? error.message : String(error);
+    throw undecided(id, `the cluster could not be asked who has it: ${reason}`);
+  }
+}
+
+/**
+ * Volumes first: an attachment of one that is not among them is another cluster's, or too young to matter.
+ *
+ * @throws {VolumeError} unavailable when they cannot be read; precondition when they do not tell who has a volume
+ */
+export async function readAttachments(cluster: ClusterView, context: CallContext): Promise<Attachments> {
+  await cluster.assertAttachmentsTell(context);
+  const volumes = await cluster.volumes(context);
+  return { volumes, attachments: await cluster.attachments(context) };
+}
+
+function undecided(id: string, reason: string): VolumeError {
+  return new VolumeError(
+    "precondition",
+    `Cannot take the volume over from the earlier driver as ${reason}: volume=${id}; if nobody else can have it, run: ` +
+      `rds-csi adopt ${id} [--node NODE]`,
+  );
+}

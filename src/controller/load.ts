@@ -1,0 +1,167 @@
+import { assertGone, assertPoolMounted } from "../volume/rules/absence.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { folderOf, isImported, usesOwnImage } from "../volume/model/imported.ts";
+import type { ImportClaim } from "../volume/rules/import.ts";
+import { baseOf, isImageOf, stemOf } from "../volume/model/layout.ts";
+import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/rules/ownership.ts";
+import type { CallContext, StoredVolume, VolumeView } from "../volume/ports/ports.ts";
+import { importFirst } from "./import/import_disk.ts";
+import { takeOverFirst } from "./legacy/migrate.ts";
+import type { ControllerWorld } from "./deps.ts";
+
+/** What the names of all files of a volume of this cluster begin with. */
+export function ownStem(world: ControllerWorld, id: string): string {
+  return stemOf(id, world.settings.cluster);
+}
+
+/** A volume of this cluster together with the look that showed it. */
+export interface Looked {
+  readonly view: VolumeView;
+  /** Undefined only when the volume is provably gone. */
+  readonly volume: OwnedVolume | undefined;
+}
+
+/**
+ * Looks at a volume for a call that is going to change it. One command; one more when the earlier driver made it, two more
+ * when it is imported now.
+ *
+ * @param claim what a disk without a record is to be imported as; without it such a disk is left alone
+ * @throws {VolumeError} precondition when it is not this cluster's; unavailable when it is not there and that proves
+ * nothing
+ */
+export async function lookForChange(
+  world: ControllerWorld,
+  id: string,
+  verb: string,
+  context: CallContext,
+  claim?: ImportClaim,
+): Promise<Looked> {
+  const { view, stored } = await lookAtDisk(world, id, verb, context, claim);
+  const volume = stored === undefined ? undefined : assertOwned(stored, world.settings.cluster, verb);
+  return { view, volume };
+}
+
+/**
+ * The same, whosever the disk is.
+ *
+ * @throws {VolumeError} precondition when it leaves a doubt; unavailable when it is not there and that proves nothing
+ */
+export async function lookAtDisk(
+  world: ControllerWorld,
+  id: string,
+  verb: string,
+  context: CallContext,
+  claim?: ImportClaim,
+): Promise<{ readonly view: VolumeView; readonly stored: StoredVolume | undefined }> {
+  const stem = ownStem(world, id);
+  const view = await world.store.view(id, stem, context);
+  assertNotForeign(view.foreign, verb);
+  if (view.volume === undefined) {
+    assertGone(id, stem, view, world.settings.basePaths, world.settings.settleMs);
+    return { view, stored: undefined };
+  }
+  const stored = claim === undefined
+    ? await takeOverFirst(world, view, view.volume, context)
+    : await importFirst(world, view.volume, claim, context) ??
+      await takeOverFirst(world, view, view.volume, context);
+  return { view: { ...view, volume: stored }, stored };
+}
+
+/**
+ * The same, with the files and the other disks of its image: where it was imported the name of that tells nothing, so that
+ * it has to be looked for by its path. No command for any other volume, else one.
+ *
+ * @throws {VolumeError} precondition when the image is not there, or the router itself uses the disk; busy when the disk is
+ * gone or another one meanwhile
+ */
+export async function withImage(
+  world: ControllerWorld,
+  { view, volume }: Looked,
+  verb: string,
+  context: CallContext,
+): Promise<Looked> {
+  if (volume === undefined || !isImported(volume.record)) return { view, volume };
+  const { id, imagePath } = volume.stored;
+  assertOwnImage(world, volume.stored, verb);
+  assertPoolMounted(view, imagePath);
+  const again = await world.store.view(id, imagePath, context);
+  assertPoolMounted(again, imagePath);
+  if (again.volume?.comment !== volume.stored.comment) {
+    throw new VolumeError(
+      "busy",
+      `Cannot ${verb} the volume as its record was changed at the same time: volume=${id}; try again`,
+    );
+  }
+  const { routerUses = [], sizeBytes } = again.volume;
+  const image = again.files.find((file) => file.path === imagePath && !file.directory);
+  const reason = routerUses.length > 0
+    ? `the router itself uses its disk: ${routerUses.join(", ")}`
+    : image === undefined
+    ? `its image is not there: path=${imagePath}`
+    : image.sizeBytes < sizeBytes
+    ? `its image is smaller than its disk: file=${image.sizeBytes} disk=${sizeBytes}`
+    : undefined;
+  if (reason !== undefined) {
+    throw new VolumeError("precondition", `Cannot ${verb} the volume as ${reason}: volume=${id}`);
+  }
+  return { view: again, volume: assertOwned(again.volume, world.settings.cluster, verb) };
+}
+
+/**
+ * Refuses a volume whose image another disk uses too.
+ *
+ * @throws {VolumeError} precondition when there is such a disk
+ */
+export function assertNotShared(world: ControllerWorld, id: string, view: VolumeView, verb: string): void {
+  const stem = ownStem(world, id);
+  const isOwn = ({ imagePath }: StoredVolume) =>
+    imagePath === view.volume?.imagePath ||
+    (isImageOf(imagePath, stem) && world.settings.basePaths.includes(baseOf(imagePath, stem)));
+  const sharer = view.sharers.find(isOwn);
+  if (sharer === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as another disk uses its image: volume=${id} disk=${sharer.id} path=${sharer.imagePath}`,
+  );
+}
+
+/**
+ * Refuses a volume whose disk uses another file than its own. A disk that was copied on the router carries the record of
+ * the one it was copied from, and would be a second way to that one's image.
+ *
+ * @throws {VolumeError} precondition when it does
+ */
+export function assertOwnImage(world: ControllerWorld, stored: StoredVolume, verb: string): void {
+  const { id, imagePath } = stored;
+  const { cluster } = world.settings;
+  if (usesOwnImage(assertOwned(stored, cluster, verb), cluster)) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
+      "a person has to look at what that file is",
+  );
+}
+
+/**
+ * Refuses a volume that somebody else made.
+ *
+ * @throws {VolumeError} precondition saying what to do instead
+ */
+export function assertNotImported({ stored, record }: OwnedVolume, verb: string, advice: string): void {
+  if (!isImported(record)) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as it was imported: volume=${stored.id} path=${stored.imagePath}; ${advice}`,
+  );
+}
+
+/** The folder that a volume was put into. */
+export function ownBase(world: ControllerWorld, stored: StoredVolume): string {
+  const { cluster } = world.settings;
+  return folderOf(assertOwned(stored, cluster, "find"), cluster);
+}
+
+/** The error for a volume that is provably not there. */
+export function notFound(verb: string, id: string): VolumeError {
+  return new VolumeError("not-found", `Cannot ${verb} the volume as there is none: volume=${id}`);
+}

@@ -1,0 +1,56 @@
+import type { Inventory } from "../volume/ports/ports.ts";
+import { VolumeError } from "../volume/errors.ts";
+import type { ControllerWorld } from "./deps.ts";
+
+/**
+ * Which of several routers has volumes with another one's mark: that is so when their names, their addresses, or which of them
+ * is the default one, were exchanged in the file of `--config`. It goes by what looks have shown, and asks nobody: a router
+ * that is away must not hold up the calls of another.
+ */
+export class StrayedVolumes {
+  /** By mark, the name of the router that has it. */
+  readonly #routers = new Map<string, string>();
+  /** By router, what it was last seen to have with others' marks. */
+  readonly #seen = new Map<string, ReadonlySet<string>>();
+
+  /** Tells it of a router, and of the mark of the volumes that are its own. */
+  add(router: string, cluster: string): void {
+    this.#routers.set(cluster, router);
+  }
+
+  /** Takes in a look at all disks of a router. @returns the names of the routers whose volumes it has */
+  seen(router: string, { volumes }: Pick<Inventory, "volumes">): readonly string[] {
+    const others = [...this.#routers].filter(([, name]) => name !== router);
+    const owners = new Set<string>();
+    const strayed = new Set<string>();
+    for (const { id, comment } of volumes) {
+      for (const [cluster, name] of others) {
+        if (!comment.includes(`{rds1 c=${cluster} `)) continue;
+        strayed.add(`${cluster} ${id}`);
+        owners.add(name);
+      }
+    }
+    this.#seen.set(router, strayed);
+    return [...owners];
+  }
+
+  /** The router that was last seen to have a volume of that mark, which is another's. */
+  routerOf(cluster: string, id: string): string | undefined {
+    return [...this.#seen].find(([, strayed]) => strayed.has(`${cluster} ${id}`))?.[0];
+  }
+}
+
+/**
+ * Refuses to call a volume gone that another router has: its data is there, and perhaps a node that writes.
+ *
+ * @throws {VolumeError} precondition when it was seen there
+ */
+export function assertNotStrayed({ settings, strayed }: ControllerWorld, id: string, verb: string): void {
+  const router = strayed?.routerOf(settings.cluster, id);
+  if (router === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as another router of --config has it: volume=${id} on=${router}; names, addresses, or which ` +
+      "router is the default one, were exchanged in that file: put them back",
+  );
+}

@@ -1,0 +1,60 @@
+import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import { figuresOf, type WholeLook } from "../../volume/rules/totals.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
+import type { ControllerSettings } from "../deps.ts";
+
+/** The most of the time that goes into counting, however many volumes there are and however often they are looked at. */
+const mostShare = 0.1;
+
+/** How long a look waits at least until it is counted, in milliseconds: whoever made it is to be answered first. */
+const leastWaitMs = 50;
+
+/** What a {@linkcode CountedLooks} needs. */
+export interface CountedLooksOptions {
+  readonly clock: Clock;
+  readonly events: Pick<ControllerEvents, "looked">;
+  readonly settings: Pick<ControllerSettings, "cluster" | "basePaths" | "settleMs">;
+}
+
+/**
+ * Counts, a moment later, what looks at the whole router have shown that calls and loops make for themselves. Of looks that
+ * come one upon the other the last one is counted.
+ */
+export class CountedLooks {
+  readonly #options: CountedLooksOptions;
+  #notBeforeMs = -Infinity;
+  /** Counts the look that waits. */
+  #waiting: (() => void) | undefined;
+  #cancelTimer = () => {};
+  #isClosed = false;
+
+  constructor(options: CountedLooksOptions) {
+    this.#options = options;
+  }
+
+  /** Has a look counted soon, unless disks may be missing in it. */
+  seen(look: WholeLook): void {
+    const { clock, events, settings } = this.#options;
+    if (this.#isClosed || events.looked === undefined || look.upMs < settings.settleMs) return;
+    const seenAtMs = clock.now();
+    const waitMs = Math.max(leastWaitMs, this.#notBeforeMs - clock.monotonicMs());
+    if (this.#waiting === undefined) this.#cancelTimer = clock.timer(waitMs, () => this.#waiting?.());
+    this.#waiting = () => this.#count(look, seenAtMs);
+  }
+
+  /** Counts nothing more. */
+  close(): void {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    this.#waiting = undefined;
+  }
+
+  #count(look: WholeLook, seenAtMs: number): void {
+    const { clock, events, settings } = this.#options;
+    this.#waiting = undefined;
+    const startedMs = clock.monotonicMs();
+    events.looked?.(figuresOf(look, settings.cluster, settings.basePaths), seenAtMs);
+    const endedMs = clock.monotonicMs();
+    this.#notBeforeMs = endedMs + (endedMs - startedMs) * (1 / mostShare - 1);
+  }
+}

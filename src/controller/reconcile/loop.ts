@@ -1,0 +1,109 @@
+import type { ClusterObjects } from "../../volume/ports/cluster_ports.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { HealthProblem } from "../../volume/rules/health.ts";
+import { overdueMigration } from "../../volume/rules/overdue_migration.ts";
+import { parseVolumeContext } from "../../volume/model/parameters.ts";
+import type { OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { inBackground } from "../background.ts";
+import { listVolumeHealth } from "../volumes/health.ts";
+import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
+import { lookWide } from "../inventory.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** What an operator sets for the loops. */
+export interface RoundSettings {
+  /** How long the loops rest between two rounds, in milliseconds. */
+  readonly intervalMs: number;
+  readonly reconcile: ReconcileSettings;
+}
+
+/** How long a round may take, in milliseconds. */
+const roundMs = 5 * 60_000;
+
+/** In how many rounds the health of all volumes is looked at once: it takes several commands. */
+const roundsPerHealth = 5;
+
+/** What a controller does on and on while it is the one that leads: one round after the other, each of one look. */
+export class Rounds {
+  readonly #world: ControllerWorld;
+  readonly #cluster: ClusterObjects;
+  readonly #settings: RoundSettings;
+  readonly #reconciler: Reconciler;
+  /** What was told of each volume that is not well. */
+  #unwell: ReadonlyMap<string, string> = new Map();
+  #count = 0;
+  #complaint: string | undefined;
+
+  constructor(world: ControllerWorld, cluster: ClusterObjects, settings: RoundSettings) {
+    this.#world = world;
+    this.#cluster = cluster;
+    this.#settings = settings;
+    this.#reconciler = new Reconciler(world, cluster, settings.reconcile);
+  }
+
+  /** Goes on until the signal ends it. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#world;
+    while (!signal.aborted) {
+      await this.#tryRound(signal);
+      await clock.sleep(this.#settings.intervalMs, signal).catch(() => {
+        // Only the signal ends a sleep, and the loop asks it.
+      });
+    }
+  }
+
+  async #tryRound(signal: AbortSignal): Promise<void> {
+    const about = { name: "round", timeoutMs: roundMs, signal };
+    try {
+      await inBackground(this.#world.clock, about, (context) => this.#round(context));
+      this.#complaint = undefined;
+    } catch (error) {
+      if (signal.aborted) return;
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason !== this.#complaint) {
+        this.#world.notes.warn("cannot compare the router with the cluster; it is tried again", { reason });
+      }
+      this.#complaint = reason;
+    }
+  }
+
+  async #round(context: CallContext): Promise<void> {
+    // The router first: what is held by then, and wanted by nobody afterwards, has been let go.
+    const look = await lookWide(this.#world, context);
+    const attachments = await this.#cluster.attachments(context.signal);
+    this.#world.projection.showAll(look.turn, look.volumes);
+    for (const volume of look.volumes) this.#tellOverdue(volume);
+    await this.#reconciler.pass(look, attachments, context);
+    if (this.#count++ % roundsPerHealth === 0) await this.#lookAtHealth(context);
+  }
+
+  #tellOverdue(volume: OwnedVolume): void {
+    const { clock, events } = this.#world;
+    if (volume.record.holders.length < 2) return;
+    const overdue = overdueMigration(volume, this.#migrationTimeout(volume.stored.id), clock.now());
+    if (overdue !== undefined) events.happened({ kind: "migration-overdue", ...overdue });
+  }
+
+  /** In seconds. One volume whose context cannot be used must not keep the round from all others. */
+  #migrationTimeout(id: string): number {
+    const { settings } = this.#world;
+    try {
+      return parseVolumeContext(this.#cluster.volumeContext(id) ?? {}, settings).migrationTimeoutSeconds;
+    } catch (error) {
+      if (!VolumeError.is(error, "invalid")) throw error;
+      return parseVolumeContext({}, settings).migrationTimeoutSeconds;
+    }
+  }
+
+  /** Tells of what is other than the last time. */
+  async #lookAtHealth(context: CallContext): Promise<void> {
+    const unwell = await listVolumeHealth(this.#world, context);
+    const tell = (volumeId: string, problems: readonly HealthProblem[]) =>
+      this.#world.events.happened({ kind: "health", volumeId, problems });
+    const now = new Map(unwell.map(({ id, problems }) => [id, problems.map(({ reason }) => reason).join()]));
+    for (const { id, problems } of unwell) if (this.#unwell.get(id) !== now.get(id)) tell(id, problems);
+    for (const id of this.#unwell.keys()) if (!now.has(id)) tell(id, []);
+    this.#unwell = now;
+  }
+}

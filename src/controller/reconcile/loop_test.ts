@@ -1,0 +1,274 @@
+import assert from "node:assert/strict";
+import { FakeClusterObjects } from "../../../tests/fakes/cluster_objects.ts";
+import {
+  aPublish,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
+import { epochNqn } from "../../volume/model/epoch.ts";
+import { parseComment } from "../../volume/model/record.ts";
+import { publishVolume } from "../attachments/publish.ts";
+import { Rounds, type RoundSettings } from "./loop.ts";
+
+const epoch = { counter: 4, nonce: "0a0b0c0d" };
+const graceMs = 600_000;
+const hour = 3_600_000;
+
+/** A volume that node-1 has held for long, an API server, and the loops. */
+function scene(mode: RoundSettings["reconcile"]["mode"] = "on") {
+  const controller = testController();
+  const { store, clock, world, events } = controller;
+  store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
+  const cluster = new FakeClusterObjects();
+  const rounds = new Rounds(world, cluster, { intervalMs: 60_000, reconcile: { mode, graceMs } });
+  const stop = new AbortController();
+  return {
+    ...controller,
+    cluster,
+    disk: (id = "pvc-1") => store.disks.get(id)!,
+    record(id = "pvc-1") {
+      const parsed = parseComment(store.disks.get(id)!.comment);
+      assert.ok(parsed.state === "record");
+      return parsed.comment.record;
+    },
+    kinds: () => events.map(({ kind }) => kind),
+    /** Lets the loops run for a while. */
+    async run(ms: number) {
+      const over = rounds.run(stop.signal);
+      await clock.advance(ms);
+      stop.abort(new Error("stopped"));
+      await over;
+    },
+  };
+}
+
+Deno.test("an export that was turned off behind its node's back is on again, under the same NQN and port", async () => {
+  const { cluster, store, disk, events, run } = scene();
+  const before = disk();
+  cluster.attach("pvc-1", "node-1");
+  store.edit("pvc-1", { exported: false });
+  await run(0);
+  assert.deepEqual(disk(), before);
+  assert.deepEqual(events, [{ kind: "export-restored", volumeId: "pvc-1", nodeIds: ["node-1"] }]);
+});
+
+Deno.test("an export that was renamed, or lost with its port, is as the node knows it again", async () => {
+  const { cluster, store, disk, run } = scene();
+  const nqn = epochNqn(testPrefix, "pvc-1", epoch);
+  const publishContext = { epoch: "4-0a0b0c0d", nqn, nvmePort: "4421" };
+  cluster.attach("pvc-1", "node-1", { publishContext });
+  store.edit("pvc-1", { exportNqn: "nqn.2000-02.com.mikrotik:x", exportPort: 0 });
+  await run(0);
+  assert.deepEqual([disk().exported, disk().exportNqn, disk().exportPort], [true, nqn, 4421]);
+});
+
+Deno.test("an export that nodes know by a prefix which this driver does not give is left to a person", async () => {
+  const { cluster, store, disk, notes, run } = scene();
+  const publishContext = { epoch: "4-0a0b0c0d", nqn: "nqn.2020-01.old:pvc-1:4-0a0b0c0d" };
+  cluster.attach("pvc-1", "node-1", { publishContext });
+  store.edit("pvc-1", { exported: false, exportNqn: "" });
+  await run(0);
+  assert.equal(disk().exported, false);
+  assert.match(notes.join(), /another NQN/);
+});
+
+Deno.test("nothing is exported that nobody holds, or whose pool is not mounted", async () => {
+  const { cluster, store, disk, run } = scene();
+  store.put(aDisk(aRecord({ epoch }), { id: "pvc-2", exported: false }));
+  for (const id of ["pvc-1", "pvc-2"]) cluster.attach(id, "node-1");
+  store.edit("pvc-1", { exported: false });
+  store.pools = [];
+  await run(0);
+  assert.deepEqual([disk().exported, disk("pvc-2").exported], [false, false]);
+});
+
+Deno.test("an export that the cluster wants nowhere is withdrawn after the grace, and not before", async () => {
+  const first = scene();
+  await first.run(graceMs - 60_000);
+  assert.equal(first.disk().exported, true);
+  const { disk, record, events, run } = scene();
+  await run(graceMs + 60_000);
+  assert.deepEqual([disk().exported, record().holders], [false, []]);
+  assert.deepEqual(events, [
+    { kind: "export-unwanted", volumeId: "pvc-1", nodeIds: ["node-1"], withdrawn: true },
+  ]);
+});
+
+Deno.test("a holder that no attachment names is taken away for the node that waits, and not before the grace", async () => {
+  const first = scene();
+  first.cluster.attach("pvc-1", "node-2", { attached: false });
+  await first.run(graceMs - 60_000);
+  assert.equal(first.disk().exported, true);
+  const { world, cluster, disk, record, clock, run } = scene();
+  cluster.attach("pvc-1", "node-2", { attached: false });
+  const before = disk().exportNqn;
+  await run(graceMs + 60_000);
+  assert.deepEqual([disk().exported, record().holders], [false, []]);
+  await clock.advance(60_000);
+  await publishVolume(world, "pvc-1", aPublish("node-2"), testParameters, testContext());
+  assert.notEqual(disk().exportNqn, before);
+});
+
+Deno.test("a holder stays as long as any attachment of the volume is done, or is that node's", async () => {
+  for (const over of [{}, { attached: false, nodeName: "node-1" }]) {
+    const { cluster, disk, run } = scene();
+    cluster.attach("pvc-1", "node-2", over);
+    await run(2 * graceMs);
+    assert.equal(disk().exported, true);
+  }
+});
+
+Deno.test("one that this cluster has no object of stays, as another cluster may use it, and is told of", async () => {
+  const { cluster, disk, events, notes, run } = scene();
+  cluster.unnamed.add("pvc-1");
+  await run(2 * graceMs);
+  assert.equal(disk().exported, true);
+  assert.match(notes.join(), /wants nowhere are left on/);
+  assert.ok(
+    events.length > 0 && events.every((event) => event.kind === "export-unwanted" && !event.withdrawn),
+  );
+});
+
+Deno.test("an epoch that began while the cluster was asked is not taken for one that the router forgot", async () => {
+  const { cluster, store, disk, events, run } = scene();
+  cluster.onAsked = (asked) => {
+    if (asked > 1) return;
+    const record = aRecord({ epoch: { counter: 6, nonce: "ffffffff" }, holders: [aHolder("node-2")] });
+    store.edit("pvc-1", { comment: aDisk(record).comment, exportNqn: aDisk(record).exportNqn });
+    cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "6-ffffffff" } });
+  };
+  await run(0);
+  assert.equal(disk().exported, true);
+  assert.deepEqual(events, []);
+});
+
+Deno.test("one that is wanted again in the last moment stays", async () => {
+  const { cluster, disk, events, run } = scene();
+  // A round has just found it unwanted for long enough, and asks once more.
+  cluster.onAsked = (asked) => {
+    if (asked === 12) cluster.attach("pvc-1", "node-1", { attached: false });
+  };
+  await run(2 * graceMs);
+  assert.ok(cluster.asked > 12);
+  assert.equal(disk().exported, true);
+  assert.deepEqual(events, []);
+});
+
+Deno.test("one that a call is changing is left to that call", async () => {
+  const { world, disk, run } = scene();
+  const release = world.locks.tryTake(["pvc-1"], "a call");
+  await run(2 * graceMs);
+  assert.equal(disk().exported, true);
+  assert.notEqual(release, undefined);
+});
+
+Deno.test("one that was published while it was looked at stays", async () => {
+  const { world, store, cluster, disk, clock, run } = scene();
+  store.put(aDisk(aRecord({ epoch }), { exported: true }));
+  cluster.onAsked = (asked) => {
+    if (asked !== 12) return;
+    store.mishap("view", {
+      before: () =>
+        store.edit("pvc-1", { comment: aDisk(aRecord({ epoch, holders: [aHolder("x")] })).comment }),
+    });
+  };
+  await run(graceMs + 30_000);
+  assert.equal(disk().exported, true);
+  assert.ok(clock.now() > 0 && world.locks.tryTake(["pvc-1"], "afterwards") !== undefined);
+});
+
+Deno.test("a cluster that was restored from an old backup loses nothing", async () => {
+  const { cluster, store, disk, events, notes, run } = scene();
+  for (let i = 2; i <= 20; i++) {
+    store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] }), { id: `pvc-${i}` }));
+  }
+  cluster.attach("pvc-20", "node-1");
+  await run(hour);
+  assert.ok(
+    Array.from({ length: 20 }, (_, i) => disk(`pvc-${i + 1}`).exported).every((exported) => exported),
+  );
+  assert.match(notes.join(), /are left on/);
+  assert.ok(events.every((event) => event.kind === "export-unwanted" && !event.withdrawn));
+});
+
+Deno.test("nothing is done while the API server does not answer, and that is said once", async () => {
+  const { cluster, store, disk, events, notes, run } = scene();
+  cluster.away = true;
+  store.edit("pvc-1", { exported: false });
+  await run(hour);
+  assert.equal(disk().exported, false);
+  assert.deepEqual(events, []);
+  assert.equal(notes.length, 1);
+});
+
+for (const mode of ["off", "dry-run"] as const) {
+  Deno.test(`--reconcile ${mode} changes nothing${mode === "off" ? "" : ", and says what it would"}`, async () => {
+    const { cluster, store, disk, notes, run } = scene(mode);
+    cluster.attach("pvc-2", "node-1");
+    store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] }), { id: "pvc-2", exported: false }));
+    await run(hour);
+    assert.deepEqual([disk().exported, disk("pvc-2").exported], [true, false]);
+    assert.equal(notes.some((note) => note.includes("--reconcile dry-run")), mode === "dry-run");
+  });
+}
+
+Deno.test("a router that has forgotten an epoch which the cluster knows is withdrawn from, and reported", async () => {
+  const { cluster, disk, record, events, run } = scene();
+  cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "6-ffffffff" } });
+  await run(0);
+  assert.deepEqual([disk().exported, record().holders], [false, []]);
+  const event = { kind: "older-epoch", volumeId: "pvc-1", recorded: 4, known: 6, withdrawn: true } as const;
+  assert.deepEqual(events, [event]);
+});
+
+Deno.test("a migration that takes too long is told of, by its own StorageClass's time", async () => {
+  const { cluster, store, events, run } = scene();
+  const since = Math.floor(Date.UTC(2026, 0, 1) / 1000);
+  const mode = "multi-node-multi-writer";
+  const holders = [aHolder("node-1", { mode }), aHolder("node-2", { mode, sinceSeconds: since })];
+  store.put(aDisk(aRecord({ capabilities: "block/x", epoch, holders })));
+  cluster.attach("pvc-1", "node-1");
+  cluster.contexts.set("pvc-1", { migrationTimeoutSeconds: "60" });
+  await run(125_000);
+  assert.deepEqual(events, [
+    { kind: "migration-overdue", volumeId: "pvc-1", older: "node-1", newer: "node-2", limitSeconds: 60 },
+  ]);
+});
+
+Deno.test("a volume whose context cannot be used keeps no other one from being restored", async () => {
+  const { cluster, store, disk, events, run } = scene();
+  const holders = ["node-1", "node-2"].map((node) => aHolder(node, { mode: "multi-node-multi-writer" }));
+  store.put(aDisk(aRecord({ epoch, holders }), { id: "pvc-2" }));
+  for (const node of ["node-1", "node-2"]) cluster.attach("pvc-2", node);
+  // As after a change of --backend.
+  cluster.contexts.set("pvc-2", { backend: "another", migrationTimeoutSeconds: "60" });
+  cluster.attach("pvc-1", "node-1");
+  store.edit("pvc-1", { exported: false });
+  await run(0);
+  assert.equal(disk().exported, true);
+  assert.deepEqual(events.map(({ kind }) => kind), ["migration-overdue", "export-restored"]);
+});
+
+Deno.test("what is wrong with a volume is told when it begins and when it ends", async () => {
+  const { cluster, store, clock, events, run } = scene("off");
+  cluster.attach("pvc-1", "node-1");
+  store.edit("pvc-1", { exported: false });
+  clock.timer(6 * 60_000, () => store.edit("pvc-1", { exported: true }));
+  await run(20 * 60_000);
+  assert.deepEqual(
+    events.map((event) => event.kind === "health" && event.problems.map(({ reason }) => reason)),
+    [["NotExported"], []],
+  );
+});
+
+Deno.test("a volume that was withdrawn can be published anew, under another NQN", async () => {
+  const { world, disk, clock, run } = scene();
+  const before = disk().exportNqn;
+  await run(graceMs + 60_000);
+  await clock.advance(60_000);
+  await publishVolume(world, "pvc-1", aPublish("node-2"), testParameters, testContext());
+  assert.equal(disk().exported, true);
+  assert.notEqual(disk().exportNqn, before);
+});

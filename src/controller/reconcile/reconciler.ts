@@ -1,0 +1,158 @@
+import type { ClusterAttachment, ClusterObjects } from "../../volume/ports/cluster_ports.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { isStillUnwanted, latestEpoch, reconcile, type ReconcileStep } from "../../volume/rules/reconcile.ts";
+import { lookForChange } from "../load.ts";
+import { restoreExport } from "./restore.ts";
+import type { WideLook } from "../inventory.ts";
+import { withdrawExport } from "../attachments/withdrawal.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** How the router is compared with the cluster. */
+export interface ReconcileSettings {
+  /** Whether that is done, or only told. */
+  readonly mode: "off" | "dry-run" | "on";
+  /** How long a volume has to be unwanted before it is withdrawn, in milliseconds. */
+  readonly graceMs: number;
+}
+
+/** The most volumes that are withdrawn in a pass. */
+export const mostWithdrawals = 3;
+
+/**
+ * Compares, pass by pass, what the router exports with what the cluster wants: exports that nodes have lost are turned on
+ * again, and those that nobody wants for long are withdrawn, a few at a time.
+ */
+export class Reconciler {
+  readonly #world: ControllerWorld;
+  readonly #cluster: ClusterObjects;
+  readonly #settings: ReconcileSettings;
+  #unwantedSinceMs: ReadonlyMap<string, number> = new Map();
+
+  constructor(world: ControllerWorld, cluster: ClusterObjects, settings: ReconcileSettings) {
+    this.#world = world;
+    this.#cluster = cluster;
+    this.#settings = settings;
+  }
+
+  /**
+   * One pass. What fails is told and left to the next one.
+   *
+   * @param look at the router, from before the attachments were read
+   */
+  async pass(
+    { inventory, volumes }: WideLook,
+    attachments: readonly ClusterAttachment[],
+    context: CallContext,
+  ): Promise<void> {
+    const { clock, settings, notes, events } = this.#world;
+    if (this.#settings.mode === "off") return;
+    const { steps, heldBack, heldBackReason, unwantedSinceMs } = reconcile({
+      volumes,
+      attachments,
+      unwantedSinceMs: this.#unwantedSinceMs,
+      nowMs: clock.now(),
+      monotonicMs: clock.monotonicMs(),
+      isNamed: (id) => this.#cluster.volumeContext(id) !== undefined,
+      settled: inventory.upMs >= settings.settleMs,
+    }, { graceMs: this.#settings.graceMs, mostWithdrawals });
+    this.#unwantedSinceMs = unwantedSinceMs;
+    if (heldBackReason !== undefined) {
+      const fields = { reason: heldBackReason, volumes: heldBack.length };
+      notes.warn("exports that the cluster wants nowhere are left on", fields);
+    }
+    for (const volume of heldBack) events.happened(unwantedEvent(volume, false));
+    for (const step of steps) {
+      context.signal.throwIfAborted();
+      await this.#tryStep(step, attachments, context);
+    }
+  }
+
+  async #tryStep(
+    step: ReconcileStep,
+    attachments: readonly ClusterAttachment[],
+    context: CallContext,
+  ): Promise<void> {
+    const { notes, locks } = this.#world;
+    const { id } = step.volume.stored;
+    const fields = { volume: id, step: step.action };
+    if (this.#settings.mode === "dry-run") {
+      notes.warn("reconciling would change a volume (--reconcile dry-run)", fields);
+      return;
+    }
+    // A call that changes the volume knows better; the next pass looks again.
+    const release = locks.tryTake([id], "reconcile");
+    if (release === undefined) return;
+    try {
+      await this.#step(step, attachments, context);
+    } catch (error) {
+      context.signal.throwIfAborted();
+      if (!VolumeError.is(error)) throw error;
+      notes.warn("cannot reconcile a volume with the cluster; it is tried again", {
+        ...fields,
+        reason: error.message,
+      });
+    } finally {
+      release();
+    }
+  }
+
+  async #step(
+    step: ReconcileStep,
+    attachments: readonly ClusterAttachment[],
+    context: CallContext,
+  ): Promise<void> {
+    const { volume } = step;
+    const { events } = this.#world;
+    const volumeId = volume.stored.id;
+    const nodeIds = holdersOf(volume);
+    const own = attachments.filter((one) => one.volumeId === volumeId);
+    if (step.action === "restore") {
+      const done = await restoreExport(this.#world, volume, own, context);
+      if (done) events.happened({ kind: "export-restored", volumeId, nodeIds });
+    } else if (step.action === "withdraw") {
+      const isUnwanted = (now: readonly ClusterAttachment[]) => isStillUnwanted(volume, now);
+      if (await this.#withdraw(volume, isUnwanted, context)) events.happened(unwantedEvent(volume, true));
+    } else {
+      const { known } = step;
+      // Attachments are read after the router: one that was published in between is no older than they are.
+      const now = await lookForChange(this.#world, volumeId, "reconcile", context);
+      if (now.volume?.stored.comment !== volume.stored.comment) return;
+      const recorded = volume.record.epoch?.counter ?? 0;
+      const isStillOlder = (now: readonly ClusterAttachment[]) =>
+        latestEpoch(now.filter((one) => one.volumeId === volumeId)) > recorded;
+      const withdrawn = volume.stored.exported && await this.#withdraw(volume, isStillOlder, context);
+      events.happened({ kind: "older-epoch", volumeId, recorded, known, withdrawn });
+    }
+  }
+
+  /**
+   * Withdraws a volume that is still as it was when that was decided, if the cluster still says so: nobody who has been
+   * answered meanwhile that it is published may lose it.
+   */
+  async #withdraw(
+    seen: OwnedVolume,
+    isStillSo: (attachments: readonly ClusterAttachment[]) => boolean,
+    context: CallContext,
+  ): Promise<boolean> {
+    const { id, comment } = seen.stored;
+    if (!isStillSo(await this.#cluster.attachments(context.signal))) return false;
+    const { volume } = await lookForChange(this.#world, id, "reconcile", context);
+    if (volume === undefined || volume.stored.comment !== comment) return false;
+    const withdrawn = await withdrawExport(this.#world, volume, "reconcile", context);
+    this.#world.projection.show(id, withdrawn.record);
+    const fields = { volume: id, holders: holdersOf(seen) };
+    this.#world.notes.warn("an export was withdrawn that the cluster does not want", fields);
+    return true;
+  }
+}
+
+function holdersOf({ record }: OwnedVolume): string[] {
+  return record.holders.map(({ nodeId }) => nodeId);
+}
+
+function unwantedEvent(volume: OwnedVolume, withdrawn: boolean) {
+  const { id } = volume.stored;
+  return { kind: "export-unwanted", volumeId: id, nodeIds: holdersOf(volume), withdrawn } as const;
+}

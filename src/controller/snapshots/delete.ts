@@ -1,0 +1,53 @@
+import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext, FileView, ImagePlace } from "../../volume/ports/ports.ts";
+import { snapshotPart, snapshotPlaces } from "../../volume/model/snapshots.ts";
+import { assertNoClonesHold } from "../volumes/dependents.ts";
+import { removeSnapshotImage } from "../change.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * Deletes a snapshot, whole or still being copied, or finds it provably gone. Two commands; one when nothing is there.
+ *
+ * @throws {VolumeError} precondition while this router keeps it for the volumes made from it; unavailable when it is not
+ * there and that proves nothing
+ */
+export async function deleteSnapshot(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<void> {
+  await world.copies.cancel(id);
+  const part = snapshotPart(id);
+  const { basePaths, cluster, settleMs } = world.settings;
+  const view = await world.store.files(part, context);
+  assertAbsenceProven(view, basePaths, settleMs);
+  const places = (shown: FileView) => snapshotPlaces(shown.files, id, cluster, basePaths, shown.pools);
+  const found = places(view);
+  if (found.length === 0) return;
+  await assertNoClonesHold(world, { id }, context);
+  let latest = view;
+  for (const place of found) latest = await removeOne(world, id, place, context);
+  const left = places(latest)[0];
+  if (left !== undefined) failLeft(id, left.path, undefined);
+}
+
+async function removeOne(
+  world: ControllerWorld,
+  id: string,
+  place: ImagePlace,
+  context: CallContext,
+): Promise<FileView> {
+  const { after, refusal } = await removeSnapshotImage(world, id, place, context);
+  assertPoolMounted(after, place.path);
+  if (after.files.some((file) => file.path === place.path)) failLeft(id, place.path, refusal);
+  return after;
+}
+
+function failLeft(id: string, path: string, refusal: string | undefined): never {
+  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot delete the snapshot as it is still there: snapshot=${id} path=${path}${words}`,
+  );
+}

@@ -1,0 +1,41 @@
+import { parseRecordedCapabilities } from "../../volume/model/capabilities.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
+import { formatComment } from "../../volume/model/record.ts";
+import { assertNotImported, lookForChange, notFound } from "../load.ts";
+import { changeVolume } from "../change.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * Renews the blankness of a volume that nobody holds: its next epoch may make a file system again, if the device then
+ * proves empty. A person's decision; it opens no device and weakens none of the node's checks. Two commands.
+ *
+ * @throws {VolumeError} not-found, unavailable; precondition when a node holds it, it is exported, not this cluster's
+ * or a block volume
+ */
+export async function allowFormat(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
+  const { volume } = await lookForChange(world, id, "allow formatting", context);
+  if (volume === undefined) throw notFound("allow formatting", id);
+  assertNotImported(volume, "allow formatting", "whatever is in it is somebody's");
+  assertIdleFilesystemVolume(volume);
+  const record = { ...volume.record, blankEpoch: (volume.record.epoch?.counter ?? 0) + 1 };
+  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
+  const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
+  await changeVolume(world, "allow formatting", volume.stored, { comment }, wanted, context);
+}
+
+function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {
+  const reason = record.holders.length > 0
+    ? `it is published: node=${record.holders.map((holder) => holder.nodeId).join(", ")}`
+    : stored.exported
+    ? "it is exported; unpublish it first"
+    : parseRecordedCapabilities(record.capabilities)?.kind.access !== "mount"
+    ? "it is no file system volume"
+    : undefined;
+  if (reason === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot allow formatting the volume as ${reason}: volume=${stored.id}`,
+  );
+}

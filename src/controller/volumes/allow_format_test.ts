@@ -1,0 +1,52 @@
+import assert from "node:assert/strict";
+import {
+  aPublish,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+} from "../../../tests/fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { allowFormat } from "./allow_format.ts";
+import { publishVolume } from "../attachments/publish.ts";
+import { unpublishVolume } from "../attachments/unpublish.ts";
+
+const context = testContext();
+const epoch = { counter: 5, nonce: "0123abcd" };
+
+Deno.test("allowFormat() renews blankness for exactly the next epoch", async () => {
+  const { world, store, clock } = testController();
+  store.put(aDisk(aRecord({ epoch })));
+  await allowFormat(world, "pvc-1", context);
+  assert.equal(store.takeCount(), 2);
+  const publish = () => inTime(clock, publishVolume(world, "pvc-1", aPublish("a"), testParameters, context));
+  assert.equal((await publish()).mayFormat, "true");
+  await unpublishVolume(world, "pvc-1", "a", context);
+  assert.equal((await publish()).mayFormat, "false");
+});
+
+Deno.test("allowFormat() refuses what is in use, exported, raw or not there", async () => {
+  const cases = [
+    [aDisk(aRecord({ epoch, holders: [aHolder("a")] })), "precondition"],
+    [aDisk(aRecord({ epoch }), { exported: true }), "precondition"],
+    [aDisk(aRecord({ capabilities: "block/w" })), "precondition"],
+    [aDisk(aRecord(), { id: "pvc-2" }), "not-found"],
+  ] as const;
+  for (const [disk, kind] of cases) {
+    const { world, store } = testController();
+    store.put(disk);
+    const before = store.snapshot();
+    await assert.rejects(allowFormat(world, "pvc-1", context), refusal(kind));
+    assert.deepEqual(store.snapshot(), before);
+  }
+});
+
+Deno.test("allowFormat() is busy when the volume is published in between", async () => {
+  const { world, store } = testController();
+  store.put(aDisk(aRecord({ epoch })));
+  const published = aDisk(aRecord({ epoch: { ...epoch, counter: 6 }, holders: [aHolder("a")] }));
+  store.mishap("change", { before: () => store.put(published) });
+  await assert.rejects(allowFormat(world, "pvc-1", context), refusal("busy"));
+  assert.deepEqual(store.disks.get("pvc-1"), published);
+});

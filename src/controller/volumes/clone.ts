@@ -1,0 +1,242 @@
+import { assertAbsenceProven } from "../../volume/rules/absence.ts";
+import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { poolOf } from "../../volume/model/ids.ts";
+import { placeFor, placeOf, plainPlace, unfinishedCopies } from "../../volume/model/layout.ts";
+import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import type {
+  CallContext,
+  CreateView,
+  DiskGuard,
+  ImagePlace,
+  NewVolume,
+  RouterState,
+} from "../../volume/ports/ports.ts";
+import {
+  assertNoImage,
+  type CreateRequest,
+  missingFolder,
+  type VolumePlan,
+} from "../../volume/rules/provision.ts";
+import { formatComment, newComment } from "../../volume/model/record.ts";
+import { chooseCloneSize } from "../../volume/model/sizes.ts";
+import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
+import type { SourceRef } from "../../volume/model/sources.ts";
+import { copyImage, type CopyPurpose, discardCopy, type FinishedCopy, orGiveUpCopy } from "./copying.ts";
+import { assertGrows } from "./expand.ts";
+import { assertNotImported, assertOwnImage, lookForChange, notFound, ownStem } from "../load.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** A source as the router shows it. */
+export interface FoundSource {
+  readonly place: ImagePlace;
+  readonly sizeBytes: bigint;
+  /** Whether nothing can have been written to it yet. */
+  readonly blank: boolean;
+  /** The volume; undefined for a snapshot, which never changes. */
+  readonly volume: OwnedVolume | undefined;
+}
+
+/** A subvolume's snapshot may be called blank only if the source is still blank when the router makes it. */
+export function blankGuard({ blank, volume }: FoundSource): { readonly guard?: DiskGuard } {
+  if (!blank || volume === undefined) return {};
+  const { id, comment } = volume.stored;
+  return { guard: { id, comment } };
+}
+
+/** A volume as a source. */
+export type FoundVolume = FoundSource & { readonly volume: OwnedVolume };
+
+type CloneRequest = CreateRequest & { readonly source: SourceRef };
+
+/** A volume to be added, and the size that it is to have in the end. */
+interface ClonePlan {
+  readonly volume: NewVolume;
+  readonly sizeBytes: bigint;
+}
+
+/**
+ * Plans a volume with the data of a volume or a snapshot, as small as the source at first. On a Btrfs pool it is a snapshot
+ * of the source's subvolume, made with the disk in one command; else a copy, for which this waits as long as the call
+ * lasts.
+ *
+ * @throws {VolumeError} not-found when there is no source, precondition when it cannot be copied, out-of-range, exhausted,
+ * unavailable while the copy goes on
+ */
+export async function planClone(
+  world: ControllerWorld,
+  view: CreateView,
+  plan: VolumePlan,
+  request: CloneRequest,
+  context: CallContext,
+): Promise<ClonePlan> {
+  const unfinished = unfinishedCopies(view.files, plan.stem, world.settings.basePaths);
+  const purpose = { key: plan.id, object: "volume", from: request.source, unfinished } as const;
+  const work = () => planFrom(world, view, plan, request, purpose, context);
+  return await orGiveUpCopy(world, purpose, work);
+}
+
+async function planFrom(
+  world: ControllerWorld,
+  view: CreateView,
+  plan: VolumePlan,
+  request: CloneRequest,
+  purpose: CopyPurpose,
+  context: CallContext,
+): Promise<ClonePlan> {
+  assertAdopts(world, plan.id);
+  const source = await findSource(world, view, request.source, context);
+  const sizeBytes = chooseCloneSize(request.range, source.sizeBytes);
+  const pool = getPool(view, plan.basePath);
+  const place = placeFor(plan.basePath, plan.stem, pool, world.settings.subvolumeNames);
+  if (sizeBytes > source.sizeBytes) assertGrows(world, "create", { id: plan.id, exported: false });
+  assertRoom(view, plan.basePath, sizeBytes, world.settings.overcommit, purpose.unfinished);
+  const folder = missingFolder(view, plan.basePath, pool, world.settings.subvolumeNames);
+  const base = {
+    id: plan.id,
+    sizeBytes: undefined,
+    comment: formatComment(
+      newComment({ ...plan.record, blankEpoch: source.blank ? 1 : 0 }),
+      world.settings.maxCommentBytes,
+    ),
+    ...folder,
+  };
+  const parent = source.place.subvolume;
+  const sharesBlocks = parent !== undefined && place.subvolume !== undefined &&
+    poolOf(source.place.path) === pool.mountPoint;
+  if (sharesBlocks) {
+    const made = await isCloneMade(world, view, place, parent.path, context);
+    const subvolume = made
+      ? {}
+      : { subvolume: { ...place.subvolume!, parent, readOnly: false, ...blankGuard(source) } };
+    if (!made) assertNoImage(view, plan);
+    return { volume: { ...base, place, ...subvolume }, sizeBytes };
+  }
+  assertNoImage(view, plan);
+  const target = plainPlace(`${plan.basePath}/${plan.stem}.img`);
+  const { finished } = await copyImage(
+    world,
+    { ...purpose, source, target, ...folder, state: view },
+    context,
+  );
+  if (finished !== undefined) {
+    await assertSourceUnchanged(world, plan.id, finished, context);
+    return { volume: { ...base, place: target, copied: finished }, sizeBytes };
+  }
+  throw new VolumeError(
+    "unavailable",
+    `Cannot create the volume yet as its data is still being copied: volume=${plan.id}; try again`,
+  );
+}
+
+/** Before anything is made that would have to be taken back. */
+function assertAdopts(world: ControllerWorld, id: string): void {
+  if (world.settings.adopts) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot create the volume from a source as this router makes no disk of a file that is there: volume=${id}`,
+  );
+}
+
+/**
+ * Discards a copy during which its source may have been used: it would not be of one moment. Afterwards the source may
+ * change as it likes.
+ *
+ * @throws {VolumeError} busy
+ */
+async function assertSourceUnchanged(
+  world: ControllerWorld,
+  id: string,
+  { path, guard }: FinishedCopy,
+  context: CallContext,
+): Promise<void> {
+  if (guard === undefined) return;
+  try {
+    const { volume } = await world.store.view(guard.id, ownStem(world, guard.id), context);
+    if (volume?.comment === guard.comment) return;
+  } catch (error) {
+    await discardCopy(world, path);
+    throw error;
+  }
+  await discardCopy(world, path);
+  throw new VolumeError(
+    "busy",
+    `Cannot create the volume as its source was changed while it was copied: volume=${id} source=${guard.id}; try again`,
+  );
+}
+
+/**
+ * A volume as a source.
+ *
+ * @throws {VolumeError} precondition when its disk uses a file of another name; unavailable when its pool shows no label
+ */
+export function sourceOf(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  { pools }: RouterState,
+  verb: string,
+): FoundVolume {
+  const { stored, record } = volume;
+  assertNotImported(
+    volume,
+    verb,
+    "its image is no subvolume of its own; copy its data into a volume that this driver makes",
+  );
+  assertOwnImage(world, stored, verb);
+  const blank = record.blankEpoch > 0 && (record.epoch?.counter ?? 0) === 0;
+  return { place: placeOf(stored.imagePath, pools), sizeBytes: stored.sizeBytes, blank, volume };
+}
+
+/**
+ * Whether the subvolume is there already, from a try that was cut off before its disk was added. Only one that was made
+ * from the very same source counts: anything else in its place may be somebody's data.
+ */
+async function isCloneMade(
+  world: ControllerWorld,
+  view: CreateView,
+  place: ImagePlace,
+  parentPath: string,
+  context: CallContext,
+): Promise<boolean> {
+  if (!view.files.some((file) => file.path === place.path && !file.directory)) return false;
+  const stored = await world.store.subvolume(place.subvolume!, context);
+  return stored !== undefined && !stored.readOnly && stored.parentName === parentPath.split("/").at(-1);
+}
+
+/**
+ * @throws {VolumeError} not-found when the source is provably not there; precondition when it is not this cluster's;
+ * unavailable while it is being copied, or when its absence proves nothing
+ */
+async function findSource(
+  world: ControllerWorld,
+  view: CreateView,
+  source: SourceRef,
+  context: CallContext,
+): Promise<FoundSource> {
+  const { cluster, basePaths, settleMs } = world.settings;
+  if (source.kind === "volume") {
+    const shown = view.volumes.find((volume) => volume.id === source.id);
+    const volume = shown === undefined
+      ? (await lookForChange(world, source.id, "clone", context)).volume
+      : assertOwned(shown, cluster, "clone");
+    if (volume === undefined) throw notFound("clone", source.id);
+    return sourceOf(world, volume, view, "clone");
+  }
+  const snapshots = ownSnapshots(parseSnapshots(view.files), cluster, basePaths);
+  const snapshot = snapshots.find(({ id }) => id === source.id);
+  if (snapshot === undefined) {
+    assertAbsenceProven(view, basePaths, settleMs);
+    throw new VolumeError(
+      "not-found",
+      `Cannot restore the snapshot as there is none: snapshot=${source.id}`,
+    );
+  }
+  if (!snapshot.ready) {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot restore the snapshot as it is still being copied: snapshot=${source.id}`,
+    );
+  }
+  const { imagePath, sizeBytes, blank } = snapshot;
+  return { place: placeOf(imagePath, view.pools), sizeBytes, blank, volume: undefined };
+}

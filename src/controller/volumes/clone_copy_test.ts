@@ -1,0 +1,367 @@
+import assert from "node:assert/strict";
+import {
+  aCreate,
+  aPublish,
+  gibibyte,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+  testSettings,
+  withoutSubvolumes,
+} from "../../../tests/fakes/controller_world.ts";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  aSnapshotId,
+  plainImage,
+  testBase,
+  testCluster,
+} from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { cutCopies, type Mishap } from "../../../tests/fakes/volume_store.ts";
+import type { VolumeErrorKind } from "../../volume/errors.ts";
+import { volumeIdFor } from "../../volume/model/ids.ts";
+import { parseParameters } from "../../volume/model/parameters.ts";
+import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { CreateRequest } from "../../volume/rules/provision.ts";
+import type { VolumeRecord } from "../../volume/model/record.ts";
+import type { SourceRef } from "../../volume/model/sources.ts";
+import { ImageCopies } from "./copies.ts";
+import { createVolume } from "./create.ts";
+import { deleteVolume } from "./delete.ts";
+import { publishVolume } from "../attachments/publish.ts";
+import { createSnapshot } from "../snapshots/create.ts";
+import { unpublishVolume } from "../attachments/unpublish.ts";
+import type { ControllerSettings } from "../deps.ts";
+
+const context = testContext();
+const epoch = { counter: 3, nonce: "0123abcd" };
+const fromVolume: SourceRef = { kind: "volume", id: "pvc-1" };
+const fromSnapshot: SourceRef = { kind: "snapshot", id: aSnapshotId("s") };
+const source = plainImage("pvc-1");
+const id = volumeIdFor("c");
+const image = plainImage(id);
+const bases = [testBase, "/fast/csi"];
+
+/** A controller on a router without subvolumes that has the volume `pvc-1`. */
+function controller(
+  settings: Partial<ControllerSettings> = {},
+  record: Partial<VolumeRecord> = { epoch },
+  disk: Partial<StoredVolume> = {},
+) {
+  const { store, world, clock, ...rest } = testController({
+    copyReturns: "when-done",
+    basePaths: bases,
+    ...settings,
+  });
+  withoutSubvolumes(store);
+  store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "fast" }];
+  store.putFile(testBase, 0n, true);
+  store.put(aDisk(aRecord(record), { imagePath: source, ...disk }));
+  store.tree.contents.set(source, "data");
+  const clone = (over: Partial<CreateRequest> = {}, call = context) =>
+    createVolume(world, aCreate("c", { source: fromVolume, ...over }), call);
+  const soon = (ms = 5_000) => testContext({ deadlineMs: clock.now() + ms });
+  /** Begins a copy that takes a minute, for a call that does not. */
+  const begin = async (over: Partial<CreateRequest> = {}) => {
+    store.mishap("copyFile", { takesMs: 60_000 });
+    await assert.rejects(inTime(clock, clone(over, soon())), refusal("unavailable", /still being copied/));
+  };
+  const publish = () => publishVolume(world, "pvc-1", aPublish("a"), testParameters, context);
+  const unpublish = () => unpublishVolume(world, "pvc-1", "a", context);
+  const paths = () => [...store.allFiles.keys()].filter((path) => path !== testBase && path !== source);
+  return { store, world, clock, clone, soon, begin, publish, unpublish, paths, ...rest };
+}
+
+/** Parameters of a StorageClass in another folder. */
+const elsewhere = {
+  parameters: parseParameters({ volumePath: "/fast/csi" }, { ...testSettings, basePaths: bases }),
+  rawParameters: { volumePath: "/fast/csi" },
+};
+
+Deno.test("createVolume() copies the image of a volume that is a plain file, and adds its disk when it is whole", async () => {
+  const { store, clone, paths } = controller();
+  const made = await clone();
+  assert.deepEqual(store.calls.splice(0).map((call) => call.method), [
+    "createView",
+    "copyFile",
+    "files",
+    "view",
+    "add",
+  ]);
+  const { imagePath, sizeBytes, exported } = made.stored;
+  assert.deepEqual([imagePath, sizeBytes, exported], [image, gibibyte, false]);
+  assert.deepEqual([made.record.source, made.record.blankEpoch], ["v:pvc-1", 0]);
+  assert.deepEqual(paths(), [image]);
+  assert.equal(store.tree.contents.get(image), "data");
+  assert.deepEqual(await clone(), made);
+  assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
+});
+
+Deno.test("createVolume() believes in no copy that is shorter than its source, whatever the router said of it", async () => {
+  const { store, clone, paths } = controller();
+  store.mishap("files", { before: () => cutCopies(store) });
+  await assert.rejects(clone(), refusal("unavailable", /called a copy whole that is not/));
+  assert.deepEqual([paths(), store.disks.size], [[], 1]);
+  assert.equal((await clone()).stored.imagePath, image);
+});
+
+Deno.test("createVolume() restores a copied snapshot, and grows the volume where it is to be larger", async () => {
+  const { store, world, clone, paths } = controller();
+  const snapshot = await createSnapshot(world, { name: "s", source: "pvc-1" }, context);
+  const range = { requiredBytes: 2n * gibibyte, limitBytes: 0n };
+  const made = await clone({ source: fromSnapshot, range });
+  assert.equal(made.stored.sizeBytes, 2n * gibibyte);
+  assert.equal(made.record.source, `s:${fromSnapshot.id}`);
+  assert.deepEqual(paths(), [snapshot.imagePath, image]);
+  assert.equal(store.tree.contents.get(image), "data");
+  assert.equal(store.allFiles.get(snapshot.imagePath)?.sizeBytes, gibibyte);
+});
+
+Deno.test("createVolume() restores a copied snapshot also while its volume is in use", async () => {
+  const { world, clone, publish } = controller();
+  await createSnapshot(world, { name: "s", source: "pvc-1" }, context);
+  await publish();
+  assert.equal((await clone({ source: fromSnapshot })).stored.imagePath, image);
+});
+
+Deno.test("createVolume() copies only where that certainly gives a whole file of one moment", async () => {
+  const held = { epoch, holders: [aHolder("a")] };
+  const cases: [Partial<ControllerSettings>, Partial<VolumeRecord>, Partial<StoredVolume>, RegExp][] = [
+    [{ copyReturns: undefined }, { epoch }, {}, /not known: run rds-csi doctor --probe/],
+    [{ copyReturns: "at-once" }, { epoch }, {}, /answers before the copy is whole/],
+    [{}, held, {}, /that is published/],
+    [{}, held, { exported: false }, /that is published/],
+    [{}, { epoch }, { exported: true }, /that is published/],
+  ];
+  for (const [settings, record, disk, text] of cases) {
+    const { store, clone } = controller(settings, record, disk);
+    const before = store.snapshot();
+    await assert.rejects(clone(), refusal("precondition", text));
+    assert.deepEqual(store.snapshot(), before);
+  }
+});
+
+Deno.test("createVolume() copies to another pool, and where source or folder have no subvolume", async () => {
+  const other = controller();
+  const made = await other.clone(elsewhere);
+  assert.equal(made.stored.imagePath, plainImage(id, "/fast/csi"));
+  assert.deepEqual(other.paths(), ["/fast/csi", plainImage(id, "/fast/csi")], "it makes the folder");
+
+  const old = controller();
+  old.store.pools = old.store.pools.map((pool) => ({
+    ...pool,
+    filesystem: "btrfs",
+    subvolumeLabel: pool.mountPoint,
+  }));
+  assert.equal((await old.clone()).stored.imagePath, image);
+  assert.deepEqual([...old.store.tree.subvolumes], []);
+});
+
+Deno.test("createVolume() waits out the grace of the source's last withdrawal before it copies", async () => {
+  const { store, clock, clone, publish, unpublish } = controller();
+  store.lingerMs = 10_000;
+  await publish();
+  await unpublish();
+  const startMs = clock.now();
+  let copiedMs = 0;
+  store.mishap("copyFile", { before: () => copiedMs = clock.now() });
+  await inTime(clock, clone());
+  assert.ok(copiedMs >= startMs + 10_000);
+});
+
+Deno.test("createVolume() goes on copying after its call, and a later one adds the disk", async () => {
+  const { store, clock, clone, begin, soon, paths, world } = controller();
+  await begin();
+  assert.deepEqual(paths(), []);
+  const again = clone({}, soon());
+  await assert.rejects(inTime(clock, again), refusal("unavailable", /still being copied/));
+  const made = await inTime(clock, clone());
+  assert.deepEqual([made.stored.imagePath, paths()], [image, [image]]);
+  assert.equal(store.calls.filter((call) => call.method === "copyFile").length, 1);
+  assert.equal(world.copies.find(id), undefined);
+});
+
+Deno.test("createVolume() starts over where another process began, and leaves nothing of that", async () => {
+  const { store, world, paths } = controller();
+  store.putFile(`${image}.0123abcd.part`, 5n);
+  const others = [`${image}.bak`, `${testBase}/${id}.ffffffff.img.0123abcd.part`];
+  for (const path of others) store.putFile(path);
+  const restarted = { ...world, copies: new ImageCopies(world.clock) } as typeof world;
+  await createVolume(restarted, aCreate("c", { source: fromVolume }), context);
+  assert.deepEqual(paths(), [...others, image]);
+});
+
+Deno.test("createVolume() discards a copy during which the source was used", async () => {
+  const { clock, clone, begin, publish, unpublish, paths, store } = controller();
+  await begin();
+  await publish();
+  await unpublish();
+  await assert.rejects(
+    inTime(clock, clone()),
+    refusal("busy", /its source was changed while it was copied: .*source=pvc-1/),
+  );
+  assert.deepEqual([paths(), store.disks.has(id)], [[], false]);
+  await inTime(clock, clone());
+  assert.deepEqual(paths(), [image]);
+});
+
+Deno.test("createVolume() ends the copy when it is refused for good, and leaves nothing of it", async () => {
+  const cases: [string, (made: ReturnType<typeof controller>) => unknown, VolumeErrorKind][] = [
+    ["the source is used", ({ publish }) => publish(), "precondition"],
+    ["the source is gone", ({ world }) => deleteVolume(world, "pvc-1", context), "not-found"],
+  ];
+  for (const [name, change, kind] of cases) {
+    const made = controller();
+    await made.begin();
+    made.store.putFile(`${image}.0123abcd.part`, 5n);
+    await change(made);
+    await assert.rejects(inTime(made.clock, made.clone()), refusal(kind), name);
+    assert.deepEqual([made.paths(), made.world.copies.find(id)], [[], undefined], name);
+  }
+});
+
+Deno.test("createVolume() never takes a copy of something else for what was asked for", async () => {
+  const { store, world, clock, clone, begin } = controller();
+  store.putFile("/fast/csi", 0n, true);
+  store.put(aDisk(aRecord(), { id: "pvc-2", imagePath: plainImage("pvc-2") }));
+  const snapshot = await createSnapshot(world, { name: "s", source: "pvc-1" }, context);
+  await begin();
+  const others: [Partial<CreateRequest>, VolumeErrorKind][] = [
+    [{ source: { kind: "volume", id: "pvc-2" } }, "exists-incompatible"],
+    [{ source: fromSnapshot }, "exists-incompatible"],
+    [elsewhere, "exists-incompatible"],
+    [{ source: { kind: "volume", id: "pvc-3" } }, "not-found"],
+  ];
+  for (const [over, kind] of others) await assert.rejects(clone(over), refusal(kind));
+  const made = await inTime(clock, clone());
+  assert.equal(made.record.source, "v:pvc-1");
+  assert.equal(store.allFiles.has(snapshot.imagePath), true);
+});
+
+Deno.test("createVolume() copies anew from a snapshot that was deleted and made again meanwhile", async () => {
+  const { store, clock, clone, begin } = controller();
+  const name = (time: string) => `${testBase}/${fromSnapshot.id}.pvc-1.${time}.n.${testCluster}.img`;
+  store.putFile(name("1"), gibibyte);
+  store.tree.contents.set(name("1"), "old");
+  await begin({ source: fromSnapshot });
+  store.allFiles.delete(name("1"));
+  store.putFile(name("2"), gibibyte);
+  store.tree.contents.set(name("2"), "new");
+  await inTime(clock, clone({ source: fromSnapshot }));
+  assert.equal(store.tree.contents.get(image), "new");
+});
+
+Deno.test("createVolume() leaves nothing of a copy that failed, and the next try succeeds", async () => {
+  const cases: [string, Mishap, RegExp][] = [
+    ["refused", { refusal: "failure: no space left" }, /answered "failure: no space left"/],
+    ["did not run", { runs: false }, /not copied to the end/],
+    ["cut off in the middle", { runs: "half" }, /not copied to the end/],
+    ["end unknown", { unreadable: true }, /not copied to the end/],
+  ];
+  for (const [name, mishap, text] of cases) {
+    const { store, clone, paths } = controller();
+    store.mishap("copyFile", mishap);
+    await assert.rejects(clone(), refusal("unavailable", text), name);
+    assert.deepEqual([paths(), store.disks.size], [[], 1], name);
+    await clone();
+    assert.deepEqual([paths(), store.violations], [[image], []], name);
+  }
+});
+
+Deno.test("createVolume() leaves nothing of a copy whose disk was not added, and the next try succeeds", async () => {
+  const cases: [string, Mishap, VolumeErrorKind | undefined][] = [
+    ["ran, end unknown", { runs: true, refusal: "interrupted" }, undefined],
+    ["did not run", { runs: false }, "unavailable"],
+    ["refused", { refusal: "failure: no" }, "unavailable"],
+    ["ran, unreadable", { unreadable: true }, "unavailable"],
+    ["did not run, unreadable", { runs: false, unreadable: true }, "unavailable"],
+  ];
+  for (const [name, mishap, kind] of cases) {
+    const { store, clone, paths } = controller();
+    store.mishap("add", mishap);
+    if (kind !== undefined) {
+      await assert.rejects(clone(), refusal(kind), name);
+      assert.deepEqual(paths(), store.disks.has(id) ? [image] : [], name);
+    }
+    const made = await clone();
+    assert.deepEqual([store.disks.get(id), paths(), store.violations], [made.stored, [image], []], name);
+  }
+});
+
+Deno.test("createVolume() removes the copy that got its name and no disk, and nothing that was there before", async () => {
+  const renamed = controller();
+  renamed.store.mishap("add", {
+    before: () => {
+      const part = renamed.paths().find((path) => path.endsWith(".part"))!;
+      renamed.store.tree.rename(part, image);
+    },
+    refusal: "failure: no",
+  });
+  await assert.rejects(renamed.clone(), refusal("unavailable", /answered "failure: no"/));
+  assert.deepEqual(renamed.paths(), []);
+
+  const taken = controller();
+  taken.store.mishap("add", { before: () => taken.store.putFile(image, 7n) });
+  await assert.rejects(taken.clone(), refusal("unavailable"));
+  assert.deepEqual(taken.paths(), [image]);
+  assert.equal(taken.store.allFiles.get(image)?.sizeBytes, 7n);
+  await assert.rejects(taken.clone(), refusal("precondition", /is there without a disk/));
+});
+
+Deno.test("createVolume() does not remove the image of a disk that a router shows only later", async () => {
+  const { store, clone, clock, notes } = controller();
+  store.mishap("add", {
+    after: () => {
+      store.hidden.add(id);
+      store.reboot();
+    },
+  });
+  await assert.rejects(clone(), refusal("unavailable"));
+  assert.match(notes.join(), /a copy could not be removed/);
+  store.hidden.clear();
+  await clock.advance(120_000);
+  const made = await clone();
+  assert.deepEqual([store.disks.get(id), store.allFiles.has(image)], [made.stored, true]);
+});
+
+Deno.test("createVolume() copies one image to two volumes at once", async () => {
+  const { store, world } = controller();
+  const made = await Promise.all(
+    ["c", "d"].map((name) => createVolume(world, aCreate(name, { source: fromVolume }), context)),
+  );
+  assert.deepEqual(made.map(({ stored }) => store.tree.contents.get(stored.imagePath)), ["data", "data"]);
+});
+
+Deno.test("deleteVolume() ends the copy that goes on for the volume, and leaves nothing", async () => {
+  const { world, begin, paths, store } = controller();
+  await begin();
+  store.putFile(`${image}.0123abcd.part`, 5n);
+  await deleteVolume(world, id, context);
+  assert.deepEqual([paths(), world.copies.find(id)], [[], undefined]);
+});
+
+Deno.test("createVolume() does not miss the room that its own copy takes", async () => {
+  const { store, clock, clone, begin, paths } = controller({}, { epoch }, { sizeBytes: 20n * gibibyte });
+  const free = (freeBytes: bigint) => store.pools = store.pools.map((pool) => ({ ...pool, freeBytes }));
+  free(30n * gibibyte);
+  await begin();
+  await clock.advance(60_000);
+  assert.equal(paths()[0]?.endsWith(".part"), true);
+  free(10n * gibibyte);
+  assert.equal((await inTime(clock, clone())).stored.imagePath, image);
+});
+
+Deno.test("createVolume() finds no room before it copies, or takes its copy back when others took it", async () => {
+  const full = controller({}, { epoch }, { sizeBytes: 51n * gibibyte });
+  await assert.rejects(full.clone(), refusal("exhausted"));
+  assert.deepEqual([full.paths(), full.store.takeCount()], [[], 1]);
+
+  const { store, clone, paths } = controller({}, { epoch }, { sizeBytes: 40n * gibibyte });
+  const other = aDisk(aRecord(), { id: "other", sizeBytes: 30n * gibibyte, imagePath: "/pool/x.img" });
+  store.mishap("copyFile", { before: () => store.put(other) });
+  await assert.rejects(clone(), refusal("exhausted", /others took the room/));
+  assert.deepEqual([paths(), [...store.disks.keys()]], [["/pool/x.img"], ["pvc-1", "other"]]);
+});

@@ -1,0 +1,358 @@
+import assert from "node:assert/strict";
+import { aCreate, gibibyte, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  aSnapshotId,
+  plainImage,
+  subvolumeImage,
+  testBase,
+  testCluster,
+  testPrefix,
+} from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { FakeSubvolume } from "../../../tests/fakes/store_files.ts";
+import type { FakeVolumeStore, Mishap } from "../../../tests/fakes/volume_store.ts";
+import type { VolumeErrorKind } from "../../volume/errors.ts";
+import { volumeIdFor } from "../../volume/model/ids.ts";
+import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { CreateRequest } from "../../volume/rules/provision.ts";
+import type { VolumeRecord } from "../../volume/model/record.ts";
+import type { SourceRef } from "../../volume/model/sources.ts";
+import { createVolume } from "./create.ts";
+import { deleteVolume } from "./delete.ts";
+import { createSnapshot } from "../snapshots/create.ts";
+import type { ControllerSettings } from "../deps.ts";
+
+const context = testContext();
+const epoch = { counter: 3, nonce: "0123abcd" };
+const fromVolume: SourceRef = { kind: "volume", id: "pvc-1" };
+const fromSnapshot: SourceRef = { kind: "snapshot", id: aSnapshotId("s") };
+const id = volumeIdFor("c");
+const image = subvolumeImage(id);
+const ofSize = (requiredBytes: bigint, limitBytes = 0n) => ({ range: { requiredBytes, limitBytes } });
+
+/** A controller on a Btrfs router that has the volume `pvc-1`. */
+function controller(
+  settings: Partial<ControllerSettings> = {},
+  record: Partial<VolumeRecord> = { epoch },
+  disk: Partial<StoredVolume> = {},
+) {
+  const { store, world, ...rest } = testController(settings);
+  store.tree.putSubvolume({ label: "pool-fs", path: "csi", readOnly: false, parent: undefined });
+  const source = aDisk(aRecord(record), disk);
+  store.put(source);
+  store.tree.contents.set(source.imagePath, "data");
+  const clone = (source: SourceRef = fromVolume, over: Partial<CreateRequest> = {}) =>
+    createVolume(world, aCreate("c", { source, ...over }), context);
+  const snapshot = () => createSnapshot(world, { name: "s", source: "pvc-1" }, context);
+  return { store, world, clone, snapshot, ...rest };
+}
+
+function subvolumeOf(store: FakeVolumeStore): FakeSubvolume | undefined {
+  return store.tree.subvolumeOf(image);
+}
+
+for (const source of [fromVolume, fromSnapshot]) {
+  Deno.test(`createVolume() makes a writable volume with the data of a ${source.kind} in two commands`, async () => {
+    const { store, clone, snapshot } = controller();
+    await snapshot();
+    store.takeCount();
+    const made = await clone(source);
+    assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["createView", "add"]);
+    assert.equal(made.record.source, `${source.kind[0]}:${source.id}`);
+    assert.deepEqual([made.record.holders, made.record.epoch?.counter], [[], 0]);
+    const { imagePath, exported, sizeBytes } = made.stored;
+    assert.deepEqual([imagePath, exported, sizeBytes], [image, false, gibibyte]);
+    assert.equal(store.tree.contents.get(image), "data");
+    assert.equal(subvolumeOf(store)?.readOnly, false);
+    assert.deepEqual(await clone(source), made);
+    assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
+    assert.deepEqual(store.violations, []);
+  });
+
+  Deno.test(`createVolume() grows a larger clone of a ${source.kind}, also when it was cut off before that`, async () => {
+    const larger = ofSize(2n * gibibyte);
+    const { store, clone, snapshot } = controller();
+    await snapshot();
+    store.takeCount();
+    const made = await clone(source, larger);
+    assert.deepEqual(store.calls.map((call) => call.method), ["createView", "add", "change"]);
+    assert.equal(made.stored.sizeBytes, 2n * gibibyte);
+
+    const cases: [Mishap, VolumeErrorKind | undefined][] = [
+      [{ runs: true, refusal: "interrupted" }, undefined],
+      [{ runs: false }, "unavailable"],
+      [{ refusal: "failure: no" }, "unavailable"],
+      [{ unreadable: true }, "unavailable"],
+      [{ runs: false, unreadable: true }, "unavailable"],
+    ];
+    for (const [mishap, kind] of cases) {
+      const { store, clone, snapshot } = controller();
+      await snapshot();
+      store.mishap("change", mishap);
+      const call = clone(source, larger);
+      await (kind === undefined ? call : assert.rejects(call, refusal(kind)));
+      const made = await clone(source, larger);
+      assert.equal(made.stored.sizeBytes, 2n * gibibyte);
+      assert.deepEqual(store.disks.get(id), made.stored);
+      assert.deepEqual(store.violations, []);
+    }
+  });
+}
+
+Deno.test("createVolume() clones a volume that is in use, and does not touch it", async () => {
+  const { store, clone } = controller({}, { epoch, holders: [aHolder("a")] });
+  const before = store.disks.get("pvc-1");
+  const made = await clone();
+  assert.deepEqual(store.disks.get("pvc-1"), before);
+  assert.deepEqual([made.stored.exported, made.record.holders], [false, []]);
+});
+
+Deno.test("createVolume() restores a snapshot whose volume is gone", async () => {
+  const { store, world, clone, snapshot } = controller();
+  await snapshot();
+  await deleteVolume(world, "pvc-1", context);
+  await clone(fromSnapshot);
+  assert.equal(store.tree.contents.get(image), "data");
+});
+
+Deno.test("createVolume() lets a clone be formatted only when nothing can be in it", async () => {
+  const cases: [Partial<VolumeRecord>, number][] = [
+    [{ epoch: { counter: 0, nonce: "0123abcd" } }, 1],
+    [{ epoch: undefined }, 1],
+    [{ epoch }, 0],
+    [{ epoch, blankEpoch: 4 }, 0],
+    [{ epoch: { counter: 1, nonce: "0123abcd" }, holders: [aHolder("a")] }, 0],
+    [{ epoch: { counter: 0, nonce: "0123abcd" }, blankEpoch: 0 }, 0],
+  ];
+  for (const [record, blankEpoch] of cases) {
+    const { clone, snapshot } = controller({}, record);
+    assert.equal((await snapshot()).blank, blankEpoch === 1);
+    assert.equal((await clone()).record.blankEpoch, blankEpoch, JSON.stringify(record));
+    const other = controller({}, record);
+    await other.snapshot();
+    assert.equal((await other.clone(fromSnapshot)).record.blankEpoch, blankEpoch, JSON.stringify(record));
+  }
+});
+
+Deno.test("createVolume() makes no blank clone of a volume that is published in between", async () => {
+  const { store, clone } = controller({}, { epoch: { counter: 0, nonce: "0123abcd" } });
+  const published = aDisk(aRecord({ epoch: { counter: 1, nonce: "0123abcd" }, holders: [aHolder("a")] }));
+  store.mishap("add", { before: () => store.edit("pvc-1", published) });
+  await assert.rejects(clone(), refusal("unavailable", /nor its volume change meanwhile/));
+  assert.deepEqual([store.disks.has(id), subvolumeOf(store)?.path], [false, "csi"]);
+  assert.equal((await clone()).record.blankEpoch, 0);
+});
+
+Deno.test("createVolume() makes nothing from a source where the router adopts no file", async () => {
+  const { store, clone } = controller({ adopts: false });
+  const before = store.snapshot();
+  await assert.rejects(clone(), refusal("precondition", /makes no disk of a file that is there/));
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("createVolume() refuses a larger clone where disks do not grow, before it makes anything", async () => {
+  const { store, clone } = controller({ growth: "never" });
+  const before = store.snapshot();
+  await assert.rejects(clone(fromVolume, ofSize(2n * gibibyte)), refusal("precondition", /does not grow/));
+  assert.deepEqual(store.snapshot(), before);
+  assert.equal((await clone()).stored.sizeBytes, gibibyte);
+  const toggling = controller({ growth: "after-toggle" });
+  const made = await toggling.clone(fromVolume, ofSize(2n * gibibyte));
+  assert.equal(made.stored.sizeBytes, 2n * gibibyte);
+});
+
+Deno.test("createVolume() takes a clone back that the router did not grow, so that nothing is left of it", async () => {
+  const { store, clone } = controller();
+  const before = store.snapshot();
+  store.mishap("change", { after: () => store.edit(id, { sizeBytes: gibibyte }) });
+  await assert.rejects(
+    clone(fromVolume, ofSize(2n * gibibyte)),
+    refusal("precondition", /took the new size and did not grow the disk/),
+  );
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("createVolume() takes no clone back that somebody may have been told of", async () => {
+  const { store, world, clone } = controller();
+  const made = await clone();
+  const larger = ofSize(2n * gibibyte);
+  store.mishap("change", { after: () => store.edit(id, { sizeBytes: gibibyte }) });
+  await assert.rejects(clone(fromVolume, larger), refusal("precondition", /did not grow the disk/));
+  assert.equal(store.disks.get(id)?.imagePath, made.stored.imagePath);
+  const never = { ...world, settings: { ...world.settings, growth: "never" as const } };
+  const again = createVolume(never, aCreate("c", { source: fromVolume, ...larger }), context);
+  await assert.rejects(again, refusal("precondition", /does not grow/));
+  assert.ok(store.disks.has(id) && store.allFiles.has(image));
+});
+
+Deno.test("createVolume() refuses a source that is larger than the limit, and gives its size where none is asked", async () => {
+  const { store, clone } = controller({}, { epoch }, { sizeBytes: 3n * gibibyte });
+  const before = store.snapshot();
+  await assert.rejects(clone(fromVolume, ofSize(gibibyte, 2n * gibibyte)), refusal("out-of-range"));
+  assert.deepEqual(store.snapshot(), before);
+  assert.equal((await clone()).stored.sizeBytes, 3n * gibibyte);
+});
+
+Deno.test("createVolume() goes on with the clone that was made before its disk", async () => {
+  const { store, clone } = controller();
+  store.putImage(image, gibibyte, { parent: `csi/pvc-1.${testCluster}` });
+  store.tree.contents.set(image, "earlier data");
+  await clone();
+  assert.deepEqual(store.calls.map((call) => call.method), ["createView", "subvolume", "add"]);
+  assert.equal(store.tree.contents.get(image), "earlier data");
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("createVolume() adopts nothing else that lies where the clone is to be", async () => {
+  const parent = `csi/pvc-1.${testCluster}`;
+  const cases: [string, (store: FakeVolumeStore) => void][] = [
+    ["of no parent", (store) => store.putImage(image, gibibyte)],
+    ["of another volume", (store) => store.putImage(image, gibibyte, { parent: `csi/pvc-2.${testCluster}` })],
+    ["of another cluster's", (store) => store.putImage(image, gibibyte, { parent: "csi/pvc-1.ffffffff" })],
+    ["that cannot be written", (store) => store.putImage(image, gibibyte, { parent, readOnly: true })],
+    ["in a plain folder", (store) => store.putFile(image, gibibyte)],
+    ["a plain file", (store) => store.putFile(plainImage(id), gibibyte)],
+  ];
+  for (const [name, put] of cases) {
+    const { store, clone } = controller();
+    put(store);
+    const before = store.snapshot();
+    await assert.rejects(clone(), refusal("precondition", /is there without a disk/), name);
+    assert.deepEqual(store.snapshot(), before);
+  }
+});
+
+Deno.test("createVolume() converges however the addition of a clone ended", async () => {
+  const cases: [string, Mishap, VolumeErrorKind | undefined][] = [
+    ["ran, end unknown", { runs: true, refusal: "interrupted" }, undefined],
+    ["did not run", { runs: false }, "unavailable"],
+    ["refused", { refusal: "failure: no" }, "unavailable"],
+    ["ran, unreadable", { unreadable: true }, "unavailable"],
+    ["did not run, unreadable", { runs: false, unreadable: true }, "unavailable"],
+  ];
+  for (const [name, mishap, kind] of cases) {
+    const { store, clone } = controller();
+    store.mishap("add", mishap);
+    await (kind === undefined ? clone() : assert.rejects(clone(), refusal(kind), name));
+    const made = await clone();
+    assert.deepEqual(store.disks.get(id), made.stored, name);
+    assert.deepEqual(store.violations, []);
+  }
+});
+
+Deno.test("createVolume() does not clone what is not provably there, or not this cluster's", async () => {
+  const earlierId = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+  const cases: [string, (made: ReturnType<typeof controller>) => void, VolumeErrorKind, RegExp][] = [
+    [
+      "gone",
+      ({ store }) => (store.disks.clear(), store.allFiles.clear()),
+      "not-found",
+      /Cannot clone .*pvc-1/,
+    ],
+    ["just booted", ({ store }) => (store.disks.clear(), store.reboot()), "unavailable", /booted only/],
+    ["its image is there", ({ store }) => store.hidden.add("pvc-1"), "unavailable", /its image is there/],
+    [
+      "hardware",
+      ({ store }) => (store.disks.clear(), store.hardware.set("pvc-1", "raid")),
+      "precondition",
+      /raid/,
+    ],
+    ["no record", ({ store }) => store.edit("pvc-1", { comment: "mine" }), "precondition", /no record/],
+    [
+      "another cluster's",
+      ({ store }) => store.put(aDisk(aRecord({ cluster: "ffffffff" }))),
+      "precondition",
+      /another cluster/,
+    ],
+    ["damaged", ({ store }) => store.edit("pvc-1", { comment: "{rds1 }" }), "precondition", /damaged/],
+    [
+      "another file",
+      ({ store }) => store.edit("pvc-1", { imagePath: "/pool/csi/precious.img" }),
+      "precondition",
+      /a file of another name/,
+    ],
+  ];
+  for (const [name, arrange, kind, text] of cases) {
+    const made = controller();
+    arrange(made);
+    const before = made.store.snapshot();
+    await assert.rejects(made.clone(), refusal(kind, text), name);
+    assert.deepEqual(made.store.snapshot(), before, name);
+  }
+  const { store, clone } = controller();
+  const imagePath = `/pool/csi/${earlierId}.img`;
+  const exportNqn = `${testPrefix}:${earlierId}`;
+  store.put(aDisk(aRecord(), { id: earlierId, imagePath, exportNqn, exported: true, comment: "" }));
+  await assert.rejects(clone({ kind: "volume", id: earlierId }), refusal("precondition", /earlier driver/));
+});
+
+Deno.test("createVolume() restores only a whole snapshot of this cluster in an allowed folder", async () => {
+  const name = (end: string, cluster = testCluster, base = testBase) =>
+    `${base}/${fromSnapshot.id}.pvc-1.1.n.${cluster}${end}`;
+  const cases: [string, string | undefined, VolumeErrorKind, RegExp][] = [
+    ["none", undefined, "not-found", /Cannot restore .*there is none/],
+    ["another cluster's", name("/disk.img", "ffffffff"), "not-found", /there is none/],
+    ["elsewhere", name("/disk.img", testCluster, "/pool/backup"), "not-found", /there is none/],
+    ["half copied", name(".img.0123abcd.part"), "unavailable", /still being copied/],
+  ];
+  for (const [what, path, kind, text] of cases) {
+    const { store, clone } = controller();
+    if (path !== undefined) store.putImage(path, gibibyte);
+    const before = store.snapshot();
+    await assert.rejects(clone(fromSnapshot), refusal(kind, text), what);
+    assert.deepEqual(store.snapshot(), before);
+  }
+  const { store, clone } = controller();
+  store.reboot();
+  await assert.rejects(clone(fromSnapshot), refusal("unavailable", /booted only/));
+});
+
+Deno.test("createVolume() finds no room for a clone before it makes anything", async () => {
+  const { store, clone } = controller({}, { epoch }, { sizeBytes: 51n * gibibyte });
+  const before = store.snapshot();
+  await assert.rejects(clone(), refusal("exhausted"));
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("createVolume() takes a clone back when others took the room for it or for its growth", async () => {
+  for (const sizeBytes of [gibibyte, 2n * gibibyte]) {
+    const { store, clone } = controller();
+    const rest = 99n * gibibyte - sizeBytes;
+    store.put(aDisk(aRecord(), { id: "other", sizeBytes: rest, imagePath: "/pool/x.img" }));
+    const late = aDisk(aRecord(), { id: "late", sizeBytes: gibibyte, imagePath: "/pool/y.img" });
+    store.mishap("add", { before: () => store.put(late) });
+    await assert.rejects(
+      clone(fromVolume, ofSize(sizeBytes)),
+      refusal("exhausted", /others took the room at the same time: .*over=1073741824/),
+    );
+    assert.deepEqual([...store.disks.keys()], ["pvc-1", "other", "late"]);
+    assert.equal(subvolumeOf(store)?.path, "csi");
+  }
+});
+
+Deno.test("createVolume() counts a source that grew meanwhile as it is", async () => {
+  const { store, clone } = controller();
+  store.put(aDisk(aRecord(), { id: "other", sizeBytes: 80n * gibibyte, imagePath: "/pool/x.img" }));
+  const grown = { sizeBytes: 11n * gibibyte };
+  store.mishap("add", {
+    before: () => {
+      store.edit("pvc-1", grown);
+      store.putFile(subvolumeImage("pvc-1"), grown.sizeBytes);
+    },
+  });
+  await assert.rejects(clone(), refusal("exhausted", /over=2147483648/));
+});
+
+Deno.test("createVolume() refuses a clone of the same name that was made from something else", async () => {
+  const { clone, snapshot, world } = controller();
+  await snapshot();
+  await clone();
+  await assert.rejects(clone(fromSnapshot), refusal("exists-incompatible", /made from v:pvc-1, not s:snap/));
+  await assert.rejects(
+    createVolume(world, aCreate("c"), context),
+    refusal("exists-incompatible", /not nothing/),
+  );
+});

@@ -1,0 +1,116 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+
+/** How long before a call's deadline it stops waiting for a copy, so that its answer still arrives, in milliseconds. */
+const answerMs = 2_000;
+
+interface Job<About, Result> {
+  readonly about: About;
+  readonly controller: AbortController;
+  readonly result: Promise<Result>;
+}
+
+/**
+ * Work that outlives the call which began it: copies of images take longer than any call may. A later call of the same
+ * key joins it, and takes its result. What was begun is known to this process only; another one finds no more than an
+ * unfinished file, and starts over.
+ */
+export class ImageCopies<About, Result> {
+  readonly #clock: Clock;
+  readonly #jobs = new Map<string, Job<About, Result>>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** What the work of that key is about, which goes on or has a result that nobody has taken; undefined for none. */
+  find(key: string): About | undefined {
+    return this.#jobs.get(key)?.about;
+  }
+
+  /**
+   * Starts the work of that key, or joins it; its result is given once.
+   *
+   * @param about what the work is about, if it has to be started: whoever joins has to look first whether it is the same
+   * @param start is called only when there is none; its context ends when the work is cancelled
+   * @returns undefined when the call's time is up and the work goes on
+   * @throws whatever the work throws; {@linkcode VolumeError} cancelled or deadline when the call ends first
+   */
+  async join(
+    key: string,
+    about: About,
+    start: (context: CallContext) => Promise<Result>,
+    context: CallContext,
+  ): Promise<Result | undefined> {
+    const job = this.#jobs.get(key) ?? this.#start(key, about, start, context.requestId);
+    const waiting = new AbortController();
+    const leftMs = context.deadlineMs === Infinity
+      ? undefined
+      : context.deadlineMs - answerMs - this.#clock.now();
+    const late = leftMs === undefined ? undefined : this.#timeUp(Math.max(0, leftMs), waiting.signal);
+    const ended = new Promise<never>((_, reject) => {
+      const end = () => reject(context.signal.reason);
+      if (context.signal.aborted) end();
+      context.signal.addEventListener("abort", end, { signal: waiting.signal });
+    });
+    try {
+      const outcome = await Promise.race([
+        job.result.then((value) => ({ value })),
+        ended,
+        ...late ? [late] : [],
+      ]);
+      if (outcome !== undefined) this.#forget(key, job);
+      return outcome?.value;
+    } catch (error) {
+      if (error !== context.signal.reason) this.#forget(key, job);
+      throw error;
+    } finally {
+      waiting.abort();
+    }
+  }
+
+  /** Ends the work of that key, if there is any, and waits until it has. */
+  async cancel(key: string): Promise<void> {
+    const job = this.#jobs.get(key);
+    if (job === undefined) return;
+    this.#forget(key, job);
+    job.controller.abort(
+      new VolumeError("cancelled", "Cannot go on copying as the copy is no longer wanted"),
+    );
+    await job.result.catch(() => undefined);
+  }
+
+  /** Ends all work that goes on, and waits until it has: nothing of it may ask the router once that is left. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#jobs.keys()].map((key) => this.cancel(key)));
+  }
+
+  #start(
+    key: string,
+    about: About,
+    start: (context: CallContext) => Promise<Result>,
+    requestId: string,
+  ): Job<About, Result> {
+    const controller = new AbortController();
+    const result = start({ requestId, signal: controller.signal, deadlineMs: Infinity });
+    // Its failure is for the call that asks next; until then nobody listens.
+    result.catch(() => undefined);
+    const job = { about, controller, result };
+    this.#jobs.set(key, job);
+    return job;
+  }
+
+  #forget(key: string, job: Job<About, Result>): void {
+    if (this.#jobs.get(key) === job) this.#jobs.delete(key);
+  }
+
+  async #timeUp(ms: number, signal: AbortSignal): Promise<undefined> {
+    await new Promise<void>((resolve) => {
+      const cancel = this.#clock.timer(ms, resolve);
+      signal.addEventListener("abort", () => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+}

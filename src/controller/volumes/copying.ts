@@ -1,0 +1,234 @@
+import { assertAbsenceProven } from "../../volume/rules/absence.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { plainPlace, unfinishedPath } from "../../volume/model/layout.ts";
+import type { CallContext, DiskGuard, ImagePlace, NewFolder, RouterState } from "../../volume/ports/ports.ts";
+import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
+import type { FoundSource } from "./clone.ts";
+import { waitForGrace } from "../attachments/withdrawal.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/** What a copy is made for. */
+export interface CopyPurpose {
+  /** What the copy becomes: the id of a volume or a snapshot. */
+  readonly key: string;
+  /** As an error says it. */
+  readonly object: "volume" | "snapshot";
+  readonly from: SourceRef;
+  /** Paths of copies that were seen and never finished. */
+  readonly unfinished: readonly string[];
+}
+
+/** A copy of an image to be made by `/file/copy`. */
+export interface CopyRequest extends CopyPurpose {
+  readonly source: FoundSource;
+  /** Where it is to be in the end. */
+  readonly target: ImagePlace;
+  /** The folder of the target, where it is missing. */
+  readonly makeFolder?: NewFolder;
+  readonly state: RouterState;
+}
+
+/** What tells one copy from another. */
+export interface CopyAbout {
+  /** See `formatSource()`. */
+  readonly source: string;
+  readonly sourcePath: string;
+  readonly target: ImagePlace;
+}
+
+/** A whole copy that has not got its name yet. */
+export interface FinishedCopy {
+  readonly path: string;
+  /** Holds only while the source has not been used since the copy began; undefined where it never changes. */
+  readonly guard: DiskGuard | undefined;
+}
+
+/** A copy that is being made, or was. */
+export interface Copy {
+  /** Where it is to be in the end: as the call said that began it. */
+  readonly target: ImagePlace;
+  /** Undefined while the copy goes on. */
+  readonly finished: FinishedCopy | undefined;
+}
+
+/**
+ * Copies an image, or joins the copy that an earlier call began, for as long as the call lasts. Whoever gets the result
+ * has to rename it, if its guard still holds.
+ *
+ * @throws {VolumeError} precondition when this router cannot copy a file, or the source is in use; exists-incompatible
+ * when something else is being copied for that name
+ */
+export async function copyImage(
+  world: ControllerWorld,
+  request: CopyRequest,
+  context: CallContext,
+): Promise<Copy> {
+  const { key, target } = request;
+  const sourcePath = request.source.place.path;
+  const about = { source: formatSource(request.from), sourcePath, target };
+  const going = world.copies.find(key);
+  if (going !== undefined) assertSameCopy(request, going);
+  assertCopies(world, request);
+  // One of that name was deleted and made again: its data is another.
+  if (going !== undefined && going.sourcePath !== sourcePath) await world.copies.cancel(key);
+  const joined = world.copies.find(key)?.target ?? target;
+  const finished = await world.copies.join(
+    key,
+    about,
+    (longer) => makeCopy(world, request, longer),
+    context,
+  );
+  return { target: joined, finished };
+}
+
+async function makeCopy(
+  world: ControllerWorld,
+  request: CopyRequest,
+  context: CallContext,
+): Promise<FinishedCopy> {
+  const { source, target, makeFolder, state, key, object } = request;
+  for (const path of request.unfinished) {
+    await world.store.removeImage(plainPlace(path), path, context);
+  }
+  const { volume } = source;
+  if (volume !== undefined) await waitForGrace(world, volume, state, "copy", context);
+  const path = unfinishedPath(target.path, newNonce(world));
+  try {
+    const { done, refusal } = await world.store.copyFile(source.place.path, path, context, makeFolder);
+    if (done) {
+      await assertWhole(world, request, path, context);
+      return { path, guard: volume?.stored };
+    }
+    const words = refusal === undefined
+      ? ""
+      : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot create the ${object} as its data was not copied to the end: ${object}=${key}${words}`,
+    );
+  } catch (error) {
+    await discardCopy(world, path);
+    throw error;
+  }
+}
+
+/** A router that says "done" of half a copy must not make anybody believe in it: the rest would read as zeros. */
+async function assertWhole(
+  world: ControllerWorld,
+  { source, object, key }: CopyRequest,
+  path: string,
+  context: CallContext,
+): Promise<void> {
+  const { files } = await world.store.files(path, context);
+  const copy = files.find((file) => file.path === path);
+  if (copy !== undefined && copy.sizeBytes >= source.sizeBytes) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot create the ${object} as the router called a copy whole that is not: ${object}=${key} ` +
+      `size=${copy?.sizeBytes ?? "none"} source=${source.sizeBytes}; try again`,
+  );
+}
+
+/** What has to be tidied up is, also after the end of the call that it was done for. */
+function ownContext(world: ControllerWorld): CallContext {
+  const { signal } = new AbortController();
+  return { requestId: "copy", signal, deadlineMs: world.clock.now() + 10_000 };
+}
+
+/**
+ * Removes a copy that is of no use, unless a disk uses it. If it cannot be removed now, the next try or a delete does it.
+ */
+export async function discardCopy(world: ControllerWorld, path: string): Promise<void> {
+  try {
+    await world.store.removeImage(plainPlace(path), path, ownContext(world));
+  } catch (error) {
+    world.notes.warn("an unfinished copy could not be removed", { path, reason: String(error) });
+  }
+}
+
+/** Removes a copy that no disk was added for, under whichever of its two names it is. */
+export async function discardFinished(
+  world: ControllerWorld,
+  { path }: Pick<FinishedCopy, "path">,
+  target: ImagePlace,
+): Promise<void> {
+  const context = ownContext(world);
+  try {
+    const view = await world.store.files(path, context);
+    // A router that has restarted may show the disk only later.
+    assertAbsenceProven(view, [path], world.settings.settleMs);
+    // While it has its first name, whatever has the other one is not this copy.
+    const place = view.files.some((file) => file.path === path) ? plainPlace(path) : target;
+    await world.store.removeImage(place, path, context);
+  } catch (error) {
+    world.notes.warn("a copy could not be removed", { path, target: target.path, reason: String(error) });
+  }
+}
+
+/** Errors after which nobody asks again for the same. */
+const forGood: ReadonlySet<string> = new Set(["not-found", "precondition", "out-of-range", "invalid"]);
+
+/**
+ * Does what may need a copy. When that fails for good, the copy that goes on for it is ended, and what was left of
+ * earlier ones is removed: nobody may ask for it ever again.
+ */
+export async function orGiveUpCopy<Result>(
+  world: ControllerWorld,
+  { key, from, unfinished }: CopyPurpose,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work();
+  } catch (error) {
+    const going = world.copies.find(key);
+    const isOwn = going === undefined || going.source === formatSource(from);
+    if (isOwn && VolumeError.is(error) && forGood.has(error.kind)) {
+      await giveUpCopies(world, key, unfinished);
+    }
+    throw error;
+  }
+}
+
+/** Ends the copy that goes on under that key, and removes what earlier ones have left: none is needed any more. */
+export async function giveUpCopies(
+  world: ControllerWorld,
+  key: string,
+  unfinished: readonly string[],
+): Promise<void> {
+  await world.copies.cancel(key);
+  for (const path of unfinished) await discardCopy(world, path);
+}
+
+function assertSameCopy({ key, object, from, target }: CopyRequest, going: CopyAbout): void {
+  // The time of a snapshot is in its name, and passes.
+  const samePlace = object === "snapshot" || going.target.path === target.path;
+  if (going.source === formatSource(from) && samePlace) return;
+  throw new VolumeError(
+    "exists-incompatible",
+    `Cannot create the ${object} as one of its name is being copied: ${object}=${key} source=${going.source} ` +
+      `path=${going.target.path}; requested source=${formatSource(from)} path=${target.path}`,
+  );
+}
+
+/**
+ * @throws {VolumeError} precondition when no copy can be made that is certainly whole and of one moment
+ */
+function assertCopies(world: ControllerWorld, { source, object, key }: CopyRequest): void {
+  const { copyReturns } = world.settings;
+  const { volume } = source;
+  const reason = copyReturns === undefined
+    ? "its image can only be copied as a file, and whether this router's /file/copy answers when the copy is whole is " +
+      "not known: run rds-csi doctor --probe, and give its answer to the controller by --router-profile"
+    : copyReturns === "at-once"
+    ? "its image can only be copied as a file, and this router's /file/copy answers before the copy is whole"
+    : volume !== undefined && (volume.record.holders.length > 0 || volume.stored.exported)
+    ? "its image can only be copied as a file, and a copy of a volume that is published would not be of one moment: " +
+      "stop what uses it first"
+    : undefined;
+  if (reason === undefined) return;
+  throw new VolumeError("precondition", `Cannot create the ${object} as ${reason}: ${object}=${key}`);
+}
+
+function newNonce(world: ControllerWorld): string {
+  return Array.from(world.random.bytes(4), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,122 @@
+import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { leftoversOf, placeOf } from "../../volume/model/layout.ts";
+import { assertNotForeign, assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext, FileView, MutationOutcome, VolumeView } from "../../volume/ports/ports.ts";
+import { assertNoSnapshotsHold } from "./dependents.ts";
+import { assertNotImported, assertNotShared, assertOwnImage, ownBase, ownStem } from "../load.ts";
+import { failMutation, remembered } from "../change.ts";
+import { assertNotStrayed } from "../misplaced.ts";
+import { takeOverFirst } from "../legacy/migrate.ts";
+import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there.
+ *
+ * @param judged the comment of the disk by which somebody has decided so; without one whoever asks has
+ * @throws {VolumeError} precondition while a node holds it, or when it is not this cluster's; unavailable when it is
+ * not there and that proves nothing
+ */
+export async function deleteVolume(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+  judged?: string,
+): Promise<void> {
+  // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
+  await world.copies.cancel(id);
+  const view = await world.store.view(id, ownStem(world, id), context);
+  assertNotForeign(view.foreign, "delete");
+  assertNotShared(world, id, view, "delete");
+  if (judged !== undefined && view.volume?.comment !== judged) {
+    failMutation("delete", id, judged, view.volume, undefined);
+  }
+  if (view.volume !== undefined) {
+    const stored = await takeOverFirst(world, view, view.volume, context);
+    const volume = assertOwned(stored, world.settings.cluster, "delete");
+    await deleteDisk(world, volume, { ...view, volume: stored }, context);
+    return;
+  }
+  assertAbsenceProven(view, world.settings.basePaths, world.settings.settleMs);
+  assertNotStrayed(world, id, "delete");
+  await deleteLeftovers(world, id, view, world.settings.basePaths, context);
+}
+
+async function deleteDisk(
+  world: ControllerWorld,
+  found: OwnedVolume,
+  view: VolumeView,
+  context: CallContext,
+): Promise<void> {
+  assertNotHeld(found);
+  assertNotImported(
+    found,
+    "delete",
+    `nothing is removed; set its PersistentVolume's reclaim policy to Retain, and give the disk back by ` +
+      `"rds-csi release ${found.stored.id}"`,
+  );
+  assertOwnImage(world, found.stored, "delete");
+  // Without its disk nobody could tell any more whose the image is that comes back with the pool.
+  assertPoolMounted(view, found.stored.imagePath);
+  await assertNoSnapshotsHold(world, found, context);
+  const place = placeOf(found.stored.imagePath, view.pools);
+  const volume = found.stored.exported ? await withdrawExport(world, found, "delete", context) : found;
+  await waitForGrace(world, volume, view, "delete", context);
+  const { id, comment } = volume.stored;
+  const outcome = await remembered(
+    world,
+    volume.stored,
+    () => world.store.remove({ id, comment }, place, ownStem(world, id), context),
+  );
+  const left = outcome.after.volume;
+  if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
+  if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
+  assertDeleted(id, place.path, outcome);
+  world.withdrawals.forget(id);
+  const basePaths = [...new Set([...world.settings.basePaths, ownBase(world, volume.stored)])];
+  await deleteLeftovers(world, id, outcome.after, basePaths, context);
+}
+
+/** What an earlier delete left when it was cut off between the disk and its image, and copies that nobody needs. */
+async function deleteLeftovers(
+  world: ControllerWorld,
+  id: string,
+  view: FileView,
+  basePaths: readonly string[],
+  context: CallContext,
+): Promise<void> {
+  const stem = ownStem(world, id);
+  let latest = view;
+  for (const place of leftoversOf(view.files, stem, basePaths, view.pools)) {
+    const outcome = await world.store.removeImage(place, stem, context);
+    assertDeleted(id, place.path, outcome);
+    latest = outcome.after;
+  }
+  const left = leftoversOf(latest.files, stem, basePaths, latest.pools)[0];
+  if (left !== undefined) failLeft(id, left.path, undefined);
+}
+
+function assertDeleted(id: string, path: string, { after, refusal }: MutationOutcome<FileView>): void {
+  if (after.files.some((file) => file.path === path)) failLeft(id, path, refusal);
+  // A pool that went away in between shows no file either.
+  assertPoolMounted(after, path);
+}
+
+function failLeft(id: string, path: string, refusal: string | undefined): never {
+  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot delete the volume as the image is still there: volume=${id} path=${path}${words}`,
+  );
+}
+
+function assertNotHeld(volume: OwnedVolume): void {
+  const { holders } = volume.record;
+  if (holders.length === 0) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot delete the volume as it is published: volume=${volume.stored.id} ` +
+      `node=${holders.map((holder) => holder.nodeId).join(", ")}`,
+  );
+}

@@ -1,0 +1,61 @@
+import { VolumeError } from "../../volume/errors.ts";
+import { judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext, CreateView } from "../../volume/ports/ports.ts";
+import { ownSnapshots, parseSnapshots, type StoredSnapshot } from "../../volume/model/snapshots.ts";
+import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * Refuses to delete a volume that snapshots or clones were made from, on routers that keep a subvolume while there are
+ * snapshots of it. Elsewhere nothing depends on anything. No command there, else one.
+ *
+ * @throws {VolumeError} precondition naming them
+ */
+export async function assertNoSnapshotsHold(
+  world: ControllerWorld,
+  { stored }: OwnedVolume,
+  context: CallContext,
+): Promise<void> {
+  if (world.settings.subvolumeParent === "free") return;
+  const view = await world.store.createView(undefined, context);
+  const { cluster, basePaths } = world.settings;
+  const snapshots = ownSnapshots(parseSnapshots(view.files), cluster, basePaths)
+    .filter((snapshot) => snapshot.source === stored.id && snapshot.imagePath.endsWith("/disk.img"));
+  const dependents = [
+    ...snapshots.map((snapshot) => snapshot.id),
+    ...clonesOf(world, view, { kind: "volume", id: stored.id }),
+  ];
+  refuseWith("volume", stored.id, dependents);
+}
+
+/**
+ * Refuses to delete a snapshot that volumes were made from, as {@linkcode assertNoSnapshotsHold} does.
+ *
+ * @throws {VolumeError} precondition naming them
+ */
+export async function assertNoClonesHold(
+  world: ControllerWorld,
+  snapshot: Pick<StoredSnapshot, "id">,
+  context: CallContext,
+): Promise<void> {
+  if (world.settings.subvolumeParent === "free") return;
+  const view = await world.store.createView(undefined, context);
+  refuseWith("snapshot", snapshot.id, clonesOf(world, view, { kind: "snapshot", id: snapshot.id }));
+}
+
+function clonesOf(world: ControllerWorld, view: CreateView, source: SourceRef): string[] {
+  return view.volumes.filter((stored) => {
+    const ownership = judgeOwnership(stored, world.settings.cluster);
+    return ownership.state === "owned" && stored.imagePath.endsWith("/disk.img") &&
+      ownership.volume.record.source === formatSource(source);
+  }).map((stored) => stored.id);
+}
+
+function refuseWith(object: string, id: string, dependents: readonly string[]): void {
+  if (dependents.length === 0) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot delete the ${object} as this router keeps it while others are made from it: ${object}=${id} ` +
+      `dependents=${dependents.join(", ")}; delete those first`,
+  );
+}

@@ -1,0 +1,114 @@
+import { assertGone } from "../../volume/rules/absence.ts";
+import { assertRoom } from "../../volume/rules/capacity.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { assertNotForeign, assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
+import { formatComment, rewritten } from "../../volume/model/record.ts";
+import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
+import { assertOwnImage, notFound, ownBase, ownStem } from "../load.ts";
+import { changeVolume, outdateUnsettled } from "../change.ts";
+import { spaceRefusal, tellingRefusal } from "../refusals.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * Grows a volume and returns its size as read back, in bytes; its present size when that is enough. Two commands; one
+ * when there is nothing to do.
+ *
+ * @throws {VolumeError} not-found, out-of-range, exhausted, unavailable; precondition when this router does not grow a
+ * disk, or not one that is exported
+ */
+export async function expandVolume(
+  world: ControllerWorld,
+  id: string,
+  range: SizeRange,
+  context: CallContext,
+): Promise<bigint> {
+  const refusal = (error: VolumeError) => spaceRefusal(id, error);
+  return await tellingRefusal(world, refusal, () => expand(world, id, range, context));
+}
+
+async function expand(
+  world: ControllerWorld,
+  id: string,
+  range: SizeRange,
+  context: CallContext,
+): Promise<bigint> {
+  assertSizeRange(range);
+  const { settings, store } = world;
+  const stem = ownStem(world, id);
+  const view = await store.createView({ id, stem, folder: "" }, context);
+  assertNotForeign(view.foreign, "expand");
+  const found = view.volumes.find((volume) => volume.id === id);
+  if (found === undefined) {
+    assertGone(id, stem, view, settings.basePaths, settings.settleMs);
+    throw notFound("expand", id);
+  }
+  const volume = assertOwned(found, settings.cluster, "expand");
+  assertOwnImage(world, found, "expand");
+  const sizeBytes = chooseGrownSize(range, found.sizeBytes);
+  if (sizeBytes === found.sizeBytes) {
+    await outdateUnsettled(world, "expand", volume, context);
+    return sizeBytes;
+  }
+  assertRoom(view, ownBase(world, found), sizeBytes - found.sizeBytes, settings.overcommit);
+  return (await growVolume(world, "expand", volume, sizeBytes, context)).sizeBytes;
+}
+
+/**
+ * Grows a disk, and returns it as read back. One command.
+ *
+ * @throws {VolumeError} precondition when this router does not grow a disk, or not one that is exported; busy when another call grows it, too; unavailable
+ */
+export async function growVolume(
+  world: ControllerWorld,
+  verb: string,
+  { stored, comment, record }: OwnedVolume,
+  sizeBytes: bigint,
+  context: CallContext,
+): Promise<StoredVolume> {
+  assertGrows(world, verb, stored);
+  // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
+  const written = formatComment({ ...comment, record: rewritten(record) }, world.settings.maxCommentBytes);
+  const change = { sizeBytes, comment: written };
+  const after = await changeVolume(
+    world,
+    verb,
+    stored,
+    change,
+    (after) => after.comment === written,
+    context,
+  );
+  if (after.sizeBytes >= sizeBytes) return after;
+  if (after.sizeBytes !== stored.sizeBytes) {
+    throw new VolumeError(
+      "busy",
+      `Cannot ${verb} the volume as it was grown to another size at the same time: volume=${stored.id} ` +
+        `size=${after.sizeBytes} wanted=${sizeBytes}; try again`,
+    );
+  }
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as the router took the new size and did not grow the disk: volume=${stored.id} ` +
+      `size=${after.sizeBytes} wanted=${sizeBytes}; rds-csi doctor --probe tells what this router can do`,
+  );
+}
+
+/**
+ * Refuses, before anything is changed, what this router is known not to do.
+ *
+ * @throws {VolumeError} precondition
+ */
+export function assertGrows(
+  world: ControllerWorld,
+  verb: string,
+  stored: Pick<StoredVolume, "id" | "exported">,
+): void {
+  const { growth } = world.settings;
+  const reason = growth === "never"
+    ? "this router does not grow file-backed disks"
+    : growth === "after-toggle" && stored.exported
+    ? "this router grows a disk only while it is not exported: unpublish it first (stop what uses it)"
+    : undefined;
+  if (reason === undefined) return;
+  throw new VolumeError("precondition", `Cannot ${verb} the volume as ${reason}: volume=${stored.id}`);
+}

@@ -1,0 +1,167 @@
+import assert from "node:assert/strict";
+import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord, aSnapshotId, testBase } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { Mishap } from "../../../tests/fakes/volume_store.ts";
+import type { StoredVolume } from "../../volume/ports/ports.ts";
+import { deleteVolume } from "./delete.ts";
+import { expandVolume } from "./expand.ts";
+import type { ControllerSettings } from "../deps.ts";
+
+const context = testContext();
+const epoch = { counter: 1, nonce: "0123abcd" };
+
+function controller(disk: Partial<StoredVolume> = {}, settings: Partial<ControllerSettings> = {}) {
+  const { store, world } = testController(settings);
+  store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")] }), disk));
+  const expand = (requiredBytes: bigint, limitBytes = 0n, id = "pvc-1") =>
+    expandVolume(world, id, { requiredBytes, limitBytes }, context);
+  return { store, expand, size: () => store.disks.get("pvc-1")!.sizeBytes };
+}
+
+Deno.test("expandVolume() grows in two commands, one when it is large enough, and never shrinks", async () => {
+  const { store, expand, size } = controller();
+  assert.equal(await expand(2n * gibibyte - 5n), 2n * gibibyte);
+  assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["createView", "change"]);
+  for (const required of [2n * gibibyte, gibibyte, 1n]) assert.equal(await expand(required), 2n * gibibyte);
+  assert.equal(store.takeCount(), 3);
+  assert.equal(size(), 2n * gibibyte);
+});
+
+Deno.test("expandVolume() leaves export and holders as they are", async () => {
+  const { store, expand } = controller();
+  const before = store.disks.get("pvc-1")!;
+  await expand(2n * gibibyte);
+  const { sizeBytes: _size, comment, ...rest } = store.disks.get("pvc-1")!;
+  assert.deepEqual({ ...rest, sizeBytes: gibibyte, comment: before.comment }, before);
+  assert.match(comment, / g=1 h=a@/);
+});
+
+Deno.test("expandVolume() refuses what it cannot do and changes nothing", async () => {
+  const { store, expand } = controller();
+  const before = store.snapshot();
+  await assert.rejects(
+    expand(101n * gibibyte),
+    refusal("exhausted", /needed=107374182400 available=106300440576/),
+  );
+  await assert.rejects(expand(2n * gibibyte, gibibyte), refusal("out-of-range"));
+  await assert.rejects(expand(0n, gibibyte / 2n), refusal("out-of-range"));
+  await assert.rejects(expand(-5n), refusal("invalid"));
+  await assert.rejects(expand(0n), refusal("invalid"));
+  await assert.rejects(expand(gibibyte, 0n, "pvc-2"), refusal("not-found"));
+  assert.deepEqual(store.snapshot(), before);
+});
+
+Deno.test("expandVolume() grows to the last byte of the pool", async () => {
+  assert.equal(await controller().expand(100n * gibibyte), 100n * gibibyte);
+});
+
+Deno.test("expandVolume() does not call a volume missing while that proves nothing", async () => {
+  const { store, expand } = controller();
+  store.hidden.add("pvc-1");
+  await assert.rejects(expand(2n * gibibyte), refusal("unavailable", /its image is there/));
+  store.reboot();
+  await assert.rejects(expand(2n * gibibyte), refusal("unavailable", /booted only/));
+});
+
+Deno.test("expandVolume() answers only what is read back, however the command ended", async () => {
+  const cases: [string, Mishap, boolean][] = [
+    ["ran, end unknown", { runs: true, refusal: "interrupted" }, true],
+    ["did not run", { runs: false }, false],
+    ["refused", { refusal: "failure: no" }, false],
+    ["ran, unreadable", { unreadable: true }, false],
+    ["did not run, unreadable", { runs: false, unreadable: true }, false],
+  ];
+  for (const [name, mishap, succeeds] of cases) {
+    const { store, expand, size } = controller();
+    store.mishap("change", mishap);
+    if (!succeeds) await assert.rejects(expand(2n * gibibyte), refusal("unavailable"), name);
+    assert.equal(await expand(2n * gibibyte), 2n * gibibyte);
+    assert.equal(size(), 2n * gibibyte);
+  }
+});
+
+Deno.test("expandVolume() reports a growth that was accepted and had no effect", async () => {
+  const { store, expand } = controller();
+  store.mishap("change", { after: () => store.edit("pvc-1", { sizeBytes: gibibyte }) });
+  await assert.rejects(expand(2n * gibibyte), refusal("precondition", /took the new size and did not grow/));
+});
+
+Deno.test("expandVolume() refuses what the router is known not to do, before it changes anything", async () => {
+  const cases: [ControllerSettings["growth"], boolean, RegExp | undefined][] = [
+    ["live", true, undefined],
+    ["live", false, undefined],
+    ["after-toggle", true, /only while it is not exported: unpublish it first/],
+    ["after-toggle", false, undefined],
+    ["never", true, /does not grow file-backed disks/],
+    ["never", false, /does not grow file-backed disks/],
+  ];
+  for (const [growth, exported, text] of cases) {
+    const { store, expand, size } = controller({ exported }, { growth });
+    const before = store.snapshot();
+    if (text === undefined) {
+      assert.equal(await expand(2n * gibibyte), 2n * gibibyte);
+      assert.equal(size(), 2n * gibibyte);
+      continue;
+    }
+    await assert.rejects(expand(2n * gibibyte), refusal("precondition", text));
+    assert.deepEqual(store.snapshot(), before);
+    assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
+    assert.equal(await expand(gibibyte), gibibyte, "it is large enough");
+  }
+});
+
+Deno.test("expandVolume() counts snapshots, too", async () => {
+  const { store, expand } = controller();
+  store.putImage(`${testBase}/${aSnapshotId("s")}.pvc-2.1.n.ffffffff/disk.img`, 50n * gibibyte);
+  await assert.rejects(expand(51n * gibibyte), refusal("exhausted", /available=52613349376/));
+  assert.equal(await expand(50n * gibibyte), 50n * gibibyte);
+});
+
+Deno.test("expandVolume() is busy when the record changes between looking and acting", async () => {
+  const { store, expand, size } = controller();
+  store.mishap("change", { before: () => store.edit("pvc-1", { comment: aDisk(aRecord()).comment }) });
+  await assert.rejects(expand(2n * gibibyte), refusal("busy"));
+  assert.equal(size(), gibibyte);
+});
+
+Deno.test("expandVolume() cannot be undone by an earlier growth that the router runs late", async () => {
+  const { store, expand, size } = controller();
+  store.mishap("change", { late: true });
+  await assert.rejects(expand(2n * gibibyte), refusal("unavailable"));
+  assert.equal(await expand(4n * gibibyte), 4n * gibibyte);
+  store.runLate();
+  assert.equal(size(), 4n * gibibyte);
+  assert.deepEqual(store.violations, []);
+});
+
+Deno.test("expandVolume() is busy when another controller grows the volume to less at the same time", async () => {
+  const { store, expand, size } = controller();
+  const calls = await Promise.allSettled([expand(2n * gibibyte), expand(3n * gibibyte)]);
+  assert.deepEqual(calls.map(({ status }) => status), ["fulfilled", "rejected"]);
+  const { reason } = calls[1] as PromiseRejectedResult;
+  refusal("busy", /grown to another size at the same time/)(reason);
+  assert.equal(await expand(3n * gibibyte), 3n * gibibyte);
+  assert.deepEqual([size(), store.violations], [3n * gibibyte, []]);
+});
+
+Deno.test("expandVolume() answers that the size is enough only when no earlier command can change that", async () => {
+  const { world, store } = testController();
+  store.put(aDisk(aRecord()));
+  store.mishap("remove", { late: true, unreadable: true });
+  await assert.rejects(deleteVolume(world, "pvc-1", context), refusal("unavailable"));
+  assert.equal(await expandVolume(world, "pvc-1", { requiredBytes: 1n, limitBytes: 0n }, context), gibibyte);
+  store.runLate();
+  assert.ok(store.disks.has("pvc-1"));
+});
+
+Deno.test("expandVolume() refuses a disk that uses another volume's image", async () => {
+  const { world, store } = testController();
+  store.put(aDisk(aRecord(), { imagePath: aDisk(aRecord(), { id: "pvc-2" }).imagePath }));
+  const before = store.snapshot();
+  await assert.rejects(
+    expandVolume(world, "pvc-1", { requiredBytes: 2n * gibibyte, limitBytes: 0n }, testContext()),
+    refusal("precondition", /a file of another name/),
+  );
+  assert.deepEqual(store.snapshot(), before);
+});

@@ -1,0 +1,76 @@
+import { assertGone, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
+import { judgeHealth, type VolumeHealth } from "../../volume/rules/health.ts";
+import { poolOf } from "../../volume/model/ids.ts";
+import { findOwned } from "../../volume/rules/ownership.ts";
+import type { CallContext, VolumeView } from "../../volume/ports/ports.ts";
+import { notFound, ownStem } from "../load.ts";
+import { importedImage, ownFiles } from "../own_files.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * What is wrong with one volume; nothing when it is healthy. One command; two when it was imported.
+ *
+ * @throws {VolumeError} not-found when it is provably not there or not this cluster's; precondition when it is there and
+ * has no record to judge it by; unavailable when its absence proves nothing
+ */
+export async function getVolumeHealth(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<VolumeHealth> {
+  const { basePaths, cluster, settleMs } = world.settings;
+  const stem = ownStem(world, id);
+  const view = await lookWithFiles(world, id, stem, context);
+  assertSettled(view, settleMs);
+  const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
+  const health = judgeHealth({ ...view, volumes }, cluster, basePaths).find((one) => one.id === id);
+  if (health !== undefined) return health;
+  if (view.volume !== undefined) findOwned(view.volume, cluster, basePaths);
+  else if (view.foreign === undefined) assertGone(id, stem, view, basePaths, settleMs);
+  throw notFound("find", id);
+}
+
+/** The files of an image that was imported do not go by the name of the volume. */
+async function lookWithFiles(
+  world: ControllerWorld,
+  id: string,
+  stem: string,
+  context: CallContext,
+): Promise<VolumeView> {
+  const view = await world.store.view(id, stem, context);
+  const path = view.volume === undefined ? undefined : importedImage(view.volume, world.settings.cluster);
+  return path === undefined ? view : await world.store.view(id, path, context);
+}
+
+/**
+ * The volumes of this cluster that something is wrong with, ordered by id. Two commands; twice as many when there are any.
+ *
+ * @throws {VolumeError} unavailable while it cannot be told: after a boot, or with a pool not mounted that shows no disks
+ */
+export async function listVolumeHealth(
+  world: ControllerWorld,
+  context: CallContext,
+): Promise<readonly VolumeHealth[]> {
+  const first = await judgeAll(world, context);
+  if (first.length === 0) return [];
+  // Disks and files are two looks: what was made, grown or deleted between them seems sick, once.
+  const seen = new Set(first.flatMap(({ id, problems }) => problems.map(({ reason }) => `${id} ${reason}`)));
+  const again = await judgeAll(world, context);
+  return again.map(({ id, problems }) => ({
+    id,
+    problems: problems.filter(({ reason }) => seen.has(`${id} ${reason}`)),
+  })).filter(({ problems }) => problems.length > 0);
+}
+
+async function judgeAll(world: ControllerWorld, context: CallContext): Promise<readonly VolumeHealth[]> {
+  const { basePaths, cluster, settleMs } = world.settings;
+  const inventory = await world.store.inventory(context);
+  const files = await ownFiles(world, inventory, context);
+  assertSettled(files, settleMs);
+  for (const base of basePaths) {
+    const shown = inventory.volumes.some((volume) => poolOf(volume.imagePath) === poolOf(base));
+    if (!shown) assertPoolMounted(files, base);
+  }
+  const health = judgeHealth({ ...inventory, ...files }, cluster, basePaths);
+  return health.filter((one) => one.problems.length > 0);
+}

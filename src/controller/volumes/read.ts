@@ -1,0 +1,125 @@
+import { assertGone, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
+import { availableBytes, getPool } from "../../volume/rules/capacity.ts";
+import {
+  kindName,
+  parseCapability,
+  parseRecordedCapabilities,
+  type RequestedCapability,
+  sameKind,
+} from "../../volume/model/capabilities.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { isVolumeId } from "../../volume/model/ids.ts";
+import { findOwned, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { mayBeShared } from "../../volume/rules/publish.ts";
+import { mebibyte, minimumSizeBytes } from "../../volume/model/sizes.ts";
+import { notFound, ownStem } from "../load.ts";
+import type { ControllerWorld } from "../deps.ts";
+
+/**
+ * One volume of this cluster. One command.
+ *
+ * A volume of the earlier driver that nobody has taken over yet is none so far: reading changes nothing on the router.
+ *
+ * @throws {VolumeError} not-found when it is provably not there or not this cluster's; precondition when it is there and
+ * has no record that can be read; unavailable when its absence proves nothing
+ */
+export async function getVolume(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<OwnedVolume> {
+  const { cluster, basePaths, settleMs } = world.settings;
+  const stem = ownStem(world, id);
+  const view = await world.store.view(id, stem, context);
+  if (view.volume === undefined) {
+    if (view.foreign === undefined) assertGone(id, stem, view, basePaths, settleMs);
+    throw notFound("find", id);
+  }
+  const volume = findOwned(view.volume, cluster, basePaths);
+  if (volume !== undefined) return volume;
+  throw notFound("find", id);
+}
+
+/**
+ * Every volume of this cluster, ordered by id. One command.
+ *
+ * Disks whose record cannot be read are left out and reported: whose they are is not known.
+ *
+ * @throws {VolumeError} unavailable while disks may be missing: after a boot, or with a pool not mounted
+ */
+export async function listVolumes(
+  world: ControllerWorld,
+  context: CallContext,
+): Promise<readonly OwnedVolume[]> {
+  const { requestId } = context;
+  const inventory = await world.store.inventory(context);
+  assertSettled(inventory, world.settings.settleMs);
+  for (const basePath of world.settings.basePaths) assertPoolMounted(inventory, basePath);
+  const owned: OwnedVolume[] = [];
+  for (const stored of inventory.volumes) {
+    const ownership = judgeOwnership(stored, world.settings.cluster);
+    if (ownership.state === "owned" && !isVolumeId(stored.id)) {
+      // No call could name it, nor a page begin after it.
+      world.notes.warn("a disk is left out of the list as its slot is no volume id", {
+        volume: stored.id,
+        requestId,
+      });
+    } else if (ownership.state === "owned") owned.push(ownership.volume);
+    if (ownership.state === "damaged") {
+      const fields = { volume: stored.id, reason: ownership.reason, requestId };
+      world.notes.warn("a disk is left out of the list as its record is damaged", fields);
+    }
+  }
+  return owned.toSorted((a, b) => (a.stored.id < b.stored.id ? -1 : 1));
+}
+
+/** What can still be provisioned, in bytes. */
+export interface Capacity {
+  readonly availableBytes: bigint;
+  readonly maximumVolumeBytes: bigint;
+  readonly minimumVolumeBytes: bigint;
+}
+
+/**
+ * What can still be provisioned in a folder. One command.
+ *
+ * @throws {VolumeError} unavailable while disks may be missing
+ */
+export async function getCapacity(
+  world: ControllerWorld,
+  basePath: string,
+  context: CallContext,
+): Promise<Capacity> {
+  const view = await world.store.createView(undefined, context);
+  assertSettled(view, world.settings.settleMs);
+  const pool = getPool(view, basePath);
+  // Sizes are whole MiB: what is left beyond the last one cannot be had.
+  const available = availableBytes(pool, view, world.settings.overcommit) / mebibyte * mebibyte;
+  return { availableBytes: available, maximumVolumeBytes: available, minimumVolumeBytes: minimumSizeBytes };
+}
+
+/**
+ * Why the volume cannot be used in one of these ways, in words; undefined when it can be used in all of them.
+ */
+export function reasonAgainst(
+  volume: OwnedVolume,
+  requested: readonly RequestedCapability[],
+): string | undefined {
+  const recorded = parseRecordedCapabilities(volume.record.capabilities);
+  for (const one of requested) {
+    try {
+      const capability = parseCapability(one);
+      if (recorded === undefined || !sameKind(recorded.kind, capability)) {
+        return `the volume was made for ${volume.record.capabilities}, not for ${kindName(capability)}`;
+      }
+      if (!mayBeShared(volume.record, capability.mode)) {
+        return `the volume was made for ${volume.record.capabilities}, not for two nodes that write`;
+      }
+    } catch (error) {
+      if (VolumeError.is(error, "invalid")) return error.message;
+      throw error;
+    }
+  }
+  return undefined;
+}

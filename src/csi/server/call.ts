@@ -1,0 +1,66 @@
+import type { handleUnaryCall } from "@grpc/grpc-js";
+import type { CallContext } from "../../volume/ports/ports.ts";
+
+/**
+ * What a method of a CSI service does: no try/catch, no status codes, no logging; it throws
+ * {@linkcode VolumeError} kinds, and the wrapper round it does the rest.
+ *
+ * `context.signal` is aborted when the client goes away, when its deadline passes and when the server stops for good.
+ * The client is answered at that moment, whatever the handler does; the lock of the volume is held until the promise
+ * settles. A handler that leaves work running (mkfs) must therefore not settle before that work has ended.
+ */
+export type UnaryHandler<Req, Res> = (request: Req, context: CallContext) => Promise<Res>;
+
+/**
+ * The keys that a call locks: a volume id, several (CreateVolume: the id that its name will get, and the name), or
+ * undefined when the request names none. Empty strings lock nothing. The first one is the volume of the log line.
+ */
+export type LockKey = string | readonly string[] | undefined;
+
+/** A method that only reads: it takes no lock and is logged at debug. */
+export interface ReadingMethod<Req, Res> {
+  readonly changing: false;
+  readonly handler: UnaryHandler<Req, Res>;
+}
+
+/** A method that changes something: one at a time for a key, and one log line a call. */
+export interface ChangingMethod<Req, Res> {
+  readonly changing: true;
+  /**
+   * Pure and synchronous, because lock and look are one step. It sees the request before the handler has checked it;
+   * a {@linkcode VolumeError} that it throws is the answer of the call.
+   */
+  readonly lockKey: (request: Req) => LockKey;
+  readonly handler: UnaryHandler<Req, Res>;
+  /** Called without the lock when another call holds it, before that is the answer. What it throws is the answer instead. */
+  readonly whenBusy?: (request: Req, context: CallContext) => Promise<void>;
+}
+
+/** A method as it is registered with the server. */
+export type Method<Req, Res> = ReadingMethod<Req, Res> | ChangingMethod<Req, Res>;
+
+/** Describes a method; it is only there to infer the types. */
+export function method<Req, Res>(description: Method<Req, Res>): Method<Req, Res> {
+  return description;
+}
+
+/**
+ * The methods of one service, by the names of the proto (`CreateVolume`). What is missing answers UNIMPLEMENTED.
+ *
+ * This is the untyped form that the server takes; `MethodsOf<ControllerHandlers>` is the typed one to write against.
+ */
+export type ServiceMethods = Readonly<Record<string, Method<never, unknown> | undefined>>;
+
+/**
+ * The methods of a service, typed by its generated handlers interface:
+ *
+ * ```ts
+ * const methods: MethodsOf<ControllerHandlers> = {
+ *   DeleteVolume: method({ changing: true, lockKey: (request) => request.volumeId, handler: deleteVolume }),
+ * };
+ * ```
+ */
+export type MethodsOf<Handlers> = {
+  readonly [Name in keyof Handlers as string extends Name ? never : number extends Name ? never : Name]?:
+    Handlers[Name] extends handleUnaryCall<infer Req, infer Res> ? Method<Req, Res> : never;
+};

@@ -1,0 +1,79 @@
+import type {
+  handleUnaryCall,
+  MethodDefinition,
+  sendUnaryData,
+  ServerUnaryCall,
+  ServiceDefinition,
+  UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import type { Logger } from "../../telemetry/log.ts";
+import type { Method, ServiceMethods } from "./call.ts";
+import type { CallAnswer, CallRunner } from "./call_runner.ts";
+import { GRPC_CODES } from "./grpc_status.ts";
+import { VolumeLocks } from "./volume_lock.ts";
+
+/**
+ * Turns methods into what grpc-js registers. Each service has locks of its own: the controller changes what the router
+ * says of a volume and the node what this machine does with it, and withdrawing a volume must not wait for a mkfs that
+ * hangs on a node served by the same process.
+ */
+export function implementation(
+  definition: ServiceDefinition,
+  methods: ServiceMethods,
+  runner: CallRunner,
+  locks = new VolumeLocks(),
+): UntypedServiceImplementation {
+  const handlers: UntypedServiceImplementation = {};
+  for (const [name, method] of Object.entries(methods)) {
+    const path = definition[name]?.path;
+    if (path === undefined) throw new TypeError(`Cannot register ${name} as the service has no such method`);
+    if (method !== undefined) handlers[name] = unary(path, method, locks, runner);
+  }
+  return handlers;
+}
+
+/** The definition with every response that cannot be encoded logged: grpc-js tells only the client. */
+export function withEncodingLog(definition: ServiceDefinition, log: Logger): ServiceDefinition {
+  return Object.fromEntries(
+    Object.entries(definition).map(([name, method]) => [name, loggingMethod(method, log)]),
+  );
+}
+
+function loggingMethod<T extends MethodDefinition<unknown, unknown>>(method: T, log: Logger): T {
+  return {
+    ...method,
+    responseSerialize(value: unknown) {
+      try {
+        return method.responseSerialize(value);
+      } catch (error) {
+        log.error("cannot encode a response", { method: method.path, error });
+        throw error;
+      }
+    },
+  };
+}
+
+function unary(
+  path: string,
+  method: Method<never, unknown>,
+  locks: VolumeLocks,
+  runner: CallRunner,
+): handleUnaryCall<unknown, unknown> {
+  return async (call: ServerUnaryCall<unknown, unknown>, callback: sendUnaryData<unknown>) => {
+    const answer = await runner.run(method, locks, {
+      path,
+      request: call.request,
+      deadlineMs: Number(call.getDeadline()),
+      onCancel(listener) {
+        if (call.cancelled) listener();
+        else call.once("cancelled", listener);
+      },
+    });
+    send(answer, callback);
+  };
+}
+
+function send(answer: CallAnswer, callback: sendUnaryData<unknown>): void {
+  if (answer.ok) callback(null, answer.response);
+  else callback({ code: GRPC_CODES[answer.code], details: answer.details });
+}

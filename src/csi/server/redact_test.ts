@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { SECRET_FIELDS } from "../generated/secrets.ts";
+import { redactRequest } from "./redact.ts";
+
+Deno.test("redactRequest() keeps what is public and redacts what is marked secret", () => {
+  const request = {
+    name: "pvc-1",
+    parameters: { backend: "a" },
+    secrets: { user: "s3cret", key: "s3cret" },
+    capacityRange: { requiredBytes: "1073741824" },
+    accessibilityRequirements: null,
+  };
+  assert.deepEqual(redactRequest("/csi.v1.Controller/CreateVolume", request), {
+    name: "pvc-1",
+    parameters: { backend: "a" },
+    secrets: "[redacted]",
+    capacityRange: { requiredBytes: "1073741824" },
+  });
+  assert.equal(request.secrets.user, "s3cret");
+});
+
+Deno.test("redactRequest() redacts mount flags wherever a capability is", () => {
+  const volumeCapability = {
+    mount: { fsType: "ext4", mountFlags: ["password=s3cret"] },
+    accessType: "mount",
+  };
+  const table = [
+    ["/csi.v1.Node/NodeStageVolume", { volumeCapability }],
+    ["/csi.v1.Controller/CreateVolume", { volumeCapabilities: [volumeCapability] }],
+  ] as const;
+  for (const [path, request] of table) {
+    const printed = JSON.stringify(redactRequest(path, request));
+    assert.doesNotMatch(printed, /s3cret/);
+    assert.match(printed, /"fsType":"ext4"/);
+  }
+});
+
+Deno.test("redactRequest() prints nothing of the request of an unknown method", () => {
+  assert.equal(redactRequest("/csi.v2.Node/Other", { token: "s3cret" }), "[redacted]");
+});
+
+Deno.test("redactRequest() redacts every field that the specification marks, in every request", () => {
+  assert.ok(SECRET_FIELDS.size > 10);
+  for (const [message, fields] of SECRET_FIELDS) {
+    const name = message.replace(/^csi\.v1\.(.*)Request$/, "$1");
+    const service = ["Controller", "Node", "GroupController", "SnapshotMetadata"].find((candidate) =>
+      redactRequest(`/csi.v1.${candidate}/${name}`, {}) !== "[redacted]"
+    );
+    assert.ok(service !== undefined, `no method takes ${message}`);
+    const request = Object.fromEntries(fields.map((field) => [field, { key: "s3cret" }]));
+    assert.doesNotMatch(
+      JSON.stringify(redactRequest(`/csi.v1.${service}/${name}`, request)),
+      /s3cret/,
+      message,
+    );
+  }
+});

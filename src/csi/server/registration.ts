@@ -1,0 +1,112 @@
+import type { Server } from "@grpc/grpc-js";
+import type { Logger } from "../../telemetry/log.ts";
+import type { CallRecord } from "./access_log.ts";
+import { method, type MethodsOf } from "./call.ts";
+import { CallRunner } from "./call_runner.ts";
+import { parseEndpoint } from "./endpoint.ts";
+import type { RegistrationHandlers } from "../generated/pluginregistration/Registration.ts";
+import { implementation } from "./grpc_service.ts";
+import type { RegistrationPackage } from "./proto.ts";
+import { listen, makeServer, type Transport, type TransportSeams } from "./transport.ts";
+
+/** What the kubelet is told of a driver. */
+export interface RegisteredDriver {
+  readonly driverName: string;
+  /** The driver's CSI socket, as the kubelet sees it. */
+  readonly socketPath: string;
+}
+
+/** Options of {@linkcode serveRegistration}. */
+export interface RegistrationOptions extends TransportSeams {
+  /** Where the kubelet looks for plugins, see {@linkcode registrationSocket}. */
+  readonly path: string;
+  readonly driver: RegisteredDriver;
+  /** From `loadRegistration()`. */
+  readonly registration: RegistrationPackage;
+  readonly log: Logger;
+  /** Hears of every answered call, for metrics. It must not throw. */
+  readonly observe?: (record: CallRecord) => void;
+  /** Hears what became of it each time the kubelet says so: the reason of a failure, or undefined. It must not throw. */
+  notified(failure: string | undefined): void;
+}
+
+/** A registration service that lies where the kubelet looks. */
+export interface ServedRegistration {
+  /** Whether the kubelet finds this one there: neither removed nor replaced. */
+  isInPlace(): Promise<boolean>;
+  /** Removes the socket if it is still its own, by which the kubelet takes the driver for gone. */
+  close(): Promise<void>;
+}
+
+/** The kind of plugin that the kubelet knows a CSI driver as. */
+const PLUGIN_TYPE = "CSIPlugin";
+
+/** Of the kubelet's interface to CSI drivers: what node-driver-registrar says of every driver. */
+const SUPPORTED_VERSIONS = ["1.0.0"];
+
+/** How long a call of the kubelet may take to end when the service is closed. */
+const CLOSE_MS = 500;
+
+/** The socket by which a driver is registered: the name that node-driver-registrar gives it too, so that one replaces the other. */
+export function registrationSocket(kubeletPath: string, driverName: string): string {
+  return `${kubeletPath}/plugins_registry/${driverName}-reg.sock`;
+}
+
+/**
+ * Serves the kubelet's plugin registration service (k8s.io/kubelet, pluginregistration/v1) on a unix socket. It takes its
+ * name in one step, and a name with a dot before, which the kubelet does not look at.
+ *
+ * @throws {VolumeError} invalid when the path is too long for a socket
+ * @throws {VolumeError} precondition when somebody else serves there, such as node-driver-registrar
+ * @throws {VolumeError} unavailable when it cannot be bound
+ */
+export async function serveRegistration(options: RegistrationOptions): Promise<ServedRegistration> {
+  const endpoint = parseEndpoint(options.path);
+  const definition = options.registration.Registration.service;
+  const runner = new CallRunner(options);
+  const server = makeServer();
+  server.addService(definition, implementation(definition, methodsOf(options), runner));
+  const transport = await listen(endpoint, server, options).catch((error) => {
+    server.forceShutdown();
+    throw error;
+  });
+  return {
+    isInPlace: () => transport.isInPlace(),
+    close: () => close(runner, transport, server, options),
+  };
+}
+
+function methodsOf({ driver, notified }: RegistrationOptions): MethodsOf<RegistrationHandlers> {
+  const info = {
+    type: PLUGIN_TYPE,
+    name: driver.driverName,
+    endpoint: driver.socketPath,
+    supportedVersions: SUPPORTED_VERSIONS,
+  };
+  return {
+    GetInfo: method({ changing: false, handler: () => Promise.resolve(info) }),
+    NotifyRegistrationStatus: method({
+      changing: false,
+      handler: ({ pluginRegistered, error }) => {
+        notified(pluginRegistered ? undefined : error || "the kubelet gave no reason");
+        return Promise.resolve({});
+      },
+    }),
+  };
+}
+
+async function close(
+  runner: CallRunner,
+  transport: Transport,
+  server: Server,
+  { clock, log }: RegistrationOptions,
+): Promise<void> {
+  const drained = transport.drain(CLOSE_MS)
+    .catch((error) => log.warn("cannot close the registration socket cleanly", { error }));
+  await runner.stop(CLOSE_MS);
+  const abort = new AbortController();
+  await Promise.race([drained, clock.sleep(CLOSE_MS, abort.signal)]);
+  abort.abort();
+  transport.destroy();
+  server.forceShutdown();
+}

@@ -1,0 +1,121 @@
+import type { Logger } from "../../telemetry/log.ts";
+import type { Clock } from "../../volume/ports/ports.ts";
+import type { ServedRegistration } from "./registration.ts";
+
+/** What happens to a driver's registration, told to whoever counts. No method throws or waits. */
+export interface RegistrationEvents {
+  /** The kubelet has said that the driver is registered, or that it could not be. */
+  notified(outcome: "ok" | "failed"): void;
+  /** The kubelet cannot know of the driver any more: the socket is gone. */
+  lost(): void;
+}
+
+/** Options of {@linkcode RegistrationKeeper}. */
+export interface RegistrationKeeperOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: RegistrationEvents;
+  /** Puts the registration service where the kubelet looks. */
+  serve(notified: (failure: string | undefined) => void): Promise<ServedRegistration>;
+}
+
+/** How often it is looked whether the socket is still there, in milliseconds: how long a node may lack the driver. */
+export const lookEveryMs = 5_000;
+
+/** How long to wait before a registration that failed is tried again, in milliseconds; doubled each time up to the most. */
+export const retryMs = 10_000;
+const mostRetryMs = 300_000;
+
+/**
+ * Keeps a driver registered with the kubelet.
+ *
+ * The kubelet looks at what appears in its folder, and at what lies there when it starts; not every one tries a socket
+ * again that it could not register. So a socket that was removed is made again, with its folder or without, and after a
+ * failure a new one takes its place.
+ * Somebody else who serves there, such as node-driver-registrar, is left alone for as long as it answers.
+ */
+export class RegistrationKeeper {
+  readonly #options: RegistrationKeeperOptions;
+  readonly #stopping = new AbortController();
+  #served: ServedRegistration | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #complained = false;
+  #failures = 0;
+  #failure: string | undefined;
+  #retryAtMs: number | undefined;
+
+  constructor(options: RegistrationKeeperOptions) {
+    this.#options = options;
+  }
+
+  /** Begins to keep the driver registered; nothing waits for it. */
+  start(): void {
+    this.#running = this.#keep();
+  }
+
+  /** Takes the driver out of the kubelet's sight, and resolves when that is done. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    await this.#withdraw();
+  }
+
+  async #keep(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        await this.#look();
+        this.#complained = false;
+      } catch (error) {
+        this.#complain(error);
+      }
+      await this.#options.clock.sleep(lookEveryMs, signal).catch(() => {}); // Aborted: the condition sees it.
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { clock, log, events } = this.#options;
+    if (this.#served !== undefined && !await this.#served.isInPlace()) {
+      log.warn("the registration socket is gone, and is made again: the kubelet's folder was cleared");
+      events.lost();
+      await this.#withdraw();
+    }
+    if (this.#retryAtMs !== undefined && clock.monotonicMs() >= this.#retryAtMs) await this.#withdraw();
+    if (this.#served !== undefined || this.#stopping.signal.aborted) return;
+    this.#served = await this.#options.serve((failure) => this.#notified(failure));
+    log.info("offering the driver to the kubelet");
+  }
+
+  #notified(failure: string | undefined): void {
+    const { clock, log, events } = this.#options;
+    if (failure === undefined) {
+      this.#failures = 0;
+      this.#failure = undefined;
+      this.#retryAtMs = undefined;
+      log.info("the kubelet has registered the driver");
+      events.notified("ok");
+      return;
+    }
+    // Some kubelets try the same socket every second, others never again.
+    this.#retryAtMs ??= clock.monotonicMs() + Math.min(retryMs * 2 ** this.#failures++, mostRetryMs);
+    const level = failure === this.#failure ? "debug" : "error";
+    this.#failure = failure;
+    log[level]("the kubelet could not register the driver", { reason: failure });
+    events.notified("failed");
+  }
+
+  async #withdraw(): Promise<void> {
+    const served = this.#served;
+    this.#served = undefined;
+    this.#retryAtMs = undefined;
+    await served?.close();
+  }
+
+  /** Once until it has worked again: it is tried every few seconds. */
+  #complain(error: unknown): void {
+    if (this.#complained) return;
+    this.#complained = true;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#options.log.warn("cannot offer the driver to the kubelet now", { reason });
+  }
+}

@@ -1,0 +1,120 @@
+import type { Server } from "@grpc/grpc-js";
+import type { Logger } from "../../telemetry/log.ts";
+import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { CallRecord } from "./access_log.ts";
+import type { MethodsOf, ServiceMethods } from "./call.ts";
+import { CallRunner } from "./call_runner.ts";
+import { parseEndpoint } from "./endpoint.ts";
+import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
+import type { IdentityHandlers } from "../generated/csi/v1/Identity.ts";
+import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
+import { implementation, withEncodingLog } from "./grpc_service.ts";
+import type { CsiPackage } from "./proto.ts";
+import { listen, makeServer, type Transport } from "./transport.ts";
+import type { VolumeLocks } from "./volume_lock.ts";
+
+/** What is served; a service that is left out answers UNIMPLEMENTED, as does a method that is left out. */
+export interface CsiServices {
+  readonly identity: MethodsOf<IdentityHandlers>;
+  readonly controller?: MethodsOf<ControllerHandlers>;
+  readonly node?: MethodsOf<NodeHandlers>;
+  /** The locks of the controller's calls, where loops change volumes too; by default nobody else sees them. */
+  readonly controllerLocks?: VolumeLocks;
+  /** The locks of the node's calls, where something else changes volumes too; by default nobody else sees them. */
+  readonly nodeLocks?: VolumeLocks;
+}
+
+/** Options of {@linkcode startServer}. */
+export interface ServerOptions {
+  /** See {@linkcode parseEndpoint}. */
+  readonly endpoint: string;
+  readonly services: CsiServices;
+  /** From `loadCsi()`. */
+  readonly csi: CsiPackage;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: Logger;
+  /** Hears of every answered call, for metrics. It must not throw. */
+  readonly observe?: (record: CallRecord) => void;
+  /** Version that decides how a unix socket is served. @default {Deno.version.deno} */
+  readonly denoVersion?: string;
+}
+
+/** A server that accepts calls. */
+export interface RunningServer {
+  /** The endpoint as a client dials it, with the real port. */
+  readonly address: string;
+  /** Handlers that have not settled. */
+  readonly running: number;
+  /** Whether the endpoint is still its own: somebody may have removed the socket, and then no restart of a client helps. */
+  isInPlace(): Promise<boolean>;
+  /**
+   * Takes no new calls, removes the socket if it is still its own, and lets running calls finish; after `graceMs`
+   * their signals are aborted and it resolves all the same. A second call waits for the first.
+   */
+  stop(options: { readonly graceMs: number }): Promise<void>;
+}
+
+/** How long the last answers get to leave, once every handler has settled. */
+const FLUSH_MS = 500;
+
+/**
+ * Serves the CSI services.
+ *
+ * @throws {VolumeError} invalid when the endpoint is not one that is allowed
+ * @throws {VolumeError} precondition when somebody else serves there, or something that is not a socket is in the way
+ * @throws {VolumeError} unavailable when it cannot be bound
+ */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const endpoint = parseEndpoint(options.endpoint);
+  const runner = new CallRunner(options);
+  const server = makeServer();
+  registerServices(server, runner, options);
+  const transport = await listen(endpoint, server, options).catch((error) => {
+    server.forceShutdown();
+    throw error;
+  });
+  let stopped: Promise<void> | undefined;
+  return {
+    address: transport.address,
+    get running() {
+      return runner.running;
+    },
+    isInPlace: () => transport.isInPlace(),
+    stop({ graceMs }) {
+      stopped ??= stop(runner, transport, graceMs, options);
+      return stopped;
+    },
+  };
+}
+
+function registerServices(server: Server, runner: CallRunner, { csi, services, log }: ServerOptions): void {
+  const register = (
+    definition: CsiPackage["Node" | "Controller" | "Identity"]["service"],
+    methods: ServiceMethods,
+    locks?: VolumeLocks,
+  ) =>
+    server.addService(withEncodingLog(definition, log), implementation(definition, methods, runner, locks));
+  register(csi.Identity.service, services.identity);
+  if (services.controller !== undefined) {
+    register(csi.Controller.service, services.controller, services.controllerLocks);
+  }
+  if (services.node !== undefined) {
+    register(csi.Node.service, services.node, services.nodeLocks);
+  }
+}
+
+async function stop(
+  runner: CallRunner,
+  transport: Transport,
+  graceMs: number,
+  { clock, log }: ServerOptions,
+): Promise<void> {
+  const drained = transport.drain(graceMs + FLUSH_MS)
+    .catch((error) => log.warn("cannot close the endpoint cleanly", { error }));
+  await runner.stop(graceMs);
+  const abort = new AbortController();
+  await Promise.race([drained, clock.sleep(FLUSH_MS, abort.signal)]);
+  abort.abort();
+  transport.destroy();
+}

@@ -1,0 +1,107 @@
+import { dirname } from "node:path";
+import { VolumeError } from "../../volume/errors.ts";
+import type { Random } from "../../volume/ports/ports.ts";
+import { TEMPORARY_NAME_BYTES } from "./endpoint.ts";
+
+/** Owner and group may connect: the kubelet and the sidecars. */
+const SOCKET_MODE = 0o660;
+
+/** A socket that lies at its path. */
+export interface PlacedSocket {
+  /** Whether it still lies there: neither removed nor replaced. */
+  isInPlace(): Promise<boolean>;
+  /** Removes the socket unless another has taken its place. */
+  remove(): Promise<void>;
+}
+
+/**
+ * Has `listen` bind a temporary name beside `path`, sets the mode, and only then gives it its name: whoever sees the
+ * socket sees it with mode 0660. A stale socket is replaced in the same step.
+ *
+ * @throws {VolumeError} precondition when somebody answers at `path`, or when something other than a socket lies there
+ */
+export async function placeSocket(
+  path: string,
+  random: Random,
+  listen: (temporaryPath: string) => Promise<void>,
+): Promise<PlacedSocket> {
+  await assertReplaceable(path);
+  const temporary = temporaryPath(path, random);
+  try {
+    await listen(temporary);
+    await Deno.chmod(temporary, SOCKET_MODE);
+    const placed = await Deno.lstat(temporary);
+    await Deno.rename(temporary, path);
+    return { isInPlace: () => isSame(path, placed), remove: () => removeIfSame(path, placed) };
+  } catch (error) {
+    await removeIfThere(temporary);
+    throw error;
+  }
+}
+
+/** Nothing there, or a socket on which nobody listens any more. */
+async function assertReplaceable(path: string): Promise<void> {
+  const there = await lstatIfThere(path);
+  if (there === undefined) return;
+  if (!there.isSocket) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot listen as something that is not a socket is there: path=${path}`,
+    );
+  }
+  const answer = await dial(path);
+  if (answer === "refused") return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot listen as another process ${
+      answer === "accepted" ? "answers" : "may still listen"
+    } there: path=${path}` +
+      ` (${answer}); stop it first`,
+  );
+}
+
+/** "refused" only when the kernel says that nobody listens; whatever else happens, somebody might. */
+async function dial(path: string): Promise<string> {
+  try {
+    const connection = await Deno.connect({ transport: "unix", path });
+    connection.close();
+    return "accepted";
+  } catch (error) {
+    if (error instanceof Deno.errors.ConnectionRefused || error instanceof Deno.errors.NotFound) {
+      return "refused";
+    }
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function temporaryPath(path: string, random: Random): string {
+  const digits = random.bytes(TEMPORARY_NAME_BYTES).toHex().slice(0, TEMPORARY_NAME_BYTES - 1);
+  const folder = dirname(path);
+  return `${folder === "/" ? "" : folder}/.${digits}`;
+}
+
+async function removeIfSame(path: string, placed: Deno.FileInfo): Promise<void> {
+  if (await isSame(path, placed)) await removeIfThere(path);
+}
+
+async function isSame(path: string, placed: Deno.FileInfo): Promise<boolean> {
+  const there = await lstatIfThere(path);
+  return there !== undefined && there.ino === placed.ino && there.dev === placed.dev;
+}
+
+async function lstatIfThere(path: string): Promise<Deno.FileInfo | undefined> {
+  try {
+    return await Deno.lstat(path);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
+  }
+}
+
+async function removeIfThere(path: string): Promise<void> {
+  try {
+    await Deno.remove(path);
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  }
+}

@@ -1,0 +1,77 @@
+import assert from "node:assert/strict";
+import { VolumeError } from "../../volume/errors.ts";
+import { lockKeys, VolumeLocks } from "./volume_lock.ts";
+
+function isBusy(error: unknown): true {
+  assert.ok(VolumeError.is(error, "busy"), String(error));
+  return true;
+}
+
+Deno.test("VolumeLocks.take() refuses a key that is held, names its holder, and gives it after release", () => {
+  const locks = new VolumeLocks();
+  const release = locks.take(["a"], "DeleteVolume request=1");
+  assert.throws(() => locks.take(["a"], "x"), (error) => {
+    assert.match((error as Error).message, /DeleteVolume request=1/);
+    return isBusy(error);
+  });
+  release();
+  locks.take(["a"], "x")();
+  assert.equal(locks.size, 0);
+});
+
+Deno.test("VolumeLocks.tryTake() answers nothing for a key that is held, and takes all keys or none", () => {
+  const locks = new VolumeLocks();
+  const release = locks.tryTake(["a", "b"], "one");
+  assert.equal(locks.tryTake(["c", "b"], "two"), undefined);
+  assert.equal(locks.size, 2);
+  release?.();
+  locks.tryTake(["c", "b"], "two")?.();
+  assert.equal(locks.size, 0);
+});
+
+Deno.test("VolumeLocks.take() takes all keys or none", () => {
+  const locks = new VolumeLocks();
+  const release = locks.take(["b"], "one");
+  assert.throws(() => locks.take(["a", "b"], "two"), isBusy);
+  assert.equal(locks.size, 1);
+  locks.take(["a"], "three")();
+  release();
+});
+
+Deno.test("VolumeLocks.take() takes a key given twice once", () => {
+  const locks = new VolumeLocks();
+  locks.take(["a", "a"], "one")();
+  assert.equal(locks.size, 0);
+});
+
+Deno.test("VolumeLocks: releasing twice does not release what another call took meanwhile", () => {
+  const locks = new VolumeLocks();
+  const release = locks.take(["a"], "one");
+  release();
+  locks.take(["a"], "two");
+  release();
+  assert.throws(() => locks.take(["a"], "three"), isBusy);
+});
+
+Deno.test("VolumeLocks: no key locks nothing and is never refused", () => {
+  const locks = new VolumeLocks();
+  locks.take([], "one");
+  locks.take([], "two");
+  assert.equal(locks.size, 0);
+});
+
+Deno.test("two VolumeLocks share nothing", () => {
+  new VolumeLocks().take(["a"], "one");
+  new VolumeLocks().take(["a"], "two")();
+});
+
+Deno.test("lockKeys() turns every form of a key into a list without empty strings", () => {
+  const table = [
+    [undefined, []],
+    ["", []],
+    ["a", ["a"]],
+    [["a", ""], ["a"]],
+    [[], []],
+  ] as const;
+  for (const [key, expected] of table) assert.deepEqual(lockKeys(key), expected);
+});

@@ -1,0 +1,48 @@
+import type { NodeService } from "../../node/node_service.ts";
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { method, type MethodsOf } from "../server/call.ts";
+import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
+import type { NodeGetStorageHealthRequest__Output } from "../generated/csi/v1/NodeGetStorageHealthRequest.ts";
+import type { NodeGetStorageHealthResponse } from "../generated/csi/v1/NodeGetStorageHealthResponse.ts";
+import type { NodeGetVolumeHealthRequest__Output } from "../generated/csi/v1/NodeGetVolumeHealthRequest.ts";
+import type { NodeGetVolumeHealthResponse } from "../generated/csi/v1/NodeGetVolumeHealthResponse.ts";
+import { requiredPath } from "./node_paths.ts";
+import { requiredHandle } from "./requests.ts";
+import { describeHealth } from "./volume_health.ts";
+
+/** The part of the Node service that is about health. */
+export function nodeHealthMethods(
+  service: NodeService,
+): Pick<MethodsOf<NodeHandlers>, "NodeGetVolumeHealth" | "NodeGetStorageHealth"> {
+  return {
+    NodeGetVolumeHealth: method({
+      changing: false,
+      handler: (request: NodeGetVolumeHealthRequest__Output, context) =>
+        handleVolumeHealth(service, request, context),
+    }),
+    NodeGetStorageHealth: method({
+      changing: false,
+      handler: (_request: NodeGetStorageHealthRequest__Output, context) =>
+        handleStorageHealth(service, context),
+    }),
+  };
+}
+
+/** The paths are checked for their form only: which ones the volume is at, this node knows better than a caller. */
+async function handleVolumeHealth(
+  service: NodeService,
+  request: NodeGetVolumeHealthRequest__Output,
+  context: CallContext,
+): Promise<NodeGetVolumeHealthResponse> {
+  const volumeId = requiredHandle(request.volumeId);
+  if (request.volumePublishPath !== "") requiredPath("volume_publish_path", request.volumePublishPath);
+  if (request.stagingTargetPath !== "") requiredPath("staging_target_path", request.stagingTargetPath);
+  return { volumeHealth: describeHealth(await service.volumeHealth(volumeId, context)) };
+}
+
+async function handleStorageHealth(
+  service: NodeService,
+  context: CallContext,
+): Promise<NodeGetStorageHealthResponse> {
+  return { backendHealth: [...await service.storageHealth(context)] };
+}

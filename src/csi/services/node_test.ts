@@ -1,0 +1,290 @@
+import assert from "node:assert/strict";
+import {
+  call,
+  epoch,
+  FakeNode,
+  nqn,
+  publishContext,
+  sizeBytes,
+  stagingPath,
+  targetPath,
+  volumeId,
+} from "../../../tests/fakes/node_world.ts";
+import { NodeService } from "../../node/node_service.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
+import { lockKeys } from "../server/volume_lock.ts";
+import { nodeMethods } from "./node.ts";
+
+type MethodName = keyof ReturnType<typeof nodeMethods>;
+
+/** A capability as the server hands it over. */
+function capability(
+  access: "block" | "mount" | undefined,
+  mode = "SINGLE_NODE_WRITER",
+  mountFlags: string[] = [],
+): VolumeCapability__Output {
+  return {
+    accessMode: { mode } as VolumeCapability__Output["accessMode"],
+    ...(access === undefined ? {} : { accessType: access }),
+    ...(access === "mount" ? { mount: { fsType: "", mountFlags, volumeMountGroup: "" } } : {}),
+    ...(access === "block" ? { block: {} } : {}),
+  };
+}
+
+const complete = {
+  volumeId,
+  stagingTargetPath: stagingPath,
+  targetPath,
+  volumePath: targetPath,
+  volumePublishPath: targetPath,
+  volumeCapability: capability("mount"),
+  publishContext: publishContext(),
+  volumeContext: {},
+  readonly: false,
+  secrets: {},
+  capacityRange: null,
+};
+
+type Request = Partial<Record<keyof typeof complete, unknown>>;
+
+async function invoke(node: FakeNode, name: MethodName, change: Request = {}): Promise<unknown> {
+  const method = nodeMethods(node.service)[name]!;
+  const handler = method.handler as (request: unknown, context: unknown) => Promise<unknown>;
+  return await handler({ ...complete, ...change }, call());
+}
+
+function is(kind: VolumeErrorKind) {
+  return (error: unknown) => VolumeError.is(error, kind);
+}
+
+Deno.test("the Node methods take a file system volume through its whole life on the node", async () => {
+  const node = new FakeNode();
+  for (
+    const name of [
+      "NodeStageVolume",
+      "NodePublishVolume",
+      "NodeUnpublishVolume",
+      "NodeUnstageVolume",
+    ] as const
+  ) {
+    assert.deepEqual(await invoke(node, name), {});
+  }
+  assert.deepEqual([node.table, node.stash], [[], undefined]);
+});
+
+Deno.test("NodeUnstageVolume cuts off a fenced volume of which another call holds the lock", async () => {
+  const node = new FakeNode();
+  await invoke(node, "NodeStageVolume");
+  node.connections.set(nqn, { state: "connecting" });
+  node.offered = () => [nqn.replace(epoch, "2-22222222")];
+  const method = nodeMethods(node.service).NodeUnstageVolume!;
+  assert.ok(method.changing);
+  const request = { ...complete, volumeId } as never;
+  await method.whenBusy!(request, call());
+  assert.deepEqual([node.device.connected, node.stash?.staged], [false, true]);
+  await assert.rejects(
+    async () => await method.whenBusy!({ volumeId: "../x" } as never, call()),
+    is("invalid"),
+  );
+});
+
+Deno.test("NodeGetCapabilities advertises what is there", async () => {
+  const answer = await invoke(new FakeNode(), "NodeGetCapabilities") as {
+    capabilities: { rpc: { type: string } }[];
+  };
+  assert.deepEqual(answer.capabilities.map((each) => each.rpc.type), [
+    "STAGE_UNSTAGE_VOLUME",
+    "GET_VOLUME_STATS",
+    "EXPAND_VOLUME",
+    "SINGLE_NODE_MULTI_WRITER",
+    "GET_VOLUME_HEALTH",
+    "GET_STORAGE_HEALTH",
+  ]);
+});
+
+Deno.test("NodeGetInfo names the node", async () => {
+  assert.deepEqual(await invoke(new FakeNode(), "NodeGetInfo"), { nodeId: "node-1", maxVolumesPerNode: "0" });
+});
+
+Deno.test("NodeGetVolumeStats counts bytes and inodes of a file system", async () => {
+  const node = new FakeNode();
+  await invoke(node, "NodeStageVolume");
+  await invoke(node, "NodePublishVolume");
+  assert.deepEqual(await invoke(node, "NodeGetVolumeStats"), {
+    usage: [
+      { unit: "BYTES", total: "100", used: "50", available: "50" },
+      { unit: "INODES", total: "10", used: "1", available: "9" },
+    ],
+  });
+});
+
+Deno.test("NodeGetVolumeStats and NodeExpandVolume give the size of a block volume", async () => {
+  const node = new FakeNode();
+  const block = { volumeCapability: capability("block") };
+  await invoke(node, "NodeStageVolume", block);
+  await invoke(node, "NodePublishVolume", block);
+  assert.deepEqual(await invoke(node, "NodeGetVolumeStats"), {
+    usage: [{ unit: "BYTES", total: String(sizeBytes) }],
+  });
+  const capacityRange = { requiredBytes: String(sizeBytes), limitBytes: "0" };
+  assert.deepEqual(await invoke(node, "NodeExpandVolume", { capacityRange }), {
+    capacityBytes: String(sizeBytes),
+  });
+});
+
+Deno.test("NodeGetVolumeHealth names the volume and what is wrong with it", async () => {
+  const node = new FakeNode();
+  await invoke(node, "NodeStageVolume");
+  const ask = () => invoke(node, "NodeGetVolumeHealth", { volumePublishPath: "", stagingTargetPath: "" });
+  assert.deepEqual(await ask(), { volumeHealth: { volumeId, healthStatuses: [] } });
+  node.table = [];
+  const message = `the file system is not mounted where it is staged: path=${stagingPath}`;
+  assert.deepEqual(await ask(), {
+    volumeHealth: {
+      volumeId,
+      healthStatuses: [{ status: "INACCESSIBLE", reason: "NotMounted", message }],
+    },
+  });
+});
+
+Deno.test("NodeGetStorageHealth tells what stands in the way of all volumes", async () => {
+  const node = new FakeNode();
+  node.obstacle = "no transport";
+  const message = "this node cannot connect: no transport";
+  assert.deepEqual(await invoke(node, "NodeGetStorageHealth"), {
+    backendHealth: [{ status: "STORAGE_UNREACHABLE", reason: "TransportMissing", message }],
+  });
+  assert.deepEqual(await invoke(new FakeNode(), "NodeGetStorageHealth"), { backendHealth: [] });
+});
+
+Deno.test("NodeStageVolume passes mount flags on, and reads them", async () => {
+  const node = new FakeNode();
+  await invoke(node, "NodeStageVolume", { volumeCapability: capability("mount", undefined, ["noatime"]) });
+  assert.deepEqual(node.stash?.mountFlags, ["noatime"]);
+  await assert.rejects(
+    invoke(node, "NodeStageVolume", { volumeCapability: capability("mount", undefined, ["bind"]) }),
+    is("invalid"),
+  );
+});
+
+Deno.test("NodeGetInfo says where the node is, where that was told", async () => {
+  const { world } = new FakeNode();
+  const placed = new NodeService({ ...world, settings: { ...world.settings, topology: { rack: "a" } } });
+  const info = await nodeMethods(placed).NodeGetInfo!.handler({}, call());
+  assert.deepEqual(info.accessibleTopology, { segments: { rack: "a" } });
+});
+
+const locked = [
+  ["NodeStageVolume", [volumeId, stagingPath]],
+  ["NodeUnstageVolume", [volumeId, stagingPath]],
+  ["NodePublishVolume", [volumeId, targetPath]],
+  ["NodeUnpublishVolume", [volumeId, targetPath]],
+  ["NodeExpandVolume", [volumeId]],
+] as const;
+const changing = locked.map(([name]) => name);
+
+Deno.test("the changing methods, and no others, lock the volume, and the path that they mount or unmount", () => {
+  const methods = nodeMethods(new FakeNode().service);
+  const locking = Object.entries(methods).filter(([, method]) => method?.changing).map(([name]) => name);
+  assert.deepEqual(locking.toSorted(), [...changing].toSorted());
+  for (const [name, keys] of locked) {
+    const lockKey = methods[name]?.changing
+      ? methods[name].lockKey as (request: unknown) => string | string[]
+      : () => "";
+    assert.deepEqual(lockKeys(lockKey(complete)), keys);
+  }
+});
+
+const badIds = [
+  "",
+  "../etc",
+  "PVC-1",
+  "storage-pool ",
+  "x".repeat(41),
+  "pvc 1",
+  "pvc-1\n",
+  "a;b",
+  '"',
+  "$x",
+  "[",
+  "-a",
+];
+
+for (const name of [...changing, "NodeGetVolumeStats", "NodeGetVolumeHealth"] as const) {
+  for (const id of badIds) {
+    Deno.test(`${name} throws invalid for the volume id ${JSON.stringify(id)}`, async () => {
+      const node = new FakeNode();
+      await assert.rejects(invoke(node, name, { volumeId: id }), is("invalid"));
+      assert.deepEqual(node.operations, []);
+    });
+  }
+}
+
+const pathFields: readonly [MethodName, keyof typeof complete][] = [
+  ["NodeStageVolume", "stagingTargetPath"],
+  ["NodeUnstageVolume", "stagingTargetPath"],
+  ["NodePublishVolume", "targetPath"],
+  ["NodePublishVolume", "stagingTargetPath"],
+  ["NodeUnpublishVolume", "targetPath"],
+  ["NodeGetVolumeHealth", "volumePublishPath"],
+  ["NodeGetVolumeHealth", "stagingTargetPath"],
+];
+const badPaths = [
+  "relative/path",
+  "/",
+  "///",
+  "/kubelet/../etc",
+  "/kubelet/./x",
+  "/kubelet/\0",
+  "/kubelet/a\nb",
+  `/${"x".repeat(256)}`,
+  "/x".repeat(2048),
+];
+
+for (const [name, field] of pathFields) {
+  for (const path of badPaths) {
+    Deno.test(`${name} throws invalid for ${field}=${JSON.stringify(path.slice(0, 30))}`, async () => {
+      const node = new FakeNode();
+      await assert.rejects(invoke(node, name, { [field]: path }), is("invalid"));
+      assert.deepEqual(node.operations, []);
+    });
+  }
+}
+
+const missing: readonly [MethodName, Request, VolumeErrorKind][] = [
+  ["NodeStageVolume", { stagingTargetPath: "" }, "invalid"],
+  ["NodeStageVolume", { volumeCapability: null }, "invalid"],
+  ["NodeStageVolume", { volumeCapability: capability(undefined) }, "invalid"],
+  ["NodeStageVolume", { volumeCapability: capability("mount", "UNKNOWN") }, "invalid"],
+  ["NodeStageVolume", { volumeCapability: capability("mount", "MULTI_NODE_MULTI_WRITER") }, "invalid"],
+  ["NodeStageVolume", { publishContext: {} }, "invalid"],
+  ["NodeUnstageVolume", { stagingTargetPath: "" }, "invalid"],
+  ["NodePublishVolume", { targetPath: "" }, "invalid"],
+  ["NodePublishVolume", { volumeCapability: null }, "invalid"],
+  ["NodePublishVolume", { stagingTargetPath: "" }, "precondition"],
+  ["NodeUnpublishVolume", { targetPath: "" }, "invalid"],
+  ["NodeExpandVolume", { volumePath: "" }, "invalid"],
+  ["NodeGetVolumeStats", { volumePath: "" }, "invalid"],
+  ["NodeExpandVolume", { volumePath: "some/path" }, "not-found"],
+  ["NodeGetVolumeStats", { volumePath: "some/path" }, "not-found"],
+  ["NodeExpandVolume", {}, "not-found"],
+  ["NodeGetVolumeStats", {}, "not-found"],
+  ["NodePublishVolume", {}, "precondition"],
+  ["NodeGetVolumeHealth", {}, "not-found"],
+  ["NodeGetVolumeHealth", { volumePublishPath: "some/path" }, "invalid"],
+];
+
+for (const [name, change, kind] of missing) {
+  Deno.test(`${name} throws ${kind} on a fresh node with ${JSON.stringify(change)}`, async () => {
+    const node = new FakeNode();
+    await assert.rejects(invoke(node, name, change), is(kind));
+    assert.deepEqual(node.operations, []);
+  });
+}
+
+Deno.test("doubled and trailing slashes of a path make no difference", async () => {
+  const node = new FakeNode();
+  await invoke(node, "NodeStageVolume", { stagingTargetPath: `/${stagingPath}//` });
+  assert.equal(node.stash?.stagingPath, stagingPath);
+});

@@ -1,0 +1,132 @@
+import {
+  type Capability,
+  parseCapability,
+  type RequestedCapability,
+} from "../../volume/model/capabilities.ts";
+import { isEarlierSnapshotId, noData } from "../../volume/model/legacy_snapshots.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { assertHandle, assertVolumeId, isVolumeId } from "../../volume/model/ids.ts";
+import type { SizeRange } from "../../volume/model/sizes.ts";
+import { isSnapshotId } from "../../volume/model/snapshots.ts";
+import type { SourceRef } from "../../volume/model/sources.ts";
+import type { CapacityRange__Output } from "../generated/csi/v1/CapacityRange.ts";
+import type { VolumeContentSource__Output } from "../generated/csi/v1/VolumeContentSource.ts";
+import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
+
+/**
+ * A required field that is a string.
+ *
+ * @throws {VolumeError} invalid when it is empty
+ */
+export function requiredField(name: string, value: string): string {
+  if (value !== "") return value;
+  throw new VolumeError("invalid", `Cannot serve the request as a required field is missing: ${name}`);
+}
+
+/**
+ * The volume id of a request, checked for its form.
+ *
+ * @throws {VolumeError} invalid when it is missing or of another form
+ */
+export function requiredVolumeId(value: string): string {
+  assertVolumeId(requiredField("volume_id", value));
+  return value;
+}
+
+/**
+ * As {@linkcode requiredVolumeId}, of a request to a node: the id may be that of one of several routers, with its prefix.
+ *
+ * @throws {VolumeError} invalid when it is missing or of another form
+ */
+export function requiredHandle(value: string): string {
+  assertHandle(requiredField("volume_id", value));
+  return value;
+}
+
+/**
+ * The id of the volume that a snapshot is to be made of. One that this driver never made is that of a volume that is not
+ * there.
+ *
+ * @throws {VolumeError} invalid when it is missing, not-found when it is of another form
+ */
+export function requiredSourceVolumeId(value: string): string {
+  if (isVolumeId(requiredField("source_volume_id", value))) return value;
+  throw new VolumeError(
+    "not-found",
+    `Cannot find the volume as there is none: volume=${JSON.stringify(value.slice(0, 64))}`,
+  );
+}
+
+/**
+ * What a volume is to be made from; undefined when the request leaves it open.
+ *
+ * @throws {VolumeError} invalid when its id is missing, not-found when it is of another form than this driver's,
+ * precondition when it is that of a snapshot of the earlier driver
+ */
+export function contentSource(source: VolumeContentSource__Output | null): SourceRef | undefined {
+  if (source === null) return undefined;
+  if (source.volume) {
+    return { kind: "volume", id: requiredSourceVolumeId(source.volume.volumeId) };
+  }
+  const id = requiredField("volume_content_source.snapshot.snapshot_id", source.snapshot?.snapshotId ?? "");
+  if (isSnapshotId(id)) return { kind: "snapshot", id };
+  if (isEarlierSnapshotId(id)) throw noData(id);
+  throw new VolumeError(
+    "not-found",
+    `Cannot restore the snapshot as there is none: snapshot=${JSON.stringify(id.slice(0, 64))}`,
+  );
+}
+
+/**
+ * A capability as the request names it.
+ *
+ * @param fsType the file system where the capability names none; "" leaves it to the driver
+ */
+export function requestedCapability(
+  capability: VolumeCapability__Output,
+  fsType: string,
+): RequestedCapability {
+  return {
+    access: capability.accessType,
+    fsType: capability.mount?.fsType || fsType,
+    mode: capability.accessMode?.mode ?? "none",
+  };
+}
+
+/**
+ * The required capability of a request.
+ *
+ * @throws {VolumeError} invalid when it is missing or not supported
+ */
+export function requiredCapability(capability: VolumeCapability__Output | null, fsType: string): Capability {
+  if (capability === null) {
+    throw new VolumeError(
+      "invalid",
+      "Cannot serve the request as a required field is missing: volume_capability",
+    );
+  }
+  return parseCapability(requestedCapability(capability, fsType));
+}
+
+/**
+ * The required capabilities of a request.
+ *
+ * @throws {VolumeError} invalid when there is none
+ */
+export function requiredCapabilities(
+  capabilities: readonly VolumeCapability__Output[],
+  fsType: string,
+): RequestedCapability[] {
+  if (capabilities.length === 0) {
+    throw new VolumeError(
+      "invalid",
+      "Cannot serve the request as a required field is missing: volume_capabilities",
+    );
+  }
+  return capabilities.map((capability) => requestedCapability(capability, fsType));
+}
+
+/** A capacity range in bytes; zeros where the request leaves it open. */
+export function sizeRange(range: CapacityRange__Output | null): SizeRange {
+  return { requiredBytes: BigInt(range?.requiredBytes ?? 0), limitBytes: BigInt(range?.limitBytes ?? 0) };
+}

@@ -1,0 +1,46 @@
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import type { Network } from "../../host/network.ts";
+import type { Processes } from "../../host/processes.ts";
+import type { NodeWorld } from "../../node/deps.ts";
+import type { HostIdentity } from "../../volume/model/host_identity.ts";
+import type { CallContext, Paths, TargetAddress } from "../../volume/ports/ports.ts";
+
+/** What a check-up of a node is told. */
+export interface NodeCheckOptions {
+  readonly config: {
+    readonly nodeId: string;
+    readonly connector: "nvme-tcp" | "loop";
+    readonly stateDirectory: string;
+    readonly nqnPrefix: string;
+  };
+  /** The id is only this machine's name: nobody gave it. */
+  readonly nodeIdGuessed: boolean;
+  /** The kubelet's folder. */
+  readonly kubeletPath: string;
+  /** Where the router's exports are reached; "" leaves it to what volumes of this node say. */
+  readonly nvmeAddress: string;
+  readonly nvmePort: number;
+}
+
+/** What a check-up of a node needs of the machine. */
+export interface NodeCheckSeams {
+  readonly files: KernelFiles;
+  readonly processes: Processes;
+  readonly network: Network;
+  readonly paths: Paths;
+  /** The node as its service sees it, or why it cannot reach volumes. */
+  readonly world: NodeWorld | string;
+  /** NQNs that a target offers to a host, by its discovery log. */
+  discover(at: TargetAddress, host: HostIdentity, context: CallContext): Promise<readonly string[]>;
+}
+
+/** Everything that the checks of a node work on. */
+export interface NodeLook extends NodeCheckSeams {
+  readonly options: NodeCheckOptions;
+  readonly context: CallContext;
+}
+
+/** Why something failed, in a person's words. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

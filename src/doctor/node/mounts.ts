@@ -1,0 +1,101 @@
+import { parsePropagation, type Propagation } from "../../filesystem/propagation.ts";
+import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import type { MountEntry } from "../../volume/ports/ports.ts";
+
+/** File systems that are empty again after a boot. */
+const inMemory: ReadonlySet<string> = new Set(["tmpfs", "ramfs", "devtmpfs"]);
+
+/** The visible mount that a path lies on: the deepest that covers it, and of several there the last one. */
+export function coveringMount(table: readonly MountEntry[], path: string): MountEntry | undefined {
+  const around = table.filter(({ mountPoint }) =>
+    path === mountPoint || path.startsWith(mountPoint === "/" ? "/" : `${mountPoint}/`)
+  );
+  return around.toReversed().toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0];
+}
+
+/** Whether /dev is the host's, in which the nodes of new devices appear, and takes new ones. */
+export function judgeDev(table: readonly MountEntry[]): Finding {
+  const check = "dev";
+  const mount = coveringMount(table, "/dev");
+  const fix = "mount the host's /dev into the container, writable";
+  if (mount?.mountPoint !== "/dev") {
+    return problem(check, "nothing is mounted at /dev: new devices do not appear", fix);
+  }
+  if (mount.filesystem !== "devtmpfs") {
+    return problem(
+      check,
+      `/dev is a ${mount.filesystem} of the container's own: new devices do not appear`,
+      fix,
+    );
+  }
+  if ([...mount.mountOptions, ...mount.superOptions].includes("ro")) {
+    return problem(check, "/dev is the host's devtmpfs, but read-only", fix);
+  }
+  return fine(check, "/dev is the host's devtmpfs, and writable");
+}
+
+/** Whether the kubelet sees what is mounted in its folder from here. */
+export function judgeKubelet(
+  { path, exists, table, propagation }: {
+    readonly path: string;
+    readonly exists: boolean;
+    readonly table: readonly MountEntry[];
+    /** As {@linkcode parsePropagation} gives it. */
+    readonly propagation: ReturnType<typeof parsePropagation>;
+  },
+): Finding {
+  const check = "kubelet";
+  if (!exists) {
+    return problem(
+      check,
+      `there is no folder ${path}`,
+      "--kubelet-dir, or mount the host's kubelet folder there",
+    );
+  }
+  const mount = coveringMount(table, path);
+  const shared: Propagation = mount === undefined ? "private" : propagation.get(mount.mountId) ?? "private";
+  const where = `${path} is on the mount ${mount?.mountPoint ?? "/"}, which is ${shared}`;
+  if (shared.startsWith("shared")) return fine(check, where);
+  return problem(
+    check,
+    `${where}: what is mounted here is not seen outside, and pods would get empty folders`,
+    "in a container: mountPropagation: Bidirectional on the kubelet's folder (and privileged); on the host: " +
+      "mount --make-rshared /",
+  );
+}
+
+/** Whether what the node remembers survives a boot. */
+export function judgeStateFolder(
+  { path, state, table }: {
+    readonly path: string;
+    /** `absent` when there is none yet, or why it cannot be written. */
+    readonly state: "writable" | "absent" | { readonly reason: string };
+    readonly table: readonly MountEntry[];
+  },
+): Finding {
+  const check = "state-dir";
+  const mount = coveringMount(table, path);
+  if (mount !== undefined && inMemory.has(mount.filesystem)) {
+    return problem(
+      check,
+      `${path} is on a ${mount.filesystem}: after a boot nobody knows what was staged here`,
+      "--state-dir on the node's disk, such as below the kubelet's folder",
+    );
+  }
+  if (typeof state === "object") {
+    return problem(
+      check,
+      `${path} cannot be written: ${state.reason}`,
+      "mount it writable; the executable may write below the kubelet's folder only",
+    );
+  }
+  const disk = mount === undefined ? "" : ` (${mount.filesystem} on ${mount.mountPoint})`;
+  if (state === "absent") {
+    return warning(
+      check,
+      `${path} is not there yet${disk}`,
+      "nothing, if the node service has never run here: it makes the folder",
+    );
+  }
+  return fine(check, `${path} is writable and survives a boot${disk}`);
+}

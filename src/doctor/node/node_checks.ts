@@ -1,0 +1,125 @@
+import { readMountTable } from "../../filesystem/mountinfo.ts";
+import { readPropagation } from "../../filesystem/propagation.ts";
+import { checkTimeouts } from "./timeouts.ts";
+import { checkMultipath } from "./multipath.ts";
+import { checkTransport } from "./transport.ts";
+import { type Finding, problem, skipped } from "../../volume/model/finding.ts";
+import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { judgeConnections, judgeIdentity } from "./host_identity.ts";
+import { type NodeLook, reasonOf } from "./check.ts";
+import { judgeDev, judgeKubelet, judgeStateFolder } from "./mounts.ts";
+import { checkTargets, targetsOf } from "./target.ts";
+import { checkTools } from "./tools.ts";
+import { type NodeVolume, volumesOfNode } from "./node_volumes.ts";
+import { judgeVolumes } from "./volumes.ts";
+
+/**
+ * Looks at everything that a node needs to reach volumes and to mount them. What cannot be looked at is a finding, and
+ * keeps nothing else from being looked at.
+ *
+ * @throws the reason of the call's end
+ */
+export async function examineNode(look: NodeLook): Promise<readonly Finding[]> {
+  const { files, processes, context, options: { config } } = look;
+  const volumes = await volumesOrReason(look);
+  return [
+    ...await attempt(look, "nvme-transport", () => transport(look)),
+    ...await attempt(look, "nvme-multipath", () => checkMultipath(files)),
+    ...await attempt(look, "tools", () => checkTools(processes, config.connector, context)),
+    ...await attempt(look, "mounts", () => mounts(look)),
+    ...await attempt(look, "host-nqn", () => identity(look)),
+    ...await attempt(look, "nvme-timeouts", () => checkTimeouts(files, config.nqnPrefix)),
+    ...await attempt(look, "volumes", () => connected(look, volumes)),
+    ...await attempt(look, "nvme-target", () => target(look, volumes)),
+  ];
+}
+
+type Findings = Finding | readonly Finding[];
+
+async function attempt(
+  { context }: NodeLook,
+  check: string,
+  work: () => Findings | Promise<Findings>,
+): Promise<readonly Finding[]> {
+  try {
+    return [await work()].flat();
+  } catch (error) {
+    context.signal.throwIfAborted();
+    return [problem(check, `it cannot be looked at: ${reasonOf(error)}`)];
+  }
+}
+
+async function transport({ files, paths, options: { config } }: NodeLook): Promise<Finding> {
+  if (config.connector !== "nvme-tcp") {
+    return skipped("nvme-transport", `not used by --connector ${config.connector}`);
+  }
+  const release = files.readText("/proc/sys/kernel/osrelease") ?? "";
+  // What may not be read is as if it were not there: in a container it seldom is.
+  const read = (name: string) => paths.readFile(`/lib/modules/${release}/${name}`).catch(() => undefined);
+  return await checkTransport(files, { read });
+}
+
+async function mounts(look: NodeLook): Promise<readonly Finding[]> {
+  const { files, paths, options: { config, kubeletPath }, context } = look;
+  const table = readMountTable(files);
+  const kubelet = await paths.info(kubeletPath, context);
+  const propagation = readPropagation(files);
+  return [
+    judgeDev(table),
+    judgeKubelet({ path: kubeletPath, exists: kubelet?.kind === "directory", table, propagation }),
+    judgeStateFolder({ path: config.stateDirectory, state: await stateFolder(look), table }),
+  ];
+}
+
+/** A file that is written and taken away again is the only proof. */
+async function stateFolder({ files, paths, options: { config }, context }: NodeLook) {
+  const folder = config.stateDirectory;
+  try {
+    const info = await paths.info(folder, context);
+    if (info === undefined) return "absent";
+    if (info.kind !== "directory") return { reason: "it is not a folder" };
+    const file = `${folder}/.doctor-${files.readLink("/proc/self") ?? "0"}`;
+    await paths.writeFile(file, "", 0o600);
+    await paths.removeFile(file);
+    return "writable";
+  } catch (error) {
+    context.signal.throwIfAborted();
+    return { reason: reasonOf(error) };
+  }
+}
+
+function identity({ options: { config, nodeIdGuessed } }: NodeLook): Finding {
+  return judgeIdentity(config.nodeId, nodeIdGuessed, hostIdentityOf(config.nodeId));
+}
+
+async function volumesOrReason({ world, context }: NodeLook): Promise<readonly NodeVolume[] | string> {
+  if (typeof world === "string") return world;
+  try {
+    return await volumesOfNode(world, context);
+  } catch (error) {
+    context.signal.throwIfAborted();
+    return reasonOf(error);
+  }
+}
+
+function connected(look: NodeLook, volumes: readonly NodeVolume[] | string): readonly Finding[] {
+  const { config, nodeIdGuessed } = look.options;
+  if (typeof volumes === "string") {
+    return [problem("volumes", `what is staged and connected here cannot be told: ${volumes}`)];
+  }
+  return [
+    ...judgeConnections(volumes, hostIdentityOf(config.nodeId), nodeIdGuessed),
+    ...judgeVolumes(volumes, config.stateDirectory),
+  ];
+}
+
+async function target(look: NodeLook, volumes: readonly NodeVolume[] | string): Promise<readonly Finding[]> {
+  const { network, options, options: { config }, context } = look;
+  if (config.connector !== "nvme-tcp") {
+    return [skipped("nvme-target", `not used by --connector ${config.connector}`)];
+  }
+  const known = typeof volumes === "string" ? [] : volumes;
+  const host = hostIdentityOf(config.nodeId);
+  const discover = (at: Parameters<NodeLook["discover"]>[0]) => look.discover(at, host, context);
+  return await checkTargets(targetsOf(options, known), known, config.nqnPrefix, { network, discover });
+}

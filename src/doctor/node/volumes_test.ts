@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
+import type { Reach } from "../../host/network.ts";
+import { hostIdentityOf } from "../../volume/model/host_identity.ts";
+import { judgeConnections, judgeIdentity } from "./host_identity.ts";
+import { checkTargets, targetsOf } from "./target.ts";
+import { volumesOfNode } from "./node_volumes.ts";
+import { judgeVolumes } from "./volumes.ts";
+
+const statePath = `/state/volumes/${volumeId}.json`;
+
+async function judged(node: FakeNode): Promise<readonly string[]> {
+  const findings = judgeVolumes(await volumesOfNode(node.world, call()), "/state");
+  return findings.map(({ state, found }) => `${state} ${found}`);
+}
+
+Deno.test("judgeVolumes() is content where state files and connections agree", async () => {
+  const node = new FakeNode();
+  assert.deepEqual(await judged(node), ["ok 0 staged here, each with its state file and its connection"]);
+  await node.stage();
+  assert.deepEqual(await judged(node), ["ok 1 staged here, each with its state file and its connection"]);
+});
+
+Deno.test("judgeVolumes() finds what was left behind on either side, damaged, or of another epoch", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  const text = node.paths.nodes.get(statePath)!.text!;
+  node.device.connected = false;
+  assert.match((await judged(node))[0]!, /^warning pvc-1 is staged by its state file, and not connected/);
+  node.setStash({ staged: false });
+  assert.match((await judged(node))[0]!, /^warning pvc-1 has a state file of a staging that did not end/);
+  node.device.connected = true;
+  node.paths.nodes.delete(statePath);
+  assert.match((await judged(node))[0]!, /^warning pvc-1 is connected without a state file: .*nqn=nqn\./);
+  node.paths.nodes.set(statePath, { kind: "file", text: "{" });
+  assert.match((await judged(node))[0]!, /^problem Cannot use the node's state .* damaged/);
+  node.paths.nodes.set(statePath, { kind: "file", text });
+  node.setStash({ nqn: nqn.replace(":1-", ":2-"), epoch: "2-0a0b0c0d" });
+  assert.match((await judged(node))[0]!, /^problem pvc-1 is connected under another NQN/);
+});
+
+Deno.test("judgeConnections() reports other hosts' names and what is not alive", async () => {
+  const node = new FakeNode();
+  const identity = hostIdentityOf("node-1");
+  const judge = async (guessed = false) => {
+    const findings = judgeConnections(await volumesOfNode(node.world, call()), identity, guessed);
+    return findings.map(({ state, found }) => `${state} ${found}`);
+  };
+  assert.deepEqual(await judge(), ["ok 0, all of them live and as this node"]);
+  node.device.connected = true;
+  node.connections.set(nqn, { hostNqn: identity.hostNqn });
+  assert.deepEqual(await judge(), ["ok 1, all of them live and as this node"]);
+  node.connections.set(nqn, { hostNqn: identity.hostNqn, state: "connecting", stateName: "connecting" });
+  assert.match((await judge())[0]!, /^warning nvme3 is connecting: /);
+  node.connections.set(nqn, { hostNqn: "nqn.2014-08.org.nvmexpress:uuid:x" });
+  assert.match((await judge())[0]!, /^problem nvme3 is connected as another host: .*hostnqn=nqn\..*:x$/);
+  assert.match((await judge(true))[0]!, /^warning nvme3 .*or the node id is another one$/);
+});
+
+Deno.test("judgeIdentity() says when the node id is only a guess", () => {
+  const identity = hostIdentityOf("node-1");
+  assert.equal(judgeIdentity("node-1", false, identity).state, "ok");
+  const guess = judgeIdentity("node-1", true, identity);
+  assert.equal(guess.state, "warning");
+  assert.ok(guess.found.includes(identity.hostNqn) && guess.found.includes(identity.hostId));
+});
+
+const open: Reach = { state: "open", ms: 2.6 };
+const refused: Reach = { state: "refused", reason: "ECONNREFUSED" };
+const silent: Reach = { state: "silent", reason: "no answer within 5 s" };
+const prefix = "nqn.2000-02.com.mikrotik";
+
+const targets: readonly (readonly [
+  what: string,
+  staged: boolean,
+  reach: Reach,
+  offered: readonly string[] | Error,
+  state: string,
+  found: RegExp,
+])[] = [
+  [
+    "a target that offers what is staged",
+    true,
+    open,
+    [nqn, "nqn.other"],
+    "ok",
+    /answers in 3 ms, .* host 1 of/,
+  ],
+  ["a target that offers nothing, with nothing staged", false, open, [], "ok", /host 0 of/],
+  ["a withdrawn export", true, open, [], "warning", /not what is staged here: nqn\./],
+  ["a log that cannot be read", false, open, new Error("cut"), "problem", /log cannot be read: cut$/],
+  ["a silent target", false, silent, [], "problem", /is silent: no answer/],
+  ["a refusing target of what is staged", true, refused, [], "problem", /is refused: /],
+  ["a refusing target of nothing", false, refused, [], "warning", /nobody listens$/],
+];
+
+Deno.test("targetsOf() looks at every address that is given", () => {
+  const at = targetsOf({ nvmeAddress: "10.0.0.1,fd00::2", nvmePort: 4420 }, []);
+  assert.deepEqual(at, [{ address: "10.0.0.1", port: 4420 }, { address: "fd00::2", port: 4420 }]);
+});
+
+for (const [what, staged, reach, offered, state, found] of targets) {
+  Deno.test(`checkTargets() says ${state} about ${what}`, async () => {
+    const node = new FakeNode();
+    if (staged) await node.stage();
+    const volumes = await volumesOfNode(node.world, call());
+    const at = targetsOf({ nvmeAddress: staged ? "" : "10.0.0.1", nvmePort: 4420 }, volumes);
+    assert.deepEqual(at, [{ address: "10.0.0.1", port: 4420 }]);
+    const asked: string[] = [];
+    const [finding, ...more] = await checkTargets(at, volumes, prefix, {
+      network: { resolve: () => Promise.resolve([]), reach: () => Promise.resolve(reach) },
+      discover: ({ address }) => {
+        asked.push(address);
+        return offered instanceof Error ? Promise.reject(offered) : Promise.resolve(offered);
+      },
+    });
+    assert.deepEqual(more, []);
+    assert.equal(finding?.state, state);
+    assert.match(finding.found, found);
+    assert.deepEqual(asked, reach.state === "open" ? ["10.0.0.1"] : []);
+  });
+}
+
+Deno.test("checkTargets() looks nowhere when no address is known", async () => {
+  const nobody = { resolve: () => Promise.resolve([]), reach: () => Promise.reject(new Error("asked")) };
+  const findings = await checkTargets([], [], prefix, { network: nobody, discover: () => Promise.reject() });
+  assert.deepEqual(findings.map(({ state }) => state), ["skipped"]);
+});

@@ -1,0 +1,85 @@
+import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { RouterAnswers } from "../../router_profile/answers.ts";
+import type { Vocabulary } from "../../router_profile/profile.ts";
+import type { PoolDisk } from "../router/pools.ts";
+import type { HostSide } from "./host_side.ts";
+import type { Line } from "./session.ts";
+import type { ScratchNames } from "./names.ts";
+
+/** The name of one thing that differs between routers. */
+export type AnswerName = keyof RouterAnswers;
+
+/** What a question found out: answers, and for the rest the reasons why there is none. */
+export interface Outcome {
+  readonly answers: Partial<RouterAnswers>;
+  readonly unanswered: Partial<Record<AnswerName, string>>;
+}
+
+/** What a question may use. */
+export interface Probe {
+  readonly line: Line;
+  /** Opens one more connection, for what needs several. The caller closes it. */
+  another(): Line;
+  readonly names: ScratchNames;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Aborted when the probe is to end: sleepers look at it. */
+  readonly signal: AbortSignal;
+  /** The pool that the base path lies on. */
+  readonly pool: PoolDisk;
+  /** This machine as a host of the router's exports. */
+  readonly host: HostSide;
+  /** What the router's grammar knows. */
+  readonly vocabulary: Vocabulary;
+  /** How often two sessions race for the same disk. */
+  readonly races: number;
+  /** What the questions before have found out. */
+  readonly known: Partial<RouterAnswers>;
+  /** Tells a person what goes on. */
+  say(text: string): void;
+}
+
+/** Some of what differs between routers, and how to ask for it. */
+export interface Question {
+  readonly names: readonly AnswerName[];
+  /**
+   * Asks. Whatever it makes has the name of a scratch object.
+   *
+   * @throws {NoAnswer} when none of it can be answered
+   * @throws {VolumeError} when the router cannot be asked
+   */
+  ask(probe: Probe): Promise<Outcome>;
+}
+
+/** Why a question has no answer on this router, from here. */
+export class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
+}
+
+/** Everything was answered. */
+export function answered(answers: Partial<RouterAnswers>): Outcome {
+  return { answers, unanswered: {} };
+}
+
+/** One thing has no answer. */
+export function unanswered(name: AnswerName, reason: string): Outcome {
+  return { answers: {}, unanswered: { [name]: reason } };
+}
+
+/** Several outcomes as one. */
+export function together(...outcomes: readonly Outcome[]): Outcome {
+  return {
+    answers: Object.assign({}, ...outcomes.map(({ answers }) => answers)),
+    unanswered: Object.assign({}, ...outcomes.map(({ unanswered }) => unanswered)),
+  };
+}
+
+/** The outcome of one part of a question; a reason where it has none. */
+export async function answerOf(name: AnswerName, ask: () => Promise<Outcome>): Promise<Outcome> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof NoAnswer) return unanswered(name, error.message);
+    throw error;
+  }
+}

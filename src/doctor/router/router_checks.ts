@@ -1,0 +1,42 @@
+import { VolumeError } from "../../volume/errors.ts";
+import { basePathsCheck } from "./base_paths.ts";
+import type { Asking, CheckSettings, RouterCheck } from "./check.ts";
+import { clockCheck } from "./clock.ts";
+import { disksCheck } from "./disks.ts";
+import { type Finding, problem, warning } from "../../volume/model/finding.ts";
+import { packageCheck } from "./package.ts";
+import { policyCheck } from "./policy.ts";
+import { poolsCheck } from "./pools.ts";
+import { sessionsCheck } from "./sessions.ts";
+import { versionCheck } from "./version.ts";
+
+/** Everything that is looked at on a router that let the driver in, in the order in which it is reported. */
+export const routerChecks: readonly RouterCheck[] = [
+  versionCheck,
+  packageCheck,
+  policyCheck,
+  sessionsCheck,
+  clockCheck,
+  poolsCheck,
+  basePathsCheck,
+  disksCheck,
+];
+
+/**
+ * Runs every check; one that cannot be answered is a finding itself, and stops none behind it.
+ *
+ * @throws {VolumeError} cancelled when the call is
+ */
+export async function runRouterChecks(router: Asking, settings: CheckSettings): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const check of routerChecks) {
+    try {
+      findings.push(...await check.run(router, settings));
+    } catch (error) {
+      if (!VolumeError.is(error) || error.kind === "cancelled") throw error;
+      const judge = check.essential ? problem : warning;
+      findings.push(judge(check.name, `it could not be asked: ${error.message}`));
+    }
+  }
+  return findings;
+}

@@ -1,0 +1,67 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { PatientFiles } from "./timed_files.ts";
+
+/** Operations that end only when told to; gives the kind of error, or "done". */
+function world(threads: number) {
+  const clock = new FakeClock();
+  let hung = 0;
+  const files = new PatientFiles(clock, { threads, onHang: () => hung++ });
+  const begun: string[] = [];
+  const release = new Map<string, () => void>();
+  const run = (path: string) =>
+    files.run(path, () => {
+      begun.push(path);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      release.set(path, resolve);
+      return promise;
+    }).then(() => "done", (error) => VolumeError.is(error) ? error.kind : String(error));
+  return { clock, files, begun, release, run, hung: () => hung };
+}
+
+Deno.test("run() gives what the operation gives, and throws what it throws", async () => {
+  const files = new PatientFiles(new FakeClock());
+  assert.equal(await files.run("/a", () => Promise.resolve(7)), 7);
+  const error = new Error("of the operation");
+  await assert.rejects(files.run("/a", () => Promise.reject(error)), (thrown) => thrown === error);
+  assert.equal(await files.run("/a", () => Promise.resolve(8)), 8);
+});
+
+Deno.test("run() gives up an operation that hangs, and begins no other one on its path", async () => {
+  const { clock, files, begun, run, hung } = world(16);
+  const first = run("/dead");
+  const others = Array.from({ length: 40 }, () => run("/dead"));
+  await clock.advance(20_000);
+  assert.equal(await first, "deadline");
+  assert.deepEqual(new Set(await Promise.all(others)), new Set(["unavailable"]));
+  assert.deepEqual([await run("/dead"), begun, files.hanging], ["unavailable", ["/dead"], 1]);
+  assert.equal(hung(), 1);
+});
+
+Deno.test("run() goes on with a path whose operation has ended after all", async () => {
+  const { clock, files, release, run } = world(16);
+  const first = run("/slow");
+  await clock.advance(20_000);
+  release.get("/slow")!();
+  await clock.advance(0);
+  const again = run("/slow");
+  await clock.advance(0);
+  release.get("/slow")!();
+  assert.deepEqual([await first, await again, files.hanging], ["deadline", "done", 0]);
+});
+
+Deno.test("run() leaves threads to the runtime: what finds none in time is refused, and never begun later", async () => {
+  const { clock, begun, release, run } = world(2);
+  const hung = [run("/a"), run("/b")];
+  const late = run("/c");
+  await clock.advance(10_000);
+  assert.equal(await late, "unavailable");
+  const next = run("/d");
+  release.get("/a")!();
+  await clock.advance(0);
+  release.get("/d")!();
+  assert.deepEqual([await hung[0], await next, begun], ["done", "done", ["/a", "/b", "/d"]]);
+  release.get("/b")!();
+  await hung[1];
+});

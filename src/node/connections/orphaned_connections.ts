@@ -1,0 +1,92 @@
+import { parseEpoch } from "../../volume/model/epoch.ts";
+import { isOfHost } from "../../volume/rules/fence.ts";
+import { parseExportNqn } from "../../volume/model/nqn.ts";
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { bindsOf } from "../publish/binds.ts";
+import { mountsOf } from "../mount_table.ts";
+import { Stashes } from "../stage/staging_store.ts";
+import type { NodeWorld, VolumeLock } from "../deps.ts";
+
+/**
+ * Connections under this driver's prefix that no state file knows of: a state folder was lost, or somebody else made
+ * them. Those that were there when the driver started are dropped if they are certainly this node's and certainly
+ * nobody's; any other is only told of.
+ *
+ * A state file is written before a connection is made, so what appears later is a person's, who may be saving data.
+ */
+export class Strays {
+  readonly #world: NodeWorld;
+  readonly #lock: VolumeLock;
+  readonly #stashes: Stashes;
+  #atStart: ReadonlySet<string> | undefined;
+  #told = new Map<string, string>();
+
+  constructor(world: NodeWorld, lock: VolumeLock) {
+    this.#world = world;
+    this.#lock = lock;
+    this.#stashes = new Stashes(world);
+  }
+
+  /** Looks at all connections, and drops what may be dropped; answers what it found connected. */
+  async look(context: CallContext): Promise<readonly string[]> {
+    const known = new Set(await this.#stashes.ids());
+    const connected = await this.#world.connector.connected(context);
+    const strays = connected.filter((nqn) => !known.has(this.#split(nqn).volumeId));
+    this.#atStart ??= new Set(strays);
+    const told = new Map<string, string>();
+    for (const nqn of strays) {
+      const why = await this.#drop(nqn, context);
+      if (why === undefined) continue;
+      told.set(nqn, why);
+      if (this.#told.get(nqn) !== why) {
+        this.#world.notes?.warn("a connection that nothing is known of is left as it is", { nqn, why });
+      }
+    }
+    this.#told = told;
+    return connected;
+  }
+
+  /** Drops it, or says why not. */
+  async #drop(nqn: string, context: CallContext): Promise<string | undefined> {
+    const { volumeId, hasEpoch } = this.#split(nqn);
+    if (!hasEpoch) return "it has no epoch: the earlier driver may have made it";
+    if (this.#atStart?.has(nqn) !== true) return "it was made while this driver runs, and not by it";
+    const release = this.#lock.tryTake([volumeId]);
+    if (release === undefined) return "a call is changing the volume";
+    try {
+      if ((await this.#stashes.ids()).includes(volumeId)) return undefined;
+      const use = await this.#use(nqn, context);
+      if (use !== undefined) return use;
+      this.#world.notes?.warn("dropping a connection that nothing is known of and nobody uses", { nqn });
+      await this.#world.connector.disconnect(nqn, context);
+      return undefined;
+    } finally {
+      release();
+    }
+  }
+
+  /** Why it has to stay; undefined when it is this node's, and nobody has its device. */
+  async #use(nqn: string, context: CallContext): Promise<string | undefined> {
+    const { connector, devices, mounts } = this.#world;
+    const connections = await connector.connections(nqn, context);
+    if (!connections.every((path) => isOfHost(path, connector.host))) return "another host made it";
+    const device = await connector.find(nqn, context);
+    if (device === undefined) return "it has no device to be looked at";
+    const table = await mounts.table();
+    const [mount] = mountsOf(table, new Set([device.deviceNumber]));
+    if (mount !== undefined) return `it is mounted at ${mount.mountPoint}`;
+    const [bind] = await bindsOf(this.#world, table, device, context);
+    if (bind !== undefined) return `it is bound at ${bind.mountPoint}`;
+    const holder = await devices.holder(device, context);
+    if (holder !== undefined) return `it is open: ${holder.description}`;
+    return await devices.isUnclaimed(device, context) ? undefined : "it cannot be opened exclusively";
+  }
+
+  #split(nqn: string): { readonly volumeId: string; readonly hasEpoch: boolean } {
+    const { nqnPrefix } = this.#world.settings;
+    const name = parseExportNqn(nqn, nqnPrefix);
+    // What cannot be read is told of, never dropped.
+    if (name === undefined) return { volumeId: nqn.slice(nqnPrefix.length + 1), hasEpoch: false };
+    return { volumeId: name.volumeId, hasEpoch: parseEpoch(name.epoch) !== undefined };
+  }
+}

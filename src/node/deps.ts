@@ -1,0 +1,50 @@
+import type {
+  BlockDevices,
+  Clock,
+  Connector,
+  Filesystems,
+  Mounts,
+  NodeEvents,
+  Paths,
+} from "../volume/ports/ports.ts";
+
+/** What is fixed for the life of a node service. */
+export interface NodeSettings {
+  readonly nodeId: string;
+  /** 0 leaves it to the orchestrator. */
+  readonly maxVolumesPerNode: number;
+  /** Where it is, see CSI specification, Topology. @default {nothing is told of that} */
+  readonly topology?: Readonly<Record<string, string>>;
+  /** Folder of the state files; it survives reboots, and no two nodes share one. */
+  readonly statePath: string;
+  /** What the NQNs of all volumes begin with, without the colon after it. */
+  readonly nqnPrefix: string;
+  /** How long a volume's target has to lack it before it counts as fenced, in milliseconds. @default {120000} */
+  readonly fenceSettleMs?: number;
+}
+
+/** What is worth telling a person, beside the answers of calls. */
+export interface NodeNotes {
+  info(message: string, fields: Readonly<Record<string, unknown>>): void;
+  warn(message: string, fields: Readonly<Record<string, unknown>>): void;
+}
+
+/** Keeps out the calls that change a volume. */
+export interface VolumeLock {
+  /** Takes the lock of a volume and its paths, and answers how to let go of it; undefined while a call holds it. */
+  tryTake(keys: readonly string[]): (() => void) | undefined;
+}
+
+/** Everything outside that the node service works on. */
+export interface NodeWorld {
+  readonly connector: Connector;
+  readonly mounts: Mounts;
+  readonly filesystems: Filesystems;
+  readonly devices: BlockDevices;
+  readonly paths: Paths;
+  readonly clock: Clock;
+  /** Hears of what is worth counting. */
+  readonly events: NodeEvents;
+  readonly settings: NodeSettings;
+  readonly notes?: NodeNotes;
+}

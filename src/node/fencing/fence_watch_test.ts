@@ -1,0 +1,292 @@
+import assert from "node:assert/strict";
+import {
+  block,
+  call,
+  epoch,
+  ext4,
+  FakeNode,
+  nqn,
+  stagingPath,
+  targetPath,
+  volumeId,
+} from "../../../tests/fakes/node_world.ts";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { VolumeLocks } from "../../csi/server/volume_lock.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { Capability } from "../../volume/model/capabilities.ts";
+import { FenceWatch } from "./fence_watch.ts";
+
+const later = nqn.replace(epoch, "2-22222222");
+const intervalMs = 30_000;
+
+interface Watched {
+  readonly node: FakeNode;
+  readonly locks: VolumeLocks;
+  readonly watch: FenceWatch;
+}
+
+function watched(node: FakeNode): Watched {
+  const locks = new VolumeLocks();
+  const watch = new FenceWatch({
+    world: node.world,
+    fencing: node.service.fencing,
+    lock: { tryTake: (keys) => locks.tryTake(keys, "watch") },
+    random: new SeededRandom(),
+    intervalMs,
+  });
+  return { node, locks, watch };
+}
+
+/** A staged volume whose connection has gone down since. */
+async function down(offered: FakeNode["offered"], capability: Capability = ext4): Promise<Watched> {
+  const node = new FakeNode();
+  await node.stage({ capability });
+  node.connections.set(nqn, { state: "connecting" });
+  node.offered = offered;
+  node.operations.length = 0;
+  return watched(node);
+}
+
+function unreachable(): never {
+  throw new VolumeError("unavailable", "no route");
+}
+
+async function looks({ node, watch }: Watched, count: number): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    await watch.look();
+    await node.clock.advance(intervalMs);
+  }
+}
+
+for (const capability of [ext4, block]) {
+  Deno.test(`look() disconnects a fenced ${capability.access} volume, then unmounts it, and keeps its state`, async () => {
+    const { node, watch, locks } = await down(() => [later], capability);
+    await watch.look();
+    assert.ok(node.operations.indexOf("cutOff") < node.operations.indexOf("unmount"));
+    assert.deepEqual([node.table, node.device.connected, node.stash?.staged, locks.size], [
+      [],
+      false,
+      false,
+      0,
+    ]);
+    assert.equal(node.paths.nodes.has(`${stagingPath}/device`), false);
+    await node.unstage();
+    assert.equal(node.stash, undefined);
+  });
+}
+
+Deno.test("look() tells how the connections of staged volumes are, and of no others", async () => {
+  const looked = await down(unreachable);
+  const { node, watch } = looked;
+  const states = () => node.events.connections.get(volumeId)?.map(({ state }) => state);
+  await watch.look();
+  assert.deepEqual(states(), ["connecting"]);
+  node.connections.set(nqn, { state: "live" });
+  await watch.look();
+  assert.deepEqual(states(), ["live"]);
+  node.events.connections.clear();
+  node.setStash({ staged: false });
+  await watch.look();
+  assert.equal(states(), undefined);
+});
+
+Deno.test("look() cuts off a fenced volume that is published, and leaves its mounts to whoever published it", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  await node.publish();
+  node.connections.set(nqn, { state: "connecting" });
+  node.offered = () => [later];
+  await watched(node).watch.look();
+  assert.deepEqual([node.table.length, node.device.connected, node.stash?.staged], [2, false, true]);
+  assert.ok(node.told.includes("a fenced volume stays mounted until it is unpublished"));
+  await assert.rejects(
+    node.publish({ targetPath: `${targetPath}-2` }),
+    (error) => VolumeError.is(error, "precondition"),
+  );
+  await node.unpublish();
+  await node.unstage();
+  assert.deepEqual([node.table, node.stash], [[], undefined]);
+});
+
+const patience: readonly [string, FakeNode["offered"]][] = [
+  ["unreachable", unreachable],
+  ["offering it, though it is not connected yet", () => [nqn]],
+];
+
+for (const [what, offered] of patience) {
+  Deno.test(`look() leaves a volume whose target is ${what} as it is, for hours`, async () => {
+    const all = await down(offered);
+    await looks(all, 240);
+    assert.deepEqual(all.node.operations, []);
+    assert.equal(all.node.told.length, 1, "one line a change");
+  });
+}
+
+Deno.test("look() leaves a live volume as it is, asks nobody, writes nothing and says nothing", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  node.operations.length = 0;
+  node.offered = () => assert.fail("it was asked");
+  await looks(watched(node), 10);
+  assert.deepEqual([node.operations, node.told], [[], []]);
+});
+
+Deno.test("look() waits out the settle time of a target that has lost its disks, over restarts of the driver", async () => {
+  const all = await down(() => []);
+  const { node } = all;
+  for (let at = 0; at < 5; at++) {
+    assert.equal(node.device.connected, true, `at ${at}`);
+    await looks(watched(node), 1); // Each with a memory of its own.
+  }
+  assert.equal(node.stash?.missed?.missedForMs, 120_000);
+  await watched(node).watch.look();
+  assert.equal(node.device.connected, false);
+});
+
+Deno.test("look() begins anew when the target was unreachable, offered it, or the connection was live", async () => {
+  const breaks: readonly ((node: FakeNode) => void)[] = [
+    (node) => void (node.offered = unreachable),
+    (node) => void (node.offered = () => [nqn]),
+    (node) => node.connections.clear(),
+  ];
+  for (const interrupt of breaks) {
+    const all = await down(() => []);
+    await looks(all, 4);
+    interrupt(all.node);
+    await looks(all, 1);
+    assert.equal(all.node.stash?.missed, undefined);
+    all.node.offered = () => [];
+    all.node.connections.set(nqn, { state: "connecting" });
+    await looks(all, 4);
+    assert.equal(all.node.device.connected, true);
+  }
+});
+
+Deno.test("look() changes nothing while a call holds the volume's lock, and forgets nothing", async () => {
+  const all = await down(() => []);
+  const release = all.locks.take([volumeId], "NodeStageVolume");
+  await looks(all, 6);
+  assert.deepEqual(all.node.operations, []);
+  await all.node.service.unstageWhileBusy(volumeId, call());
+  assert.deepEqual(all.node.operations, ["cutOff"], "only an unstage cuts off past a lock");
+  release();
+});
+
+Deno.test("look() does not take another epoch's connection for the one that it looked at", async () => {
+  const { node, watch } = await down(() => {
+    node.setStash({ nqn: later, epoch: "2-22222222" });
+    return [later];
+  });
+  await watch.look();
+  assert.deepEqual(node.operations, []);
+});
+
+Deno.test("look() does not call a volume fenced whose controller came back to life while its target was asked", async () => {
+  const { node, watch } = await down(() => {
+    node.connections.clear();
+    return [later];
+  });
+  await watch.look();
+  assert.deepEqual([node.operations, node.told], [[], []]);
+});
+
+Deno.test("look() does not begin again with what still hangs since an earlier look", async () => {
+  const { node, watch } = await down(() => []);
+  let begun = 0;
+  node.world.connector.connections = () => {
+    begun++;
+    return new Promise(() => {});
+  };
+  for (let i = 0; i < 3; i++) {
+    const look = watch.look();
+    await node.clock.advance(60_000);
+    await look;
+  }
+  assert.equal(begun, 1);
+});
+
+Deno.test("look() asks a target once for all its volumes, and not again while it hangs", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  const text = node.paths.nodes.get(`/state/volumes/${volumeId}.json`)!.text!;
+  for (let i = 2; i < 40; i++) {
+    const other = { ...JSON.parse(text), volumeId: `pvc-${i}`, nqn: nqn.replace("pvc-1", `pvc-${i}`) };
+    node.paths.nodes.set(`/state/volumes/pvc-${i}.json`, { kind: "file", text: JSON.stringify(other) });
+    node.devices.set(other.nqn, node.newDevice({ connected: true }));
+    node.connections.set(other.nqn, { state: "connecting" });
+  }
+  let asked = 0;
+  node.offered = () => {
+    asked++;
+    return new Promise(() => {});
+  };
+  const { watch } = watched(node);
+  for (let i = 0; i < 3; i++) {
+    const look = watch.look();
+    await node.clock.advance(10_000);
+    await look;
+  }
+  assert.equal(asked, 1);
+  assert.equal(node.clock.waiting, 0);
+});
+
+Deno.test("look() lets one volume that hangs hold up no other, and comes back to it when it is free", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  node.connections.set(nqn, { state: "connecting" });
+  node.offered = () => [later];
+  const { unmount } = node.world.mounts;
+  const hang = Promise.withResolvers<void>();
+  node.world.mounts.unmount = () => hang.promise;
+  const all = watched(node);
+  const look = all.watch.look();
+  await node.clock.advance(60_000);
+  await look;
+  assert.equal(all.locks.size > 0, true, "what hangs keeps the lock");
+  await all.watch.look();
+  assert.equal(node.operations.filter((operation) => operation === "cutOff").length, 1);
+  node.world.mounts.unmount = unmount;
+  hang.resolve();
+  await node.clock.advance(0);
+  assert.equal(all.locks.size, 0);
+  assert.equal(node.told.filter((message) => message === "cannot look for fenced volumes").length, 1);
+});
+
+Deno.test("look() passes over a damaged state file", async () => {
+  const { node, watch } = await down(() => [later]);
+  node.paths.nodes.set("/state/volumes/pvc-0.json", { kind: "file", text: "{" });
+  await watch.look();
+  assert.equal(node.device.connected, false);
+});
+
+Deno.test("look() does not fail when nothing can be looked at, and says so once", async () => {
+  const node = new FakeNode();
+  node.world.paths.list = () => Promise.reject(new Error("no disk"));
+  await looks(watched(node), 3);
+  assert.deepEqual(node.told, ["cannot look for fenced volumes"]);
+});
+
+Deno.test("start() looks at once and then at every interval, and stop() ends it in the middle of a look", async () => {
+  const all = await down(() => new Promise(() => {}));
+  const { node, watch } = all;
+  let looked = 0;
+  node.world.connector.connected = () => {
+    looked++;
+    return Promise.resolve([]);
+  };
+  watch.start();
+  await node.clock.advance(10_000);
+  assert.equal(looked, 1);
+  for (let i = 2; i < 6; i++) {
+    await node.clock.advance(intervalMs * 1.1);
+    assert.equal(looked, i);
+  }
+  node.world.connector.connections = () => new Promise(() => {});
+  await node.clock.advance(intervalMs * 1.1);
+  await watch.stop();
+  assert.equal(node.clock.waiting, 0);
+});
+
+Deno.test("stop() without start() resolves", async () => {
+  await watched(new FakeNode()).watch.stop();
+});

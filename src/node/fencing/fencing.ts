@@ -1,0 +1,167 @@
+import { VolumeError } from "../../volume/errors.ts";
+import {
+  defaultFenceSettleMs,
+  type FenceMemory,
+  type FenceVerdict,
+  judgeFence,
+} from "../../volume/rules/fence.ts";
+import type { CallContext, Connection, TargetAddress } from "../../volume/ports/ports.ts";
+import { type Stash, withMissed } from "../../volume/model/staging_state.ts";
+import { mountsAt } from "../mount_table.ts";
+import { OfferedReads, TargetReader } from "./offered_reads.ts";
+import { Stashes } from "../stage/staging_store.ts";
+import { connectedNqns } from "../connections/teardown.ts";
+import type { NodeWorld } from "../deps.ts";
+
+/** A connection to be judged. */
+export interface FenceSubject {
+  readonly volumeId: string;
+  readonly nqn: string;
+  /** What this node remembers of the volume, if it is of this connection. */
+  readonly stash: Stash | undefined;
+  /** The NQN under which a call says that the volume is published now. */
+  readonly publishedNqn?: string;
+}
+
+/** What is about to be taken down by a call that holds the volume's lock. */
+export interface Release {
+  readonly volumeId: string;
+  readonly nqns: readonly string[];
+  readonly stash: Stash | undefined;
+  readonly stagingPaths: readonly string[];
+  readonly publishedNqn?: string;
+}
+
+/**
+ * Finds out which volumes the router has taken away from this node, and cuts them off, so that nothing waits for a
+ * connection that never comes back.
+ *
+ * Cutting off loses what was not written yet; that is what the fence is for. So whatever is not certain stays connected.
+ */
+export class Fencing {
+  readonly #world: NodeWorld;
+  readonly #reader: TargetReader;
+  /**
+   * What was seen last, by NQN; undefined says that the volume was not missed. The state file may only be written under
+   * the volume's lock, and a call that hangs can hold that for long.
+   */
+  readonly #seen = new Map<string, FenceMemory | undefined>();
+
+  constructor(world: NodeWorld) {
+    this.#world = world;
+    this.#reader = new TargetReader(world);
+  }
+
+  /** Answers of targets that several judgements share. */
+  newReads(): OfferedReads {
+    return new OfferedReads(this.#reader);
+  }
+
+  /** Judges a connection and changes nothing; a target is asked only about what is connected and not live. */
+  async judge(subject: FenceSubject, reads: OfferedReads, context: CallContext): Promise<FenceVerdict> {
+    const { nqn, stash } = subject;
+    const before = await this.#world.connector.connections(nqn, context);
+    const rest = before.length === 0 || before.some(isLive);
+    const answers = rest ? [] : await reads.readAll(placesOf(before, stash));
+    // Asking took its time, and a controller may have come back meanwhile.
+    const connections = rest ? before : await this.#world.connector.connections(nqn, context);
+    if (stash?.staged === true) this.#world.events.connectionsSeen(stash.volumeId, connections);
+    const verdict = judgeFence({
+      ...subject,
+      connections,
+      host: this.#world.connector.host,
+      reads: answers,
+      memory: this.#seen.has(nqn) ? this.#seen.get(nqn) : stash?.missed,
+      nowMs: Math.min(this.#world.clock.now(), ...answers.map((read) => read.beganMs)),
+      settleMs: this.#world.settings.fenceSettleMs ?? defaultFenceSettleMs,
+    });
+    if (verdict.state !== "fenced") this.#seen.set(nqn, memoryOf(verdict));
+    return verdict;
+  }
+
+  /** Cuts off a connection that is fenced; false when it has come back to life, and was spared. */
+  async cutOff(subject: FenceSubject, why: string, context: CallContext): Promise<boolean> {
+    const { connector, notes, events } = this.#world;
+    const { volumeId, nqn } = subject;
+    if ((await connector.connections(nqn, context)).some(isLive)) return false;
+    notes?.warn("cutting off a fenced volume", { volumeId, nqn, why, requestId: context.requestId });
+    await connector.cutOff(nqn, context);
+    events.fencedTornDown();
+    return true;
+  }
+
+  /**
+   * Prepares a teardown, so that it cannot hang: cuts off what is fenced.
+   *
+   * @throws {VolumeError} unavailable while a file system is mounted whose target is away and may yet come back: what
+   * was not written to it would be lost, and unmounting it would hang
+   */
+  async release(volume: Release, context: CallContext): Promise<void> {
+    const reads = this.newReads();
+    for (const nqn of volume.nqns) {
+      const stash = volume.stash?.nqn === nqn ? volume.stash : undefined;
+      const subject = { ...volume, nqn, stash };
+      const verdict = await this.judge(subject, reads, context);
+      if (verdict.state === "fenced") await this.cutOff(subject, verdict.why, context);
+      if (verdict.state !== "undecided" || !await this.#isMounted(volume.stagingPaths)) continue;
+      if (stash !== undefined) await this.#remember(stash, verdict.memory);
+      throw new VolumeError(
+        "unavailable",
+        `Cannot unmount the volume as its connection is down and it is not known to be fenced: ` +
+          `volume=${volume.volumeId} nqn=${nqn} because ${verdict.why}; it is tried again when the target answers`,
+      );
+    }
+  }
+
+  /**
+   * Cuts off what is fenced of a volume while another call holds its lock: a mkfs, a check or a mount of it that hangs
+   * would keep that until the kernel gives the connection up. Writes nothing.
+   */
+  async cutOffPastLock(volumeId: string, context: CallContext): Promise<void> {
+    const stash = await new Stashes(this.#world).findUndamaged(volumeId);
+    const connected = await connectedNqns(this.#world, volumeId, context);
+    const reads = this.newReads();
+    for (const nqn of new Set([...(stash === undefined ? [] : [stash.nqn]), ...connected])) {
+      const subject = { volumeId, nqn, stash: stash?.nqn === nqn ? stash : undefined };
+      const verdict = await this.judge(subject, reads, context);
+      if (verdict.state === "fenced") await this.cutOff(subject, verdict.why, context);
+    }
+  }
+
+  /** Forgets what was seen of any other connection. */
+  keepOnly(nqns: ReadonlySet<string>): void {
+    for (const nqn of this.#seen.keys()) if (!nqns.has(nqn)) this.#seen.delete(nqn);
+  }
+
+  async #isMounted(stagingPaths: readonly string[]): Promise<boolean> {
+    const table = await this.#world.mounts.table();
+    const points = await Promise.all(stagingPaths.map((path) => this.#world.paths.mountPoint(path)));
+    return points.some((point) => mountsAt(table, point).length > 0);
+  }
+
+  async #remember(stash: Stash, memory: FenceMemory | undefined): Promise<void> {
+    if (!isSameMemory(memory, stash.missed)) {
+      await new Stashes(this.#world).write(withMissed(stash, memory));
+    }
+  }
+}
+
+/** What is to be remembered of a volume after a look. */
+export function memoryOf(verdict: FenceVerdict): FenceMemory | undefined {
+  return verdict.state === "undecided" ? verdict.memory : undefined;
+}
+
+/** Whether both say the same. */
+export function isSameMemory(one: FenceMemory | undefined, other: FenceMemory | undefined): boolean {
+  return one?.lastMissedMs === other?.lastMissedMs && one?.missedForMs === other?.missedForMs;
+}
+
+function isLive(connection: Connection): boolean {
+  return connection.state === "live";
+}
+
+/** Where it is connected, and where else it is known to be reached: one address that offers it is enough to spare it. */
+function placesOf(connections: readonly Connection[], stash: Stash | undefined): readonly TargetAddress[] {
+  const known = stash?.addresses.map((address) => ({ address, port: stash.port })) ?? [];
+  return [...connections.map(({ address, port }) => ({ address, port })), ...known];
+}

@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import {
+  block,
+  call,
+  epoch,
+  ext4,
+  FakeNode,
+  nqn,
+  sizeBytes,
+  stagingPath,
+  volumeId,
+} from "../../../tests/fakes/node_world.ts";
+import type { Capability } from "../../volume/model/capabilities.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+
+const laterEpoch = "2-22222222";
+const later = nqn.replace(epoch, laterEpoch);
+
+function is(kind: VolumeErrorKind, text = /./) {
+  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
+}
+
+/** A volume that is staged, and whose connection has gone down since. */
+async function down(capability: Capability = ext4, offered?: () => readonly string[]): Promise<FakeNode> {
+  const node = new FakeNode();
+  await node.stage({ capability });
+  node.connections.set(nqn, { state: "connecting", stateName: "connecting" });
+  if (offered !== undefined) node.offered = offered;
+  node.operations.length = 0;
+  return node;
+}
+
+function steps(node: FakeNode): readonly string[] {
+  return node.operations.filter((operation) => ["cutOff", "unmount", "disconnect"].includes(operation));
+}
+
+function unreachable(): never {
+  throw new VolumeError("unavailable", "no route");
+}
+
+for (const capability of [ext4, block]) {
+  const kind = capability.access;
+
+  Deno.test(`unstage() of a fenced ${kind} volume disconnects before it unmounts`, async () => {
+    const node = await down(capability, () => [later]);
+    await node.unstage();
+    assert.deepEqual(steps(node), ["cutOff", "unmount", "disconnect"]);
+    assert.deepEqual([node.table, node.device.connected, node.stash], [[], false, undefined]);
+  });
+
+  Deno.test(`unstage() of a fenced ${kind} volume goes through after a failure at any step`, async () => {
+    const whole = await down(capability, () => [later]);
+    await whole.unstage();
+    for (let failing = 1; failing <= whole.operations.length; failing++) {
+      const node = await down(capability, () => [later]);
+      node.before = (_, count) => {
+        if (count === failing) throw new VolumeError("internal", "injected");
+      };
+      await assert.rejects(node.unstage(), is("internal"));
+      node.before = () => {};
+      await node.unstage();
+      assert.deepEqual([node.table, node.device.connected, node.stash], [[], false, undefined]);
+    }
+  });
+
+  Deno.test(`unstage() of a ${kind} volume goes through after the node was rebooted, and so does a stage`, async () => {
+    for (const next of ["unstage", "stage"] as const) {
+      const node = await down(capability, unreachable);
+      await node.service.unpublish({ volumeId, targetPath: "/kubelet/pods/1/mount" }, call());
+      node.table = [];
+      node.device.connected = false;
+      node.device.deviceNumber = "7:9";
+      node.connections.clear();
+      if (next === "unstage") await node.unstage();
+      else await node.stage({ capability });
+      assert.deepEqual(
+        [node.stash?.staged, node.device.connected],
+        next === "stage" ? [true, true] : [undefined, false],
+      );
+    }
+  });
+}
+
+Deno.test("unstage() asks nobody about a live connection, and nobody about none", async () => {
+  for (const connected of [true, false]) {
+    const node = await down();
+    node.offered = () => assert.fail("it was asked");
+    node.connections.clear();
+    node.device.connected = connected;
+    await node.unstage();
+    assert.equal(node.operations.includes("cutOff"), false);
+  }
+});
+
+const doubts: readonly [string, (node: FakeNode) => void][] = [
+  ["is unreachable", (node) => void (node.offered = unreachable)],
+  ["offers it", (node) => void (node.offered = () => [nqn])],
+  ["has not brought its disks back", (node) => void (node.offered = () => [])],
+  ["was connected by another host", (node) => {
+    node.offered = () => [later];
+    node.connections.set(nqn, { state: "connecting", hostNqn: "nqn.other" });
+  }],
+  ["offers it elsewhere", (node) => {
+    node.offered = ({ port }) => port === 4420 ? [nqn] : [later];
+    node.connections.set(nqn, { state: "connecting", port: 4421 });
+  }],
+];
+
+for (const [what, doubt] of doubts) {
+  Deno.test(`unstage() throws unavailable and unmounts nothing while its target ${what}`, async () => {
+    const node = await down();
+    doubt(node);
+    await assert.rejects(node.unstage(), is("unavailable", /not known to be fenced/));
+    assert.deepEqual(steps(node), []);
+    assert.deepEqual([node.table.length, node.device.connected, node.stash?.staged], [1, true, true]);
+  });
+}
+
+Deno.test("unstage() ends when its target never answers, and goes through when nothing is left", async () => {
+  const node = await down();
+  node.offered = () => new Promise(() => {});
+  const refused = assert.rejects(node.unstage(), is("unavailable", /does not answer/));
+  await node.clock.advance(10_000);
+  await refused;
+  await assert.rejects(node.unstage(), is("unavailable"), "the question that hangs is not asked again");
+  node.device.connected = false;
+  await node.unstage();
+  assert.deepEqual([node.table, node.stash], [[], undefined]);
+});
+
+Deno.test("unstage() of an unmounted volume goes through while its target is away: nothing of it is unwritten", async () => {
+  const node = await down(block, unreachable);
+  await node.unstage();
+  assert.deepEqual(steps(node), ["unmount", "disconnect"]);
+  assert.equal(node.stash, undefined);
+});
+
+Deno.test("unstage() remembers since when the volume is missed, over restarts, and cuts it off in the end", async () => {
+  let node = await down(ext4, () => []);
+  for (let tries = 0; tries < 5; tries++) {
+    await assert.rejects(node.unstage(), is("unavailable", /does not offer/));
+    assert.equal(node.stash?.missed?.missedForMs, tries * 30_000);
+    node = await restarted(node);
+    await node.clock.advance(30_000);
+  }
+  await node.unstage();
+  assert.deepEqual(steps(node), ["cutOff", "unmount", "disconnect"]);
+});
+
+/** The same machine with a new process of the driver on it. */
+async function restarted(node: FakeNode): Promise<FakeNode> {
+  const next = new FakeNode();
+  await next.clock.advance(node.clock.now() - next.clock.now());
+  for (const [path, entry] of node.paths.nodes) next.paths.nodes.set(path, entry);
+  for (const [name, device] of node.devices) next.devices.set(name, device);
+  for (const [name, connection] of node.connections) next.connections.set(name, connection);
+  next.table = node.table;
+  next.offered = node.offered;
+  return next;
+}
+
+Deno.test("unstage() spares a controller that comes back to life while its target is asked", async () => {
+  const node = await down();
+  node.offered = () => {
+    node.connections.clear();
+    return [later];
+  };
+  await node.unstage();
+  assert.deepEqual(steps(node), ["unmount", "disconnect"]);
+});
+
+Deno.test("unstage() spares a controller that comes back to life in the last moment", async () => {
+  const node = await down(ext4, () => [later]);
+  const { connections } = node.world.connector;
+  let looks = 0;
+  node.world.connector.connections = (nqn, context) => {
+    if (++looks === 3) node.connections.clear();
+    return connections(nqn, context);
+  };
+  await node.unstage();
+  assert.equal(looks, 3, "before it asks, after it has asked, before it cuts off");
+  assert.deepEqual(steps(node), ["unmount", "disconnect"]);
+});
+
+Deno.test("unstage() of a fenced volume that is published fails its I/O, and leaves the mounts", async () => {
+  const node = await down(ext4, () => [later]);
+  node.connections.clear();
+  await node.publish();
+  node.connections.set(nqn, { state: "connecting" });
+  node.operations.length = 0;
+  await assert.rejects(node.unstage(), is("in-use", /published/));
+  assert.deepEqual(steps(node), ["cutOff"]);
+  assert.equal(node.table.length, 2);
+});
+
+Deno.test("unstage() never cuts off what the earlier driver connected for a VM that runs", async () => {
+  const node = new FakeNode();
+  const legacy = nqn.slice(0, -epoch.length - 1);
+  node.devices.set(legacy, node.newDevice({ connected: true, path: "/dev/nvme0n1", deviceNumber: "259:0" }));
+  node.connections.set(legacy, { state: "connecting", hostNqn: "nqn.the-machine's" });
+  node.offered = () => [later];
+  node.holder = { certain: true, description: "process 7 (qemu)" };
+  await assert.rejects(node.unstage(), is("in-use", /qemu/));
+  assert.deepEqual(steps(node), []);
+  assert.equal(node.devices.get(legacy)?.connected, true);
+});
+
+Deno.test("stage() of a later epoch cuts off the one before, without asking a target that is away", async () => {
+  const node = await down(ext4, unreachable);
+  node.device.exported = false;
+  node.devices.set(later, node.newDevice({ path: "/dev/loop4", deviceNumber: "7:4", content: "ext4" }));
+  const contents = { nqn: later, epoch: laterEpoch, mayFormat: "false", size: String(sizeBytes) };
+  await node.stage({}, contents);
+  assert.deepEqual(steps(node), ["cutOff", "unmount", "disconnect"]);
+  assert.deepEqual([node.stash?.nqn, node.device.connected], [later, false]);
+  assert.deepEqual(node.table.map((entry) => [entry.mountPoint, entry.deviceNumber]), [[stagingPath, "7:4"]]);
+});
+
+Deno.test("stage() of an earlier epoch cuts nothing off while the target is away", async () => {
+  const node = await down(ext4, unreachable);
+  const contents = { nqn: nqn.replace(epoch, "0-22222222"), epoch: "0-22222222" };
+  await assert.rejects(node.stage({}, contents), is("unavailable", /not known to be fenced/));
+  assert.deepEqual([steps(node), node.table.length], [[], 1]);
+});
+
+Deno.test("unstageWhileBusy() cuts off what is fenced and writes nothing", async () => {
+  const node = await down(ext4, () => [later]);
+  const before = node.stash;
+  await node.service.unstageWhileBusy(volumeId, call());
+  assert.deepEqual(node.operations, ["cutOff"]);
+  assert.deepEqual(node.stash, before);
+});
+
+Deno.test("unstageWhileBusy() spares what is not known to be fenced, and a live controller", async () => {
+  for (const [, doubt] of doubts) {
+    const node = await down();
+    doubt(node);
+    await node.service.unstageWhileBusy(volumeId, call());
+    assert.deepEqual(node.operations, []);
+  }
+  const node = await down(ext4, () => [later]);
+  node.connections.clear();
+  await node.service.unstageWhileBusy(volumeId, call());
+  assert.deepEqual(node.operations, []);
+});
+
+Deno.test("unstageWhileBusy() does not fail when it cannot look", async () => {
+  const node = await down(ext4, () => [later]);
+  node.world.connector.connections = () => Promise.reject(new VolumeError("unavailable", "no sysfs"));
+  await node.service.unstageWhileBusy(volumeId, call());
+  assert.deepEqual(node.told, ["cannot look whether a busy volume is fenced"]);
+});

@@ -1,0 +1,84 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type { OfferedRead } from "../../volume/rules/fence.ts";
+import type { CallContext, TargetAddress } from "../../volume/ports/ports.ts";
+import { within } from "../within.ts";
+import type { NodeWorld } from "../deps.ts";
+
+/** How long a target may take to say what it offers. */
+const readMs = 10_000;
+
+/** A read, and when it began in milliseconds since the Unix epoch. */
+export interface TimedRead extends OfferedRead {
+  readonly beganMs: number;
+}
+
+/** Asks targets what they offer: each is asked once at a time, and never again while an earlier question hangs. */
+export class TargetReader {
+  readonly #world: NodeWorld;
+  readonly #running = new Map<string, Promise<TimedRead>>();
+  readonly #hanging = new Set<string>();
+
+  constructor(world: NodeWorld) {
+    this.#world = world;
+  }
+
+  /** What is offered there; who asks while it is being asked shares the answer. Rejects only for a fault. */
+  read(at: TargetAddress): Promise<TimedRead> {
+    const key = keyOf(at);
+    const running = this.#running.get(key);
+    if (running !== undefined) return running;
+    const read = this.#read(at, key).finally(() => this.#running.delete(key));
+    this.#running.set(key, read);
+    return read;
+  }
+
+  async #read(at: TargetAddress, key: string): Promise<TimedRead> {
+    const { clock, connector } = this.#world;
+    const { address, port } = at;
+    const beganMs = clock.now();
+    if (this.#hanging.has(key)) return { address, port, offered: undefined, beganMs };
+    const ask = async (context: CallContext) => {
+      this.#hanging.add(key);
+      try {
+        return await connector.offered({ address, port }, context);
+      } finally {
+        this.#hanging.delete(key);
+      }
+    };
+    try {
+      // Whoever asks shares it, so that nobody's end is its end.
+      const { signal } = new AbortController();
+      const context = { requestId: `offered-${key}`, signal, deadlineMs: Infinity };
+      const offered = await within(clock, context, readMs, "read the discovery log", ask);
+      return { address, port, offered, beganMs };
+    } catch (error) {
+      if (VolumeError.is(error)) return { address, port, offered: undefined, beganMs };
+      throw error;
+    }
+  }
+}
+
+/** The answers of one look, so that a hundred volumes of one target ask it once. */
+export class OfferedReads {
+  readonly #reader: TargetReader;
+  readonly #known = new Map<string, Promise<TimedRead>>();
+
+  constructor(reader: TargetReader) {
+    this.#reader = reader;
+  }
+
+  /** What is offered at each of these, each asked once. */
+  async readAll(places: readonly TargetAddress[]): Promise<readonly TimedRead[]> {
+    return await Promise.all(new Map(places.map((at) => [keyOf(at), this.#read(at)])).values());
+  }
+
+  #read(at: TargetAddress): Promise<TimedRead> {
+    const known = this.#known.get(keyOf(at)) ?? this.#reader.read(at);
+    this.#known.set(keyOf(at), known);
+    return known;
+  }
+}
+
+function keyOf({ address, port }: TargetAddress): string {
+  return `${address} ${port}`;
+}

@@ -1,0 +1,113 @@
+import assert from "node:assert/strict";
+import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { TargetAddress } from "../../volume/ports/ports.ts";
+
+const refuse = () => {
+  throw new VolumeError("unavailable", "Cannot ask: refused");
+};
+
+async function reasons(node: FakeNode): Promise<string[]> {
+  return (await node.service.storageHealth(call())).map(({ reason }) => reason);
+}
+
+async function staged(addresses = "10.0.0.1"): Promise<FakeNode> {
+  const node = new FakeNode();
+  await node.stage({}, { nvmeAddress: addresses });
+  return node;
+}
+
+/** Notes who is asked. */
+function noteAsked(node: FakeNode): TargetAddress[] {
+  const asked: TargetAddress[] = [];
+  const { offered } = node.world.connector;
+  node.world.connector.offered = (target, context) => {
+    asked.push(target);
+    return offered(target, context);
+  };
+  return asked;
+}
+
+Deno.test("storageHealth() asks nobody while the node has no volumes, and leaves no file", async () => {
+  const node = new FakeNode();
+  const asked = noteAsked(node);
+  assert.deepEqual(await reasons(node), []);
+  assert.deepEqual(asked, []);
+  assert.equal(node.paths.nodes.has("/state/writable"), false);
+});
+
+Deno.test("storageHealth() asks each address in use once, and not again for a while", async () => {
+  const node = await staged("10.0.0.1,10.0.0.2");
+  const other = {
+    ...node.stash!,
+    volumeId: "pvc-2",
+    sizeBytes: "5",
+    addresses: ["10.0.0.2"],
+    device: undefined,
+  };
+  node.paths.nodes.set("/state/volumes/pvc-2.json", {
+    kind: "file",
+    text: JSON.stringify({ version: 1, ...other }),
+  });
+  const asked = noteAsked(node);
+  for (let i = 0; i < 20; i++) assert.deepEqual(await reasons(node), []);
+  assert.deepEqual(asked, [{ address: "10.0.0.1", port: 4420 }, { address: "10.0.0.2", port: 4420 }]);
+  await node.clock.advance(10_000);
+  await reasons(node);
+  assert.equal(asked.length, 4);
+});
+
+Deno.test("storageHealth() tells a router that does not answer, and whether connections to it are live", async () => {
+  const node = await staged();
+  node.offered = refuse;
+  assert.deepEqual(await reasons(node), ["ExportsNotListed"]);
+  await node.clock.advance(10_000);
+  node.connections.set(nqn, { state: "connecting" });
+  assert.deepEqual(await reasons(node), ["RouterUnreachable"]);
+  await node.clock.advance(10_000);
+  node.device.connected = false;
+  assert.deepEqual(await reasons(node), ["RouterUnreachable"]);
+});
+
+Deno.test("storageHealth() tells a router that never answers, in time", async () => {
+  const node = await staged();
+  node.device.connected = false;
+  node.world.connector.offered = () => new Promise(() => {});
+  const late = reasons(node);
+  await node.clock.advance(4_000);
+  assert.deepEqual(await late, ["RouterUnreachable"]);
+});
+
+Deno.test("storageHealth() tells one silent address of two", async () => {
+  const node = await staged("10.0.0.1,10.0.0.2");
+  node.world.connector.offered = ({ address }) => address === "10.0.0.2" ? refuse() : Promise.resolve([nqn]);
+  assert.deepEqual(await reasons(node), ["AddressUnreachable"]);
+});
+
+Deno.test("storageHealth() tells that nothing can be connected", async () => {
+  const node = new FakeNode();
+  node.obstacle = "there is no transport";
+  const [problem] = await node.service.storageHealth(call());
+  assert.deepEqual([problem?.status, problem?.reason], ["STORAGE_UNREACHABLE", "TransportMissing"]);
+});
+
+Deno.test("storageHealth() tells a state folder that takes no writes, or never answers", async () => {
+  const node = new FakeNode();
+  const { writeFile } = node.world.paths;
+  node.world.paths.writeFile = () => Promise.reject(new Error("Read-only file system (os error 30)"));
+  const [problem] = await node.service.storageHealth(call());
+  assert.equal(problem?.reason, "StateNotWritable");
+  assert.match(problem.message, /Read-only file system/);
+  await node.clock.advance(10_000);
+  node.world.paths.writeFile = () => new Promise(() => {});
+  const late = reasons(node);
+  await node.clock.advance(4_000);
+  assert.deepEqual(await late, ["StateNotWritable"]);
+  node.world.paths.writeFile = writeFile;
+});
+
+Deno.test("storageHealth() goes on when a state file is damaged", async () => {
+  const node = await staged();
+  node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text: "{" });
+  assert.deepEqual(await reasons(node), []);
+});

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { block, call, FakeNode, nqn, targetPath, volumeId } from "../../../tests/fakes/node_world.ts";
+import type { Capability } from "../../volume/model/capabilities.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+
+function is(kind: VolumeErrorKind) {
+  return (error: unknown) => VolumeError.is(error, kind);
+}
+
+async function published(capability?: Capability): Promise<FakeNode> {
+  const node = new FakeNode();
+  const change = capability === undefined ? {} : { capability };
+  await node.stage(change);
+  await node.publish(change);
+  node.operations.length = 0;
+  return node;
+}
+
+async function reasons(node: FakeNode): Promise<string[]> {
+  const { id, problems } = await node.service.volumeHealth(volumeId, call());
+  assert.equal(id, volumeId);
+  return problems.map(({ reason }) => reason);
+}
+
+for (const capability of [undefined, block]) {
+  const kind = capability?.access ?? "mount";
+
+  Deno.test(`volumeHealth() finds nothing wrong with a published ${kind} volume, and changes nothing`, async () => {
+    const node = await published(capability);
+    assert.deepEqual(await reasons(node), []);
+    assert.deepEqual(node.operations.filter((operation) => operation !== "stats"), []);
+    assert.deepEqual(node.events.connections.get(volumeId)?.map(({ state }) => state), ["live"]);
+    assert.deepEqual(node.events.health.get(volumeId), []);
+  });
+
+  Deno.test(`volumeHealth() tells what happened to a ${kind} volume`, async () => {
+    const happenings: readonly [(node: FakeNode) => void, readonly string[]][] = [
+      [(node) => node.device.connected = false, ["NotConnected"]],
+      [(node) => node.connections.set(nqn, { state: "connecting" }), ["ConnectionLost"]],
+      [(node) => node.device.uniqueId = "another", []], // None was seen when it was staged.
+      [(node) => node.device.nsid = 2, ["DeviceMismatch"]],
+      [(node) => node.device.sizeBytes -= 1n, ["DeviceTooSmall"]],
+      [(node) => node.paths.nodes.set(node.device.path, { kind: "block", deviceNumber: "7:9" }), [
+        "DeviceMismatch",
+      ]],
+      [(node) => node.paths.nodes.delete(node.device.path), ["DeviceMismatch"]],
+      [(node) => node.table = node.table.filter((entry) => entry.mountPoint !== targetPath), [
+        "TargetMissing",
+      ]],
+      [(node) => node.setStash({ staged: false }), ["NotStaged"]],
+    ];
+    for (const [happen, expected] of happenings) {
+      const node = await published(capability);
+      happen(node);
+      assert.deepEqual(await reasons(node), expected, happen.toString());
+      assert.deepEqual(node.events.health.get(volumeId), node.stash?.staged ? expected : undefined);
+      assert.deepEqual(node.operations.filter((operation) => operation !== "stats"), []);
+    }
+  });
+}
+
+Deno.test("volumeHealth() tells a stale bind of a block volume by the device at its target", async () => {
+  const node = await published(block);
+  node.paths.nodes.set(targetPath, { kind: "block", deviceNumber: "7:9" });
+  assert.deepEqual(await reasons(node), ["TargetMismatch"]);
+});
+
+Deno.test("volumeHealth() tells a file system that was turned read-only", async () => {
+  const node = await published();
+  node.table = node.table.map((entry) => ({ ...entry, superOptions: ["ro"] }));
+  assert.deepEqual(await reasons(node), ["FilesystemReadOnly"]);
+});
+
+Deno.test("volumeHealth() tells a file system that fails or never answers, in time", async () => {
+  const node = await published();
+  Object.assign(node.world.filesystems, {
+    stats: () => Promise.reject(new VolumeError("unavailable", "exit=1")),
+  });
+  assert.deepEqual(await reasons(node), ["FilesystemSilent"]);
+  Object.assign(node.world.filesystems, { stats: () => new Promise(() => {}) });
+  const late = reasons(node);
+  await node.clock.advance(5_000);
+  assert.deepEqual(await late, ["FilesystemSilent"]);
+});
+
+Deno.test("volumeHealth() tells a target of a block volume that never answers, in time", async () => {
+  const node = await published(block);
+  const { info } = node.world.paths;
+  node.world.paths.info = (path, context) =>
+    path === targetPath ? new Promise(() => {}) : info.call(node.world.paths, path, context);
+  const late = reasons(node);
+  await node.clock.advance(5_000);
+  assert.deepEqual(await late, ["TargetSilent"]);
+});
+
+Deno.test("volumeHealth() throws deadline when the kernel shows nothing", async () => {
+  const node = await published();
+  node.world.mounts.table = () => new Promise(() => {});
+  const rejected = assert.rejects(node.service.volumeHealth(volumeId, call()), is("deadline"));
+  await node.clock.advance(15_000);
+  await rejected;
+});
+
+Deno.test("volumeHealth() throws not-found for a volume that this node knows nothing of", async () => {
+  await assert.rejects(new FakeNode().service.volumeHealth(volumeId, call()), is("not-found"));
+});
+
+Deno.test("volumeHealth() tells a damaged state file", async () => {
+  const node = await published();
+  node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text: "{" });
+  assert.deepEqual(await reasons(node), ["StateDamaged"]);
+});
+
+Deno.test("volumeHealth() counts a mismatch as no refused action", async () => {
+  const node = await published();
+  node.device.nsid = 2;
+  await reasons(node);
+  assert.equal(node.events.told.includes("identity mismatch"), false);
+});

@@ -1,0 +1,51 @@
+import { VolumeError } from "../../volume/errors.ts";
+
+/** What the mount flags of a volume capability ask for. */
+export interface MountFlags {
+  readonly readOnly: boolean;
+  /** Without `ro` and `rw`. */
+  readonly flags: readonly string[];
+}
+
+/**
+ * Options that would make mount do something else than mount this device here, or that the driver sets itself where
+ * they are safe.
+ */
+const refused: ReadonlySet<string> = new Set([
+  ...["bind", "rbind", "move", "remount", "loop", "offset", "sizelimit", "helper", "uhelper"],
+  ...["shared", "rshared", "private", "rprivate", "slave", "rslave", "unbindable", "runbindable"],
+  ...["noload", "norecovery", "journal_path", "journal_dev", "logdev", "rtdev", "fstype", "sb"],
+]);
+
+/** SELinux labels have commas and are quoted (`context="system_u:object_r:t:s0:c1,c2"`). */
+const seLinuxLabel = /^(?:context|fscontext|defcontext|rootcontext)="[A-Za-z0-9_:.,-]+"$/;
+const plainFlag = /^[A-Za-z0-9_][A-Za-z0-9_.:=/@%+-]*$/;
+
+/**
+ * Reads mount flags.
+ *
+ * @throws {VolumeError} invalid when one is not allowed, or both `ro` and `rw` are there; the flag itself is named only
+ * when it is of the plain form, as it may be sensitive
+ */
+export function parseMountFlags(words: readonly string[]): MountFlags {
+  for (const word of words) {
+    if (seLinuxLabel.test(word)) continue;
+    if (!plainFlag.test(word) || word.length > 256) {
+      throw new VolumeError(
+        "invalid",
+        "Cannot use the mount flags as one has other characters than options have",
+      );
+    }
+    const name = word.replace(/=.*$/, "");
+    const wouldPanic = word === "errors=panic"; // One lost volume would take the whole node.
+    const halfReadOnly = /^r[ow]=/.test(word); // `ro=vfs` would leave the file system writable.
+    if (refused.has(name) || wouldPanic || halfReadOnly || /^x-mount/i.test(name)) {
+      throw new VolumeError("invalid", `Cannot use the mount flags as one is not allowed: flag=${name}`);
+    }
+  }
+  const readOnly = words.includes("ro");
+  if (readOnly && words.includes("rw")) {
+    throw new VolumeError("invalid", "Cannot use the mount flags as they ask for both ro and rw");
+  }
+  return { readOnly, flags: [...new Set(words.filter((word) => word !== "ro" && word !== "rw"))] };
+}

@@ -1,0 +1,116 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext, MountEntry } from "../../volume/ports/ports.ts";
+import type { Stash } from "../../volume/model/staging_state.ts";
+import { isOnBlockDevice } from "../mount_table.ts";
+import type { Stashes } from "../stage/staging_store.ts";
+import { connectedNqns, findAll, recordedNumbers } from "../connections/teardown.ts";
+import type { NodeWorld } from "../deps.ts";
+
+/**
+ * Refuses a staging path at which another volume is staged, or that lies in or round a place of another one: what is
+ * there is that one's.
+ *
+ * @throws {VolumeError} precondition when it is
+ */
+export async function assertStagingFree(stashes: Stashes, volumeId: string, path: string): Promise<void> {
+  const others = await stashes.others(volumeId);
+  const owner = others.find((other) => placesOf(other).some((place) => overlaps(path, place)));
+  if (owner === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot use the staging path as another volume has its place there: volume=${volumeId} path=${path} ` +
+      `staged=${owner.volumeId}`,
+  );
+}
+
+/**
+ * Refuses a target path that covers a staging path, or lies in one or in another target: the volume would be published
+ * over itself or another, or its folder made among somebody's files.
+ *
+ * @throws {VolumeError} invalid when it does
+ */
+export async function assertTargetApart(stashes: Stashes, stash: Stash, targetPath: string): Promise<void> {
+  const all = [stash, ...await stashes.others(stash.volumeId)];
+  const places = all.flatMap((each) => placesOf(each));
+  // What is at the target itself is looked at in the mount table: it may be this volume, or long gone.
+  const stagings = all.map(({ stagingPath }) => stagingPath);
+  const near = stagings.find((staging) => staging === targetPath) ??
+    places.find((place) => place !== targetPath && overlaps(targetPath, place));
+  if (near === undefined) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot publish the volume as target and another place of a volume overlap: volume=${stash.volumeId} ` +
+      `path=${targetPath} place=${near}`,
+  );
+}
+
+/** Where a volume is staged and on record as published. */
+function placesOf({ stagingPath, published }: Stash): readonly string[] {
+  return [stagingPath, ...published.map(({ targetPath }) => targetPath)];
+}
+
+function overlaps(one: string, other: string): boolean {
+  return isWithin(one, other) || isWithin(other, one);
+}
+
+function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
+/**
+ * Refuses to unmount at a target what is not this volume's. Where nothing is known of the volume, all but what is
+ * certainly somebody else's goes: a pod has to be able to end.
+ *
+ * @throws {VolumeError} precondition when it is a staging path, another volume's target or some other mount
+ */
+export async function assertMayUnmount(
+  world: NodeWorld,
+  stashes: Stashes,
+  { volumeId, targetPath }: { readonly volumeId: string; readonly targetPath: string },
+  mounted: readonly MountEntry[],
+  context: CallContext,
+): Promise<void> {
+  const refuse = (why: string): never => {
+    throw new VolumeError(
+      "precondition",
+      `Cannot unpublish the volume as ${why}: volume=${volumeId} path=${targetPath}`,
+    );
+  };
+  const stash = await stashes.findUndamaged(volumeId);
+  const others = await stashes.others(volumeId);
+  const staged = [stash, ...others].find((each) => each?.stagingPath === targetPath);
+  if (staged !== undefined) refuse(`${staged.volumeId} is staged there`);
+  const foreign = mounted.find((entry) => !isOnBlockDevice(entry) && !isNodeBind(entry));
+  if (foreign !== undefined) refuse(`something else is mounted there: type=${foreign.filesystem}`);
+  if (stash !== undefined && isPublishedAt(stash, targetPath)) return;
+  const owner = others.find((other) => isPublishedAt(other, targetPath));
+  if (owner !== undefined) refuse(`${owner.volumeId} is published there`);
+  if (stash === undefined) return;
+  const found = await findAll(world, await connectedNqns(world, volumeId, context), context);
+  const own = [...recordedNumbers(stash), ...found.map((device) => device.deviceNumber)];
+  if (own.length === 0) return;
+  for (const entry of mounted) {
+    const number = await shownDevice(world, entry, context);
+    if (number === undefined || own.includes(number)) continue;
+    refuse(`it was never published there, and another device is: device=${number}`);
+  }
+}
+
+function isPublishedAt(stash: Stash, targetPath: string): boolean {
+  return stash.published.some((target) => target.targetPath === targetPath);
+}
+
+/** Of a file system, only a part of it can be a device node. */
+function isNodeBind(entry: MountEntry): boolean {
+  return ["devtmpfs", "tmpfs"].includes(entry.filesystem) && entry.root !== "/";
+}
+
+/** The number of the device that is mounted or bound there. */
+async function shownDevice(
+  world: NodeWorld,
+  entry: MountEntry,
+  context: CallContext,
+): Promise<string | undefined> {
+  if (isOnBlockDevice(entry)) return entry.deviceNumber;
+  return (await world.paths.info(entry.mountPoint, context))?.deviceNumber;
+}

@@ -1,0 +1,223 @@
+import assert from "node:assert/strict";
+import {
+  block,
+  call,
+  ext4,
+  FakeNode,
+  nqn,
+  publishContext,
+  stagingPath,
+  targetPath,
+} from "../../../tests/fakes/node_world.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+
+const other = {
+  volumeId: "pvc-2",
+  stagingPath: "/kubelet/staging/pvc-2",
+  targetPath: "/kubelet/pods/2/mount",
+};
+const otherContext = publishContext({ nqn: nqn.replace("pvc-1", "pvc-2") });
+
+function is(kind: VolumeErrorKind, text: RegExp) {
+  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
+}
+
+/** A node on which both volumes are staged, and the other one is published. */
+async function twoVolumes(capability = ext4): Promise<FakeNode> {
+  const node = new FakeNode();
+  const device = node.newDevice({ path: "/dev/loop4", deviceNumber: "7:4" });
+  node.devices.set(otherContext.nqn!, device);
+  await node.stage({ capability });
+  await node.stage({ ...other, capability }, otherContext);
+  await node.publish({ ...other, capability, publishContext: otherContext });
+  return node;
+}
+
+for (const capability of [ext4, block]) {
+  Deno.test(`unpublish() of a ${capability.access} volume leaves another volume's target alone`, async () => {
+    const node = await twoVolumes(capability);
+    const before = structuredClone(node.table);
+    await assert.rejects(node.unpublish(other.targetPath), is("precondition", /pvc-2 is published there/));
+    assert.deepEqual(node.table, before);
+    await node.service.unpublish(other, call());
+  });
+}
+
+for (const path of [stagingPath, other.stagingPath]) {
+  Deno.test(`unpublish() leaves the staging path ${path} alone`, async () => {
+    const node = await twoVolumes();
+    const before = structuredClone(node.table);
+    await assert.rejects(node.unpublish(path), is("precondition", /is staged there/));
+    assert.deepEqual(node.table, before);
+  });
+}
+
+const foreign: readonly [string, string, Record<string, string>][] = [
+  ["a tmpfs", "0:30", { filesystem: "tmpfs" }],
+  ["a server's folder", "0:31", { filesystem: "nfs4" }],
+  ["another disk", "8:1", { filesystem: "ext4" }],
+];
+
+for (const [name, deviceNumber, change] of foreign) {
+  Deno.test(`unpublish() leaves ${name} alone that is mounted at the target`, async () => {
+    const node = await twoVolumes();
+    node.addMount(deviceNumber, targetPath, change);
+    await assert.rejects(node.unpublish(), is("precondition", /mounted there|another device/));
+    assert.equal(node.table.at(-1)?.mountPoint, targetPath);
+  });
+}
+
+Deno.test("unpublish() takes a target of the volume's device that is not on record", async () => {
+  const node = await twoVolumes();
+  await node.publish();
+  node.setStash({ published: [] });
+  await node.unpublish();
+  assert.ok(!node.table.some((entry) => entry.mountPoint === targetPath));
+});
+
+Deno.test("unpublish() goes through when state files are lost or damaged, also other volumes'", async () => {
+  for (const text of [undefined, "{"]) {
+    const node = await twoVolumes();
+    await node.publish();
+    for (const id of ["pvc-1", "pvc-2"]) {
+      const path = `/state/volumes/${id}.json`;
+      if (text === undefined) node.paths.nodes.delete(path);
+      else node.paths.nodes.set(path, { kind: "file", text });
+    }
+    await node.unpublish();
+    assert.ok(!node.table.some((entry) => entry.mountPoint === targetPath));
+  }
+});
+
+for (const capability of [ext4, block]) {
+  Deno.test(`stage() of a ${capability.access} volume refuses the staging path of another one, and undoes itself`, async () => {
+    const node = await twoVolumes(capability);
+    await node.unstage();
+    const before = structuredClone([node.table, [...node.paths.nodes]]);
+    const request = { capability, stagingPath: other.stagingPath };
+    await assert.rejects(node.stage(request), is("precondition", /another volume has its place there/));
+    assert.deepEqual([node.table, [...node.paths.nodes]], before);
+    assert.equal(node.device.connected, false);
+  });
+
+  Deno.test(`unstage() of a ${capability.access} volume refuses the staging path of another one`, async () => {
+    const node = await twoVolumes(capability);
+    await node.service.unpublish(other, call());
+    const before = structuredClone([node.table, [...node.paths.nodes]]);
+    const request = { volumeId: "pvc-1", stagingPath: other.stagingPath };
+    await assert.rejects(node.service.unstage(request, call()), is("precondition", /another volume/));
+    assert.deepEqual([node.table, [...node.paths.nodes]], before);
+  });
+}
+
+const overlapping = [
+  ...[stagingPath, `${stagingPath}/device`, "/kubelet/staging", other.stagingPath],
+  ...[`${other.targetPath}/in/it`, "/kubelet/pods/2"],
+];
+
+for (const path of overlapping) {
+  Deno.test(`publish() throws invalid for the target ${path}, which overlaps a place of a volume`, async () => {
+    const node = await twoVolumes(block);
+    const before = node.operations.length;
+    const request = { capability: block, targetPath: path };
+    await assert.rejects(node.publish(request), is("invalid", /overlap/));
+    assert.equal(node.operations.slice(before).length, 0);
+  });
+}
+
+for (
+  const path of [`${other.stagingPath}/in/it`, `${other.targetPath}/in/it`, other.targetPath, "/kubelet/pods"]
+) {
+  Deno.test(`stage() leaves alone the staging path ${path}, which overlaps another volume's place`, async () => {
+    const node = await twoVolumes();
+    await node.unstage();
+    const before = structuredClone([node.table, [...node.paths.nodes.keys()]]);
+    await assert.rejects(node.stage({ stagingPath: path }), is("precondition", /another volume/));
+    assert.deepEqual([node.table, [...node.paths.nodes.keys()]], before);
+    assert.ok(!node.operations.slice(-8).includes("connect"));
+  });
+}
+
+Deno.test("publish() that fails leaves alone what another volume has put at the target meanwhile", async () => {
+  const node = await twoVolumes();
+  node.before = (operation) => {
+    if (operation !== "bind") return;
+    node.addMount("7:4", targetPath);
+    throw new VolumeError("internal", "injected");
+  };
+  await assert.rejects(node.publish(), is("internal", /injected/));
+  assert.deepEqual(node.table.at(-1)?.mountPoint, targetPath);
+  assert.deepEqual(node.stash?.published, []);
+});
+
+for (const capability of [ext4, block]) {
+  Deno.test(`stage() of a ${capability.access} volume refuses a device that an earlier one's bind shows, and disconnects`, async () => {
+    const node = new FakeNode();
+    node.addMount("0:6", "/stale", { filesystem: "devtmpfs", root: "/loop3//deleted" });
+    node.paths.nodes.set("/stale", { kind: "block", deviceNumber: "7:3" });
+    await assert.rejects(node.stage({ capability }), is("in-use", /bound elsewhere.*\/stale/));
+    assert.equal(node.formats.length, 0);
+    assert.deepEqual([node.device.connected, node.stash], [false, undefined]);
+    node.paths.nodes.set("/stale", { kind: "block", deviceNumber: "7:9" });
+    await node.stage({ capability });
+  });
+}
+
+for (const capability of [ext4, block]) {
+  Deno.test(`stage() of a ${capability.access} volume refuses a device whose number a bind of another name leads to`, async () => {
+    const node = new FakeNode();
+    node.addMount("0:6", "/stale", { filesystem: "devtmpfs", root: "/loop9//deleted" });
+    node.paths.nodes.set("/stale", { kind: "block", deviceNumber: "7:3" });
+    await assert.rejects(node.stage({ capability }), is("in-use", /bound elsewhere.*\/stale/));
+    assert.deepEqual([node.formats.length, node.device.connected], [0, false]);
+    // Files of others that were replaced since, as the kubelet's secrets are.
+    for (const kind of ["file", "directory"] as const) {
+      node.paths.nodes.set("/stale", { kind });
+      await node.stage({ capability });
+    }
+  });
+}
+
+Deno.test("stage() of a block volume refuses a device on which a file system is mounted", async () => {
+  const node = new FakeNode();
+  node.device.connected = true;
+  node.addMount("7:3", "/somewhere");
+  await assert.rejects(node.stage({ capability: block }), is("in-use", /mounted elsewhere.*\/somewhere/));
+  assert.ok(!node.operations.includes("setReadOnly"));
+});
+
+/** Where the kubelet binds the device of a pod's raw block volume for itself. */
+const kubeletsOwn = "/kubelet/plugins/kubernetes.io/csi/volumeDevices/pv/dev/pod";
+
+Deno.test("stage() of a published block volume again passes over the kubelet's own bind, unless it is stale", async () => {
+  const node = new FakeNode();
+  await node.stage({ capability: block });
+  await node.publish({ capability: block });
+  node.addMount("0:6", kubeletsOwn, { filesystem: "devtmpfs", root: "/loop3" });
+  node.paths.nodes.set(kubeletsOwn, { kind: "block", deviceNumber: "7:3" });
+  await node.stage({ capability: block });
+  assert.equal(node.stash?.staged, true);
+  node.table = node.table.map((entry) =>
+    entry.mountPoint === kubeletsOwn ? { ...entry, root: "/loop3//deleted" } : entry
+  );
+  await assert.rejects(node.stage({ capability: block }), is("in-use", /bound elsewhere/));
+});
+
+Deno.test("stage() of a published block volume again is not stopped by its own bind", async () => {
+  const node = new FakeNode();
+  await node.stage({ capability: block });
+  await node.publish({ capability: block });
+  await node.stage({ capability: block });
+  assert.equal(node.stash?.staged, true);
+});
+
+Deno.test("unpublish() of a block volume goes through when its state was lost and a stage refused meanwhile", async () => {
+  const node = new FakeNode();
+  await node.stage({ capability: block });
+  await node.publish({ capability: block });
+  node.paths.nodes.delete("/state/volumes/pvc-1.json");
+  await assert.rejects(node.stage({ capability: block }), is("in-use", /bound elsewhere/));
+  await node.unpublish();
+  await node.unstage();
+  assert.deepEqual([node.table, node.stash], [[], undefined]);
+});

@@ -1,0 +1,139 @@
+import { inOwnWords } from "./legacy_contexts.ts";
+import { fromEarlierContext } from "../../volume/model/legacy_context.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { encodeHandle } from "../../volume/model/handles.ts";
+import { parseMkfsOptions } from "../../volume/model/mkfs_options.ts";
+import { parseNvmeAddresses } from "../../volume/model/nvme_addresses.ts";
+import type { FilesystemType, Target } from "../../volume/ports/ports.ts";
+
+/** What ControllerPublish tells the node. */
+export interface PublishContext {
+  readonly nqn: string;
+  readonly epoch: string;
+  /** Addresses of the router that the volume is reached at; never empty. */
+  readonly addresses: readonly string[];
+  readonly port: number;
+  /** The size that it has at least; 0 where the earlier driver published it, which does not say. */
+  readonly sizeBytes: bigint;
+  readonly readOnly: boolean;
+  readonly mayFormat: boolean;
+}
+
+/** What the StorageClass tells the node. */
+export interface NodeParameters {
+  readonly connection: Pick<
+    Target,
+    "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues" | "fastIoFailTmo"
+  >;
+  readonly fsLabel: string | undefined;
+  readonly fsck: "preen" | "off";
+  /** Words of mkfs's command line. */
+  readonly mkfsOptions: readonly string[];
+}
+
+type Values = Readonly<Record<string, string>>;
+
+/** NVMe Base Specification, "NVMe Qualified Names": at most 223 bytes. */
+const maxNqnLength = 223;
+
+/**
+ * Reads the publish context of a volume, also one of the earlier Go driver's.
+ *
+ * @param volumeContext what stands there, for the earlier driver
+ * @throws {VolumeError} invalid when a key is missing or its value is wrong; identity-mismatch when the NQN is another
+ * volume's
+ */
+export function parsePublishContext(
+  given: Values,
+  volumeId: string,
+  volumeContext: Values = {},
+): PublishContext {
+  const values = inOwnWords(given, volumeContext);
+  const isEarlier = values !== given;
+  const take = (key: string, form: RegExp): string => {
+    const value = Object.hasOwn(values, key) ? values[key]! : "";
+    if (form.test(value)) return value;
+    throw wrong("publish context", key, value);
+  };
+  const nqn = take("nqn", /^nqn\.[0-9]{4}-[0-9]{2}\.[A-Za-z0-9.-]+:[A-Za-z0-9._:-]+$/);
+  const epoch = take("epoch", /^[A-Za-z0-9-]{1,32}$/);
+  if (nqn.length > maxNqnLength) throw wrong("publish context", "nqn", nqn);
+  if (!isNqnOf(nqn, volumeId, epoch)) {
+    throw new VolumeError(
+      "identity-mismatch",
+      `Cannot use the publish context as its NQN is not this volume's: volume=${volumeId} epoch=${epoch} nqn=${nqn}`,
+    );
+  }
+  return {
+    nqn,
+    epoch,
+    addresses: parseNvmeAddresses("nvmeAddress", take("nvmeAddress", /./)),
+    port: parsePort(take("nvmePort", /^[1-9][0-9]{0,4}$/)),
+    sizeBytes: BigInt(take("size", isEarlier ? /^0$/ : /^[1-9][0-9]{0,18}$/)),
+    readOnly: parseFlag(values, "readonly"),
+    mayFormat: parseFlag(values, "mayFormat"),
+  };
+}
+
+/** Of one of several routers an NQN always has an epoch: without it the router's name would pass for a volume's. */
+function isNqnOf(nqn: string, volumeId: string, epoch: string): boolean {
+  const names = encodeHandle(volumeId).split(":");
+  const [, ...parts] = nqn.split(":");
+  const [inEpoch = names.length === 1 ? epoch : undefined, ...more] = parts.slice(names.length);
+  return names.every((name, at) => parts[at] === name) && inEpoch === epoch && more.length === 0;
+}
+
+/**
+ * Reads what concerns the node in a volume context; `filesystem` is undefined for a block volume, of which mkfs
+ * options are not looked at.
+ *
+ * @throws {VolumeError} invalid when a value is wrong
+ */
+export function parseVolumeContext(given: Values, filesystem: FilesystemType | undefined): NodeParameters {
+  const values = fromEarlierContext(given);
+  const take = (key: string, form: RegExp): string | undefined => {
+    const value = Object.hasOwn(values, key) ? values[key]! : "";
+    if (value === "") return undefined;
+    if (form.test(value)) return value;
+    throw wrong("volume context", key, value);
+  };
+  const seconds = (key: string, form = /^[1-9][0-9]{0,4}$/): number | undefined => {
+    const value = take(key, form);
+    return value === undefined ? undefined : Number(value);
+  };
+  return {
+    connection: {
+      ctrlLossTmo: seconds("ctrlLossTmo", /^(?:-1|0|[1-9][0-9]{0,4})$/),
+      reconnectDelay: seconds("reconnectDelay"),
+      // The kernel would take 0 for none at all.
+      keepAliveTmo: seconds("keepAliveTmo", /^(?:0|[1-9][0-9]{0,4})$/) || undefined,
+      nrIoQueues: seconds("nrIoQueues", /^[1-9][0-9]{0,2}$/),
+      fastIoFailTmo: seconds("fastIoFailTmo"),
+    },
+    fsLabel: take("fsLabel", /^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/),
+    fsck: take("fsckMode", /^(?:preen|off)$/) === "off" ? "off" : "preen",
+    mkfsOptions: filesystem === undefined ? [] : parseMkfsOptions(values.mkfsOptions ?? "", filesystem),
+  };
+}
+
+/** Absent is false: a missing word never allows anything, and read-only comes from the access mode too. */
+function parseFlag(values: Values, key: string): boolean {
+  const value = Object.hasOwn(values, key) ? values[key]! : "false";
+  if (value === "true") return true;
+  if (value === "false") return false;
+  throw wrong("publish context", key, value);
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (port <= 65_535) return port;
+  throw wrong("publish context", "nvmePort", text);
+}
+
+function wrong(where: string, key: string, value: string): VolumeError {
+  const what = value === "" ? "is missing" : "has another form";
+  return new VolumeError(
+    "invalid",
+    `Cannot use the ${where} as a value ${what}: key=${key} value=${JSON.stringify(value.slice(0, 80))}`,
+  );
+}

@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import {
+  block,
+  call,
+  type FakeDevice,
+  FakeNode,
+  sizeBytes,
+  stagingPath,
+} from "../../../tests/fakes/node_world.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+
+function is(kind: VolumeErrorKind, text = /./) {
+  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
+}
+
+const injected = new VolumeError("internal", "injected");
+
+/** A node on which mkfs was started once and never ended. */
+async function interrupted(change: Partial<FakeDevice> = {}): Promise<FakeNode> {
+  const node = new FakeNode();
+  node.before = (operation) => {
+    if (operation === "format") throw injected;
+  };
+  await assert.rejects(node.stage(), (error) => error === injected);
+  node.before = () => {};
+  assert.equal(node.stash?.mkfs, "started");
+  Object.assign(node.device, { content: "garbage" }, change);
+  return node;
+}
+
+Deno.test("stage() after an interrupted mkfs erases the ends and formats anew, not lazily", async () => {
+  const node = await interrupted();
+  await node.stage();
+  const steps = node.operations.filter((operation) => ["erase", "format"].includes(operation));
+  assert.deepEqual(steps.slice(-2), ["erase", "format"]);
+  assert.deepEqual(node.formats.map((format) => format.lazy), [false]);
+  assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
+});
+
+Deno.test("stage() after a mkfs whose end is not on record keeps a complete file system", async () => {
+  const node = await interrupted({ content: "ext4", complete: true });
+  await node.stage();
+  assert.deepEqual(node.formats, []);
+  assert.equal(node.stash?.mkfs, "done");
+  assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
+});
+
+Deno.test("stage() after an interrupted mkfs formats an incomplete file system anew", async () => {
+  const node = await interrupted({ content: "ext4", complete: false });
+  await node.stage();
+  assert.equal(node.formats.length, 1);
+});
+
+Deno.test("stage() after an interrupted mkfs throws busy while the old one may run, and changes nothing", async () => {
+  for (const busy of ["holder", "claim"]) {
+    const node = await interrupted();
+    // By the process that began it, and was ended.
+    node.device.connected = true;
+    if (busy === "claim") node.claimed = true;
+    else node.holder = { certain: true, description: "process 7 (mkfs.ext4)" };
+    await assert.rejects(node.stage(), is("busy"));
+    assert.ok(!node.operations.includes("erase"));
+    assert.equal(node.formats.length, 0);
+    assert.equal(node.stash?.mkfs, "started");
+  }
+});
+
+const stillRefused: readonly [string, Partial<FakeDevice>, Record<string, string>, VolumeErrorKind][] = [
+  ["may not be formatted any more", {}, { mayFormat: "false" }, "precondition"],
+  ["has another size", { sizeBytes: sizeBytes * 2n }, { size: String(sizeBytes * 2n) }, "precondition"],
+  ["holds another file system", { content: "btrfs" }, {}, "precondition"],
+];
+
+for (const [name, change, context, kind] of stillRefused) {
+  Deno.test(`stage() after an interrupted mkfs refuses, again and again, a device that ${name}`, async () => {
+    const node = await interrupted(change);
+    for (let i = 0; i < 3; i++) await assert.rejects(node.stage({}, context), is(kind));
+    assert.equal(node.formats.length, 0);
+  });
+}
+
+Deno.test("stage() after an interrupted mkfs that was unstaged finishes it, also when asked in another way", async () => {
+  for (const change of [{}, { mountFlags: ["noatime"] }, { stagingPath: "/kubelet/staging/other" }]) {
+    const node = await interrupted();
+    await node.unstage();
+    assert.equal(node.stash?.mkfs, "started");
+    await node.stage(change);
+    assert.equal(node.formats.length, 1);
+    await node.service.unstage({ volumeId: "pvc-1", stagingPath, ...change }, call());
+    assert.equal(node.stash, undefined);
+  }
+});
+
+Deno.test("stage() after an interrupted mkfs takes what a raw block use has written since for data", async () => {
+  const node = await interrupted();
+  await node.unstage();
+  await node.stage({ capability: block });
+  await node.unstage();
+  assert.equal(node.stash, undefined);
+  node.device.content = "garbage";
+  await assert.rejects(node.stage(), is("precondition", /data of no known kind/));
+  assert.deepEqual([node.formats.length, node.operations.includes("erase")], [0, false]);
+});
+
+Deno.test("stage() opens the root of a file system whose stage was killed after mkfs, and then unstaged", async () => {
+  const node = new FakeNode();
+  node.before = (operation) => {
+    if (operation.startsWith("setMode")) throw injected;
+  };
+  await assert.rejects(node.stage(), (error) => error === injected);
+  node.before = () => {};
+  await node.unstage();
+  await node.stage();
+  assert.deepEqual([node.formats.length, node.paths.nodes.get(stagingPath)?.mode], [1, 0o777]);
+  await node.unstage();
+  assert.equal(node.stash, undefined);
+});
+
+Deno.test("stage() refuses another way while anything of the first one is there", async () => {
+  const node = await interrupted();
+  node.device.connected = true;
+  await assert.rejects(node.stage({ mountFlags: ["noatime"] }), is("exists-incompatible"));
+  node.device.connected = false;
+  node.addMount("7:3", stagingPath);
+  await assert.rejects(node.stage({ mountFlags: ["noatime"] }), is("exists-incompatible"));
+});
+
+Deno.test("stage() after an interrupted mkfs refuses a device of another identity", async () => {
+  const node = await interrupted();
+  node.setStash({ device: { deviceNumber: "7:3", uniqueId: "00ff", sizeBytes: String(sizeBytes) as never } });
+  await assert.rejects(node.stage(), is("identity-mismatch"));
+});
+
+Deno.test("stage() opens the root of a new file system also when it was cut short before, and never later", async () => {
+  const node = new FakeNode();
+  node.before = (operation) => {
+    if (operation.startsWith("setMode")) throw injected;
+  };
+  await assert.rejects(node.stage(), (error) => error === injected);
+  node.before = () => {};
+  await node.stage();
+  assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
+  await node.stage();
+  assert.equal(node.operations.filter((operation) => operation.startsWith("setMode")).length, 2);
+});

@@ -1,0 +1,414 @@
+import assert from "node:assert/strict";
+import {
+  block,
+  call,
+  ext4,
+  type FakeDevice,
+  FakeNode,
+  nqn,
+  sizeBytes,
+  stagingPath,
+} from "../../../tests/fakes/node_world.ts";
+import type { Capability } from "../../volume/model/capabilities.ts";
+import { isUnfinished } from "../../volume/model/staging_state.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+
+function is(kind: VolumeErrorKind, text = /./) {
+  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
+}
+
+/** The changing operations of a whole stage, in order. */
+async function operationsOf(capability: Capability): Promise<readonly string[]> {
+  const node = new FakeNode();
+  await node.stage({ capability });
+  return node.operations;
+}
+
+function assertNothingLeft(node: FakeNode, where: string): void {
+  assert.deepEqual(node.table, [], where);
+  assert.equal(node.device.connected, false, where);
+  assert.equal(node.paths.nodes.has(stagingPath), false, where);
+  const { stash } = node;
+  if (stash !== undefined) assert.notEqual(stash.mkfs, "none", where);
+}
+
+const injected = new VolumeError("internal", "injected");
+
+for (const capability of [ext4, block]) {
+  const kind = capability.access;
+
+  Deno.test(`stage() of a ${kind} volume writes its state before it connects`, async () => {
+    const node = new FakeNode();
+    let known = false;
+    node.before = (operation) => {
+      if (operation === "connect") known = node.stash?.nqn === nqn;
+    };
+    await node.stage({ capability });
+    assert.ok(known);
+    assert.equal(node.stash?.staged, true);
+  });
+
+  Deno.test(`stage() of a ${kind} volume that fails at any step leaves nothing, and the retry succeeds`, async () => {
+    const operations = await operationsOf(capability);
+    assert.ok(operations.length > 6);
+    for (let failing = 1; failing <= operations.length; failing++) {
+      const node = new FakeNode();
+      node.before = (_, count) => {
+        if (count === failing) throw injected;
+      };
+      await assert.rejects(node.stage({ capability }), (error) => error === injected);
+      assertNothingLeft(node, operations[failing - 1]!);
+      node.before = () => {};
+      await node.stage({ capability });
+      assert.equal(node.stash?.staged, true);
+    }
+  });
+
+  Deno.test(`stage() of a ${kind} volume that is cancelled at any step leaves nothing, and the retry succeeds`, async () => {
+    const operations = await operationsOf(capability);
+    for (let cancelling = 1; cancelling < operations.length; cancelling++) {
+      const node = new FakeNode();
+      const controller = new AbortController();
+      const reason = new VolumeError("cancelled", "gone");
+      node.after = (_, count) => {
+        if (count >= cancelling) controller.abort(reason);
+      };
+      const attempt = node.service.stage(node.stageRequest({ capability }), call(controller.signal));
+      await attempt.then(() => {}, (error) => assert.equal(error, reason, operations[cancelling - 1]));
+      if (node.stash?.staged !== true) assertNothingLeft(node, operations[cancelling - 1]!);
+      node.after = () => {};
+      await node.stage({ capability });
+      assert.equal(node.stash?.staged, true);
+      assert.ok(node.formats.length <= 1);
+    }
+  });
+
+  for (const next of ["stage", "unstage"] as const) {
+    Deno.test(`${next}() of a ${kind} volume goes through after a crash at any step of staging`, async () => {
+      const operations = await operationsOf(capability);
+      for (let crashing = 1; crashing <= operations.length; crashing++) {
+        const node = new FakeNode();
+        node.before = (_, count) => {
+          if (count >= crashing) throw injected;
+        };
+        await assert.rejects(node.stage({ capability }));
+        node.before = () => {};
+        if (next === "unstage") {
+          await node.unstage();
+          assert.deepEqual([node.table, node.device.connected], [[], false]);
+          if (node.stash !== undefined) assert.ok(isUnfinished(node.stash));
+          await node.stage({ capability });
+          assert.ok(node.formats.length <= 1);
+          await node.unstage();
+          assert.equal(node.stash, undefined);
+        } else {
+          await node.stage({ capability });
+          assert.equal(node.stash?.staged, true, operations[crashing - 1]);
+          assert.ok(node.formats.length <= 1);
+        }
+      }
+    });
+  }
+
+  Deno.test(`stage() of a ${kind} volume undoes in reverse`, async () => {
+    const node = new FakeNode();
+    const last = (await operationsOf(capability)).length;
+    node.before = (_, count) => {
+      if (count === last) throw injected;
+    };
+    await assert.rejects(node.stage({ capability }), (error) => error === injected);
+    const undone = node.operations.slice(last).map((operation) => operation.split(" ")[0]);
+    const expected = kind === "block"
+      ? ["removeFile", "disconnect", "removeEmptyFolder", "removeFile"]
+      : ["unmount", "disconnect", "removeEmptyFolder"];
+    assert.deepEqual(undone, expected);
+  });
+
+  Deno.test(`stage() of a ${kind} volume twice verifies and does nothing again`, async () => {
+    const node = new FakeNode();
+    await node.stage({ capability });
+    const first = node.operations.length;
+    await node.stage({ capability });
+    const again = node.operations.slice(first).map((operation) => operation.split(" ")[0]);
+    assert.deepEqual(
+      new Set(again),
+      new Set(["connect", "setReadOnly", "makeFolder", "writeFile", ...(kind === "block" ? [] : ["grow"])]),
+    );
+    assert.equal(node.formats.length, kind === "block" ? 0 : 1);
+  });
+
+  Deno.test(`stage() of a ${kind} volume that fails when it was staged before undoes nothing of that`, async () => {
+    const node = new FakeNode();
+    await node.stage({ capability });
+    const first = node.operations.length;
+    const table = [...node.table];
+    node.before = (_, count) => {
+      if (count === first + 2) throw injected;
+    };
+    await assert.rejects(node.stage({ capability }), (error) => error === injected);
+    assert.deepEqual(node.table, table);
+    assert.equal(node.device.connected, true);
+    assert.equal(node.stash?.staged, true);
+  });
+}
+
+Deno.test("stage() throws unavailable and keeps its state when it cannot disconnect again", async () => {
+  const node = new FakeNode();
+  node.before = (operation) => {
+    if (operation === "probe" || operation === "disconnect") throw injected;
+  };
+  await assert.rejects(node.stage(), is("unavailable", /could not be undone: disconnect/));
+  assert.equal(node.stash?.nqn, nqn);
+});
+
+const mismatches: readonly [string, Partial<FakeDevice>][] = [
+  ["smaller than published", { sizeBytes: sizeBytes - 512n }],
+  ["of another namespace", { nsid: 2 }],
+];
+
+for (const [name, change] of mismatches) {
+  Deno.test(`stage() throws identity-mismatch for a device ${name}, before anything is done to it`, async () => {
+    const node = new FakeNode();
+    Object.assign(node.device, change);
+    await assert.rejects(node.stage(), is("identity-mismatch"));
+    assertNothingLeft(node, name);
+    for (const operation of ["probe", "setReadOnly", "format"]) {
+      assert.ok(!node.operations.includes(operation));
+    }
+  });
+}
+
+Deno.test("stage() throws identity-mismatch when the name of the device leads to another one", async () => {
+  const node = new FakeNode();
+  node.after = (operation) => {
+    if (operation === "connect") node.paths.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:4" });
+  };
+  await assert.rejects(node.stage(), is("identity-mismatch"));
+});
+
+for (const at of ["probe", "writeFile /state/volumes/pvc-1.json"]) {
+  Deno.test(`stage() formats nothing when the device becomes another one at ${at}`, async () => {
+    const node = new FakeNode();
+    node.before = (operation) => {
+      if (operation === at && node.device.connected) {
+        node.device.deviceNumber = "7:9";
+        node.paths.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:9" });
+      }
+    };
+    await assert.rejects(node.stage(), is("identity-mismatch"));
+    assert.equal(node.formats.length, 0);
+  });
+}
+
+Deno.test("stage() mounts nothing when the device becomes another one while it is checked", async () => {
+  const node = new FakeNode();
+  node.device.content = "ext4";
+  node.after = (operation) => {
+    if (operation === "check") node.device.deviceNumber = "7:9";
+  };
+  await assert.rejects(node.stage(), is("identity-mismatch"));
+  assert.ok(!node.operations.includes("mountDevice"));
+});
+
+Deno.test("stage() formats nothing on a device larger than published", async () => {
+  const node = new FakeNode();
+  node.device.sizeBytes = sizeBytes + 1048576n;
+  await assert.rejects(node.stage(), is("precondition", /size/));
+  assert.equal(node.formats.length, 0);
+});
+
+Deno.test("stage() formats nothing where it mounted a file system before in the same epoch", async () => {
+  const node = new FakeNode();
+  node.device.content = "ext4";
+  await node.stage();
+  node.table = [];
+  node.device.content = "blank";
+  await assert.rejects(node.stage(), is("precondition", /not there any more/));
+  assert.equal(node.formats.length, 0);
+});
+
+Deno.test("stage() mounts anew what an error turned read-only, unless it is published", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  node.table = node.table.map((entry) => ({ ...entry, superOptions: ["ro"] }));
+  await node.stage();
+  assert.deepEqual(node.table.map((entry) => entry.superOptions), [["rw"]]);
+  await node.publish();
+  node.table = node.table.map((entry) => ({ ...entry, superOptions: ["ro"] }));
+  await assert.rejects(node.stage(), is("in-use"));
+});
+
+Deno.test("stage() waits for a device that appears late", async () => {
+  const node = new FakeNode();
+  const { find } = node.world.connector;
+  let looks = 0;
+  node.world.connector.find = (nqn, context) => ++looks < 5 ? Promise.resolve(undefined) : find(nqn, context);
+  const staging = node.stage();
+  await node.clock.advance(10_000);
+  await staging;
+  assert.ok(looks >= 5);
+});
+
+Deno.test("stage() throws unavailable when the device does not appear, and disconnects", async () => {
+  const node = new FakeNode();
+  node.world.connector.find = () => Promise.resolve(undefined);
+  const rejected = assert.rejects(node.stage(), is("unavailable", /does not appear/));
+  await node.clock.advance(120_000);
+  await rejected;
+  assertNothingLeft(node, "find");
+});
+
+Deno.test("stage() formats a blank device of a volume never written, lazily, with label and options", async () => {
+  const node = new FakeNode();
+  await node.stage({ volumeContext: { fsLabel: "data", mkfsOptions: "-I 512" } });
+  assert.deepEqual(node.formats, [{ filesystem: "ext4", label: "data", extra: ["-I", "512"], lazy: true }]);
+  assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
+});
+
+const refusals: readonly [string, FakeDevice["content"], Record<string, string>, Capability][] = [
+  ["garbage", "garbage", {}, ext4],
+  ["another file system", "btrfs", {}, ext4],
+  ["nothing, though it was written before", "blank", { mayFormat: "false" }, ext4],
+  ["nothing, to be used read-only", "blank", { readonly: "true" }, ext4],
+  ["nothing, to be read by many", "blank", {}, { ...ext4, mode: "multi-node-reader-only" }],
+];
+
+for (const [name, content, context, capability] of refusals) {
+  Deno.test(`stage() refuses to format a device with ${name}`, async () => {
+    const node = new FakeNode();
+    node.device.content = content;
+    await assert.rejects(
+      node.stage({ capability }, context),
+      is("precondition", /rds-csi allow-format pvc-1$/),
+    );
+    assert.equal(node.formats.length, 0);
+    assertNothingLeft(node, name);
+    assert.equal(node.stash, undefined);
+  });
+}
+
+Deno.test("stage() checks a file system before it mounts it, unless that is off or it is read-only", async () => {
+  const checks = async (change: Record<string, string>, context: Record<string, string> = {}) => {
+    const node = new FakeNode();
+    node.device.content = "ext4";
+    await node.stage({ volumeContext: change }, context);
+    assert.equal(node.formats.length, 0);
+    assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o750);
+    return node.operations.filter((operation) => ["check", "mountDevice"].includes(operation));
+  };
+  assert.deepEqual(await checks({}), ["check", "mountDevice"]);
+  assert.deepEqual(await checks({ fsckMode: "off" }), ["mountDevice"]);
+  assert.deepEqual(await checks({}, { readonly: "true" }), ["mountDevice"]);
+});
+
+Deno.test("stage() of a read-only volume makes the device read-only first, and never grows it", async () => {
+  const node = new FakeNode();
+  node.device.content = "ext4";
+  await node.stage({}, { readonly: "true" });
+  assert.equal(node.device.readOnly, true);
+  assert.deepEqual(node.table[0]?.superOptions, ["ro"]);
+  assert.ok(node.operations.indexOf("setReadOnly") < node.operations.indexOf("probe"));
+  assert.ok(!node.operations.includes("grow"));
+});
+
+Deno.test("stage() replaces what an earlier device of the volume left mounted", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  Object.assign(node.device, { deviceNumber: "7:8", path: "/dev/loop8" });
+  await node.stage();
+  assert.deepEqual(node.table.map((entry) => entry.deviceNumber), ["7:8"]);
+});
+
+Deno.test("stage() throws in-use when what an earlier device left is still published", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  await node.publish();
+  Object.assign(node.device, { deviceNumber: "7:8", path: "/dev/loop8" });
+  await assert.rejects(node.stage(), is("in-use", /mounted elsewhere/));
+  assert.equal(node.table.length, 2);
+});
+
+const foreign: readonly [string, () => FakeNode][] = [
+  ["a tmpfs", () => withMount("0:30", { filesystem: "tmpfs" })],
+  ["another device", () => withMount("8:1", {})],
+];
+
+function withMount(deviceNumber: string, change: { filesystem?: string }): FakeNode {
+  const node = new FakeNode();
+  node.addMount(deviceNumber, stagingPath, change);
+  return node;
+}
+
+for (const [name, make] of foreign) {
+  Deno.test(`stage() leaves ${name} at the staging path alone`, async () => {
+    const node = make();
+    await assert.rejects(node.stage(), is("precondition", /something else/));
+    assert.equal(node.table.length, 1);
+  });
+}
+
+Deno.test("stage() throws in-use when the device is mounted elsewhere", async () => {
+  const node = new FakeNode();
+  node.device.connected = true;
+  node.addMount("7:3", "/somewhere");
+  await assert.rejects(node.stage(), is("in-use", /somewhere/));
+  assert.ok(!node.operations.includes("probe"));
+});
+
+Deno.test("stage() throws precondition when the staging path is a file", async () => {
+  const node = new FakeNode();
+  node.paths.nodes.set(stagingPath, { kind: "file", text: "" });
+  await assert.rejects(node.stage(), is("precondition", /not a folder/));
+});
+
+const later = { epoch: "2-ffffffff", nqn: "nqn.2000-02.com.mikrotik:pvc-1:2-ffffffff", mayFormat: "false" };
+
+/** A staged volume that was withdrawn and exported anew. */
+async function reexported(): Promise<FakeNode> {
+  const node = new FakeNode();
+  await node.stage();
+  node.device.exported = false;
+  node.devices.set(later.nqn, node.newDevice({ path: "/dev/loop4", deviceNumber: "7:4", content: "ext4" }));
+  return node;
+}
+
+Deno.test("stage() of another epoch takes the old one down first", async () => {
+  const node = await reexported();
+  await node.stage({}, later);
+  assert.equal(node.device.connected, false);
+  assert.deepEqual(node.table.map((entry) => entry.deviceNumber), ["7:4"]);
+  assert.deepEqual([node.stash?.epoch, node.stash?.mkfs], [later.epoch, "none"]);
+});
+
+Deno.test("stage() of another epoch throws in-use while the old one is published, and changes nothing", async () => {
+  const node = await reexported();
+  await node.publish();
+  const before = node.operations.length;
+  await assert.rejects(node.stage({}, later), is("in-use"));
+  assert.equal(node.operations.length, before);
+});
+
+Deno.test("stage() of another epoch takes down what is connected without state", async () => {
+  const node = await reexported();
+  node.table = [];
+  node.paths.nodes.delete("/state/volumes/pvc-1.json");
+  await node.stage({}, later);
+  assert.equal(node.device.connected, false);
+});
+
+Deno.test("stage() of another epoch that fails at any step succeeds when it is tried again", async () => {
+  const whole = await reexported();
+  const first = whole.operations.length;
+  await whole.stage({}, later);
+  for (let failing = first + 1; failing <= whole.operations.length; failing++) {
+    const node = await reexported();
+    node.before = (_, count) => {
+      if (count === failing) throw injected;
+    };
+    await assert.rejects(node.stage({}, later));
+    node.before = () => {};
+    await node.stage({}, later);
+    assert.deepEqual(node.table.map((entry) => entry.deviceNumber), ["7:4"], whole.operations[failing - 1]);
+    assert.equal(node.device.connected, false);
+  }
+});

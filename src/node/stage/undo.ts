@@ -1,0 +1,73 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+
+/** How long undoing may take: it goes on when the caller has gone away, but not for ever. */
+const undoMs = 30_000;
+
+/** One step backwards. */
+export type UndoStep = (context: CallContext) => Promise<unknown>;
+
+/** The steps that would undo what a call has done so far. */
+export class Undo {
+  readonly #steps: { readonly name: string; readonly step: UndoStep }[] = [];
+
+  /** Adds a step, before or after what it undoes is done; it must be harmless when there is nothing to undo. */
+  add(name: string, step: UndoStep): void {
+    this.#steps.push({ name, step });
+  }
+
+  /** Runs every step in reverse, whatever becomes of the others; answers what failed. */
+  async run(context: CallContext): Promise<readonly string[]> {
+    const failures: string[] = [];
+    for (const { name, step } of this.#steps.toReversed()) {
+      try {
+        await step(context);
+      } catch (error) {
+        failures.push(`${name}: ${error instanceof Error ? error.message : String(error)}`);
+      }
+    }
+    return failures;
+  }
+}
+
+/**
+ * Runs `action`; when it throws, undoes its steps in reverse, also when the call was cancelled, and throws the same
+ * error.
+ *
+ * @throws {VolumeError} unavailable, or still busy, when something could not be undone: an orchestrator that takes a
+ * failure for final would never come back to clean up
+ */
+export async function withUndo<T>(
+  clock: Clock,
+  context: CallContext,
+  action: (undo: Undo) => Promise<T>,
+): Promise<T> {
+  const undo = new Undo();
+  try {
+    return await action(undo);
+  } catch (error) {
+    const failures = await undoBounded(clock, context, undo);
+    if (failures.length === 0) throw error;
+    const first = error instanceof Error ? error.message : String(error);
+    const kind = VolumeError.is(error, "busy") ? "busy" : "unavailable";
+    throw new VolumeError(kind, `${first}; and it could not be undone: ${failures.join("; ")}`, {
+      cause: error,
+    });
+  }
+}
+
+async function undoBounded(clock: Clock, context: CallContext, undo: Undo): Promise<readonly string[]> {
+  const controller = new AbortController();
+  const cancelTimer = clock.timer(undoMs, () => {
+    controller.abort(new VolumeError("deadline", `Cannot undo within ${undoMs} ms`));
+  });
+  try {
+    return await undo.run({
+      requestId: context.requestId,
+      signal: controller.signal,
+      deadlineMs: clock.now() + undoMs,
+    });
+  } finally {
+    cancelTimer();
+  }
+}

@@ -1,0 +1,54 @@
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { isUnfinished } from "../../volume/model/staging_state.ts";
+import type { Fencing } from "../fencing/fencing.ts";
+import { assertStagingFree } from "../publish/target_paths.ts";
+import { Stashes } from "./staging_store.ts";
+import { connectedNqns, recordedNumbers, tearDown } from "../connections/teardown.ts";
+import type { NodeWorld } from "../deps.ts";
+
+/** What NodeUnstageVolume asks for. */
+export interface UnstageRequest {
+  readonly volumeId: string;
+  readonly stagingPath: string;
+}
+
+/**
+ * Takes a volume off this node. It works from the state file, and without one from what is connected under the
+ * volume's NQNs. What is fenced is cut off first: it never waits for a connection that does not come back. The state file
+ * stays where it tells of an unfinished file system, for the next stage.
+ *
+ * @throws {VolumeError} in-use while anybody uses it, precondition when the state file is damaged or the staging path is
+ * another volume's, unavailable while its target is away and may yet come back
+ */
+export async function unstageVolume(
+  world: NodeWorld,
+  fencing: Fencing,
+  request: UnstageRequest,
+  context: CallContext,
+): Promise<void> {
+  const stashes = new Stashes(world);
+  const stash = await stashes.find(request.volumeId);
+  if (stash?.stagingPath !== request.stagingPath) {
+    await assertStagingFree(stashes, request.volumeId, request.stagingPath);
+  }
+  const connected = await connectedNqns(world, request.volumeId, context);
+  const volume = {
+    volumeId: request.volumeId,
+    nqns: unique([...(stash === undefined ? [] : [stash.nqn]), ...connected]),
+    stagingPaths: unique([request.stagingPath, ...(stash === undefined ? [] : [stash.stagingPath])]),
+  };
+  await fencing.release({ ...volume, stash }, context);
+  await tearDown(world, {
+    ...volume,
+    deviceNumbers: stash && recordedNumbers(stash),
+    publishedPaths: stash?.published.map((target) => target.targetPath) ?? [],
+    mayHoldDeviceFile: stash === undefined || stash.kind === "block",
+    // Nothing may be published any more, however far this gets.
+    begun: async () => stash && await stashes.write({ ...stash, staged: false }),
+  }, context);
+  if (stash === undefined || !isUnfinished(stash)) await stashes.remove(request.volumeId);
+}
+
+function unique(values: readonly string[]): readonly string[] {
+  return [...new Set(values)];
+}

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { fakeCall } from "../../../tests/fakes/contexts.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { AtMost } from "./semaphore.ts";
+
+Deno.test("take() lets so many at once work, the others in their order, also past one who gave up", async () => {
+  const clock = new FakeClock();
+  const atMost = new AtMost(2);
+  const order: number[] = [];
+  const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
+  const calls = ends.map(() => fakeCall(clock));
+  const works = ends.map((end, i) =>
+    atMost.take(calls[i]!, clock, () => {
+      order.push(i);
+      return end.promise;
+    })
+  );
+  await clock.advance(0);
+  assert.deepEqual(order, [0, 1]);
+  calls[2]!.cancel();
+  await assert.rejects(works[2]!, refusal("cancelled", /client went away/));
+  ends[0]!.reject(new Error("failed"));
+  await assert.rejects(works[0]!, /failed/);
+  await clock.advance(0);
+  assert.deepEqual(order, [0, 1, 3]);
+  for (const end of ends) end.resolve();
+  await Promise.all([works[1], works[3], works[4]]);
+  assert.deepEqual(order, [0, 1, 3, 4]);
+});

@@ -1,0 +1,171 @@
+import { leastCommand } from "../../router_profile/limits.ts";
+import { VolumeError } from "../../volume/errors.ts";
+
+/** The longest command that is ever sent, in bytes: a small exec buffer is reported for RouterOS. */
+export const maxCommandBytes = leastCommand;
+/** The most statements one command may have; what {@linkcode onlyIf} puts together is one. */
+export const maxStatements = 4;
+
+/** What may stand for a value in a command; it is always sent quoted. */
+export type CommandValue = string | bigint | number | boolean;
+
+// The only ways to the private constructors, kept inside this module.
+let makeFragment: (text: string) => Fragment;
+let makeCommand: (text: string, statements: number) => Command;
+
+/**
+ * A piece of RouterOS grammar with its values quoted. Only {@linkcode ros}, {@linkcode joined} and {@linkcode onlyIf}
+ * make one, so that no text from outside becomes grammar.
+ */
+export class Fragment {
+  readonly #text: string;
+
+  private constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The text as it will be sent. */
+  get text(): string {
+    return this.#text;
+  }
+
+  static {
+    makeFragment = (text) => new Fragment(text);
+  }
+}
+
+/** One exec request: at most {@linkcode maxStatements} statements and {@linkcode maxCommandBytes} bytes. */
+export class Command {
+  readonly #text: string;
+  /** How many statements it has, 1 to 4. */
+  readonly statements: number;
+
+  private constructor(text: string, statements: number) {
+    this.#text = text;
+    this.statements = statements;
+  }
+
+  /** The text as it is sent: ASCII, one line. */
+  get text(): string {
+    return this.#text;
+  }
+
+  static {
+    makeCommand = (text, statements) => new Command(text, statements);
+  }
+}
+
+/**
+ * Writes a statement, or a part of one: the literal parts are grammar, each `${value}` is sent as a quoted string, and
+ * a `${fragment}` as what it is. Booleans become `"yes"` and `"no"`.
+ *
+ * @throws {VolumeError} invalid when a value cannot be quoted, see {@linkcode quote}
+ * @throws {VolumeError} internal when the literal parts are none, or hold a line end, a control character or a `;`
+ */
+export function ros(
+  grammar: TemplateStringsArray,
+  ...values: readonly (CommandValue | Fragment)[]
+): Fragment {
+  assertLiteral(grammar);
+  let text = grammar[0]!;
+  values.forEach((value, index) => {
+    text += (value instanceof Fragment ? value.text : quote(spell(value))) + grammar[index + 1]!;
+  });
+  return makeFragment(text);
+}
+
+/** Joins fragments by a word of grammar, as in `a or b`. */
+export function joined(fragments: readonly Fragment[], word: " or " | " " | "," | "."): Fragment {
+  return makeFragment(fragments.map((fragment) => fragment.text).join(word));
+}
+
+/**
+ * Statements that the router runs only if all conditions hold when it gets there: else it does nothing, and goes on.
+ * The first that fails stops the whole chain, as outside.
+ */
+export function onlyIf(conditions: readonly Fragment[], ...statements: readonly Fragment[]): Fragment {
+  const texts = conditions.map((condition) => condition.text);
+  const all = texts.length === 1 ? texts[0]! : texts.map((text) => `(${text})`).join(" and ");
+  return makeFragment(`:if (${all}) do={${chain(statements)}}`);
+}
+
+/**
+ * Chains statements into a command; RouterOS stops at the first that fails.
+ *
+ * @throws {VolumeError} invalid when it would be over {@linkcode maxCommandBytes}
+ * @throws {VolumeError} internal when it has no statement or more than {@linkcode maxStatements}
+ */
+export function command(...statements: readonly Fragment[]): Command {
+  return limitedCommand(maxCommandBytes, statements);
+}
+
+/**
+ * Chains statements into a command of up to `mostBytes` bytes. Only for a probe, which asks a router how long a command
+ * may be, and for what it then knows to be taken.
+ *
+ * @throws {VolumeError} invalid when it would be longer
+ * @throws {VolumeError} internal when it has no statement or more than {@linkcode maxStatements}
+ */
+export function limitedCommand(mostBytes: number, statements: readonly Fragment[]): Command {
+  if (statements.length === 0 || statements.length > maxStatements) {
+    throw new VolumeError("internal", `Cannot send a command of ${statements.length} statements`);
+  }
+  const text = chain(statements);
+  if (text.length > mostBytes) {
+    throw new VolumeError(
+      "invalid",
+      `Cannot send the command as it is too long: bytes=${text.length} most=${mostBytes}; ` +
+        "shorter base paths, volume ids or comments make room",
+    );
+  }
+  return makeCommand(text, statements.length);
+}
+
+/** Whether these statements may go into one command. */
+export function fits(statements: readonly Fragment[]): boolean {
+  return statements.length <= maxStatements && chain(statements).length <= maxCommandBytes;
+}
+
+/** Whether a string can be sent as a value at all: printable ASCII only. */
+export function isSendable(value: string): boolean {
+  return /^[\x20-\x7e]*$/.test(value);
+}
+
+/**
+ * Quotes a value for RouterOS: double quotes, with `\`, `"` and `$` escaped (an unescaped `$` is substituted silently).
+ *
+ * @throws {VolumeError} invalid when it holds anything but printable ASCII
+ */
+export function quote(value: string): string {
+  if (!isSendable(value)) {
+    throw new VolumeError(
+      "invalid",
+      `Cannot send a value to the router as it holds control or non-ASCII characters: value=${
+        JSON.stringify(value.slice(0, 64))
+      }`,
+    );
+  }
+  return `"${value.replace(/[\\"$]/g, (character) => `\\${character}`)}"`;
+}
+
+function spell(value: CommandValue): string {
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number" && !Number.isSafeInteger(value)) {
+    throw new VolumeError("invalid", `Cannot send a number to the router as it is not exact: value=${value}`);
+  }
+  return String(value);
+}
+
+function chain(statements: readonly Fragment[]): string {
+  return statements.map((statement) => statement.text).join("; ");
+}
+
+/** A template literal's parts are frozen and carry `raw`; an array put together at run time is refused. */
+function assertLiteral(grammar: TemplateStringsArray): void {
+  const literal = Array.isArray(grammar) && Object.isFrozen(grammar) && Array.isArray(grammar.raw);
+  if (
+    !literal || !grammar.every((part) => typeof part === "string" && /^[\x20-\x3a\x3c-\x7e]*$/.test(part))
+  ) {
+    throw new VolumeError("internal", "Cannot build a command from anything but a literal of one statement");
+  }
+}

@@ -1,0 +1,207 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { fakeCall } from "../../../tests/fakes/contexts.ts";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import {
+  answering,
+  ended,
+  type FakeRouter,
+  FakeSshTransport,
+  printFrames,
+  torn,
+} from "../../../tests/fakes/ssh_transport.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+import type { CallContext } from "../../volume/ports/ports.ts";
+import { ros } from "./command.ts";
+import { divideIntoExecs, Exchange, fitsOneExec, type Question } from "./exchange.ts";
+import { Session } from "../ssh/session.ts";
+
+function bench(...replies: FakeRouter[]) {
+  const clock = new FakeClock();
+  const random = new SeededRandom();
+  let next = 0;
+  const ssh = new FakeSshTransport((command, signal) =>
+    replies[Math.min(next++, replies.length - 1)]!(command, signal)
+  );
+  const session = new Session({ transport: ssh, clock, random });
+  const exchange = new Exchange({ session, clock, random });
+  const question = (context: CallContext = fakeCall(clock)): Question => ({
+    kind: "test",
+    key: "k",
+    queries: [ros`/disk print`, ros`/system resource print as-value`],
+    context,
+  });
+  return { clock, ssh, session, exchange, question };
+}
+
+const good = answering((_query, index) => `[${index}]`);
+const cut: FakeRouter = (command) => ended(printFrames(command, () => "[]").slice(0, 20));
+
+async function rejectsWith(promise: Promise<unknown>, kind: VolumeErrorKind, form = /./): Promise<void> {
+  await assert.rejects(promise, (error) => VolumeError.is(error, kind) && form.test(error.message));
+}
+
+Deno.test("Exchange.ask() gives every frame of one exec", async () => {
+  const { exchange, question, ssh } = bench(good);
+  const answer = await exchange.ask(question());
+  assert.deepEqual(answer.frames, ["[0]", "[1]"]);
+  assert.equal(ssh.commands.length, 1);
+});
+
+Deno.test("Exchange.ask() uses another nonce for each exec", async () => {
+  const { exchange, question, ssh } = bench(good);
+  await exchange.ask(question());
+  await exchange.ask(question());
+  assert.notEqual(ssh.commands[0], ssh.commands[1]);
+});
+
+Deno.test("Exchange.ask() believes whole frames of a torn channel", async () => {
+  const { exchange, question, ssh } = bench((command) => torn(printFrames(command, () => "[]")));
+  assert.deepEqual((await exchange.ask(question())).frames, ["[]", "[]"]);
+  assert.equal(ssh.commands.length, 1);
+});
+
+for (
+  const [name, bad] of [["a torn channel", () => torn("")], ["silence", () => ended("")], [
+    "a cut answer",
+    cut,
+  ]] as const
+) {
+  Deno.test(`Exchange.ask() asks again after ${name}`, async () => {
+    const { exchange, question, ssh, clock } = bench(bad, bad, good);
+    const answer = exchange.ask(question());
+    await clock.advance(1000);
+    assert.deepEqual((await answer).frames, ["[0]", "[1]"]);
+    assert.equal(ssh.commands.length, 3);
+  });
+
+  Deno.test(`Exchange.ask() throws unavailable after five times ${name}`, async () => {
+    const { exchange, question, ssh, clock } = bench(bad);
+    const failure = rejectsWith(exchange.ask(question()), "unavailable", /5 times/);
+    await clock.advance(60_000);
+    await failure;
+    assert.equal(ssh.commands.length, 5);
+  });
+}
+
+Deno.test("Exchange.ask() throws unavailable with the router's words when it refuses, and does not ask again", async () => {
+  const { exchange, question, ssh } = bench(() => ended("purple elephants\r\n"));
+  await rejectsWith(exchange.ask(question()), "unavailable", /purple elephants/);
+  assert.equal(ssh.commands.length, 1);
+});
+
+Deno.test("Exchange.ask() stops when its call ends between two tries", async () => {
+  const { exchange, question, clock } = bench(() => ended(""));
+  const call = fakeCall(clock, 70);
+  const failure = rejectsWith(exchange.ask(question(call)), "deadline");
+  await clock.advance(70);
+  await failure;
+  const other = fakeCall(clock);
+  const cancelled = rejectsWith(exchange.ask(question(other)), "cancelled");
+  await clock.advance(1);
+  other.cancel();
+  await cancelled;
+});
+
+Deno.test("Exchange.askOrCut() tells a router that cuts its answers from one that loses them", async () => {
+  const first = bench(cut);
+  assert.equal(await first.exchange.askOrCut(first.question()), "cut");
+  const second = bench((command) => torn(printFrames(command, () => "[]").slice(0, 20)), good);
+  const answer = second.exchange.askOrCut(second.question());
+  await second.clock.advance(1000);
+  assert.notEqual(await answer, "cut");
+});
+
+const change = [ros`/disk set x=${"y"}`];
+
+Deno.test("Exchange.tell() gives the frames behind the change", async () => {
+  const { exchange, question, ssh } = bench(good);
+  const told = await exchange.tell(change, question());
+  assert.deepEqual(told.answer?.frames, ["[0]", "[1]"]);
+  assert.equal(told.refusal, undefined);
+  assert.match(ssh.commands[0]!, /^\/disk set x="y"; :put \(/);
+});
+
+for (
+  const [name, router, refusal] of [
+    ["a torn channel", () => torn(""), undefined],
+    ["a torn channel with half an error", () => torn("no such it"), undefined],
+    ["silence", () => ended(""), undefined],
+    ["a cut answer", cut, undefined],
+    ["a refusal", () => ended("no such item (4)\r\n"), `"no such item (4)"`],
+  ] as const
+) {
+  Deno.test(`Exchange.tell() never sends again after ${name}`, async () => {
+    const { exchange, question, ssh, clock } = bench(router, good);
+    const told = await exchange.tell(change, question());
+    await clock.advance(60_000);
+    assert.deepEqual(told, { answer: undefined, refusal });
+    assert.equal(ssh.commands.length, 1);
+  });
+}
+
+Deno.test("Exchange.tell() gives text in front of whole frames as a refusal: a silent verb has nothing to say", async () => {
+  const { exchange, question } = bench((command) => ended(`oops\r\n${printFrames(command, () => "[]")}`));
+  const told = await exchange.tell(change, question());
+  assert.equal(told.refusal, `"oops"`);
+  assert.equal(told.answer?.frames.length, 2);
+});
+
+Deno.test("Exchange.settle() reads until it succeeds", async () => {
+  const { exchange, clock } = bench(good);
+  let failures = 9;
+  const settled = exchange.settle(() => {
+    if (failures-- > 0) return Promise.reject(new VolumeError("unavailable", "no"));
+    return Promise.resolve("yes");
+  }, fakeCall(clock));
+  await clock.advance(30_000);
+  assert.equal(await settled, "yes");
+});
+
+Deno.test("Exchange.settle() ends with its call, or after a minute without a deadline", async () => {
+  const { exchange, clock } = bench(good);
+  const never = () => Promise.reject(new VolumeError("unavailable", "no"));
+  const bounded = rejectsWith(exchange.settle(never, fakeCall(clock, 5000)), "deadline");
+  await clock.advance(5000);
+  await bounded;
+  const unbounded = rejectsWith(exchange.settle(never, fakeCall(clock)), "unavailable");
+  await clock.advance(65_000);
+  await unbounded;
+});
+
+Deno.test("Exchange.settle() hands on at once what is not a lack of answers", async () => {
+  const { exchange, clock } = bench(good);
+  await rejectsWith(
+    exchange.settle(() => Promise.reject(new VolumeError("invalid", "x")), fakeCall(clock)),
+    "invalid",
+  );
+});
+
+Deno.test("Exchange.tell() without queries takes a sign of the end for the answer", async () => {
+  const { exchange, question, ssh } = bench(good);
+  const told = await exchange.tell([ros`/disk set x=${"y"}`], { ...question(), queries: [] });
+  assert.notEqual(told.answer, undefined);
+  assert.match(ssh.commands[0]!, /^\/disk set x="y"; :put "([0-9a-f]{12})0 - \1"$/);
+});
+
+Deno.test("Exchange.tell() has no answer where its conditions do not hold", async () => {
+  const { exchange, question, ssh } = bench(() => ended(""));
+  const conditions = [ros`[:len [/file find]] = ${0}`];
+  const told = await exchange.tell([ros`/file copy ${"a"}`], { ...question(), queries: [], conditions });
+  assert.deepEqual(told, { answer: undefined, refusal: undefined });
+  assert.match(
+    ssh.commands[0]!,
+    /^:if \(\[:len \[\/file find\]\] = "0"\) do=\{\/file copy "a"; :put "[^"]*"\}$/,
+  );
+});
+
+Deno.test("divideIntoExecs() keeps the order, and puts together what fits", () => {
+  const statement = (size: number) => ros`/x ${"a".repeat(size)}`;
+  const sizes = (...all: number[]) =>
+    divideIntoExecs(all.map(statement)).map((exec) => exec.map(({ text }) => text.length - 5));
+  assert.deepEqual(sizes(100, 200), [[100, 200]]);
+  assert.deepEqual(sizes(600, 300, 200, 800), [[600, 300], [200], [800]]);
+  assert.deepEqual(sizes(1, 1, 1, 1), [[1, 1, 1], [1]], "the sign of the end is a statement too");
+  assert.deepEqual(sizes(10, 2000, 10), [[10], [2000], [10]]);
+  assert.equal(fitsOneExec([statement(2000)], []), false);
+});

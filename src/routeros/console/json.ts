@@ -1,0 +1,188 @@
+import { VolumeError } from "../../volume/errors.ts";
+
+/** A JSON value with its integers exact: a whole number is a bigint of any size. */
+export type JsonValue = string | bigint | number | boolean | null | readonly JsonValue[] | JsonObject;
+
+/** A JSON object. */
+export interface JsonObject {
+  readonly [key: string]: JsonValue;
+}
+
+/** `JSON.parse` with the source text of primitive values (ECMAScript "JSON.parse source text access"). */
+const parseWithSource = JSON.parse as (
+  text: string,
+  reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,
+) => JsonValue;
+
+/** What may be a number that is too long to be exact as one, or not whole; within a string it means nothing. */
+const unusualNumber = /(?:^|[[:,\s])-?(?:\d{16}|\d+[.eE])/;
+
+/** Makes every number a bigint, in place; all of them have to be whole and exact. */
+function withBigInts(value: JsonValue): JsonValue {
+  if (typeof value === "number") return BigInt(value);
+  if (typeof value !== "object" || value === null) return value;
+  const parts = value as Record<string, JsonValue>;
+  for (const key of Object.keys(parts)) {
+    const part = parts[key]!;
+    if (typeof part === "number" || typeof part === "object") parts[key] = withBigInts(part);
+  }
+  return value;
+}
+
+/**
+ * Parses what the router serialised, keeping integers exact.
+ *
+ * @param what names the subject in the error
+ * @throws {VolumeError} unavailable when it is not JSON
+ */
+export function parseJson(text: string, what: string): JsonValue {
+  try {
+    // Looking at the source of every value takes ten times as long, which a list of thousands of disks would feel.
+    if (!unusualNumber.test(text)) return withBigInts(JSON.parse(text));
+    return parseWithSource(text, (_key, value, context) => {
+      if (typeof value !== "number") return value;
+      return context.source !== undefined && /^-?\d+$/.test(context.source) ? BigInt(context.source) : value;
+    });
+  } catch (cause) {
+    throw unreadable(what, `it is not JSON: ${JSON.stringify(text.slice(0, 80))}`, cause);
+  }
+}
+
+/**
+ * Reads a list of objects, as `print as-value` gives it.
+ *
+ * @throws {VolumeError} unavailable when it is anything else
+ */
+export function parseRows(text: string, what: string): Row[] {
+  const value = parseJson(text, what);
+  if (!Array.isArray(value)) throw unreadable(what, "it is no list");
+  return value.map((item: JsonValue) => new Row(item, what));
+}
+
+/**
+ * Reads one object, also when it comes as a list of one.
+ *
+ * @throws {VolumeError} unavailable when it is anything else
+ */
+export function parseRow(text: string, what: string): Row {
+  const value = parseJson(text, what);
+  if (!Array.isArray(value)) return new Row(value, what);
+  if (value.length !== 1) throw unreadable(what, `it lists ${value.length} items instead of one`);
+  return new Row(value[0], what);
+}
+
+/**
+ * One item that the router printed. Keys that nobody asks for are ignored; a key that is asked for and cannot be read
+ * is an error that names it, never a guess.
+ */
+export class Row {
+  readonly #fields: JsonObject;
+  readonly #what: string;
+
+  /**
+   * @throws {VolumeError} unavailable when `value` is no object
+   */
+  constructor(value: JsonValue | undefined, what: string) {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
+      throw unreadable(what, "an item of it is no object");
+    }
+    this.#fields = value as JsonObject;
+    this.#what = what;
+  }
+
+  /** Whether the router gave this key at all. */
+  has(key: string): boolean {
+    return Object.hasOwn(this.#fields, key);
+  }
+
+  /**
+   * A string.
+   *
+   * @throws {VolumeError} unavailable when it is missing (and no fallback is given), or no string
+   */
+  text(key: string, fallback?: string): string {
+    const value = this.#get(key, fallback);
+    if (typeof value === "string") return value;
+    throw this.#wrong(key, value);
+  }
+
+  /**
+   * The parts of a list, which is an array or a string with commas; what is missing has none.
+   *
+   * @throws {VolumeError} unavailable when it is anything else
+   */
+  words(key: string): readonly string[] {
+    const value = this.#find(key) ?? "";
+    const parts = typeof value === "string" ? value.split(",") : value;
+    if (!Array.isArray(parts)) throw this.#wrong(key, value);
+    return parts.flatMap((part) => {
+      if (typeof part !== "string") throw this.#wrong(key, value);
+      return part.trim() === "" ? [] : [part.trim()];
+    });
+  }
+
+  /**
+   * A boolean: true, false, "yes", "no", "true" or "false".
+   *
+   * @throws {VolumeError} unavailable when it is missing (and no fallback is given), or anything else
+   */
+  flag(key: string, fallback?: boolean): boolean {
+    const value = this.#get(key, fallback);
+    if (value === true || value === "yes" || value === "true") return true;
+    if (value === false || value === "no" || value === "false") return false;
+    throw this.#wrong(key, value);
+  }
+
+  /** Whether the router says anything with this key but "no" and "none", in whatever form. */
+  isSet(key: string): boolean {
+    const value = this.#find(key);
+    const unset = ["", "no", "none", "false", "0", false, 0n, null, undefined];
+    return !unset.includes(value as typeof unset[number]) && !(Array.isArray(value) && value.length === 0);
+  }
+
+  /**
+   * A whole number that is not negative, as a number or in digits. A rounded size such as `50.0GiB` is none.
+   *
+   * @throws {VolumeError} unavailable when it is missing (and no fallback is given), or anything else
+   */
+  integer(key: string, fallback?: bigint): bigint {
+    const value = this.#get(key, fallback);
+    if (typeof value === "bigint" && value >= 0n) return value;
+    if (typeof value === "string" && /^\d+$/.test(value)) return BigInt(value);
+    throw this.#wrong(key, value);
+  }
+
+  /** Whether {@linkcode Row.integer} can read this key. */
+  hasInteger(key: string): boolean {
+    const value = this.#find(key);
+    return (typeof value === "bigint" && value >= 0n) || (typeof value === "string" && /^\d+$/.test(value));
+  }
+
+  #find(key: string): JsonValue | undefined {
+    return this.has(key) ? this.#fields[key] : undefined;
+  }
+
+  #get(key: string, fallback: JsonValue | undefined): JsonValue {
+    const value = this.#find(key) ?? fallback;
+    if (value !== undefined) return value;
+    throw unreadable(this.#what, `the key ${key} is missing${this.#name()}`);
+  }
+
+  #wrong(key: string, value: JsonValue): VolumeError {
+    const shown = JSON.stringify(value, (_key, part) => typeof part === "bigint" ? part.toString() : part);
+    return unreadable(
+      this.#what,
+      `the key ${key} has an unexpected value${this.#name()}: ${shown.slice(0, 64)}`,
+    );
+  }
+
+  #name(): string {
+    const name = this.#find("slot") ?? this.#find("name");
+    return typeof name === "string" ? ` (of ${JSON.stringify(name.slice(0, 64))})` : "";
+  }
+}
+
+/** The error for an answer that came whole and still cannot be read. */
+export function unreadable(what: string, reason: string, cause?: unknown): VolumeError {
+  return new VolumeError("unavailable", `Cannot read the router's ${what} as ${reason}`, { cause });
+}

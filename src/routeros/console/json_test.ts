@@ -1,0 +1,112 @@
+import assert from "node:assert/strict";
+import { VolumeError } from "../../volume/errors.ts";
+import { parseJson, parseRow, parseRows, Row } from "./json.ts";
+
+function unavailable(action: () => unknown, form: RegExp): void {
+  assert.throws(action, (error) => VolumeError.is(error, "unavailable") && form.test(error.message));
+}
+
+Deno.test("parseJson() keeps integers of any size exact", () => {
+  assert.deepEqual(parseJson(`[9007199254740993, 18446744073709551615, -1, 0]`, "x"), [
+    9007199254740993n,
+    18446744073709551615n,
+    -1n,
+    0n,
+  ]);
+});
+
+Deno.test("parseJson() leaves fractions and exponents as numbers, so that nobody takes them for exact", () => {
+  assert.deepEqual(parseJson(`[2048.000000, 1e3]`, "x"), [2048, 1000]);
+  unavailable(() => new Row(parseJson(`{"size":2048.000000}`, "x"), "x").integer("size"), /size/);
+});
+
+for (const text of ["", "[", `[{"a":1]`, "no such item", `[{"a":}]`]) {
+  Deno.test(`parseJson() throws unavailable for ${JSON.stringify(text)}`, () => {
+    unavailable(() => parseJson(text, "list of disks"), /list of disks.*no.? JSON|not JSON/);
+  });
+}
+
+for (const text of ["{}", "null", "1", `["a"]`, "[[]]", "[null]"]) {
+  Deno.test(`parseRows() throws unavailable for ${text}`, () => {
+    unavailable(() => parseRows(text, "list of disks"), /list of disks/);
+  });
+}
+
+Deno.test("parseRow() reads an object, also in a list of one", () => {
+  assert.equal(parseRow(`{"uptime":"1d"}`, "x").text("uptime"), "1d");
+  assert.equal(parseRow(`[{"uptime":"1d"}]`, "x").text("uptime"), "1d");
+});
+
+for (const text of ["[]", `[{"a":"1"},{"a":"2"}]`, `"x"`]) {
+  Deno.test(`parseRow() throws unavailable for ${text}`, () => {
+    unavailable(() => parseRow(text, "system resource"), /system resource/);
+  });
+}
+
+function row(fields: string): Row {
+  return parseRow(fields, "list of disks");
+}
+
+Deno.test("Row.integer() reads numbers and digits alike", () => {
+  assert.equal(row(`{"size":7681574174720}`).integer("size"), 7681574174720n);
+  assert.equal(row(`{"size":"9007199254740993"}`).integer("size"), 9007199254740993n);
+});
+
+for (const value of [`"50.0GiB"`, `"1 073"`, `""`, "-1", `"-1"`, "1.5", "true", "null", "[]", `"0x10"`]) {
+  Deno.test(`Row.integer() throws unavailable for ${value}, naming the key and the item`, () => {
+    unavailable(() => row(`{"slot":"s1","size":${value}}`).integer("size"), /size.*"s1"/);
+    assert.equal(row(`{"size":${value}}`).hasInteger("size"), false);
+  });
+}
+
+for (
+  const [value, flag] of [["true", true], ["false", false], [`"yes"`, true], [`"no"`, false], [
+    `"true"`,
+    true,
+  ], [`"false"`, false]] as const
+) {
+  Deno.test(`Row.flag() reads ${value}`, () => {
+    assert.equal(row(`{"mounted":${value}}`).flag("mounted"), flag);
+  });
+}
+
+for (const value of [`"maybe"`, "1", `""`, "[]"]) {
+  Deno.test(`Row.flag() throws unavailable for ${value}`, () => {
+    unavailable(() => row(`{"mounted":${value}}`).flag("mounted", false), /mounted/);
+  });
+}
+
+Deno.test("Row throws unavailable for a missing key, and takes the fallback where there is one", () => {
+  unavailable(() => row("{}").text("slot"), /key slot is missing/);
+  unavailable(() => row("{}").flag("mounted"), /key mounted is missing/);
+  unavailable(() => row("{}").integer("size"), /key size is missing/);
+  assert.equal(row("{}").text("comment", ""), "");
+  assert.equal(row("{}").flag("mounted", false), false);
+  assert.equal(row("{}").integer("port", 0n), 0n);
+});
+
+Deno.test("Row.text() throws unavailable for anything but a string", () => {
+  unavailable(() => row(`{"slot":5}`).text("slot"), /slot/);
+  unavailable(() => row(`{"slot":["a"]}`).text("slot"), /slot/);
+});
+
+Deno.test("Row does not take inherited names for keys", () => {
+  assert.equal(row("{}").has("constructor"), false);
+  unavailable(() => row("{}").text("toString"), /missing/);
+});
+
+Deno.test("Row.words() reads a list however it is given, and nothing where there is none", () => {
+  for (
+    const [json, words] of [
+      [`{"hosts":"a,b"}`, ["a", "b"]],
+      [`{"hosts":["a"," b"]}`, ["a", "b"]],
+      [`{"hosts":""}`, []],
+      [`{}`, []],
+    ] as const
+  ) {
+    assert.deepEqual(row(json).words("hosts"), words, json);
+  }
+  for (const json of [`{"hosts":5}`, `{"hosts":true}`, `{"hosts":["a",1]}`]) {
+    assert.throws(() => row(json).words("hosts"), (error) => VolumeError.is(error, "unavailable"), json);
+  }
+});

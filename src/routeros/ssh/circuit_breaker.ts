@@ -1,0 +1,82 @@
+import type { Clock, Random } from "../../volume/ports/ports.ts";
+import { backoffMs, type BackoffOptions } from "./backoff.ts";
+import type { BreakerEvent } from "./observer.ts";
+
+/** Options of {@linkcode CircuitBreaker}. */
+export interface CircuitBreakerOptions {
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Delays between tries. */
+  readonly backoff: BackoffOptions;
+  /** Failures in a row that open it, at least 1. */
+  readonly openAfter: number;
+  /** Told of each change, and of each failure while it is not closed. */
+  readonly changed: (event: BreakerEvent) => void;
+}
+
+/**
+ * Remembers how often in a row the router could not be reached, and whether it is still worth waiting for.
+ *
+ * - **closed**: it is.
+ * - **open**: too many failures in a row, or one that lasts (a wrong key, another host key). Nobody is to wait.
+ * - **trying**: as open, while one request finds out whether that is still so. Its success closes the breaker, its
+ *   failure opens it for a longer delay.
+ */
+export class CircuitBreaker {
+  readonly #options: CircuitBreakerOptions;
+  #state: BreakerEvent["state"] = "closed";
+  #failures = 0;
+  #cause: string | undefined;
+  #nextTryAtMs = 0;
+
+  constructor(options: CircuitBreakerOptions) {
+    this.#options = options;
+  }
+
+  /** The state, see the class. */
+  get state(): BreakerEvent["state"] {
+    return this.#state;
+  }
+
+  /** Why nobody is to wait, in words that follow "as", with the time of the next try; made for a breaker not closed. */
+  get words(): string {
+    const times = this.#failures === 1 ? "once" : `${this.#failures} times in a row`;
+    const next = this.#state === "trying"
+      ? "another try is under way"
+      : `the next try is not before ${new Date(this.#nextTryAtMs).toISOString()}`;
+    return `${this.#cause}; that failed ${times}, and ${next}`;
+  }
+
+  /** Notes a failure; returns the milliseconds until the next try. */
+  failed(cause: string, lasting: boolean): number {
+    const { clock, random, backoff, openAfter } = this.#options;
+    this.#failures++;
+    this.#cause = cause;
+    const delayMs = backoffMs(this.#failures, random, backoff);
+    this.#nextTryAtMs = clock.now() + delayMs;
+    if (lasting || this.#state !== "closed" || this.#failures >= openAfter) this.#enter("open");
+    return delayMs;
+  }
+
+  /** Notes that a try begins. */
+  tries(): void {
+    if (this.#state === "open") this.#enter("trying");
+  }
+
+  /** Notes that the router answered. */
+  succeeded(): void {
+    this.#failures = 0;
+    this.#cause = undefined;
+    if (this.#state !== "closed") this.#enter("closed");
+  }
+
+  #enter(state: BreakerEvent["state"]): void {
+    this.#state = state;
+    this.#options.changed({
+      state,
+      cause: this.#cause,
+      failures: this.#failures,
+      nextTryAtMs: state === "open" ? this.#nextTryAtMs : undefined,
+    });
+  }
+}

@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { CircuitBreaker } from "./circuit_breaker.ts";
+import type { BreakerEvent } from "./observer.ts";
+
+function bench(openAfter = 3) {
+  const clock = new FakeClock();
+  const events: BreakerEvent[] = [];
+  const backoff = { firstMs: 100, mostMs: 1000 };
+  const changed = (event: BreakerEvent) => void events.push(event);
+  const breaker = new CircuitBreaker({ clock, random: new SeededRandom(), backoff, openAfter, changed });
+  return { clock, events, breaker };
+}
+
+Deno.test("CircuitBreaker opens with the third failure in a row and says when the next try is", () => {
+  const { breaker, clock, events } = bench();
+  breaker.failed("one", false);
+  breaker.failed("two", false);
+  assert.equal(breaker.state, "closed");
+  assert.deepEqual(events, []);
+  const delayMs = breaker.failed("three", false);
+  assert.equal(breaker.state, "open");
+  const nextTryAtMs = clock.now() + delayMs;
+  assert.deepEqual(events, [{ state: "open", cause: "three", failures: 3, nextTryAtMs }]);
+  const time = new Date(nextTryAtMs).toISOString();
+  assert.equal(breaker.words, `three; that failed 3 times in a row, and the next try is not before ${time}`);
+});
+
+Deno.test("CircuitBreaker counts from zero again after a success", () => {
+  const { breaker, events } = bench();
+  for (const cause of ["one", "two"]) breaker.failed(cause, false);
+  breaker.succeeded();
+  for (const cause of ["three", "four"]) breaker.failed(cause, false);
+  assert.equal(breaker.state, "closed");
+  assert.deepEqual(events, []);
+});
+
+Deno.test("CircuitBreaker opens at once with a failure that lasts", () => {
+  const { breaker } = bench();
+  breaker.failed("another host key", true);
+  assert.equal(breaker.state, "open");
+  assert.match(breaker.words, /^another host key; that failed once, and the next try/);
+});
+
+Deno.test("CircuitBreaker opens again with the first failure of a try, and closes with its success", () => {
+  const { breaker, events } = bench(1);
+  breaker.tries();
+  assert.equal(breaker.state, "closed");
+  breaker.failed("one", false);
+  breaker.tries();
+  assert.match(breaker.words, /^one; .* another try is under way$/);
+  breaker.failed("two", false);
+  breaker.tries();
+  breaker.succeeded();
+  assert.deepEqual(events.map(({ state, cause, failures }) => [state, cause, failures]), [
+    ["open", "one", 1],
+    ["trying", "one", 1],
+    ["open", "two", 2],
+    ["trying", "two", 2],
+    ["closed", undefined, 0],
+  ]);
+});
+
+Deno.test("CircuitBreaker makes its delays longer, with jitter, up to the bound", () => {
+  const { breaker } = bench();
+  const delays = Array.from({ length: 8 }, () => breaker.failed("down", false));
+  const full = [100, 200, 400, 800, 1000, 1000, 1000, 1000];
+  for (const [index, delay] of delays.entries()) {
+    assert.ok(delay >= full[index]! / 2 && delay <= full[index]!, `${delay} of ${full[index]}`);
+  }
+  assert.ok(new Set(delays.slice(4)).size > 1, delays.join());
+});

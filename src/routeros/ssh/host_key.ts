@@ -1,0 +1,108 @@
+import { Buffer } from "node:buffer";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { VolumeError } from "../../volume/errors.ts";
+
+/** A host key that the router must present. */
+export interface HostKey {
+  /** Such as `ssh-ed25519`, `ssh-rsa`. */
+  readonly type: string;
+  /** The public key in wire form (RFC 4253, section 6.6). */
+  readonly blob: Uint8Array;
+}
+
+const keyTypes = /^(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521))$/;
+
+interface Line {
+  /** Undefined for a bare public key. */
+  readonly hosts: string | undefined;
+  readonly key: HostKey;
+}
+
+/**
+ * Reads pinned host keys: lines of an OpenSSH public key (`ssh-ed25519 AAAA…`) or of a known_hosts file (plain,
+ * `[host]:port` or hashed names). Empty lines and comments are skipped.
+ *
+ * Of several known_hosts lines only those that name the router count. A single one is taken at its word: an address
+ * often has another name there than here, and it is the key that is compared.
+ *
+ * @throws {VolumeError} invalid when a line cannot be read, or none is left
+ */
+export function parseHostKeys(text: string, host: string, port: number): HostKey[] {
+  const lines = text.split(/\r?\n/).map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map(parseLine);
+  const only = lines.length === 1;
+  const keys = lines
+    .filter((line) => only || line.hosts === undefined || namesHost(line.hosts, host, port))
+    .map((line) => line.key);
+  if (keys.length > 0) return keys;
+  throw new VolumeError(
+    "invalid",
+    `Cannot pin the router's host key as no line names it: host=${host} port=${port}; ` +
+      "take the output of ssh-keyscan after checking it against /ip/ssh/print on the router",
+  );
+}
+
+function parseLine(line: string): Line {
+  const words = line.split(/\s+/);
+  if (words[0]!.startsWith("@")) throw notReadable(`the marker ${words[0]} is not supported`);
+  const bare = keyTypes.test(words[0]!);
+  const [type, encoded] = bare ? words : words.slice(1);
+  if (type === undefined || !keyTypes.test(type)) throw notReadable("it names no known type of key");
+  const blob = new Uint8Array(Buffer.from(encoded ?? "", "base64"));
+  if (keyTypeOf(blob) !== type) throw notReadable(`its data is no ${type} key`);
+  return { hosts: bare ? undefined : words[0], key: { type, blob } };
+}
+
+/** The type that a key in wire form names itself; "" when it is none. */
+export function keyTypeOf(blob: Uint8Array): string {
+  if (blob.length < 8) return "";
+  const length = new DataView(blob.buffer, blob.byteOffset).getUint32(0);
+  if (length > 64 || blob.length <= 4 + length) return "";
+  return new TextDecoder().decode(blob.subarray(4, 4 + length));
+}
+
+/** Whether the key that was presented is one of the pinned ones, compared in constant time. */
+export function isPinned(pins: readonly HostKey[], presented: Uint8Array): boolean {
+  let pinned = false;
+  for (const { blob } of pins) {
+    if (blob.length === presented.length && timingSafeEqual(blob, presented)) pinned = true;
+  }
+  return pinned;
+}
+
+/** A key's fingerprint as OpenSSH prints it: `SHA256:…`. */
+export function fingerprint(blob: Uint8Array): string {
+  return `SHA256:${createHash("sha256").update(blob).digest("base64").replace(/=+$/, "")}`;
+}
+
+/** The words for a host key that is not the pinned one; both fingerprints are in it. */
+export function describeMismatch(pins: readonly HostKey[], presented: Uint8Array): string {
+  const expected = pins.map((pin) => `${fingerprint(pin.blob)} (${pin.type})`).join(" or ");
+  return `its host key is not the pinned one: presented=${fingerprint(presented)} (${
+    keyTypeOf(presented)
+  }) ` +
+    `pinned=${expected}; if the key was changed on purpose, pin the new one, else somebody may be in between`;
+}
+
+function namesHost(hosts: string, host: string, port: number): boolean {
+  const name = port === 22 ? host : `[${host}]:${port}`;
+  return hosts.split(",").some((entry) => {
+    if (!entry.startsWith("|1|")) {
+      return entry.toLowerCase() === name.toLowerCase() || entry === `[${host}]:${port}`;
+    }
+    const [, , salt, hash] = entry.split("|");
+    const own = createHmac("sha1", Buffer.from(salt ?? "", "base64")).update(name.toLowerCase()).digest(
+      "base64",
+    );
+    return own === hash;
+  });
+}
+
+function notReadable(reason: string): VolumeError {
+  return new VolumeError(
+    "invalid",
+    `Cannot read the pinned host key as ${reason}; expected an OpenSSH public key ("ssh-ed25519 AAAA…") or a ` +
+      "known_hosts line",
+  );
+}

@@ -1,0 +1,88 @@
+import { watchContext } from "../../host/call_end.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+import type { Command } from "../console/command.ts";
+
+/** One exec request as a caller hands it in. */
+export interface ExecRequest {
+  /** What it is for, in a word, for logs and metrics. */
+  readonly kind: string;
+  /** Requests of one key wait for one another; keys take turns. */
+  readonly key: string;
+  readonly command: Command;
+  readonly context: CallContext;
+  /** Sends it only on this connection: what it rests on was seen there, and the router may have rebooted since. */
+  readonly onlyOn?: number;
+  /**
+   * Milliseconds after which it counts as unanswered, for one that works for long: few of those run at a time, and none
+   * is taken for a sign of how the router is. Without it the session's own limit.
+   */
+  readonly timeoutMs?: number;
+  /** Called each time right before it is handed to a connection. */
+  readonly onSent?: () => void;
+}
+
+/** What came back of an exec request that may have run. */
+export interface ExecReply {
+  readonly output: string;
+  /** Whether the router ended the channel in order. If not, the output may be cut and the command may still run. */
+  readonly ended: boolean;
+  /** Which connection it ran on: connections are numbered from 1. */
+  readonly connection: number;
+  /** `Clock.monotonicMs()` when it had come. */
+  readonly receivedMs: number;
+}
+
+/** A request on its way through a session: settled once, by an answer or by the end of its call. */
+export class Pending {
+  readonly request: ExecRequest;
+  readonly promise: Promise<ExecReply>;
+  readonly queuedMs: number;
+  /** How often no channel was to be had for it. */
+  refusals = 0;
+  /** Set while it runs: gives its channel up. */
+  giveUp: (() => void) | undefined;
+  #settled = false;
+  readonly #resolve: (reply: ExecReply) => void;
+  readonly #reject: (error: VolumeError) => void;
+  readonly #release: () => void;
+
+  /**
+   * @param onEnd called when the call ends first: the request is rejected already
+   */
+  constructor(request: ExecRequest, clock: Clock, onEnd: (pending: Pending) => void) {
+    this.request = request;
+    this.queuedMs = clock.monotonicMs();
+    const { promise, resolve, reject } = Promise.withResolvers<ExecReply>();
+    this.promise = promise;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    const end = (error: VolumeError) => {
+      if (this.fail(error)) onEnd(this);
+    };
+    this.#release = watchContext(request.context, clock, end);
+  }
+
+  /** Whether it was answered or failed already. */
+  get settled(): boolean {
+    return this.#settled;
+  }
+
+  /** Answers it; false when it was settled before. */
+  answer(reply: ExecReply): boolean {
+    return this.#settle(() => this.#resolve(reply));
+  }
+
+  /** Fails it; false when it was settled before. */
+  fail(error: VolumeError): boolean {
+    return this.#settle(() => this.#reject(error));
+  }
+
+  #settle(how: () => void): boolean {
+    if (this.#settled) return false;
+    this.#settled = true;
+    this.#release();
+    how();
+    return true;
+  }
+}

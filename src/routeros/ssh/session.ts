@@ -1,0 +1,368 @@
+import { contextEnd } from "../../host/call_end.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { Clock, Random } from "../../volume/ports/ports.ts";
+import { backoffMs, type BackoffOptions } from "./backoff.ts";
+import { CircuitBreaker } from "./circuit_breaker.ts";
+import { FairQueue } from "./fair_queue.ts";
+import type { CommandEvent, ConnectionEvent, RouterObserver } from "./observer.ts";
+import { type ExecReply, type ExecRequest, Pending } from "./pending.ts";
+import { ConnectError, type ExecEnd, type SshConnection, type SshTransport } from "./transport.ts";
+
+/** Options of {@linkcode Session}. */
+export interface SessionOptions {
+  readonly transport: SshTransport;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observer?: RouterObserver;
+  /** The most exec channels at once. @default {8} */
+  readonly maxChannels?: number;
+  /** The most of them that work for long, see `ExecRequest.timeoutMs`: the others need channels too. @default {2} */
+  readonly maxLong?: number;
+  /** The most requests that wait; one more is refused at once. @default {1024} */
+  readonly maxQueued?: number;
+  /** Milliseconds after which a command counts as unanswered. @default {30000} */
+  readonly commandTimeoutMs?: number;
+  /** Milliseconds for connecting, from the first packet to the last step of authentication. @default {15000} */
+  readonly connectTimeoutMs?: number;
+  /** Milliseconds a channel that was given up may linger before the whole connection is closed. @default {5000} */
+  readonly lingerMs?: number;
+  /** Failed connection attempts in a row after which requests are refused at once. @default {3} */
+  readonly openAfter?: number;
+  /** Delays between connection attempts. @default {{ firstMs: 250, mostMs: 5000 }} */
+  readonly backoff?: BackoffOptions;
+  /**
+   * Why nothing may be sent now, in words that follow "as"; undefined while it may. It is asked right before each command
+   * leaves. @default {it always may}
+   */
+  readonly fence?: () => string | undefined;
+}
+
+/** Refusals of a channel that one request sits through. */
+const channelAttempts = 8;
+const channelBackoff: BackoffOptions = { firstMs: 100, mostMs: 2000 };
+
+/** One connection and what runs on it. */
+interface Link {
+  readonly id: number;
+  readonly connection: SshConnection;
+  running: number;
+  /** Those of them that work for long. */
+  long: number;
+  /** Whether any command ended in order on it: only then it is a connection worth replacing at once. */
+  useful: boolean;
+  /** Set after a refused channel until one is free or the delay is over. */
+  resume: (() => void) | undefined;
+}
+
+/**
+ * Sends exec requests to one router over one connection, at most eight at a time.
+ *
+ * States:
+ * - **idle**: no connection. The first request connects.
+ * - **connecting**: requests wait. Success leads to ready, failure to backing-off.
+ * - **ready**: requests are sent, keys taking turns. When the connection ends, running requests are answered as not
+ *   ended (their outcome is unknown), waiting ones wait on; the state becomes idle, or backing-off when nothing had
+ *   ever ended in order on that connection.
+ * - **backing-off**: waits for a jittered, growing delay, then idle.
+ * - **closed**: final. Every request is refused.
+ *
+ * Requests sit through a lost connection and failed attempts, each to its deadline, until a {@linkcode CircuitBreaker}
+ * opens: then all that wait fail as unavailable, and later ones are refused at once. Once the delay is over one request
+ * at a time is let in to try, until a command ends in order.
+ *
+ * Requests that work for long, such as copying a file, share the connection and get few of its channels. Only when one
+ * outlasts its own time is anything concluded from its silence.
+ *
+ * A request is sent at most once: only one that certainly never left (no connection, no channel) is sent again. A
+ * request whose call ends while it waits is never sent; one whose call ends while it runs gives its channel up.
+ */
+export class Session {
+  readonly #options: Required<Omit<SessionOptions, "observer">> & Pick<SessionOptions, "observer">;
+  readonly #queue = new FairQueue<Pending>();
+  readonly #breaker: CircuitBreaker;
+  #state: ConnectionEvent["state"] = "idle";
+  #link: Link | undefined;
+  #connections = 0;
+  #stopWaiting: (() => void) | undefined;
+  #abortConnect: (() => void) | undefined;
+
+  constructor(options: SessionOptions) {
+    this.#options = {
+      maxChannels: 8,
+      maxLong: 2,
+      maxQueued: 1024,
+      commandTimeoutMs: 30_000,
+      connectTimeoutMs: 15_000,
+      lingerMs: 5000,
+      openAfter: 3,
+      backoff: { firstMs: 250, mostMs: 5000 },
+      fence: () => undefined,
+      ...options,
+    };
+    this.#breaker = new CircuitBreaker({
+      ...this.#options,
+      changed: (event) => options.observer?.breaker?.(event),
+    });
+  }
+
+  /** The state, see the class. */
+  get state(): ConnectionEvent["state"] {
+    return this.#state;
+  }
+
+  /** The number of the connection that is ready; undefined when none is. */
+  get connection(): number | undefined {
+    return this.#state === "ready" ? this.#link?.id : undefined;
+  }
+
+  /** How many requests wait, and how many were sent and have not ended. */
+  get load(): { readonly waiting: number; readonly running: number } {
+    return { waiting: this.#queue.size, running: this.#link?.running ?? 0 };
+  }
+
+  /** What it talks to, for messages. */
+  get target(): string {
+    return this.#options.transport.target;
+  }
+
+  /**
+   * Sends one exec request, once.
+   *
+   * @throws {VolumeError} unavailable when it was certainly not sent: no connection, no channel, a full queue, an open
+   * circuit breaker, or another connection than `onlyOn`
+   * @throws {VolumeError} deadline or cancelled when the call ends first; if it was running, its outcome is unknown
+   */
+  run(request: ExecRequest): Promise<ExecReply> {
+    const { clock } = this.#options;
+    const refusal = contextEnd(request.context, clock) ?? this.#refusalOf(request);
+    if (refusal !== undefined) return Promise.reject(refusal);
+    const pending = new Pending(request, clock, (ended) => {
+      this.#queue.remove(request.key, ended);
+      ended.giveUp?.();
+    });
+    this.#queue.push(request.key, pending);
+    this.#pump();
+    return pending.promise;
+  }
+
+  /** One that works for long is not sent to find out whether the router is back: all others would wait for it. */
+  #refusalOf(request: ExecRequest): VolumeError | undefined {
+    const trial = isLong(request) && this.#state !== "closed" && this.#breaker.state !== "closed";
+    return trial ? this.#unavailable(this.#breaker.words) : this.refusal();
+  }
+
+  /** Why one more request would be refused at once, kind `unavailable`; undefined when it may wait. */
+  refusal(): VolumeError | undefined {
+    const { maxQueued, fence } = this.#options;
+    if (this.#state === "closed") return this.#unavailable("the driver is shutting down");
+    const fenced = fence();
+    if (fenced !== undefined) return this.#unavailable(fenced);
+    if (this.#breaker.state !== "closed" && !this.#mayTry()) return this.#unavailable(this.#breaker.words);
+    if (this.#queue.size < maxQueued) return undefined;
+    return this.#unavailable(`${maxQueued} commands already wait for it`);
+  }
+
+  /** Ends the connection and fails whatever waits. Running requests are answered as not ended. */
+  close(): void {
+    if (this.#state === "closed") return;
+    this.#enter("closed");
+    this.#stopWaiting?.();
+    this.#abortConnect?.();
+    this.#link?.resume?.();
+    this.#link?.connection.close();
+    this.#failWaiting("the driver is shutting down");
+  }
+
+  /** Whether a request may find out if the router is back: the delay is over, and no other is about it. */
+  #mayTry(): boolean {
+    return this.#state !== "backing-off" && this.#queue.size === 0 && (this.#link?.running ?? 0) === 0;
+  }
+
+  #pump(): void {
+    if (this.#state === "idle" && this.#queue.size > 0) void this.#connect();
+    const link = this.#link;
+    if (this.#state !== "ready" || link === undefined) return;
+    while (link.running < this.#options.maxChannels && link.resume === undefined) {
+      const pending = this.#queue.shift(({ request }) =>
+        !isLong(request) || link.long < this.#options.maxLong
+      );
+      if (pending === undefined) return;
+      const reason = this.#reasonAgainst(pending, link);
+      if (reason === undefined) void this.#send(link, pending);
+      else pending.fail(this.#unavailable(reason));
+    }
+  }
+
+  /** Why a request that has waited may not be sent any more. */
+  #reasonAgainst({ request: { onlyOn } }: Pending, link: Link): string | undefined {
+    if (onlyOn === undefined || onlyOn === link.id) return this.#options.fence();
+    return "the connection was lost since it was looked at, so it is to be looked at again";
+  }
+
+  async #connect(): Promise<void> {
+    const { transport, clock, connectTimeoutMs } = this.#options;
+    this.#enter("connecting");
+    this.#breaker.tries();
+    const controller = new AbortController();
+    const cancelTimer = clock.timer(connectTimeoutMs, () => controller.abort());
+    this.#abortConnect = () => controller.abort();
+    try {
+      this.#opened(await transport.connect(controller.signal));
+    } catch (error) {
+      const words = controller.signal.aborted
+        ? `it did not answer within ${connectTimeoutMs / 1000} s`
+        : error instanceof Error
+        ? error.message
+        : String(error);
+      this.#failed(words, error instanceof ConnectError && error.lasting);
+    } finally {
+      cancelTimer();
+      this.#abortConnect = undefined;
+    }
+  }
+
+  #opened(connection: SshConnection): void {
+    if (this.#state === "closed") return connection.close();
+    const id = ++this.#connections;
+    const link: Link = { id, connection, running: 0, long: 0, useful: false, resume: undefined };
+    this.#link = link;
+    this.#enter("ready");
+    void connection.closed.then((reason) => this.#lost(link, reason));
+    this.#pump();
+  }
+
+  #lost(link: Link, reason: string): void {
+    link.resume?.();
+    if (this.#link !== link) return;
+    this.#link = undefined;
+    if (this.#state === "closed") return;
+    if (!link.useful) return this.#failed(reason, false);
+    this.#enter("idle", reason);
+    this.#pump();
+  }
+
+  /** A connection could not be opened, or ended before it was of any use. */
+  #failed(reason: string, lasting: boolean): void {
+    if (this.#state === "closed") return;
+    const delayMs = this.#breaker.failed(reason, lasting);
+    this.#enter("backing-off", reason);
+    if (this.#breaker.state === "open") this.#failWaiting(this.#breaker.words);
+    this.#stopWaiting = this.#options.clock.timer(delayMs, () => {
+      this.#stopWaiting = undefined;
+      this.#enter("idle");
+      this.#pump();
+    });
+  }
+
+  #failWaiting(reason: string): void {
+    for (const pending of this.#queue.items()) {
+      this.#queue.remove(pending.request.key, pending);
+      pending.fail(this.#unavailable(reason));
+    }
+  }
+
+  async #send(link: Link, pending: Pending): Promise<void> {
+    const { clock, commandTimeoutMs, lingerMs } = this.#options;
+    const { timeoutMs = commandTimeoutMs } = pending.request;
+    const long = isLong(pending.request) ? 1 : 0;
+    const sentMs = clock.monotonicMs();
+    const controller = new AbortController();
+    let timedOut = false;
+    let cancelLinger = () => {};
+    pending.giveUp = () => {
+      if (controller.signal.aborted) return;
+      // What works for long may not listen until it is done; only when it overran its time the router seems frozen.
+      if (long === 0 || timedOut) cancelLinger = clock.timer(lingerMs, () => link.connection.close());
+      controller.abort();
+    };
+    const cancelTimeout = clock.timer(timeoutMs, () => {
+      timedOut = true;
+      pending.giveUp?.();
+    });
+    link.running++;
+    link.long += long;
+    pending.request.onSent?.();
+    const end = await link.connection.exec(pending.request.command, controller.signal);
+    link.running--;
+    link.long -= long;
+    cancelTimeout();
+    cancelLinger();
+    pending.giveUp = undefined;
+    this.#report(pending, sentMs, outcomeOf(end, timedOut, pending.settled));
+    this.#finish(link, pending, end);
+    this.#pump();
+  }
+
+  #finish(link: Link, pending: Pending, end: ExecEnd): void {
+    if (end.state === "not-run") return this.#notRun(link, pending, end.reason);
+    if (end.state === "ended") {
+      link.useful = true;
+      this.#breaker.succeeded();
+    }
+    link.resume?.();
+    pending.answer({
+      output: end.output,
+      ended: end.state === "ended",
+      connection: link.id,
+      receivedMs: this.#options.clock.monotonicMs(),
+    });
+  }
+
+  /** It never left: it goes back to where it was, and the link rests until a channel is free or a delay is over. */
+  #notRun(link: Link, pending: Pending, reason: string): void {
+    const { clock, random } = this.#options;
+    if (pending.settled) return;
+    if (this.#breaker.state === "open") {
+      pending.fail(this.#unavailable(this.#breaker.words));
+      return;
+    }
+    if (this.#state === "closed" || ++pending.refusals >= channelAttempts) {
+      pending.fail(
+        this.#unavailable(`it gives no channel (${reason}); it may be at its limit of SSH sessions`),
+      );
+      return;
+    }
+    this.#queue.putBack(pending.request.key, pending);
+    if (this.#link !== link || link.resume !== undefined) return;
+    const cancel = clock.timer(backoffMs(pending.refusals, random, channelBackoff), () => {
+      link.resume?.();
+      this.#pump();
+    });
+    link.resume = () => {
+      link.resume = undefined;
+      cancel();
+    };
+  }
+
+  #report(pending: Pending, sentMs: number, outcome: CommandEvent["outcome"]): void {
+    const { observer, clock } = this.#options;
+    observer?.command?.({
+      kind: pending.request.kind,
+      requestId: pending.request.context.requestId,
+      outcome,
+      ms: clock.monotonicMs() - sentMs,
+      waitedMs: sentMs - pending.queuedMs,
+      statements: pending.request.command.statements,
+      queued: this.#queue.size,
+    });
+  }
+
+  #enter(state: ConnectionEvent["state"], reason?: string): void {
+    this.#state = state;
+    this.#options.observer?.connection?.({ state, reason });
+  }
+
+  #unavailable(reason: string): VolumeError {
+    return new VolumeError("unavailable", `Cannot ask the router as ${reason}: router=${this.target}`);
+  }
+}
+
+function isLong(request: ExecRequest): boolean {
+  return request.timeoutMs !== undefined;
+}
+
+function outcomeOf(end: ExecEnd, timedOut: boolean, settled: boolean): CommandEvent["outcome"] {
+  if (end.state === "ended") return "ended";
+  if (timedOut) return "timeout";
+  return settled ? "cancelled" : end.state;
+}

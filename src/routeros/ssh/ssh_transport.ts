@@ -1,0 +1,281 @@
+import { Buffer } from "node:buffer";
+import { Socket } from "node:net";
+import ssh2 from "ssh2";
+import type { Client, ClientChannel, ConnectConfig, ParsedKey, ServerHostKeyAlgorithm } from "ssh2";
+import { VolumeError } from "../../volume/errors.ts";
+import type { Command } from "../console/command.ts";
+import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
+import { describeConnectFailure } from "./ssh_errors.ts";
+import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
+
+/** How the driver proves who it is. */
+export type SshAuthentication =
+  /** A private key in OpenSSH or PEM form. */
+  | { readonly privateKey: string; readonly passphrase?: string }
+  | { readonly password: string };
+
+/** Options of {@linkcode Ssh2Transport}. */
+export interface Ssh2Options {
+  readonly host: string;
+  /** @default {22} */
+  readonly port?: number;
+  readonly user: string;
+  readonly authentication: SshAuthentication;
+  /** The keys one of which the router must present, or `insecure` to take any: for tests only. */
+  readonly hostKeys: readonly HostKey[] | "insecure";
+  /** Told loudly when the host key is not checked. */
+  readonly warning: (message: string) => void;
+  /** Milliseconds for the whole handshake. @default {10000} */
+  readonly readyTimeoutMs?: number;
+  /** Milliseconds between keepalives; three without an answer end the connection. @default {10000} */
+  readonly keepaliveMs?: number;
+  /** Why nothing may be sent now; undefined while it may. @default {it always may} */
+  readonly fence?: (() => string | undefined) | undefined;
+}
+
+/** The most output of one exec that is kept, in bytes; more is not read but torn. */
+const maxOutputBytes = 64 * 1024 * 1024;
+
+/**
+ * What is offered: no chacha20-poly1305 and no group exchange, which the runtime's crypto cannot do, nothing on SHA-1.
+ * Of the ciphers those come first that need no separate MAC.
+ */
+export const algorithms = {
+  kex: [
+    "curve25519-sha256",
+    "curve25519-sha256@libssh.org",
+    "ecdh-sha2-nistp256",
+    "ecdh-sha2-nistp384",
+    "ecdh-sha2-nistp521",
+    "diffie-hellman-group16-sha512",
+    "diffie-hellman-group14-sha256",
+  ],
+  cipher: [
+    "aes128-gcm@openssh.com",
+    "aes256-gcm@openssh.com",
+    "aes128-ctr",
+    "aes192-ctr",
+    "aes256-ctr",
+  ],
+  hmac: ["hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256", "hmac-sha2-512"],
+  compress: ["none"],
+} satisfies ConnectConfig["algorithms"];
+
+const hostKeyAlgorithms: readonly ServerHostKeyAlgorithm[] = [
+  "ssh-ed25519",
+  "ecdsa-sha2-nistp256",
+  "ecdsa-sha2-nistp384",
+  "ecdsa-sha2-nistp521",
+  "rsa-sha2-512",
+  "rsa-sha2-256",
+];
+
+/** SSH through the ssh2 library. */
+export class Ssh2Transport implements SshTransport {
+  readonly target: string;
+  readonly #options: Ssh2Options;
+  readonly #port: number;
+
+  /**
+   * @throws {VolumeError} invalid when the private key cannot be read, or no host key is pinned
+   */
+  constructor(options: Ssh2Options) {
+    this.#options = options;
+    this.#port = options.port ?? 22;
+    this.target = `${options.user}@${options.host}:${this.#port}`;
+    assertPrivateKey(options.authentication);
+    if (options.hostKeys === "insecure") {
+      options.warning(
+        "INSECURE: the router's host key is NOT checked. Whoever answers at its address gets the credentials and " +
+          `decides what this driver believes. Never use this but in tests. router=${this.target}`,
+      );
+    } else if (options.hostKeys.length === 0) {
+      throw new VolumeError("invalid", "Cannot connect to the router as no host key is pinned");
+    }
+  }
+
+  connect(signal: AbortSignal): Promise<SshConnection> {
+    const { promise, resolve, reject } = Promise.withResolvers<SshConnection>();
+    const client = new ssh2.Client();
+    let mismatch: string | undefined;
+    let failure: unknown;
+    const fail = (error: unknown) => {
+      reject(describeConnectFailure(error, { target: this.target, mismatch }));
+      client.destroy();
+    };
+    const onAbort = () => fail(new Error("aborted"));
+    const connection = new Ssh2Connection(client, () => failure);
+    // Without it an exec takes 90 ms instead of 3; before there is a connection it has no effect on Deno 2.7.
+    client.on("connect", () => client.setNoDelay(true));
+    client.on("ready", () => resolve(connection));
+    // An error may come before, with or after the close; after the close nobody listens any more.
+    client.on("error", (error: unknown) => {
+      failure ??= error;
+      fail(error);
+    });
+    client.on("close", () => fail(failure ?? new Error("the connection was closed")));
+    client.on("keyboard-interactive", (_name, _instructions, _language, prompts, answer) => {
+      const authentication = this.#options.authentication;
+      answer(prompts.map(() => "password" in authentication ? authentication.password : ""));
+    });
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      const socket = new Socket();
+      socket.connect(this.#port, this.#options.host);
+      client.connect({ ...this.#config((reason) => mismatch = reason), sock: socket });
+      this.#guard(socket);
+    } catch (error) {
+      fail(error);
+    }
+    if (signal.aborted) onAbort();
+    return promise.finally(() => signal.removeEventListener("abort", onAbort));
+  }
+
+  /**
+   * A command leaves when the router has opened a channel for it, in answer to what it says. If this process stood still
+   * meanwhile, the command is out of date by then: this listener is the first to hear of anything, and what it closes sends
+   * nothing.
+   */
+  #guard(socket: Socket): void {
+    const { fence } = this.#options;
+    if (fence === undefined) return;
+    socket.on("data", () => {
+      const reason = fence();
+      if (reason !== undefined) socket.destroy(new Error(reason));
+    });
+  }
+
+  #config(onMismatch: (reason: string) => void): ConnectConfig {
+    const { host, user, authentication, hostKeys, readyTimeoutMs, keepaliveMs } = this.#options;
+    const secret = "password" in authentication
+      ? { password: authentication.password, tryKeyboard: true }
+      : authentication;
+    return {
+      host,
+      port: this.#port,
+      username: user,
+      ...secret,
+      authHandler: "password" in authentication ? ["password", "keyboard-interactive"] : ["publickey"],
+      readyTimeout: readyTimeoutMs ?? 10_000,
+      keepaliveInterval: keepaliveMs ?? 10_000,
+      keepaliveCountMax: 3,
+      algorithms: { ...algorithms, serverHostKey: preferPinned(hostKeys) },
+      hostVerifier: (presented: Buffer) => {
+        if (hostKeys === "insecure" || isPinned(hostKeys, presented)) return true;
+        onMismatch(describeMismatch(hostKeys, presented));
+        return false;
+      },
+    };
+  }
+}
+
+/**
+ * Pinned types first, so that a router with several keys presents the pinned one; the others too, so that a mismatch
+ * can be shown with both fingerprints.
+ */
+export function preferPinned(hostKeys: readonly HostKey[] | "insecure"): ServerHostKeyAlgorithm[] {
+  if (hostKeys === "insecure") return [...hostKeyAlgorithms];
+  const types = new Set(hostKeys.map((key) => key.type));
+  const rank = (name: string) => types.has(name.startsWith("rsa-") ? "ssh-rsa" : name) ? 0 : 1;
+  return hostKeyAlgorithms.toSorted((a, b) => rank(a) - rank(b));
+}
+
+function assertPrivateKey(authentication: SshAuthentication): void {
+  if ("password" in authentication) return;
+  const parsed = ssh2.utils.parseKey(authentication.privateKey, authentication.passphrase);
+  // The library's message names the form, never the key.
+  const reason = parsed instanceof Error
+    ? parsed.message
+    : isPrivate(parsed)
+    ? undefined
+    : "it is no private key";
+  if (reason === undefined) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot read the private key for the router: ${reason}; expected OpenSSH or PEM form, with its passphrase if it has one`,
+  );
+}
+
+function isPrivate(parsed: ParsedKey | ParsedKey[]): boolean {
+  return [parsed].flat().some((key) => key.isPrivateKey());
+}
+
+class Ssh2Connection implements SshConnection {
+  readonly closed: Promise<string>;
+  readonly #client: Client;
+
+  constructor(client: Client, failure: () => unknown) {
+    this.#client = client;
+    this.closed = new Promise((resolve) => {
+      client.on("close", () => {
+        const error = failure();
+        resolve(
+          error instanceof Error ? `the connection broke (${error.message})` : "the connection was closed",
+        );
+      });
+    });
+  }
+
+  exec(command: Command, signal: AbortSignal): Promise<ExecEnd> {
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve({ state: "not-run", reason: "it was given up before" });
+      try {
+        this.#client.exec(command.text, {}, (error, channel) => {
+          if (error === undefined) collect(channel, signal, resolve);
+          else resolve(neverSent(error) ?? { state: "torn", output: "" });
+        });
+      } catch (error) {
+        // Thrown before anything is written: the socket is gone.
+        resolve({ state: "not-run", reason: error instanceof Error ? error.message : String(error) });
+      }
+    });
+  }
+
+  close(): void {
+    this.#client.destroy();
+  }
+}
+
+/**
+ * Whether an error of `exec` proves that the request never left: the channel was refused, or the connection ended
+ * while it was being opened. Anything else ("Unable to exec" comes for a channel that closed after the request, too)
+ * proves nothing.
+ */
+function neverSent(error: Error): ExecEnd | undefined {
+  const refused = "reason" in error && error.reason !== undefined;
+  const unopened = /^No response from server$|^Channel is not open$|^No free channels available$/.test(
+    error.message,
+  );
+  return refused || unopened ? { state: "not-run", reason: error.message } : undefined;
+}
+
+function collect(channel: ClientChannel, signal: AbortSignal, resolve: (end: ExecEnd) => void): void {
+  const printed: Buffer[] = [];
+  const errors: Buffer[] = [];
+  let bytes = 0;
+  let exit: { readonly status: number | undefined } | undefined;
+  const keepIn = (chunks: Buffer[]) => (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= maxOutputBytes) chunks.push(chunk);
+    else channel.close();
+  };
+  const onAbort = () => channel.close();
+  channel.on("data", keepIn(printed));
+  channel.stderr.on("data", keepIn(errors));
+  channel.on("exit", (code: number | null) => exit = { status: code ?? undefined });
+  channel.on("error", () => channel.close());
+  channel.on("close", () => {
+    signal.removeEventListener("abort", onAbort);
+    const output = textOf(errors.length === 0 ? printed : [...printed, Buffer.from("\n"), ...errors]);
+    const whole = exit !== undefined && bytes <= maxOutputBytes;
+    if (!whole) return resolve({ state: "torn", output });
+    resolve({ state: "ended", output, exitStatus: exit?.status, errors: textOf(errors) });
+  });
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+}
+
+/** A byte that is no UTF-8 becomes U+FFFD: it can be seen, and is refused where it would have to be sent back. */
+function textOf(chunks: readonly Buffer[]): string {
+  return Buffer.concat(chunks).toString("utf8");
+}

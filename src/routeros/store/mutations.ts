@@ -1,0 +1,190 @@
+import { withinPool } from "../../volume/model/layout.ts";
+import type {
+  DiskGuard,
+  ImagePlace,
+  NewFolder,
+  NewSubvolume,
+  NewVolume,
+  VolumeChange,
+} from "../../volume/ports/ports.ts";
+import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
+import {
+  diskAsGuarded,
+  endOf,
+  lastSegment,
+  noDisk,
+  noDiskOn,
+  noFile,
+  noFileHolding,
+  oneFile,
+  oneSubvolume,
+} from "../console/conditions.ts";
+import { fileName, imagePathOf } from "./queries.ts";
+
+/** Adds a disk, after what has to be made for it. Each statement is right by itself, whatever came of the others. */
+export function addStatements(volume: NewVolume): Fragment[] {
+  const { makeFolder, subvolume, copied } = volume;
+  return [
+    ...makeFolder === undefined ? [] : [folderStatement(makeFolder)],
+    ...subvolume === undefined ? [] : [newSubvolumeStatement(subvolume)],
+    copied === undefined ? diskStatement(volume) : copiedDiskStatement(volume, copied.path),
+  ];
+}
+
+/**
+ * Makes a folder. The router looks again whether it is there: of several first volumes at once only one makes it, and none
+ * fails.
+ */
+export function folderStatement({ path, label }: NewFolder): Fragment {
+  const make = label === undefined
+    ? ros`/file add type=${"directory"} name=${fileName(path)}`
+    : ros`/disk/btrfs/subvolume/add fs=${label} name=${withinPool(path)}`;
+  return onlyIf([noFile(path)], make);
+}
+
+/**
+ * Never exported, and never mounted by the router: it mounts any file system that it recognises in a disk unless told
+ * not to, also one that a node has just made. The router itself looks for a disk in the slot or on the image, as there
+ * are some that choose another slot in silence, and whether the image is there when, and only when, it should be: it
+ * would adopt whatever lies there.
+ */
+function diskStatement(volume: NewVolume): Fragment {
+  const { id, place, imported } = volume;
+  // Of somebody's file the last name alone may be that of many others.
+  const image = imported ? place.path : endOf(place);
+  return onlyIf([noDisk(id, image), ...imageConditions(volume)], plainAdd(volume));
+}
+
+function imageConditions({ place, sizeBytes, subvolume }: NewVolume): Fragment[] {
+  // In an empty subvolume that was made right before is nothing; a snapshot was made only if its conditions held.
+  if (subvolume !== undefined) return subvolume.parent === undefined ? [] : [oneFile(place.path)];
+  return [sizeBytes === undefined ? oneFile(place.path) : noFile(place.path)];
+}
+
+/**
+ * In one statement with the renaming, so that nobody ever finds an image of which only a disk could tell what it is. Where
+ * the copy is not there any more, nothing is at the image's path, and without a size the router makes nothing there.
+ */
+function copiedDiskStatement(volume: NewVolume, from: string): Fragment {
+  const { id, place } = volume;
+  const rename = ros`/file set [find where name=${fileName(from)}] name=${fileName(place.path)}`;
+  return onlyIf([noDisk(id, endOf(place)), noFile(place.path)], rename, plainAdd(volume));
+}
+
+function plainAdd({ id, place, sizeBytes, comment }: NewVolume): Fragment {
+  const path = imagePathOf(place.path);
+  const size = sizeBytes === undefined ? [] : [ros`file-size=${sizeBytes}`];
+  const settings = joined([ros`type=${"file"} slot=${id} file-path=${path}`, ...size], " ");
+  return ros`/disk add ${settings} mount-filesystem=${false} nvme-tcp-export=${false} comment=${comment}`;
+}
+
+/**
+ * Changes a disk whose comment is still exactly `expectedComment`: whether anything matched shows only in what is read
+ * back. One statement, so that an export is never off in between, but for a bounce. No change is no statement.
+ *
+ * @param supportsNqn whether the export can be given an NQN; where not, the router names it after the slot
+ */
+export function changeStatements(
+  id: string,
+  expectedComment: string,
+  change: VolumeChange,
+  supportsNqn = true,
+): Fragment[] {
+  const guard = { id, comment: expectedComment };
+  const settings: Fragment[] = [];
+  if (change.export === false) settings.push(ros`nvme-tcp-export=${false}`);
+  if (change.sizeBytes !== undefined) settings.push(ros`file-size=${change.sizeBytes}`);
+  if (change.neverMounted) settings.push(ros`mount-filesystem=${false}`);
+  if (change.comment !== undefined) settings.push(ros`comment=${change.comment}`);
+  if (change.export !== undefined && change.export !== false) {
+    const { nqn, port } = change.export;
+    settings.push(ros`nvme-tcp-export=${true} nvme-tcp-server-port=${port}`);
+    if (supportsNqn) settings.push(ros`nvme-tcp-server-nqn=${nqn}`);
+  }
+  const { allowedHosts } = change;
+  const hosts = allowedHosts === undefined
+    ? []
+    : [ros`nvme-tcp-server-allow-host-name=${allowedHosts.join(",")}`];
+  if (change.bounce) return [bounceStatement(guard, hosts, settings)];
+  settings.push(...hosts);
+  if (settings.length === 0) return [];
+  return [ros`/disk set ${ownDisk(guard)} ${joined(settings, " ")}`];
+}
+
+/** Off, and on again at once. The comment is compared once, as there is no room for it twice, and changed last. */
+function bounceStatement(
+  guard: DiskGuard,
+  hosts: readonly Fragment[],
+  settings: readonly Fragment[],
+): Fragment {
+  const set = ros`/disk set [find where slot=${guard.id}]`;
+  const [off, on] = [ros`nvme-tcp-export=${false}`, ros`nvme-tcp-export=${true}`];
+  return onlyIf(
+    [diskAsGuarded(guard)],
+    ros`${set} ${joined([off, ...hosts], " ")}`,
+    ros`${set} ${joined([on, ...settings], " ")}`,
+  );
+}
+
+/**
+ * Removes a disk whose comment is still exactly the guard's, and then the image: the router itself looks first whether
+ * any disk is left in that slot or on that image.
+ */
+export function removeStatements(disk: DiskGuard, place: ImagePlace): Fragment[] {
+  return [
+    ros`/disk remove ${ownDisk(disk)}`,
+    onlyIf([noDisk(disk.id, endOf(place))], removeAt(place)),
+  ];
+}
+
+/** Removes an image that no disk uses, or the subvolume with it. */
+export function removeImageStatement(place: ImagePlace): Fragment {
+  return onlyIf([noDiskOn(endOf(place))], removeAt(place));
+}
+
+function removeAt({ path, subvolume }: ImagePlace): Fragment {
+  if (subvolume === undefined) return ros`/file remove [find where name=${fileName(path)}]`;
+  const { label, path: fullName } = subvolume;
+  return ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`;
+}
+
+/** Makes a subvolume if no path holds the text. */
+export function subvolumeStatement(subvolume: NewSubvolume, part: string): Fragment {
+  return onlyIf([noFileHolding(part), ...subvolumeConditions(subvolume)], makeSubvolume(subvolume));
+}
+
+function newSubvolumeStatement(subvolume: NewSubvolume): Fragment {
+  const conditions = subvolumeConditions(subvolume);
+  return conditions.length === 0 ? makeSubvolume(subvolume) : onlyIf(conditions, makeSubvolume(subvolume));
+}
+
+/** A parent is known by its last name only: of two that have it nobody knows which one the router would take. */
+function subvolumeConditions({ label, parent, guard }: NewSubvolume): Fragment[] {
+  return [
+    ...parent === undefined ? [] : [oneSubvolume(label, lastSegment(parent.path))],
+    ...guard === undefined ? [] : [diskAsGuarded(guard)],
+  ];
+}
+
+function makeSubvolume({ label, path, parent, readOnly }: NewSubvolume): Fragment {
+  return joined([
+    ros`/disk/btrfs/subvolume/add fs=${label} name=${path}`,
+    ...parent === undefined ? [] : [ros`parent=${lastSegment(parent.path)}`],
+    ...readOnly ? [ros`read-only=${true}`] : [],
+  ], " ");
+}
+
+/** Renames a file to a path at which nothing is, if the guard holds. */
+export function renameStatement(from: string, to: string, guard: DiskGuard | undefined): Fragment {
+  const rename = ros`/file set [find where name=${fileName(from)}] name=${fileName(to)}`;
+  return onlyIf([noFile(to), ...guard === undefined ? [] : [diskAsGuarded(guard)]], rename);
+}
+
+/** Copies a file. */
+export function copyStatement(from: string, to: string): Fragment {
+  return ros`/file copy ${fileName(from)} name=${fileName(to)}`;
+}
+
+function ownDisk({ id, comment }: DiskGuard): Fragment {
+  return ros`[find where slot=${id} and comment=${comment}]`;
+}

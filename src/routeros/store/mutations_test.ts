@@ -1,0 +1,196 @@
+import assert from "node:assert/strict";
+import { plainPlace, subvolumePlace } from "../../volume/model/layout.ts";
+import { maxImagePathBytes } from "../../volume/rules/import.ts";
+import type { NewVolume } from "../../volume/ports/ports.ts";
+import { fitsOneExec } from "../console/exchange.ts";
+import {
+  addStatements,
+  changeStatements,
+  copyStatement,
+  removeImageStatement,
+  removeStatements,
+  renameStatement,
+  subvolumeStatement,
+} from "./mutations.ts";
+import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./views.ts";
+
+function lines(statements: readonly { readonly text: string }[]): string[] {
+  return statements.map((statement) => statement.text);
+}
+
+const plain = plainPlace("/pool/csi/s1.1a2b3c4d.img");
+const inSubvolume = subvolumePlace("/pool/csi/s1.1a2b3c4d", "pool-fs");
+const added: NewVolume = { id: "s1", place: plain, sizeBytes: 1073741824n, comment: "c$" };
+const settings = `mount-filesystem="no" nvme-tcp-export="no" comment="c\\$"`;
+const noDisk = `[:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d[.]img"]]=0`;
+const image = `name="pool/csi/s1.1a2b3c4d.img"`;
+
+Deno.test("addStatements() adds a disk that nobody mounts or sees, where neither disk nor image is", () => {
+  assert.deepEqual(lines(addStatements(added)), [
+    `:if ((${noDisk}) and ([:len [/file find where ${image}]]=0)) do={` +
+    `/disk add type="file" slot="s1" file-path="/pool/csi/s1.1a2b3c4d.img" file-size="1073741824" ${settings}}`,
+  ]);
+});
+
+Deno.test("addStatements() makes the folder first, unless another volume has just made it", () => {
+  const free = `:if ([:len [/file find where name="pool/csi"]]=0)`;
+  const makeFolder = { path: "/pool/csi", label: undefined };
+  assert.equal(
+    lines(addStatements({ ...added, makeFolder }))[0],
+    `${free} do={/file add type="directory" name="pool/csi"}`,
+  );
+  assert.equal(
+    lines(addStatements({ ...added, makeFolder: { ...makeFolder, label: "pool-fs" } }))[0],
+    `${free} do={/disk/btrfs/subvolume/add fs="pool-fs" name="csi"}`,
+  );
+});
+
+Deno.test("addStatements() makes the image's subvolume and a new image in it", () => {
+  const subvolume = { ...inSubvolume.subvolume!, readOnly: false };
+  assert.deepEqual(lines(addStatements({ ...added, place: inSubvolume, subvolume })), [
+    `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d"`,
+    `:if ([:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
+    `/disk add type="file" slot="s1" file-path="/pool/csi/s1.1a2b3c4d/disk.img" file-size="1073741824" ${settings}}`,
+  ]);
+});
+
+Deno.test("addStatements() takes the image of a snapshot as it is, naming its parent by the last segment", () => {
+  const parent = { label: "pool-fs", path: "csi/snap-1.s0.x.n.1a2b3c4d" };
+  const subvolume = { ...inSubvolume.subvolume!, parent, readOnly: false };
+  const [make, add] = lines(
+    addStatements({ ...added, sizeBytes: undefined, place: inSubvolume, subvolume }),
+  );
+  assert.equal(
+    make,
+    `:if ([:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="snap-1.s0.x.n.1a2b3c4d"]]=1) do={` +
+      `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d" parent="snap-1.s0.x.n.1a2b3c4d"}`,
+  );
+  assert.match(add!, /\[:len \[\/file find where name="pool\/csi\/s1\.1a2b3c4d\/disk\.img"\]\]=1/);
+  assert.doesNotMatch(add!, /file-size/);
+});
+
+Deno.test("addStatements() adopts an image that is there, and nothing where none is", () => {
+  assert.deepEqual(lines(addStatements({ ...added, sizeBytes: undefined })), [
+    `:if ((${noDisk}) and ([:len [/file find where ${image}]]=1)) do={` +
+    `/disk add type="file" slot="s1" file-path="/pool/csi/s1.1a2b3c4d.img" ${settings}}`,
+  ]);
+});
+
+Deno.test("addStatements() renames a copy and adds its disk in one statement, and adopts nothing else", () => {
+  const copied = { path: "/pool/csi/s1.1a2b3c4d.img.00ff00ff.part" };
+  const [statement, ...others] = addStatements({ ...added, sizeBytes: undefined, copied });
+  assert.equal(
+    statement!.text,
+    `:if ((${noDisk}) and ([:len [/file find where ${image}]]=0)) do={` +
+      `/file set [find where name="pool/csi/s1.1a2b3c4d.img.00ff00ff.part"] ${image}; ` +
+      `/disk add type="file" slot="s1" file-path="/pool/csi/s1.1a2b3c4d.img" ${settings}}`,
+  );
+  assert.deepEqual(others, []);
+});
+
+Deno.test("changeStatements() sets everything in one statement that compares the comment", () => {
+  const own = `/disk set [find where slot="s1" and comment="old"]`;
+  const on = { nqn: "nqn.2000-02.com.mikrotik:s1:1-ab", port: 4420 };
+  const exported = `comment="new" nvme-tcp-export="yes" nvme-tcp-server-port="4420"`;
+  assert.deepEqual(lines(changeStatements("s1", "old", { comment: "new", export: on })), [
+    `${own} ${exported} nvme-tcp-server-nqn="${on.nqn}"`,
+  ]);
+  assert.deepEqual(lines(changeStatements("s1", "old", { comment: "new", export: on }, false)), [
+    `${own} ${exported}`,
+  ]);
+  assert.deepEqual(lines(changeStatements("s1", "old", { comment: "new", export: false })), [
+    `${own} nvme-tcp-export="no" comment="new"`,
+  ]);
+  assert.deepEqual(lines(changeStatements("s1", "old", { comment: "new", sizeBytes: 2147483648n })), [
+    `${own} file-size="2147483648" comment="new"`,
+  ]);
+});
+
+Deno.test("changeStatements() bounces an export in one statement: off with the new list, on with the comment", () => {
+  const change = { comment: "new", allowedHosts: ["nqn.b", "nqn.c"], bounce: true };
+  const set = `/disk set [find where slot="s1"]`;
+  assert.deepEqual(lines(changeStatements("s1", "old", change)), [
+    `:if ([:len [/disk find where slot="s1" and comment="old"]]=1) do={` +
+    `${set} nvme-tcp-export="no" nvme-tcp-server-allow-host-name="nqn.b,nqn.c"; ` +
+    `${set} nvme-tcp-export="yes" comment="new"}`,
+  ]);
+});
+
+Deno.test("changeStatements() empties a list of hosts by naming none", () => {
+  assert.deepEqual(lines(changeStatements("s1", "old", { export: false, allowedHosts: [] })), [
+    `/disk set [find where slot="s1" and comment="old"] nvme-tcp-export="no" nvme-tcp-server-allow-host-name=""`,
+  ]);
+});
+
+Deno.test("changeStatements() is empty when nothing changes", () => {
+  assert.deepEqual(changeStatements("s1", "old", {}), []);
+});
+
+Deno.test("removeStatements() lets the router look for users of the image before it goes", () => {
+  const disk = `/disk remove [find where slot="s1" and comment="old"]`;
+  const guard = { id: "s1", comment: "old" };
+  assert.deepEqual(lines(removeStatements(guard, plain)), [
+    disk,
+    `:if (${noDisk}) do={/file remove [find where ${image}]}`,
+  ]);
+  assert.deepEqual(lines(removeStatements(guard, inSubvolume)), [
+    disk,
+    `:if ([:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
+    `/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="csi/s1.1a2b3c4d"]}`,
+  ]);
+});
+
+Deno.test("removeImageStatement() lets the router look for users of the image first", () => {
+  assert.equal(
+    removeImageStatement(plain).text,
+    `:if ([:len [/disk find where file-path~"/s1[.]1a2b3c4d[.]img"]]=0) do={/file remove [find where ${image}]}`,
+  );
+  assert.equal(
+    removeImageStatement(subvolumePlace("/pool/s1.1a2b3c4d", "pool-fs")).text,
+    `:if ([:len [/disk find where file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
+      `/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="s1.1a2b3c4d"]}`,
+  );
+});
+
+Deno.test("subvolumeStatement() makes one if no path holds the text, one parent has that name, and its guard holds", () => {
+  const parent = { label: "pool-fs", path: "csi/v1" };
+  const guard = { id: "v1", comment: "old" };
+  const subvolume = { label: "pool-fs", path: "csi/snap-1.x", parent, readOnly: true, guard };
+  assert.equal(
+    subvolumeStatement(subvolume, "/snap-1.").text,
+    `:if (([:len [/file find where name~"/snap-1[.]"]]=0) and ` +
+      `([:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="v1"]]=1) and ` +
+      `([:len [/disk find where slot="v1" and comment="old"]]=1)) do={` +
+      `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/snap-1.x" parent="v1" read-only="yes"}`,
+  );
+});
+
+Deno.test("renameStatement() renames to a free path only, and without a guard regardless of disks", () => {
+  assert.equal(
+    renameStatement("/pool/a.part", "/pool/a", undefined).text,
+    `:if ([:len [/file find where name="pool/a"]]=0) do={/file set [find where name="pool/a.part"] name="pool/a"}`,
+  );
+});
+
+Deno.test("copyStatement() names source and destination", () => {
+  assert.equal(copyStatement("/pool/a", "/pool/b").text, `/file copy "pool/a" name="pool/b"`);
+});
+
+Deno.test("every command about an imported image has room for the longest path and comment", () => {
+  const path = `/${"p".repeat(maxImagePathBytes - 1)}`;
+  const id = "s".repeat(32);
+  const added = {
+    id,
+    place: plainPlace(path),
+    sizeBytes: undefined,
+    comment: "c".repeat(255),
+    imported: true,
+  };
+  assert.ok(fitsOneExec(addStatements(added), []));
+  assert.ok(fitsOneExec([], viewQueries(id, path)));
+  assert.ok(fitsOneExec([], createQueries(true, { id, stem: path, folder: "" })));
+  assert.deepEqual(divideIntoQuestions([path, path, path, "/a/b"]).flat(), [path, path, path, "/a/b"]);
+  for (const some of divideIntoQuestions([path, path, path, path, path, path, path, path])) {
+    assert.ok(fitsOneExec([], namedFilesViewQueries(some)));
+  }
+});

@@ -1,0 +1,110 @@
+import { anySnapshot } from "../../volume/model/snapshots.ts";
+import type { SubvolumeRef, Wanted } from "../../volume/ports/ports.ts";
+import { type Fragment, joined, ros } from "../console/command.ts";
+
+/** What of a disk a listing needs: the frame of thousands of disks stays small. */
+const diskKeys =
+  ros`slot,type,size,file-path,comment,nvme-tcp-export,nvme-tcp-server-port,mounted,mount-point,fs,fs-label,free,state`;
+
+/** The same, with the key that RouterOS before 7.21 does not know, and may refuse. */
+const diskKeysWithNqn = ros`${diskKeys},nvme-tcp-server-nqn`;
+
+/** The disk in a slot, every disk whose image path holds the stem, and the mounted pools. */
+export function disksQuery(slot: string, stem?: string): Fragment {
+  const terms = [
+    ros`slot=${slot}`,
+    ...stem === undefined ? [] : [ros`file-path~${holding(stem)}`],
+    ros`mounted`,
+  ];
+  return ros`/disk print detail as-value where ${joined(terms, " or ")}`;
+}
+
+/** The mounted pools. */
+export const poolsQuery: Fragment = ros`/disk print detail as-value where mounted`;
+
+/** Every file-backed disk and the mounted pools; with `slot` also whatever is in that slot. */
+export function allDisksQuery(supportsNqn: boolean, slot?: string): Fragment {
+  const terms = [ros`type=${"file"}`, ros`mounted`];
+  if (slot !== undefined) terms.push(ros`slot=${slot}`);
+  return ros`/disk print detail as-value proplist=${keys(supportsNqn)} where ${joined(terms, " or ")}`;
+}
+
+/** The same disks with all their keys: a shorter question, and a longer answer. */
+export const allDisksInFullQuery: Fragment = ros`/disk print detail as-value where type=${"file"} or mounted`;
+
+/** The file-backed disks whose slot matches a regular expression. */
+export function someDisksQuery(supportsNqn: boolean, slotPattern: string): Fragment {
+  return ros`/disk print detail as-value proplist=${
+    keys(supportsNqn)
+  } where type=${"file"} and slot~${slotPattern}`;
+}
+
+function keys(supportsNqn: boolean): Fragment {
+  return supportsNqn ? diskKeysWithNqn : diskKeys;
+}
+
+/** The files and folders whose path holds the text. */
+export function filesQuery(part: string): Fragment {
+  return filesWhere([ros`name~${holding(part)}`]);
+}
+
+/** The files and folders whose path matches a regular expression. */
+export function someFilesQuery(pattern: string): Fragment {
+  return filesWhere([ros`name~${pattern}`]);
+}
+
+/** Those of the files and folders that are there. */
+export function namedFilesQuery(paths: readonly string[]): Fragment {
+  return filesWhere(paths.map((path) => ros`name=${fileName(path)}`));
+}
+
+/** The files of the stem and the folder that are wanted. */
+export function wantedFilesQuery(wanted: Wanted): Fragment {
+  return filesWhere(wantedTerms(wanted));
+}
+
+/** The files of the stem and the folder that are wanted, and all snapshots. */
+export function createFilesQuery(wanted: Wanted | undefined): Fragment {
+  const terms = wanted === undefined ? [] : wantedTerms(wanted);
+  return filesWhere([...terms, ros`name~${holding(anySnapshot)}`]);
+}
+
+function wantedTerms({ stem, folder }: Wanted): Fragment[] {
+  return [ros`name~${holding(stem)}`, ...folder === "" ? [] : [ros`name=${fileName(folder)}`]];
+}
+
+/** Never without a list of keys, else the contents of small files come along. */
+function filesWhere(terms: readonly Fragment[]): Fragment {
+  return ros`/file print detail as-value proplist=name,type,size where ${joined(terms, " or ")}`;
+}
+
+/** One subvolume. Only where RouterOS knows the menu: a line is read as a whole before any of it runs. */
+export function subvolumeQuery({ label, path }: SubvolumeRef): Fragment {
+  return ros`/disk/btrfs/subvolume/print detail as-value where fs=${label} and fullname=${path}`;
+}
+
+/** Version and uptime. */
+export const resourceQuery: Fragment = ros`/system resource print as-value`;
+
+/** The installed packages. */
+export const packagesQuery: Fragment = ros`/system package print detail as-value`;
+
+/**
+ * A regular expression that every text with `part` in it matches, alike in POSIX and elsewhere. What it finds is
+ * compared again, so that a character without a plain way to write it may stand for any.
+ */
+export function holding(part: string): string {
+  const form = part.replace(/[^A-Za-z0-9/_-]/g, (character) => character === "." ? "[.]" : ".");
+  // It may be where a path begins, and `/file` spells paths without the slash that they begin with everywhere else.
+  return form.replace(/^\/(?=[^/]+\/.)/, "(^|/)");
+}
+
+/** A path as `/file` spells it: without the leading slash. */
+export function fileName(path: string): string {
+  return path.replace(/^\/+/, "");
+}
+
+/** A path as the rest of the driver spells it: with one leading slash. */
+export function imagePathOf(path: string): string {
+  return `/${fileName(path)}`;
+}

@@ -1,0 +1,309 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type {
+  CallContext,
+  Clock,
+  CreateView,
+  FileView,
+  Inventory,
+  Pool,
+  RouterState,
+  StoredFile,
+  StoredSubvolume,
+  StoredVolume,
+  SubvolumeRef,
+  VolumeView,
+  Wanted,
+} from "../../volume/ports/ports.ts";
+import { anySnapshot } from "../../volume/model/snapshots.ts";
+import type { Fragment } from "../console/command.ts";
+import { type Answer, type Exchange, type Question, ReadRefused } from "../console/exchange.ts";
+import { listFilesInParts } from "./file_parts.ts";
+import type { RouterObserver } from "../ssh/observer.ts";
+import { listInParts } from "./parts.ts";
+import {
+  allDisksQuery,
+  poolsQuery,
+  resourceQuery,
+  someDisksQuery,
+  someFilesQuery,
+  subvolumeQuery,
+} from "./queries.ts";
+import { type Disks, parseDisks, parseFiles, parseResource, parseSubvolume } from "./rows.ts";
+import type { Session } from "../ssh/session.ts";
+import { SharedRead } from "./shared_read.ts";
+import { UptimeAnchor } from "./uptime_anchor.ts";
+import { parseRouterInfo, type RouterInfo, type RouterWords, unknownRouter } from "../console/version.ts";
+import {
+  createBaseQueries,
+  createFilesOf,
+  createQueries,
+  divideIntoQuestions,
+  filesHolding,
+  fileViewQueries,
+  namedFilesViewQueries,
+  sortDisks,
+  viewQueries,
+} from "./views.ts";
+
+/** What a {@linkcode RouterReader} needs. */
+export interface RouterReaderOptions {
+  readonly session: Session;
+  readonly exchange: Exchange;
+  readonly clock: Clock;
+  readonly observer?: RouterObserver;
+}
+
+/** Looks at the router, and remembers what every answer tells about it: its version, and how long it is up. */
+export class RouterReader {
+  readonly #exchange: Exchange;
+  readonly #observer: RouterObserver | undefined;
+  readonly #uptime = new UptimeAnchor();
+  readonly #inventories: SharedRead<Inventory>;
+  /** The connection on which each call has looked. */
+  readonly #looks = new WeakMap<CallContext, number>();
+  #info: RouterInfo | undefined;
+  #saidLimited = false;
+
+  constructor(options: RouterReaderOptions) {
+    this.#exchange = options.exchange;
+    this.#observer = options.observer;
+    this.#inventories = new SharedRead({
+      clock: options.clock,
+      read: (context, onSent) => this.#readInventory(context, onSent),
+      refusal: () => options.session.refusal(),
+    });
+  }
+
+  /** What the router said about itself last; undefined before it was asked anything. */
+  get info(): RouterInfo | undefined {
+    return this.#info;
+  }
+
+  /** Whether an export can be given an NQN; assumed of a router that was not asked yet. */
+  get supportsNqn(): boolean {
+    return this.#words.supportsNqn;
+  }
+
+  /** The connection on which a call has looked last at what it is about; undefined when it has not. */
+  lookedOn(context: CallContext): number | undefined {
+    return this.#looks.get(context);
+  }
+
+  /** See `VolumeStore.view()`; without a stem no files and no sharers. */
+  async view(id: string, stem: string | undefined, context: CallContext): Promise<VolumeView> {
+    const queries = viewQueries(id, stem);
+    const answer = await this.#exchange.ask({ kind: "view", key: id, queries, context });
+    this.#looks.set(context, answer.connection);
+    return this.viewOf(id, stem, answer);
+  }
+
+  /** See `VolumeStore.createView()`. */
+  async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
+    const question = { kind: "create-view", key: wanted?.id ?? "", context };
+    const answer = await this.#list(question, (nqn) => createQueries(nqn, wanted));
+    if (answer === "cut") return await this.#createViewInParts(wanted, context);
+    this.#looks.set(context, answer.connection);
+    const upMs = this.readResource(answer.frames[2]!, answer);
+    const { volumes, others, pools } = this.#disksOf(answer);
+    const foreign = others.find((disk) => disk.id === wanted?.id);
+    const files = createFilesOf(wanted, answer.frames[1]!);
+    return this.#told({ ...this.#state(pools, upMs), volumes, foreign, files });
+  }
+
+  /** See `VolumeStore.inventory()`. */
+  async inventory(context: CallContext): Promise<Inventory> {
+    return await this.#inventories.run(context);
+  }
+
+  /** See `VolumeStore.files()`. */
+  async files(part: string, context: CallContext): Promise<FileView> {
+    const question = { kind: "files", key: part, context };
+    const answer = await this.#exchange.askOrCut({ ...question, queries: fileViewQueries(part) });
+    if (answer !== "cut") {
+      // What is decided may rest on an earlier look; only the first connection vouches for both.
+      if (!this.#looks.has(context)) this.#looks.set(context, answer.connection);
+      return this.fileViewOf(part, answer);
+    }
+    const files = await this.#filesInParts(part, part, context);
+    const base = await this.#exchange.ask({ ...question, queries: [poolsQuery, resourceQuery] });
+    const upMs = this.readResource(base.frames[1]!, base);
+    return { ...this.#state(this.#disksOf(base).pools, upMs), files };
+  }
+
+  /** See `VolumeStore.filesAt()`. */
+  async filesAt(paths: readonly string[], context: CallContext): Promise<FileView> {
+    const files: StoredFile[] = [];
+    let state: RouterState | undefined;
+    for (const some of divideIntoQuestions(paths)) {
+      const queries = namedFilesViewQueries(some);
+      const answer = await this.#exchange.ask({ kind: "files-at", key: "", queries, context });
+      const upMs = this.readResource(answer.frames[2]!, answer);
+      state = this.#state(this.#disksOf(answer, 1).pools, upMs);
+      files.push(...parseFiles(answer.frames[0]!, (path) => some.includes(path)));
+    }
+    if (state === undefined) throw new VolumeError("internal", "Cannot look for no file at all");
+    return { ...state, files };
+  }
+
+  /** See `VolumeStore.subvolume()`. */
+  async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
+    await this.assertSubvolumes(context);
+    const queries = [subvolumeQuery(subvolume)];
+    const answer = await this.#exchange.ask({ kind: "subvolume", key: subvolume.path, queries, context });
+    return parseSubvolume(answer.frames[0]!, subvolume);
+  }
+
+  /**
+   * Checks that commands may name the menu of subvolumes. No command where the router's version is known.
+   *
+   * @throws {VolumeError} unsupported when RouterOS is too old for them
+   */
+  async assertSubvolumes(context: CallContext): Promise<void> {
+    if (this.#info === undefined) {
+      const queries = [resourceQuery];
+      const answer = await this.#exchange.ask({ kind: "version", key: "", queries, context });
+      this.readResource(answer.frames[0]!, answer);
+    }
+    if (this.#info?.supportsSubvolumes) return;
+    throw new VolumeError(
+      "unsupported",
+      `Cannot use a Btrfs subvolume as RouterOS before 7.18 has none: version=${this.#info?.version}; upgrade the router`,
+    );
+  }
+
+  /** The volume of an answer to `viewQueries()`. */
+  viewOf(id: string, stem: string | undefined, answer: Answer): VolumeView {
+    const upMs = this.readResource(answer.frames.at(-1)!, answer);
+    const files = stem === undefined ? [] : filesHolding(stem, answer.frames[1]!);
+    const disks = this.#disksOf(answer);
+    return { ...this.#state(disks.pools, upMs), ...sortDisks(id, stem, disks), files };
+  }
+
+  /** The files of an answer to `fileViewQueries()`. */
+  fileViewOf(part: string, answer: Answer): FileView {
+    const upMs = this.readResource(answer.frames[2]!, answer);
+    const { pools } = this.#disksOf(answer, 1);
+    return { ...this.#state(pools, upMs), files: filesHolding(part, answer.frames[0]!) };
+  }
+
+  /** All disks of an answer to `allDisksQuery()` alone, as {@linkcode RouterReader.leftOf} reads it. */
+  inventoryOf(answer: Answer): Inventory | undefined {
+    const upMs = this.#uptime.upMsAt(answer);
+    if (upMs === undefined) return undefined;
+    const { volumes, pools } = this.#disksOf(answer);
+    return this.#told({ ...this.#state(pools, upMs), volumes });
+  }
+
+  /**
+   * What is left of a volume, of an answer to `disksQuery()` and `filesQuery()`. The command has no room for the
+   * router's own row: the uptime is carried over, and where none was read on this connection the result is undefined.
+   */
+  leftOf(id: string, stem: string, answer: Answer): VolumeView | undefined {
+    const upMs = this.#uptime.upMsAt(answer);
+    if (upMs === undefined) return undefined;
+    const disks = this.#disksOf(answer);
+    const files = filesHolding(stem, answer.frames[1]!);
+    return { ...this.#state(disks.pools, upMs), ...sortDisks(id, stem, disks), files };
+  }
+
+  /** Reads the router's own row and remembers what it says; gives the uptime in milliseconds. */
+  readResource(frame: string, answer: Answer): number {
+    const { row, upMs } = parseResource(frame);
+    const info = parseRouterInfo(row);
+    if (info.version !== this.#info?.version) this.#observer?.identified?.(info);
+    this.#info = info;
+    this.#uptime.set(upMs, answer);
+    return upMs;
+  }
+
+  get #words(): RouterWords {
+    return this.#info ?? unknownRouter;
+  }
+
+  #disksOf(answer: Answer, index = 0): Disks {
+    return parseDisks(answer.frames[index]!, this.#words);
+  }
+
+  /** What every look tells beside its subject. */
+  #state(pools: readonly Pool[], upMs: number): RouterState {
+    return { pools, upMs, ...this.supportsNqn ? {} : { unfenced: true } };
+  }
+
+  #told<Look extends Inventory>(look: Look): Look {
+    this.#observer?.inventory?.(look);
+    return look;
+  }
+
+  async #readInventory(context: CallContext, onSent: () => void): Promise<Inventory> {
+    const question = { kind: "inventory", key: "", context, onSent };
+    let answer = await this.#list(question, (nqn) => [allDisksQuery(nqn), resourceQuery]);
+    let inParts: StoredVolume[] | undefined;
+    if (answer === "cut") {
+      inParts = await this.#volumesInParts("", context);
+      const queries = [poolsQuery, resourceQuery];
+      answer = await this.#exchange.ask({ kind: "inventory", key: "", queries, context });
+    }
+    const upMs = this.readResource(answer.frames[1]!, answer);
+    const { volumes, pools } = this.#disksOf(answer);
+    return this.#told({ ...this.#state(pools, upMs), volumes: inParts ?? volumes });
+  }
+
+  /**
+   * Lists disks with the keys that this RouterOS knows. Its version is learnt from any answer; where it was not known,
+   * or has changed, the router's refusal of an unknown key is the occasion to ask for it.
+   */
+  async #list(
+    question: Omit<Question, "queries">,
+    queriesFor: (supportsNqn: boolean) => readonly Fragment[],
+  ): Promise<Answer | "cut"> {
+    const assumed = this.supportsNqn;
+    try {
+      return await this.#exchange.askOrCut({ ...question, queries: queriesFor(assumed) });
+    } catch (error) {
+      if (!(error instanceof ReadRefused)) throw error;
+      const answer = await this.#exchange.ask({ ...question, queries: [resourceQuery] });
+      this.readResource(answer.frames[0]!, answer);
+      if (this.supportsNqn === assumed) throw error;
+    }
+    return await this.#exchange.askOrCut({ ...question, queries: queriesFor(this.supportsNqn) });
+  }
+
+  /** The uptime is read last: a reboot in the middle of the list, after which disks come late, shows in it. */
+  async #createViewInParts(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
+    const key = wanted?.id ?? "";
+    const volumes = await this.#volumesInParts(key, context);
+    const snapshots = await this.#filesInParts(anySnapshot, key, context);
+    const queries = createBaseQueries(wanted);
+    const answer = await this.#exchange.ask({ kind: "create-view", key, queries, context });
+    const upMs = this.readResource(answer.frames.at(-1)!, answer);
+    const { others, pools } = this.#disksOf(answer);
+    const foreign = others.find((disk) => disk.id === wanted?.id);
+    const own = wanted === undefined ? [] : createFilesOf(wanted, answer.frames[1]!);
+    const files = [...own.filter((file) => !file.path.includes(anySnapshot)), ...snapshots];
+    return this.#told({ ...this.#state(pools, upMs), volumes, foreign, files });
+  }
+
+  #volumesInParts(key: string, context: CallContext): Promise<StoredVolume[]> {
+    this.#sayLimited();
+    return listInParts(async (pattern) => {
+      const queries = [someDisksQuery(this.supportsNqn, pattern)];
+      const answer = await this.#exchange.askOrCut({ kind: "inventory-part", key, queries, context });
+      return answer === "cut" ? undefined : answer.frames[0];
+    }, () => this.#words);
+  }
+
+  #filesInParts(text: string, key: string, context: CallContext) {
+    this.#sayLimited();
+    return listFilesInParts(text, async (pattern) => {
+      const queries = [someFilesQuery(pattern)];
+      const answer = await this.#exchange.askOrCut({ kind: "files-part", key, queries, context });
+      return answer === "cut" ? undefined : answer.frames[0];
+    });
+  }
+
+  #sayLimited(): void {
+    if (this.#saidLimited) return;
+    this.#observer?.warning?.("The router's output is limited: what it holds is listed in parts");
+    this.#saidLimited = true;
+  }
+}

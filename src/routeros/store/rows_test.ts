@@ -1,0 +1,252 @@
+import assert from "node:assert/strict";
+import { VolumeError } from "../../volume/errors.ts";
+import { parseDisks, parseFiles, parseResource, parseSubvolume } from "./rows.ts";
+
+function unavailable(action: () => unknown, form: RegExp): void {
+  assert.throws(action, (error) => VolumeError.is(error, "unavailable") && form.test(error.message));
+}
+
+const disk = {
+  ".id": "*1F",
+  "block-device": true,
+  comment: "{rds1 …}",
+  "file-offset": 0,
+  "file-path": "/pool/csi/s1.img",
+  "file-size": 53687091200,
+  fs: "-",
+  "mount-filesystem": false,
+  "nvme-tcp-export": true,
+  "nvme-tcp-server-nqn": "nqn.2000-02.com.mikrotik:s1:1-ab",
+  "nvme-tcp-server-port": 4420,
+  size: 53687091200,
+  slot: "s1",
+  type: "file",
+};
+const pool = {
+  ".id": "*B",
+  free: 7301927047168,
+  fs: "btrfs",
+  "fs-label": "pool-fs",
+  "mount-point": "pool",
+  mounted: true,
+  size: 7681574174720,
+  slot: "raid1",
+  state: "clean",
+  type: "raid",
+};
+const volume = {
+  id: "s1",
+  imagePath: "/pool/csi/s1.img",
+  sizeBytes: 53687091200n,
+  exported: true,
+  exportNqn: "nqn.2000-02.com.mikrotik:s1:1-ab",
+  exportPort: 4420,
+  comment: "{rds1 …}",
+};
+
+function without<T extends object>(item: T, ...keys: string[]): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(item).filter(([key]) => !keys.includes(key)));
+}
+
+const router = { supportsNqn: true, supportsSubvolumes: true };
+
+function disksOf(...rows: object[]) {
+  return parseDisks(JSON.stringify(rows), router);
+}
+
+Deno.test("parseDisks() sorts file disks, other disks and mounted pools", () => {
+  assert.deepEqual(disksOf(disk, pool, { slot: "nvme1", type: "hardware", mounted: false }), {
+    volumes: [volume],
+    others: [{ id: "raid1", kind: "raid" }, { id: "nvme1", kind: "hardware" }],
+    pools: [{
+      mountPoint: "pool",
+      filesystem: "btrfs",
+      sizeBytes: 7681574174720n,
+      freeBytes: 7301927047168n,
+      state: "clean",
+      subvolumeLabel: "pool-fs",
+    }],
+  });
+});
+
+Deno.test("parseDisks() tells whom an export lets in where that is not everybody", () => {
+  const hosts = (list: unknown) =>
+    disksOf({ ...disk, "nvme-tcp-server-allow-host-name": list }).volumes[0]!.allowedHosts;
+  assert.deepEqual(hosts("nqn.a,nqn.b"), ["nqn.a", "nqn.b"]);
+  assert.equal(hosts(""), undefined);
+});
+
+for (
+  const [name, row] of [
+    ["sizes and ports in digits", { ...disk, size: "53687091200", "nvme-tcp-server-port": "4420" }],
+    ["booleans as words", { ...disk, "nvme-tcp-export": "yes", "mount-filesystem": "no" }],
+    ["a rounded file-size", { ...disk, "file-size": "50.0GiB" }],
+    ["no file-size", without(disk, "file-size")],
+    ["an exact file-size and no size", without(disk, "size")],
+    ["a path without leading slash", { ...disk, "file-path": "pool/csi/s1.img" }],
+    ["unknown keys", { ...disk, "something-new": { a: [1] } }],
+  ] as const
+) {
+  Deno.test(`parseDisks() reads a disk with ${name}`, () => {
+    assert.deepEqual(disksOf(row).volumes, [volume]);
+  });
+}
+
+Deno.test("parseDisks() takes what the router leaves out of an unexported disk for empty", () => {
+  const row = {
+    ...without(disk, "comment", "nvme-tcp-server-nqn", "nvme-tcp-server-port"),
+    "nvme-tcp-export": false,
+  };
+  assert.deepEqual(disksOf(row).volumes, [{
+    ...volume,
+    comment: "",
+    exported: false,
+    exportNqn: "",
+    exportPort: 0,
+  }]);
+});
+
+for (const key of ["slot", "type", "file-path", "nvme-tcp-export"]) {
+  Deno.test(`parseDisks() throws unavailable without ${key}, naming it`, () => {
+    unavailable(() => disksOf(without(disk, key)), new RegExp(key));
+  });
+}
+
+Deno.test("parseDisks() throws unavailable when no exact size is given", () => {
+  unavailable(() => disksOf({ ...without(disk, "size"), "file-size": "50.0GiB" }), /size/);
+  unavailable(() => disksOf({ ...disk, size: "50.0GiB" }), /size/);
+});
+
+Deno.test("parseDisks() throws unavailable for two disks in one slot", () => {
+  unavailable(() => disksOf(disk, { ...disk, "file-path": "/pool/other" }), /s1/);
+});
+
+Deno.test("parseDisks() orders volumes by the code units of their ids", () => {
+  const ids = disksOf(...["b", "a-", "B", "a0", "a"].map((slot) => ({ ...disk, slot }))).volumes.map((
+    { id },
+  ) => id);
+  assert.deepEqual(ids, ["B", "a", "a-", "a0", "b"]);
+});
+
+Deno.test("parseDisks() takes only mounted disks that tell their space for pools", () => {
+  assert.deepEqual(disksOf({ ...pool, mounted: false }).pools, []);
+  assert.deepEqual(disksOf(without(pool, "mounted")).pools, []);
+  assert.deepEqual(disksOf(without(pool, "free")).pools, []);
+  assert.deepEqual(disksOf({ ...pool, "mount-point": "" }).pools, []);
+  assert.equal(disksOf({ ...pool, "mount-point": "/pool/", mounted: "yes" }).pools[0]?.mountPoint, "pool");
+});
+
+Deno.test("parseDisks() gives a pool no label where subvolumes cannot be made by it", () => {
+  const labelOf = (row: object, words = router) =>
+    parseDisks(JSON.stringify([row]), words).pools[0]!.subvolumeLabel;
+  assert.equal(labelOf(pool, { ...router, supportsSubvolumes: false }), undefined);
+  assert.equal(labelOf({ ...pool, fs: "xfs" }), undefined);
+  assert.equal(labelOf(without(pool, "fs")), undefined);
+  assert.equal(labelOf(without(pool, "fs-label")), undefined);
+  assert.equal(labelOf({ ...pool, "fs-label": "" }), undefined);
+  assert.equal(labelOf({ ...pool, "fs-label": "größer" }), undefined, "it could not be sent");
+});
+
+Deno.test("parseDisks() gives no pool a label that another one has too", () => {
+  const labels = (...more: object[]) => disksOf(pool, ...more).pools.map((one) => one.subvolumeLabel);
+  const other = { ...pool, slot: "raid2", "mount-point": "other" };
+  assert.deepEqual(labels(other), [undefined, undefined]);
+  assert.deepEqual(labels({ ...other, "fs-label": "other-fs" }), ["pool-fs", "other-fs"]);
+  assert.deepEqual(
+    labels({ ...pool, slot: "raid2" }),
+    ["pool-fs", "pool-fs"],
+    "two disks of one file system",
+  );
+});
+
+Deno.test("parseDisks() takes a pool's state as it is, also where there is none", () => {
+  assert.equal(disksOf({ ...pool, state: "degraded, recovering" }).pools[0]!.state, "degraded, recovering");
+  assert.equal(disksOf(without(pool, "state")).pools[0]!.state, "");
+});
+
+Deno.test("parseDisks() names an export after its slot where it cannot be given a name", () => {
+  const read = (row: object) =>
+    parseDisks(JSON.stringify([row]), { ...router, supportsNqn: false }).volumes[0]!.exportNqn;
+  const bare = without(disk, "nvme-tcp-server-nqn");
+  assert.equal(read(bare), "s1");
+  assert.equal(read({ ...bare, "nvme-tcp-export": false }), "");
+  assert.equal(disksOf(bare).volumes[0]!.exportNqn, "");
+});
+
+Deno.test("parseDisks() throws unavailable for a pool whose free space cannot be read", () => {
+  unavailable(() => disksOf({ ...pool, free: "6.6TiB" }), /free/);
+});
+
+const all = () => true;
+
+Deno.test("parseFiles() keeps the files that were asked for, with a leading slash", () => {
+  const rows = [
+    { name: "pool/csi/s1.img", type: ".img file", size: 1024 },
+    { name: "/pool/csi", type: "directory" },
+    { name: "pool", type: "disk" },
+    { name: "pool/csi/other.img", type: ".img file", size: 1 },
+  ];
+  assert.deepEqual(parseFiles(JSON.stringify(rows), (path) => !path.includes("other")), [
+    { path: "/pool/csi/s1.img", directory: false, sizeBytes: 1024n },
+    { path: "/pool/csi", directory: true, sizeBytes: 0n },
+    { path: "/pool", directory: true, sizeBytes: 0n },
+  ]);
+});
+
+Deno.test("parseFiles() throws unavailable for a file without name, type or size", () => {
+  const file = { name: "pool/a", type: "file", size: 1 };
+  for (const key of Object.keys(file)) {
+    unavailable(() => parseFiles(JSON.stringify([without(file, key)]), all), new RegExp(key));
+  }
+});
+
+Deno.test("parseResource() reads the uptime", () => {
+  assert.equal(parseResource(`{"uptime":"2w1d03:04:05","version":"7.24 (stable)"}`).upMs, 1307045000);
+});
+
+Deno.test("parseResource() throws unavailable when the uptime is missing or unreadable", () => {
+  unavailable(() => parseResource(`{"version":"7.24"}`), /uptime/);
+  unavailable(() => parseResource(`{"uptime":"soon"}`), /soon/);
+  unavailable(() => parseResource(`{"uptime":5}`), /uptime/);
+});
+
+const subvolume = {
+  ".id": "*2",
+  fs: "pool-fs",
+  name: "v1",
+  fullname: "csi/v1",
+  "read-only": true,
+  parent: "csi/v0",
+  dead: false,
+};
+const asked = { label: "pool-fs", path: "csi/v1" };
+
+function subvolumeOf(...rows: object[]) {
+  return parseSubvolume(JSON.stringify(rows), asked);
+}
+
+Deno.test("parseSubvolume() finds the one asked for, to the letter", () => {
+  const expected = { readOnly: true, parentName: "v0" };
+  const others = [{ ...subvolume, fullname: "csi/V1" }, { ...subvolume, fs: "other-fs" }];
+  assert.deepEqual(subvolumeOf(...others, subvolume), expected);
+  assert.deepEqual(subvolumeOf({ ...subvolume, parent: "v0", "read-only": "yes" }), expected);
+  assert.equal(subvolumeOf(...others), undefined);
+  assert.equal(subvolumeOf(), undefined);
+});
+
+Deno.test("parseSubvolume() takes what the router leaves out for writable, alive and of no parent", () => {
+  assert.deepEqual(subvolumeOf(without(subvolume, "read-only", "parent", "dead")), {
+    readOnly: false,
+    parentName: "",
+  });
+});
+
+Deno.test("parseSubvolume() takes one that is being removed for gone", () => {
+  assert.equal(subvolumeOf({ ...subvolume, dead: true }), undefined);
+  assert.deepEqual(subvolumeOf({ ...subvolume, dead: "yes" }, subvolume)?.parentName, "v0");
+});
+
+Deno.test("parseSubvolume() throws unavailable for two of one name, and for one without name", () => {
+  unavailable(() => subvolumeOf(subvolume, subvolume), /two of one name/);
+  unavailable(() => subvolumeOf(without(subvolume, "fullname")), /fullname/);
+});

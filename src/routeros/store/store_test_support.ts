@@ -1,0 +1,144 @@
+// A router that answers from a model, and a store that talks to it, for the tests of the store.
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { answering, type FakeRouter, FakeSshTransport } from "../../../tests/fakes/ssh_transport.ts";
+import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+import type { Pool, StoredVolume } from "../../volume/ports/ports.ts";
+import { Session } from "../ssh/session.ts";
+import { RouterVolumeStore, type RouterVolumeStoreOptions } from "./volume_store.ts";
+
+/** What the paths of the volume `s1` hold. */
+export const stem = "s1.1a2b3c4d";
+/** Its image, as a plain file. */
+export const path = `/pool/csi/${stem}.img`;
+
+/** A pool as the router prints it. */
+export const poolRow = {
+  slot: "raid1",
+  type: "raid",
+  mounted: true,
+  "mount-point": "pool",
+  fs: "btrfs",
+  "fs-label": "pool-fs",
+  size: 100,
+  free: 40,
+  state: "clean",
+};
+
+/** The pools of a router with that one. */
+export const pools: readonly Pool[] = [{
+  mountPoint: "pool",
+  filesystem: "btrfs",
+  sizeBytes: 100n,
+  freeBytes: 40n,
+  state: "clean",
+  subvolumeLabel: "pool-fs",
+}];
+
+/** A disk as the router prints it. */
+export function diskRow(slot: string, more: object = {}): object {
+  return {
+    slot,
+    type: "file",
+    "file-path": `/pool/csi/${slot}.1a2b3c4d.img`,
+    size: 1024,
+    "nvme-tcp-export": false,
+    ...more,
+  };
+}
+
+/** The same as the store gives it. */
+export function volume(id: string, more: Partial<StoredVolume> = {}): StoredVolume {
+  return {
+    id,
+    imagePath: `/pool/csi/${id}.1a2b3c4d.img`,
+    sizeBytes: 1024n,
+    exported: false,
+    exportNqn: "",
+    exportPort: 0,
+    comment: "",
+    ...more,
+  };
+}
+
+/** A file as the router prints it. */
+export function fileRow(path: string, size = 1024): object {
+  return { name: path.slice(1), type: ".img file", size };
+}
+
+/** What a router holds, and what it prints of it. */
+export interface Model {
+  disks: object[];
+  files: object[];
+  subvolumes: object[];
+  uptime: string;
+  version: string;
+  packages: object[];
+}
+
+/** A store and the router that it asks. */
+export interface StoreBench {
+  readonly clock: FakeClock;
+  readonly ssh: FakeSshTransport;
+  readonly session: Session;
+  readonly store: RouterVolumeStore;
+  /** What the router holds; to be changed. */
+  readonly held: Model;
+  /** How the next commands are answered instead. */
+  readonly replies: FakeRouter[];
+  readonly print: (query: string) => string;
+  readonly warnings: string[];
+  call(): FakeCall;
+}
+
+/** Makes one. */
+export function bench(
+  model: Partial<Model> = {},
+  options: Partial<RouterVolumeStoreOptions> = {},
+): StoreBench {
+  const clock = new FakeClock();
+  const random = new SeededRandom();
+  const held: Model = {
+    disks: [poolRow],
+    files: [],
+    subvolumes: [],
+    uptime: "1d00:00:00",
+    version: "7.24 (stable)",
+    packages: [{ name: "routeros" }, { name: "rose-storage", disabled: false }],
+    ...model,
+  };
+  const print = (query: string) => {
+    if (query.startsWith("/disk/btrfs/subvolume")) return JSON.stringify(held.subvolumes);
+    if (query.startsWith("/disk")) return JSON.stringify(held.disks);
+    if (query.startsWith("/file")) return JSON.stringify(held.files);
+    if (query.startsWith("/system package")) return JSON.stringify(held.packages);
+    return JSON.stringify({ uptime: held.uptime, version: held.version, "board-name": "RDS2216" });
+  };
+  const good = answering(print);
+  const replies: FakeRouter[] = [];
+  const ssh = new FakeSshTransport((command, signal) => (replies.shift() ?? good)(command, signal));
+  const session = new Session({ transport: ssh, clock, random });
+  const warnings: string[] = [];
+  const store = new RouterVolumeStore({
+    session,
+    clock,
+    random,
+    observer: { warning: (message) => warnings.push(message) },
+    ...options,
+  });
+  return { clock, ssh, session, store, held, replies, print, warnings, call: () => fakeCall(clock) };
+}
+
+/** Fails unless the promise is rejected with that kind. */
+export async function rejectsWith(
+  promise: Promise<unknown>,
+  kind: VolumeErrorKind,
+  form = /./,
+): Promise<void> {
+  await assert.rejects(promise, (error) => {
+    assert.ok(VolumeError.is(error, kind) && form.test(error.message), String(error));
+    return true;
+  });
+}

@@ -1,0 +1,351 @@
+import { VolumeError } from "../../volume/errors.ts";
+import type {
+  CallContext,
+  Clock,
+  CreateView,
+  DiskGuard,
+  FileView,
+  ImagePlace,
+  Inventory,
+  MutationOutcome,
+  NewFolder,
+  NewSubvolume,
+  NewVolume,
+  Random,
+  StoredSubvolume,
+  SubvolumeRef,
+  VolumeChange,
+  VolumeStore,
+  VolumeView,
+  Wanted,
+} from "../../volume/ports/ports.ts";
+import type { Fragment } from "../console/command.ts";
+import { noFile } from "../console/conditions.ts";
+import { type Answer, divideIntoExecs, Exchange, fitsOneExec } from "../console/exchange.ts";
+import { assertFit } from "../console/fitness.ts";
+import {
+  addStatements,
+  changeStatements,
+  copyStatement,
+  folderStatement,
+  removeImageStatement,
+  removeStatements,
+  renameStatement,
+  subvolumeStatement,
+} from "./mutations.ts";
+import type { RouterObserver } from "../ssh/observer.ts";
+import {
+  allDisksInFullQuery,
+  allDisksQuery,
+  disksQuery,
+  filesQuery,
+  packagesQuery,
+  resourceQuery,
+} from "./queries.ts";
+import { RouterReader } from "./reader.ts";
+import type { Session } from "../ssh/session.ts";
+import type { RouterInfo } from "../console/version.ts";
+import { assertComparable, fileViewQueries, ifReadable, viewQueries } from "./views.ts";
+
+/** What a {@linkcode RouterVolumeStore} needs. */
+export interface RouterVolumeStoreOptions {
+  readonly session: Session;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly observer?: RouterObserver;
+  /** Milliseconds for which a successful probe of the same connection is believed. @default {5000} */
+  readonly probeCacheMs?: number;
+  /** Milliseconds that copying a file may take. @default {86400000} */
+  readonly copyTimeoutMs?: number;
+  /**
+   * Whether RouterOS before 7.21 may export, where the router names the export after the slot: nodes that were sent
+   * away know that name. @default {false}
+   */
+  readonly allowUnfenced?: boolean;
+}
+
+/** A mutation and how its result is read. */
+interface Mutation<View> {
+  readonly kind: string;
+  readonly key: string;
+  readonly statements: readonly Fragment[];
+  /**
+   * The frames that `read` needs, in every way in which they can be asked for, the best first; where none fits, the state
+   * is read in a command of its own.
+   */
+  readonly queries: readonly (readonly Fragment[])[];
+  /** Undefined when the frames alone do not tell everything. */
+  readonly read: (answer: Answer) => View | undefined;
+  /** Reads everything in a command of its own. */
+  readonly readAgain: () => Promise<View>;
+  readonly context: CallContext;
+  readonly onlyOn?: number;
+}
+
+/** The volumes of one router, over one SSH session. */
+export class RouterVolumeStore implements VolumeStore {
+  readonly #session: Session;
+  readonly #exchange: Exchange;
+  readonly #reader: RouterReader;
+  readonly #clock: Clock;
+  readonly #probeCacheMs: number;
+  readonly #copyTimeoutMs: number;
+  readonly #allowUnfenced: boolean;
+  readonly #observer: RouterObserver | undefined;
+  /** The last connection of which it was told that its router cannot be used. */
+  #toldUnfit: number | undefined;
+  /** The last successful probe. */
+  #probed: { readonly connection: number; readonly atMs: number } | undefined;
+
+  constructor(options: RouterVolumeStoreOptions) {
+    this.#session = options.session;
+    this.#exchange = new Exchange(options);
+    this.#reader = new RouterReader({ ...options, exchange: this.#exchange });
+    this.#clock = options.clock;
+    this.#observer = options.observer;
+    this.#probeCacheMs = options.probeCacheMs ?? 5000;
+    this.#copyTimeoutMs = options.copyTimeoutMs ?? 86_400_000;
+    this.#allowUnfenced = options.allowUnfenced ?? false;
+  }
+
+  /** What the router said about itself last; undefined before it was asked anything. */
+  get routerInfo(): RouterInfo | undefined {
+    return this.#reader.info;
+  }
+
+  /** How many commands wait, and how many were sent and have not ended. */
+  get load(): { readonly waiting: number; readonly running: number } {
+    return this.#session.load;
+  }
+
+  /** Ends the connection; later calls fail as unavailable. */
+  close(): void {
+    this.#session.close();
+  }
+
+  async view(id: string, stem: string, context: CallContext): Promise<VolumeView> {
+    return await this.#reader.view(id, stem, context);
+  }
+
+  async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
+    return await this.#reader.createView(wanted, context);
+  }
+
+  async inventory(context: CallContext): Promise<Inventory> {
+    return await this.#reader.inventory(context);
+  }
+
+  async files(part: string, context: CallContext): Promise<FileView> {
+    return await this.#reader.files(part, context);
+  }
+
+  async filesAt(paths: readonly string[], context: CallContext): Promise<FileView> {
+    return await this.#reader.filesAt(paths, context);
+  }
+
+  async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
+    return await this.#reader.subvolume(subvolume, context);
+  }
+
+  async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
+    const { id, makeFolder, subvolume } = volume;
+    if (subvolume?.guard !== undefined) assertComparable(subvolume.guard.id, subvolume.guard.comment);
+    if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.#reader.assertSubvolumes(context);
+    // Uptime has no room in this command, nor in that of remove: it is carried over from the look before.
+    return await this.#mutate({
+      kind: "add",
+      key: id,
+      statements: addStatements(volume),
+      queries: [[allDisksQuery(this.#reader.supportsNqn)], [allDisksInFullQuery]],
+      read: (answer) => {
+        const after = this.#reader.inventoryOf(answer);
+        return after?.volumes.some((volume) => volume.id === id) ? after : undefined;
+      },
+      readAgain: () => this.inventory(context),
+      context,
+    });
+  }
+
+  async change(
+    id: string,
+    expectedComment: string,
+    change: VolumeChange,
+    context: CallContext,
+  ): Promise<MutationOutcome<VolumeView>> {
+    assertComparable(id, expectedComment);
+    if (change.export !== undefined && change.export !== false) this.#assertFenced(id);
+    const statements = changeStatements(id, expectedComment, change, this.#reader.supportsNqn);
+    const readAgain = () => this.#reader.view(id, undefined, context);
+    if (statements.length === 0) return { after: await readAgain(), refusal: undefined };
+    return await this.#mutate({
+      kind: "change",
+      key: id,
+      statements,
+      queries: [viewQueries(id, undefined)],
+      read: (answer) => this.#reader.viewOf(id, undefined, answer),
+      readAgain,
+      context,
+    });
+  }
+
+  async remove(
+    disk: DiskGuard,
+    place: ImagePlace,
+    stem: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<VolumeView>> {
+    const { id } = disk;
+    assertComparable(id, disk.comment);
+    if (place.subvolume !== undefined) await this.#reader.assertSubvolumes(context);
+    return await this.#mutate({
+      kind: "remove",
+      key: id,
+      statements: removeStatements(disk, place),
+      // There is no room to ask who else uses the image: that is asked when anything of it is still there.
+      queries: [[disksQuery(id), filesQuery(stem)]],
+      read: (answer) => {
+        const after = this.#reader.leftOf(id, stem, answer);
+        return after?.files.length === 0 ? after : undefined;
+      },
+      readAgain: () => this.view(id, stem, context),
+      context,
+      onlyOn: this.#lookedOn(context),
+    });
+  }
+
+  async removeImage(
+    place: ImagePlace,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>> {
+    if (place.subvolume !== undefined) await this.#reader.assertSubvolumes(context);
+    const onlyOn = this.#lookedOn(context);
+    return await this.#changeFiles("remove-image", removeImageStatement(place), part, context, onlyOn);
+  }
+
+  async addSubvolume(
+    subvolume: NewSubvolume,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>> {
+    const { guard } = subvolume;
+    if (guard !== undefined) assertComparable(guard.id, guard.comment);
+    await this.#reader.assertSubvolumes(context);
+    return await this.#changeFiles("add-subvolume", subvolumeStatement(subvolume, part), part, context);
+  }
+
+  async renameFile(
+    from: string,
+    to: string,
+    guard: DiskGuard | undefined,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>> {
+    if (guard !== undefined) assertComparable(guard.id, guard.comment);
+    return await this.#changeFiles("rename", renameStatement(from, to, guard), part, context);
+  }
+
+  async copyFile(
+    from: string,
+    to: string,
+    context: CallContext,
+    makeFolder?: NewFolder,
+  ): Promise<{ readonly done: boolean; readonly refusal?: string }> {
+    if (makeFolder?.label !== undefined) await this.#reader.assertSubvolumes(context);
+    const folder = makeFolder === undefined ? [] : [folderStatement(makeFolder)];
+    const { answer, refusal } = await this.#exchange.tell([...folder, copyStatement(from, to)], {
+      kind: "copy",
+      key: to,
+      queries: [],
+      conditions: [noFile(to)],
+      timeoutMs: this.#copyTimeoutMs,
+      context,
+    });
+    if (answer !== undefined) return { done: true };
+    return { done: false, ...refusal === undefined ? {} : { refusal } };
+  }
+
+  async probe(context: CallContext): Promise<void> {
+    const connection = this.#session.connection;
+    const atMs = this.#clock.monotonicMs();
+    if (this.#probed !== undefined && this.#probed.connection === connection) {
+      if (atMs - this.#probed.atMs < this.#probeCacheMs) return;
+      // A package comes and goes only with a reboot, which ends the connection: asking for a sign of life is enough.
+      const answer = await this.#askProbe([resourceQuery], context);
+      if (answer.connection === connection) {
+        this.#probed = { connection, atMs };
+        return;
+      }
+    }
+    const answer = await this.#askProbe([resourceQuery, packagesQuery], context);
+    this.#assertFit(answer);
+    this.#probed = { connection: answer.connection, atMs };
+  }
+
+  #assertFit({ frames, connection }: Answer): void {
+    try {
+      assertFit(this.#reader.info!, frames[1]!);
+    } catch (error) {
+      if (connection !== this.#toldUnfit && error instanceof Error) this.#observer?.unfit?.(error.message);
+      this.#toldUnfit = connection;
+      throw error;
+    }
+  }
+
+  async #askProbe(queries: readonly Fragment[], context: CallContext): Promise<Answer> {
+    const answer = await this.#exchange.ask({ kind: "probe", key: "", queries, context });
+    this.#reader.readResource(answer.frames[0]!, answer);
+    return answer;
+  }
+
+  /** A router that has just booted may not show a disk yet, and would give its image away as unused. */
+  #lookedOn(context: CallContext): number | undefined {
+    return this.#reader.lookedOn(context);
+  }
+
+  async #changeFiles(
+    kind: string,
+    statement: Fragment,
+    part: string,
+    context: CallContext,
+    onlyOn?: number,
+  ): Promise<MutationOutcome<FileView>> {
+    return await this.#mutate({
+      kind,
+      key: part,
+      statements: [statement],
+      queries: [fileViewQueries(part)],
+      read: (answer) => this.#reader.fileViewOf(part, answer),
+      readAgain: () => this.files(part, context),
+      context,
+      onlyOn,
+    });
+  }
+
+  async #mutate<View>(mutation: Mutation<View>): Promise<MutationOutcome<View>> {
+    const { kind, key, context, onlyOn, readAgain } = mutation;
+    const execs = divideIntoExecs(mutation.statements);
+    for (const [index, statements] of execs.entries()) {
+      const isLast = index === execs.length - 1;
+      const queries = isLast ? mutation.queries.find((some) => fitsOneExec(statements, some)) : undefined;
+      const question = { kind, key, queries: queries ?? [], context, onlyOn };
+      const { answer, refusal } = await this.#exchange.tell(statements, question);
+      // What follows rests on what went before.
+      if (answer !== undefined && !isLast) continue;
+      const after = answer !== undefined && queries !== undefined
+        ? ifReadable(() => mutation.read(answer))
+        : undefined;
+      return { after: after ?? await this.#exchange.settle(readAgain, context), refusal };
+    }
+    throw new VolumeError("internal", `Cannot send a change without a statement: what=${kind}`);
+  }
+
+  #assertFenced(id: string): void {
+    if (this.#allowUnfenced || this.#reader.supportsNqn) return;
+    throw new VolumeError(
+      "precondition",
+      `Cannot export the volume as RouterOS before 7.21 has no NQN of its own for each export, so that a node could ` +
+        `not be fenced: volume=${id} version=${this.#reader.info?.version}; upgrade the router`,
+    );
+  }
+}

@@ -1,0 +1,58 @@
+import type { Clock } from "../../volume/ports/ports.ts";
+
+/** One exec request. */
+export interface JournalEntry {
+  /** ISO 8601, when it came. */
+  readonly time: string;
+  readonly session: number;
+  readonly command: string;
+  /** `ok`, the refusal as printed, or the fault that struck. */
+  readonly outcome: string;
+}
+
+const mostKept = 20_000;
+
+/** What the router was asked, and how often. */
+export class Journal {
+  readonly #clock: Clock;
+  #entries: JournalEntry[] = [];
+  #execs = 0;
+  #statements = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Exec requests and the statements in them, since the last reset. */
+  get counts(): { readonly execs: number; readonly statements: number } {
+    return { execs: this.#execs, statements: this.#statements };
+  }
+
+  list(): readonly JournalEntry[] {
+    return this.#entries;
+  }
+
+  /** Notes that an exec request came; the returned function notes how it ended. */
+  open(session: number, command: string): (outcome: string) => void {
+    this.#execs++;
+    const time = new Date(this.#clock.now()).toISOString();
+    return (outcome) => {
+      this.#entries.push({ time, session, command, outcome });
+      if (this.#entries.length > 2 * mostKept) this.#entries = this.#entries.slice(-mostKept);
+    };
+  }
+
+  /** Counts statements. */
+  count(statements: number): void {
+    this.#statements += statements;
+  }
+
+  resetCounts(): void {
+    this.#execs = 0;
+    this.#statements = 0;
+  }
+
+  clear(): void {
+    this.#entries = [];
+  }
+}

@@ -1,0 +1,325 @@
+// Every value of every knob, shown by the bytes that a client gets to see.
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { parseAnswers } from "../../router_profile/answers.ts";
+import type { Knobs } from "../behaviours.ts";
+import type { Simulator } from "../simulator.ts";
+import { addCommand, jsonCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+
+/** A simulator with the knob turned, its base path, and a client of it. */
+interface Bench {
+  readonly simulator: Simulator;
+  readonly clock: FakeClock;
+  readonly client: SshClient;
+  /** What a command prints on stdout. */
+  say(command: string): Promise<string>;
+}
+
+/** The words that choose a value; numbers are shown by examples. */
+type Choices<Value> = Value extends boolean ? "yes" | "no" : Value extends number ? string : Value;
+
+interface Demonstration<Value> {
+  readonly ask: (bench: Bench) => Promise<string>;
+  readonly shows: Readonly<Record<Choices<Value> & string, string>>;
+}
+
+/** Says commands one after the other, and gives what the last one prints. */
+function says(...commands: readonly string[]) {
+  return async ({ say }: Bench) => {
+    let last = "";
+    for (const command of commands) last = await say(command);
+    return last;
+  };
+}
+
+const folder = "storage-pool/metal-csi";
+const sizes = jsonCommand('/disk print as-value proplist=size,file-size where slot~"^b"');
+const removeDisk = `/disk remove "a"`;
+const makeOther = addCommand("b").replace("/b.img", "/a.img").replace("1073741824", "2147483648");
+const seeSubvolumes = jsonCommand("/disk/btrfs/subvolume/print as-value proplist=fullname where !default");
+const addVolume = '/disk/btrfs/subvolume/add fs="storage-pool-fs" name="vol"';
+const failed = async ({ client }: Bench) =>
+  JSON.stringify(await client.exec(':put "x"; /disk remove "nobody"'));
+const copyAndLook = async ({ simulator, client, clock }: Bench) => {
+  const answer = client.exec(`/file copy "${folder}/a.img" name="${folder}/b.img"; :put "copied"`);
+  while (clock.waiting === 0) await client.exec(':put "meanwhile"');
+  await client.exec(':put "and once more, so that an answer would be here by now"');
+  const isWhole = () => {
+    const copy = simulator.model.files.find(`${folder}/b.img`);
+    return copy !== undefined && !simulator.model.files.isPartial(copy);
+  };
+  const early = await Promise.race([
+    answer.then(({ stdout }) => stdout),
+    client.exec(':put "not yet"').then(() => ""),
+  ]);
+  const before = isWhole();
+  await clock.advance(1000);
+  return `${JSON.stringify(early)} ${before} ${JSON.stringify((await answer).stdout)} ${isWhole()}`;
+};
+
+const demonstrations: { readonly [Name in keyof Knobs]: Demonstration<Knobs[Name]> } = {
+  maxSlot: {
+    ask: says(addCommand("x".repeat(33))),
+    shows: { 32: "failure: slot name longer than 32 characters\r\n", unlimited: "" },
+  },
+  maxComment: {
+    ask: says(addCommand("b", 'comment="abcdef"'), ':put [/disk get "b" comment]'),
+    shows: { 4: "abcd\r\n", 255: "abcdef\r\n" },
+  },
+  maxNqn: {
+    ask: says(
+      addCommand("b", 'nvme-tcp-server-nqn="nqn.abc" nvme-tcp-export="yes"'),
+      ':put [/disk get "b" nvme-tcp-server-nqn]',
+    ),
+    shows: { 5: "nqn.a\r\n", 223: "nqn.abc\r\n" },
+  },
+  maxPut: { ask: says(':put "abcdef"'), shows: { 3: "abc\r\n", unlimited: "abcdef\r\n" } },
+  maxSessions: {
+    async ask({ simulator }) {
+      try {
+        using second = await SshClient.connect(simulator);
+        return (await second.exec(':put "in"')).stdout;
+      } catch (error) {
+        return error instanceof Error ? "refused" : String(error);
+      }
+    },
+    shows: { 1: "refused", 2: "in\r\n" },
+  },
+  maxCommand: {
+    ask: ({ client }) =>
+      client.exec(`:put "${"é".repeat(20)}"`).then(({ stdout }) => stdout, (error: Error) => error.message),
+    shows: { 46: "Unable to exec", 47: `${"é".repeat(20)}\r\n`, unlimited: `${"é".repeat(20)}\r\n` },
+  },
+  interleave: {
+    async ask({ simulator, clock, say }) {
+      await timeless(clock, say('/disk set "a" comment="old"'));
+      const found = '[/disk find where slot="a" and comment="old"]';
+      const taking = `:put [:len ${found}]; /disk set ${found} comment="new"`;
+      using other = await SshClient.connect(simulator);
+      const both = Promise.all([say(taking), other.exec(taking).then(({ stdout }) => stdout)]);
+      // Neither goes on before both have begun.
+      while (simulator.model.knobs.interleave && clock.waiting < 2) await tick();
+      return (await timeless(clock, both)).toSorted().join("");
+    },
+    shows: { yes: "1\r\n1\r\n", no: "0\r\n1\r\n" },
+  },
+  emptyFind: {
+    ask: says('/disk remove [find where slot="x"]; :put "end"'),
+    shows: {
+      "silent": "end\r\n",
+      "item-id-error": "expected item id (line 1 column 14)\r\n",
+      "no-such-item": "no such item\r\n",
+    },
+  },
+  duplicateSlot: {
+    ask: says(
+      `${addCommand("a").replace("/a.img", "/b.img")}; ${addCommand("a").replace("/a.img", "/c.img")}; ` +
+        jsonCommand('/disk print as-value proplist=slot where type="file"'),
+    ),
+    shows: {
+      refused: "failure: already have such slot\r\n",
+      renamed: '[{".id":"*4","slot":"a"},{".id":"*5","slot":"a-1"},{".id":"*6","slot":"a-2"}]\r\n',
+    },
+  },
+  textMatch: {
+    ask: says(
+      '/disk set "a" comment="Own"',
+      ':put [:len [/disk find where comment="own"]]; :put [:len [/disk find where slot!="A"]]',
+    ),
+    shows: { "exact": "0\r\n4\r\n", "ignore-case": "1\r\n3\r\n" },
+  },
+  unknownProperty: {
+    ask: says(':put [:len [/disk find where foo="x"]]'),
+    shows: { error: "expected end of command (line 1 column 30)\r\n", nothing: "0\r\n" },
+  },
+  exitOnError: {
+    ask: failed,
+    shows: {
+      0: '{"stdout":"x\\r\\nno such item\\r\\n","stderr":"","status":0}',
+      1: '{"stdout":"x\\r\\nno such item\\r\\n","stderr":"","status":1}',
+    },
+  },
+  errorStream: {
+    ask: failed,
+    shows: {
+      stdout: '{"stdout":"x\\r\\nno such item\\r\\n","stderr":"","status":0}',
+      stderr: '{"stdout":"x\\r\\n","stderr":"no such item\\r\\n","status":0}',
+    },
+  },
+  errorPlace: {
+    ask: says('/disk remove "nobody"'),
+    shows: { yes: "no such item (/disk/remove; line 1)\r\n", no: "no such item\r\n" },
+  },
+  errorText: {
+    ask: says('/disk remove "nobody"'),
+    shows: { known: "no such item\r\n", random: "amber OK\r\n" },
+  },
+  lineEnd: {
+    ask: says(':put "a"; /disk remove "x"'),
+    shows: { crlf: "a\r\nno such item\r\n", lf: "a\nno such item\n" },
+  },
+  noise: { ask: says(':put "a"'), shows: { yes: "amber OK\r\na\r\n", no: "a\r\n" } },
+  grow: {
+    async ask({ simulator, say }) {
+      await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" file-size="2147483648"');
+      const seen = () => simulator.model.disks.findBySlot("a")?.attachedBytes;
+      const told = await say(':put [/disk get "a" size]');
+      const before = seen();
+      await say('/disk set "a" nvme-tcp-export="no"; /disk set "a" nvme-tcp-export="yes"');
+      return `${told.trim()} ${before} ${seen()}`;
+    },
+    shows: {
+      "live": "2147483648 2147483648 2147483648",
+      "after-toggle": "2147483648 1073741824 2147483648",
+      "never": "1073741824 1073741824 1073741824",
+    },
+  },
+  unexport: {
+    async ask({ simulator, clock, say }) {
+      await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" nvme-tcp-export="no"');
+      const before = simulator.model.exports.list().length;
+      await clock.advance(500);
+      return `${before} ${simulator.model.exports.list().length}`;
+    },
+    shows: { kills: "0 0", "lingers 500": "1 0" },
+  },
+  allowHost: {
+    async ask({ simulator, say }) {
+      await say('/disk set "a" nvme-tcp-export="yes" nvme-tcp-server-allow-host-name="nqn.a,nqn.b"');
+      const state = await (await fetch(`${simulator.controlUrl}/state`)).json();
+      return JSON.stringify(state.access[0].hosts ?? "all");
+    },
+    shows: { list: '["nqn.a","nqn.b"]', single: '["nqn.a,nqn.b"]', ignored: '"all"' },
+  },
+  disksLate: {
+    async ask({ simulator, clock }) {
+      const reboot = await fetch(`${simulator.controlUrl}/reboot`, { method: "POST" });
+      await reboot.body?.cancel();
+      const count = () => simulator.model.disks.list().length;
+      await clock.advance(0);
+      const before = count();
+      await clock.advance(5000);
+      return `${before} ${count()}`;
+    },
+    shows: { 0: "4 4", 5000: "3 4" },
+  },
+  parentDirectory: {
+    ask: says(
+      addCommand("b").replace("metal-csi", "other"),
+      ':put [:len [/file find where name="storage-pool/other"]]',
+    ),
+    shows: { "must-exist": "0\r\n", "made": "1\r\n" },
+  },
+  allocation: {
+    ask: says(':put [/disk get "storage-pool" free]'),
+    shows: { sparse: "7301927047168\r\n", full: "7300853305344\r\n" },
+  },
+  adopt: {
+    ask: says(removeDisk, `${addCommand("a")}; :put "added"`),
+    shows: { kept: "added\r\n", refused: `failure: file ${folder}/a.img already exists\r\n` },
+  },
+  otherSize: {
+    ask: says(removeDisk, `${makeOther}; ${sizes}; :put [/file get "${folder}/a.img" size]`),
+    shows: {
+      refused: `failure: file ${folder}/a.img exists with other size\r\n`,
+      kept: '[{".id":"*5","file-size":1073741824,"size":1073741824}]\r\n1073741824\r\n',
+      resized: '[{".id":"*5","file-size":2147483648,"size":2147483648}]\r\n2147483648\r\n',
+    },
+  },
+  oddSize: {
+    ask: says(`${addCommand("b").replace("1073741824", "1073741825")}; ${sizes}`),
+    shows: {
+      kept: '[{".id":"*5","file-size":1073741825,"size":1073741825}]\r\n',
+      rounded: '[{".id":"*5","file-size":1073741824,"size":1073741824}]\r\n',
+      refused: "input does not match any value of file-size\r\n",
+    },
+  },
+  attachedFile: {
+    ask: says(`/file remove "${folder}/a.img"; :put [:len [/file find where name="${folder}/a.img"]]`),
+    shows: { removed: "0\r\n", refused: "failure: could not remove, in use\r\n" },
+  },
+  copy: {
+    async ask({ simulator, say }) {
+      simulator.model.backing.pretendWritten?.(`${folder}/a.img`, 1000n);
+      return await say(
+        `/file copy "${folder}/a.img" name="${folder}/b.img"; :put [/disk get "storage-pool" free]`,
+      );
+    },
+    shows: { reflink: "7301927046168\r\n", full: "7301927045168\r\n" },
+  },
+  copyReturns: {
+    async ask(bench) {
+      bench.simulator.model.delays.copyMs = 1000;
+      return await copyAndLook(bench);
+    },
+    shows: {
+      "when-done": '"" false "copied\\r\\n" true',
+      "at-once": '"copied\\r\\n" false "copied\\r\\n" true',
+    },
+  },
+  subvolumeNames: {
+    ask: says('/disk/btrfs/subvolume/add fs="storage-pool-fs" name="metal-csi/vol"', seeSubvolumes),
+    shows: { nested: '[{".id":"*2","fullname":"metal-csi/vol"}]\r\n', flat: "[]\r\n" },
+  },
+  subvolumeParent: {
+    ask: says(
+      `${addVolume}; /disk/btrfs/subvolume/add fs="storage-pool-fs" name="snap" parent="vol" read-only="yes"`,
+      '/disk/btrfs/subvolume/remove "vol"',
+      seeSubvolumes,
+    ),
+    shows: {
+      free: '[{".id":"*3","fullname":"snap"}]\r\n',
+      held: '[{".id":"*2","fullname":"vol"},{".id":"*3","fullname":"snap"}]\r\n',
+    },
+  },
+  numbers: {
+    ask: says(jsonCommand('/disk print as-value proplist=size where slot="a"')),
+    shows: { number: '[{".id":"*4","size":1073741824}]\r\n', text: '[{".id":"*4","size":"1073741824"}]\r\n' },
+  },
+  booleans: {
+    ask: says(jsonCommand('/disk print as-value proplist=mount-filesystem where slot="a"')),
+    shows: {
+      "boolean": '[{".id":"*4","mount-filesystem":false}]\r\n',
+      "yes-no": '[{".id":"*4","mount-filesystem":"no"}]\r\n',
+    },
+  },
+  fileSize: {
+    ask: says(jsonCommand('/disk print as-value proplist=file-size where slot="a"')),
+    shows: {
+      bytes: '[{".id":"*4","file-size":1073741824}]\r\n',
+      human: '[{".id":"*4","file-size":"1024.0MiB"}]\r\n',
+      absent: '[{".id":"*4"}]\r\n',
+    },
+  },
+};
+
+for (const [name, { ask, shows }] of Object.entries(demonstrations)) {
+  for (const [value, expected] of Object.entries<string>(shows)) {
+    Deno.test(`the knob ${name} at ${value} shows ${JSON.stringify(expected)}`, async () => {
+      const clock = new FakeClock();
+      await using simulator = await startQuickly({ clock, random: new SeededRandom() });
+      using client = await SshClient.connect(simulator);
+      await client.exec(`${makeBasePath}; ${addCommand("a")}`);
+      simulator.model.configure(undefined, parseAnswers({ [name]: value }));
+      const say = async (command: string) => (await client.exec(command)).stdout;
+      assert.equal(await ask({ simulator, clock, client, say }), expected);
+    });
+  }
+}
+
+/** Waits for something that sleeps on a clock that stands still. */
+async function timeless<Result>(clock: FakeClock, awaited: Promise<Result>): Promise<Result> {
+  let done = false;
+  awaited.finally(() => done = true).catch(() => {});
+  while (!done) {
+    await clock.advance(1);
+    await tick();
+  }
+  return await awaited;
+}
+
+/** Lets the network have its turn. */
+function tick(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 1));
+}

@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { ago, bytes, counted, duration, longDuration, moment } from "./format.ts";
+
+for (
+  const [amount, text] of [
+    [0n, "0 B"],
+    [1023n, "1023 B"],
+    [1024n, "1 KiB"],
+    [1536n, "1.5 KiB"],
+    [1n << 30n, "1 GiB"],
+    [(1n << 30n) - 1n, "1 GiB"],
+    [107n << 30n, "107 GiB"],
+    [7n << 40n, "7 TiB"],
+    [5n << 60n, "5120 PiB"],
+  ] as const
+) Deno.test(`bytes(${amount}) is ${text}`, () => assert.equal(bytes(amount), text));
+
+for (
+  const [ms, text] of [
+    [undefined, "–"],
+    [0, "0 ms"],
+    [6.93, "6.9 ms"],
+    [9.97, "10 ms"],
+    [999.4, "999 ms"],
+    [999.6, "1 s"],
+    [1234, "1.2 s"],
+    [59_949, "59.9 s"],
+    [61_000, "1 min"],
+  ] as const
+) Deno.test(`duration(${ms}) is ${text}`, () => assert.equal(duration(ms), text));
+
+for (
+  const [ms, text] of [
+    [-5, "0 s"],
+    [59_400, "59 s"],
+    [3_599_000, "59 min"],
+    [47 * 3_600_000, "47 h"],
+    [100 * 3_600_000, "4 d"],
+  ] as const
+) Deno.test(`longDuration(${ms}) is ${text}`, () => assert.equal(longDuration(ms), text));
+
+Deno.test("ago() and moment() bear times that no calendar has", () => {
+  assert.equal(String(ago(undefined, 0)), "never");
+  assert.equal(String(ago(0, 5000)), '<time title="1970-01-01 00:00:00 UTC">5 s ago</time>');
+  assert.equal(moment(Number.MAX_SAFE_INTEGER * 1000), "–");
+  assert.equal(counted(1, "volume"), "1 volume");
+  assert.equal(counted(5000, "volume"), "5,000 volumes");
+});

@@ -1,0 +1,116 @@
+import type { AuditKind } from "../../volume/rules/audit_finding.ts";
+import type { ControllerEvent, ControllerEvents } from "../../volume/ports/controller_events.ts";
+import { eventText } from "../../volume/rules/event_text.ts";
+import type { Figures, FolderFigures } from "../../volume/rules/totals.ts";
+import type { HealthProblem } from "../../volume/rules/health.ts";
+import type { RouterEvents, RouterLoad } from "../router_metrics.ts";
+import { Courses } from "./operation_statistics.ts";
+import type { Happening, RouterStatus, VolumeStatus } from "./model.ts";
+
+/** Keeps what the controller of one router knows. */
+export class RouterBoard implements RouterEvents, ControllerEvents {
+  readonly #name: string;
+  readonly #nowMs: () => number;
+  readonly #tell: (happening: Happening) => void;
+  readonly #commands = new Courses();
+  readonly #unwell = new Map<string, readonly HealthProblem[]>();
+  #audit: RouterStatus["audit"];
+  #session: { state: string; sinceMs: number; reason: string | undefined };
+  #breaker: { state: string; sinceMs: number; cause: string | undefined };
+  #router: { readonly version: string; readonly board: string } | undefined;
+  #load: () => RouterLoad = () => ({ waiting: 0, running: 0 });
+  #look: { readonly figures: Figures; readonly atMs: number } | undefined;
+
+  /** @param nowMs the time, in milliseconds since the Unix epoch */
+  constructor(name: string, nowMs: () => number, tell: (happening: Happening) => void) {
+    this.#name = name;
+    this.#nowMs = nowMs;
+    this.#tell = tell;
+    this.#session = { state: "idle", sinceMs: nowMs(), reason: undefined };
+    this.#breaker = { state: "closed", sinceMs: nowMs(), cause: undefined };
+  }
+
+  command({ kind, outcome, ms }: Parameters<RouterEvents["command"]>[0]): void {
+    this.#commands.add(kind, outcome === "not-run" ? undefined : ms, outcome === "ended");
+  }
+
+  connection({ state, reason }: Parameters<RouterEvents["connection"]>[0]): void {
+    this.#session = { state, sinceMs: this.#nowMs(), reason };
+  }
+
+  breaker({ state, cause }: Parameters<RouterEvents["breaker"]>[0]): void {
+    // It is told of each failed try as well.
+    const sinceMs = state === this.#breaker.state ? this.#breaker.sinceMs : this.#nowMs();
+    this.#breaker = { state, sinceMs, cause };
+  }
+
+  identified(router: { readonly version: string; readonly board: string }): void {
+    this.#router = router;
+  }
+
+  load(read: () => RouterLoad): void {
+    this.#load = read;
+  }
+
+  happened(event: ControllerEvent): void {
+    const { type, reason, message } = eventText(event);
+    const volumeId = "volumeId" in event ? event.volumeId : undefined;
+    const warning = type === "Warning";
+    this.#tell({ atMs: this.#nowMs(), warning, reason, message, volumeId, router: this.#name });
+    if (event.kind !== "health") return;
+    if (event.problems.length === 0) this.#unwell.delete(event.volumeId);
+    else this.#unwell.set(event.volumeId, event.problems);
+  }
+
+  audited(counts: ReadonlyMap<AuditKind, number> | undefined): void {
+    this.#audit = counts && { atMs: this.#nowMs(), found: Object.fromEntries(counts) };
+    // Whoever does not lead hears of no health either, and what it heard is of another time.
+    if (counts === undefined) this.#unwell.clear();
+  }
+
+  looked(figures: Figures, atMs: number): void {
+    const before = this.#look?.figures.folders;
+    const folders = figures.withSnapshots
+      ? figures.folders
+      : figures.folders.map((folder) => withSnapshotsOf(before, folder));
+    this.#look = { figures: { ...figures, folders }, atMs };
+  }
+
+  /** This cluster's volumes as they were seen last. */
+  get volumes(): readonly VolumeStatus[] {
+    return (this.#look?.figures.volumes ?? []).map((volume) => ({
+      ...volume,
+      router: this.#name,
+      problems: this.#unwell.get(volume.id) ?? [],
+    }));
+  }
+
+  /** @param address where the router is, for people */
+  read(address: string): RouterStatus {
+    return {
+      name: this.#name,
+      address,
+      version: this.#router?.version,
+      board: this.#router?.board,
+      session: this.#session.state,
+      sessionSinceAtMs: this.#session.sinceMs,
+      sessionReason: this.#session.reason,
+      breaker: this.#breaker.state,
+      breakerSinceAtMs: this.#breaker.sinceMs,
+      breakerCause: this.#breaker.cause,
+      ...this.#load(),
+      latency: this.#commands.readAll(),
+      commands: this.#commands.read(),
+      lookedAtMs: this.#look?.atMs,
+      folders: this.#look?.figures.folders ?? [],
+      audit: this.#audit,
+    };
+  }
+}
+
+/** A look at disks alone leaves what was seen of snapshots before. */
+function withSnapshotsOf(before: readonly FolderFigures[] | undefined, folder: FolderFigures): FolderFigures {
+  const snapshotBytes = before?.find(({ basePath }) => basePath === folder.basePath)?.pool?.snapshotBytes;
+  if (folder.pool === undefined || snapshotBytes === undefined) return folder;
+  return { ...folder, pool: { ...folder.pool, snapshotBytes } };
+}

@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import type { Figures, VolumeFigures } from "../../volume/rules/totals.ts";
+import { statusPage } from "./page.ts";
+import { parseStatusQuery } from "./model.ts";
+import { StatusBoard } from "./status_store.ts";
+import { statusJson } from "./status_json.ts";
+
+const facts = {
+  driverName: "rds.csi.srvlab.io",
+  version: "1.2.3",
+  roles: ["controller", "node"] as const,
+  nodeId: "node-1",
+  routers: { default: "10.0.0.1:22" },
+};
+const well = { failure: undefined, unreadiness: undefined };
+
+function opened() {
+  const clock = new FakeClock();
+  const board = new StatusBoard(facts, clock);
+  const query = (text = "") => parseStatusQuery(new URLSearchParams(text));
+  return {
+    clock,
+    board,
+    read: (text = "") => board.read(query(text), well),
+    page: (text = "") => statusPage(board.read(query(text), well), query(text)),
+  };
+}
+
+function volume(id: string, change: Partial<VolumeFigures> = {}): VolumeFigures {
+  return {
+    ...{ id, sizeBytes: 1n << 30n, basePath: "/pool/csi", holders: [], exported: false, migrating: false },
+    epoch: 0,
+    ...change,
+  };
+}
+
+function look(volumes: readonly VolumeFigures[], snapshotBytes?: bigint): Figures {
+  const pool = { sizeBytes: 100n, freeBytes: 70n, diskBytes: 90n, snapshotBytes };
+  const counts = { volumes: volumes.length, attachments: 0, migrations: 0 };
+  return {
+    volumes,
+    withSnapshots: snapshotBytes !== undefined,
+    folders: [{ basePath: "/pool/csi", poolName: "pool", pool, ...counts }],
+  };
+}
+
+const holder = (nodeId: string) =>
+  ({ nodeId, sinceSeconds: 0, readOnly: false, mode: "single-node-writer" }) as const;
+
+Deno.test("a board shows volumes as the last look has shown them, ordered, with their health", () => {
+  const { board, read, clock } = opened();
+  const controller = board.controller.router();
+  const held = volume("pvc-2", { holders: [holder("node-7")], exported: true, epoch: 3 });
+  controller.looked(look([held, volume("pvc-1")]), clock.now());
+  const problem = { status: "INACCESSIBLE", reason: "ImageMissing", message: "the file is gone" } as const;
+  controller.happened({ kind: "health", volumeId: "pvc-1", problems: [problem] });
+  const status = read().controller!;
+  assert.deepEqual(status.volumes.items.map(({ id, problems }) => [id, problems.length]), [["pvc-1", 1], [
+    "pvc-2",
+    0,
+  ]]);
+  assert.deepEqual([status.attachments, status.unwell], [1, 1]);
+  for (
+    const [text, ids] of [["q=node-7", ["pvc-2"]], ["q=imagemissing", ["pvc-1"]], ["q=none", []]] as const
+  ) {
+    assert.deepEqual(read(text).controller!.volumes.items.map(({ id }) => id), ids, text);
+  }
+  controller.happened({ kind: "health", volumeId: "pvc-1", problems: [] });
+  assert.equal(read().controller!.unwell, 0);
+  assert.deepEqual(read().happenings.map(({ reason }) => reason), ["VolumeHealthy", "ImageMissing"]);
+});
+
+Deno.test("a board keeps what was promised to snapshots when only disks are looked at", () => {
+  const { board, read, clock } = opened();
+  board.controller.router().looked(look([], 5n), clock.now());
+  board.controller.router().looked(look([]), clock.now());
+  assert.equal(read().controller!.routers[0]!.folders[0]!.pool!.snapshotBytes, 5n);
+});
+
+Deno.test("a board shows a router that is away: since when, why, and for how long calls are refused", async () => {
+  const { board, clock, page, read } = opened();
+  const router = board.controller.router();
+  router.connection({ state: "ready", reason: undefined });
+  router.identified({ version: "7.24 (stable)", board: "RDS2216" });
+  router.command({ kind: "view", outcome: "ended", ms: 40, waitedMs: 0 });
+  router.command({ kind: "view", outcome: "not-run", ms: 0, waitedMs: 9 });
+  await clock.advance(60_000);
+  router.connection({ state: "backing-off", reason: "it was closed" });
+  router.breaker({ state: "open", cause: "no route" });
+  await clock.advance(30_000);
+  router.breaker({ state: "open", cause: "no route to it" });
+  const [shown] = read().controller!.routers;
+  assert.equal(shown!.breakerSinceAtMs, clock.now() - 30_000, "a further failed try is no new outage");
+  assert.deepEqual([shown!.commands[0]!.count, shown!.commands[0]!.failed], [1, 1]);
+  const text = page();
+  for (
+    const words of [
+      "10.0.0.1:22",
+      "RDS2216, RouterOS 7.24",
+      "SSH session backing-off",
+      "it was closed",
+      "no route to it",
+    ]
+  ) {
+    assert.ok(text.includes(words), words);
+  }
+});
+
+Deno.test("a board shows a node's volumes by what was seen of them last, and nothing of what was unstaged", () => {
+  const { board, read, page } = opened();
+  const { node } = board;
+  for (const id of ["pvc-1", "pvc-2", "pvc-3", "pvc-4"]) node.stagedChanged(id, true);
+  const path = { nqn: "nqn.x:y:1-0a0b0c0d", name: "nvme1", port: 4420, hostNqn: "", hostId: "" };
+  const live = { ...path, address: "10.0.0.1", state: "live", stateName: "live" } as const;
+  node.connectionsSeen("pvc-1", [live]);
+  node.connectionsSeen("pvc-2", [{ ...live, state: "connecting", stateName: "connecting" }]);
+  node.healthSeen("pvc-1", []);
+  node.connectionsSeen("pvc-9", [live]);
+  node.stagedChanged("pvc-4", false);
+  node.registering();
+  node.notified("ok");
+  const status = read().node!;
+  assert.deepEqual(status.volumes.items.map(({ id }) => id), ["pvc-1", "pvc-2", "pvc-3"]);
+  assert.equal(status.unwell, 1, "of what nobody has looked at nothing is known");
+  const text = page();
+  assert.ok(text.includes("no live path") && text.includes("registered with the kubelet"), text);
+  assert.ok(!text.includes("0a0b0c0d"), "the name of an export lets a host in");
+});
+
+Deno.test("a page shows hostile names as text", () => {
+  const { board, page, read, clock } = opened();
+  const name = `"><script>alert(1)</script>`;
+  board.controller.router().looked(
+    look([volume(name, { holders: [holder(name)], basePath: name })]),
+    clock.now(),
+  );
+  board.controller.router().happened({ kind: "attach-refused", volumeId: name, nodeId: name, message: name });
+  board.called({
+    requestId: name,
+    path: `/a/${name}`,
+    volumeId: name,
+    code: "INTERNAL",
+    durationMs: 1,
+    message: name,
+  });
+  const router = board.controller.router();
+  router.connection({ state: name, reason: name });
+  router.identified({ version: name, board: name });
+  router.command({ kind: name, outcome: name, ms: 1, waitedMs: 1 });
+  board.node.stagedChanged(name, true);
+  const text = page(`q=${encodeURIComponent('"><script>')}`);
+  assert.ok(text.includes("&lt;script&gt;"));
+  assert.ok(!text.includes("<script"), text);
+  assert.equal(JSON.parse(statusJson(read())).controller.volumes.items[0].id, name);
+});
+
+Deno.test("a page of 5,000 volumes shows a hundred and says so, with ways to the rest", () => {
+  const { board, page, read, clock } = opened();
+  const volumes = Array.from({ length: 5000 }, (_, i) => volume(`pvc-${String(i).padStart(4, "0")}`));
+  board.controller.router().looked(look(volumes), clock.now());
+  const text = page("page=3&q=pvc");
+  assert.equal(text.match(/pvc-[0-9]{4}/g)!.length, 100);
+  assert.ok(text.includes("pvc-0200") && text.includes("pvc-0299"));
+  assert.ok(text.includes("5000 of 5,000 volumes, page 3 of 50"), text.slice(0, 9000));
+  assert.ok(text.includes(`href="?q=pvc&amp;page=4"`) && text.includes(`href="?q=pvc&amp;page=2"`));
+  assert.ok(text.length < 100_000, `${text.length}`);
+  assert.equal(read("limit=1000").controller!.volumes.items.length, 1000);
+});
+
+Deno.test("statusJson() writes times as text, bytes as numbers, and what is not known as null", () => {
+  const { board, read, clock } = opened();
+  board.controller.router().looked(look([volume("pvc-1")], 5n), clock.now());
+  const json = JSON.parse(statusJson(read()));
+  const [router] = json.controller.routers;
+  assert.equal(router.lookedAt, new Date(clock.now()).toISOString());
+  assert.equal(router.version, null);
+  assert.equal(json.at, new Date(clock.now()).toISOString());
+  assert.equal(json.controller.volumes.items[0].sizeBytes, 1 << 30);
+});
+
+Deno.test("a board keeps several routers apart, and tells whether its controller leads", () => {
+  const clock = new FakeClock();
+  const board = new StatusBoard({ ...facts, routers: { nas1: "10.0.0.1:22", nas2: "10.0.0.2:22" } }, clock);
+  const query = parseStatusQuery(new URLSearchParams());
+  const [one, two] = ["nas1", "nas2"].map((name) => board.controller.router(name));
+  one!.looked(look([volume("pvc-1")]), clock.now());
+  one!.audited(new Map([["no-record", 2]]));
+  two!.looked(look([volume("pvc-2", { holders: [holder("a")] })]), clock.now());
+  two!.happened({ kind: "attach-refused", volumeId: "pvc-2", nodeId: "b", message: "held" });
+  board.controller.leads(true);
+  const status = board.read(query, well);
+  assert.deepEqual(status.controller!.volumes.items.map(({ id, router }) => [id, router]), [
+    ["pvc-1", "nas1"],
+    ["pvc-2", "nas2"],
+  ]);
+  assert.equal(status.happenings[0]!.router, "nas2");
+  const text = statusPage(status, query);
+  for (const words of ["10.0.0.2:22", "2 no-record", "which leads", "Commands to router nas1"]) {
+    assert.ok(text.includes(words), words);
+  }
+  board.controller.leads(false);
+  assert.ok(statusPage(board.read(query, well), query).includes("another one leads"));
+  one!.audited(undefined);
+  assert.ok(!statusPage(board.read(query, well), query).includes("no-record"));
+});

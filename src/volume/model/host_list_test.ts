@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { hostIdentityOf } from "./host_identity.ts";
+import { canShutOut, hasOwnList, hostsOf, isExportedTo, sameHosts, widenedList } from "./host_list.ts";
+import type { OwnedVolume } from "../rules/ownership.ts";
+import { assertOwned } from "../rules/ownership.ts";
+import type { StoredVolume } from "../ports/ports.ts";
+import { testCluster } from "../../../tests/fakes/records.ts";
+
+const epoch = { counter: 3, nonce: "0123abcd" };
+const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;
+const shared = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
+const foreign = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555";
+
+/** A block volume that these nodes hold, with that list of hosts. */
+function volume(
+  holders: readonly string[],
+  allowedHosts?: readonly string[],
+  disk: Partial<StoredVolume> = {},
+): OwnedVolume {
+  const record = aRecord({ capabilities: "block/x", epoch, holders: holders.map(shared) });
+  const list = allowedHosts === undefined ? {} : { allowedHosts };
+  return assertOwned(aDisk(record, { ...list, ...disk }), testCluster, "test");
+}
+
+Deno.test("hostsOf() names nodes as they name themselves to a target", () => {
+  assert.deepEqual(hostsOf([shared("a"), shared("b")]), [host("a"), host("b")]);
+});
+
+Deno.test("sameHosts() does not mind the order, nor whether nothing is said or an empty list", () => {
+  assert.equal(sameHosts(["x", "y"], ["y", "x"]), true);
+  assert.equal(sameHosts(undefined, []), true);
+  assert.equal(sameHosts(["x"], []), false);
+});
+
+Deno.test("hasOwnList() takes a list for this driver's only when holders alone are in it", () => {
+  assert.equal(hasOwnList(volume(["a", "b"], [host("b")])), true);
+  assert.equal(hasOwnList(volume(["a", "b"])), false);
+  assert.equal(hasOwnList(volume(["b"], [host("b"), host("a")])), false);
+  assert.equal(hasOwnList(volume(["a"], [foreign])), false);
+  assert.equal(hasOwnList(volume([], [host("a")])), false);
+});
+
+Deno.test("widenedList() lets a further node in where there is a list of this driver's", () => {
+  assert.deepEqual(widenedList(volume(["b"], [host("b")]), "c"), [host("b"), host("c")]);
+  assert.equal(widenedList(volume(["b"], [host("b")]), "b"), undefined);
+  assert.equal(widenedList(volume(["b"]), "c"), undefined);
+  assert.equal(widenedList(volume(["b"], [foreign]), "c"), undefined);
+});
+
+Deno.test("canShutOut() needs a proven list, two writers, an epoch of this driver's and nobody else's list", () => {
+  const remaining = [shared("b")];
+  const both = volume(["a", "b"]);
+  assert.equal(canShutOut(both, "list", remaining), true);
+  for (const answer of ["single", "ignored", undefined] as const) {
+    assert.equal(canShutOut(both, answer, remaining), false, String(answer));
+  }
+  assert.equal(canShutOut(volume(["a", "b"], [host("b")]), "list", remaining), true);
+  assert.equal(canShutOut(volume(["a", "b"], [host("b"), foreign]), "list", remaining), false);
+  assert.equal(canShutOut(volume(["a", "b"], undefined, { exportNqn: "pvc-1" }), "list", remaining), false);
+  assert.equal(canShutOut(both, "list", [aHolder("b", { mode: "multi-node-reader-only" })]), false);
+});
+
+Deno.test("isExportedTo() wants the export on, under that name, and to those hosts", () => {
+  const { stored } = volume(["b"], [host("b")]);
+  assert.equal(isExportedTo(stored, stored.exportNqn, [host("b")]), true);
+  assert.equal(isExportedTo(stored, stored.exportNqn, []), false);
+  assert.equal(isExportedTo(stored, "nqn.other", [host("b")]), false);
+  assert.equal(isExportedTo({ ...stored, exported: false }, stored.exportNqn, [host("b")]), false);
+});

@@ -1,0 +1,144 @@
+import { digest } from "./digest.ts";
+import { VolumeError } from "../errors.ts";
+import { splitHandle } from "./handles.ts";
+
+/** Longest name that CreateVolume accepts, in bytes of UTF-8 (CSI specification, size limits). */
+export const maxNameBytes = 128;
+/** Longest node id, in bytes: one of them always fits into a record, see `maxCommentBytes`. */
+export const maxNodeIdBytes = 64;
+
+const ownSlot = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
+const earlierDriverSlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const provisionerName = /^pvc-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/;
+const nodeIdForm = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/;
+
+/**
+ * The volume id, which is the router's slot, for a CSI volume name.
+ *
+ * `pvc-<uuid>` keeps its first 28 hex digits so that a person recognises it; any other name gives 28 digits of its
+ * SHA-256. Two names can meet in one id: the record's name digest tells them apart.
+ *
+ * @throws {VolumeError} invalid when the name is empty, over 128 bytes or has control characters
+ */
+export function volumeIdFor(name: string): string {
+  assertName(name);
+  const uuid = provisionerName.exec(name)?.[1];
+  return "pvc-" + (uuid === undefined ? digest(name, 28) : uuid.replaceAll("-", "").slice(0, 28));
+}
+
+/** Twelve hex digits that stand for the whole name in the record. */
+export function nameDigest(name: string): string {
+  return digest(name, 12);
+}
+
+/**
+ * Eight hex digits that stand for a cluster in records and file names. An id `hash:…` is those digits themselves: for a
+ * cluster that takes the place of one whose id nobody has written down.
+ *
+ * @throws {VolumeError} invalid when something else than eight hex digits follows `hash:`
+ */
+export function clusterHash(clusterId: string): string {
+  if (!clusterId.startsWith("hash:")) return digest(clusterId, 8);
+  const hash = clusterId.slice("hash:".length);
+  if (/^[0-9a-f]{8}$/.test(hash)) return hash;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the cluster id as eight hex digits have to follow "hash:", as in the names of files on the router: ` +
+      `id=${clusterId}`,
+  );
+}
+
+/**
+ * As {@linkcode clusterHash}, for the volumes of one of several routers. Those of a router whose ids have a prefix carry it
+ * too: what belongs to one router's name is another cluster's to all others, so that none of them ever judges, cuts off or
+ * deletes it, however the names come to be mixed up.
+ *
+ * @param prefix `<backend>/`, or "" for the router whose ids have none
+ */
+export function backendClusterHash(clusterId: string, prefix: string): string {
+  const hash = clusterHash(clusterId);
+  return prefix === "" ? hash : digest(`${hash} ${prefix}`, 8);
+}
+
+/**
+ * Checks the CSI name of a volume or a snapshot.
+ *
+ * @throws {VolumeError} invalid when it is empty, over 128 bytes or has control characters
+ */
+export function assertName(name: string): void {
+  if (name === "") throw new VolumeError("invalid", "Cannot use the name as it is empty");
+  const bytes = new TextEncoder().encode(name).length;
+  if (bytes > maxNameBytes) {
+    throw new VolumeError(
+      "invalid",
+      `Cannot use the name as it is too long: bytes=${bytes} most=${maxNameBytes}`,
+    );
+  }
+  // deno-lint-ignore no-control-regex
+  if (/[\u0000-\u001f\u007f-\u009f]/.test(name)) {
+    throw new VolumeError("invalid", "Cannot use the name as it contains control characters");
+  }
+}
+
+/**
+ * Checks the form of a volume id that came from outside.
+ *
+ * Ids are slots of at most 32 characters of `[a-z0-9-]`; the 40-character ids of the earlier Go driver are accepted
+ * too, though none is made. A snapshot id never has this form.
+ *
+ * @throws {VolumeError} invalid when it has another form
+ */
+export function assertVolumeId(id: string): void {
+  if (id === "") throw new VolumeError("invalid", "Cannot use the volume id as it is empty");
+  if (isVolumeId(id)) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the volume id as it has another form than this driver's: volume=${
+      JSON.stringify(id.slice(0, 64))
+    }; ` +
+      "expected at most 32 characters of a-z, 0-9 and -",
+  );
+}
+
+/**
+ * Checks the form of a volume id as clients know it, which for one of several routers is `<backend>/<id>`.
+ *
+ * @throws {VolumeError} invalid when it has another form
+ */
+export function assertHandle(handle: string): void {
+  assertVolumeId(splitHandle(handle).id);
+}
+
+/** Whether it has the form of a volume id, see {@linkcode assertVolumeId}. */
+export function isVolumeId(id: string): boolean {
+  return ownSlot.test(id) || earlierDriverSlot.test(id);
+}
+
+/** Whether it has the form of the earlier Go driver's volume ids. */
+export function isEarlierDriverId(id: string): boolean {
+  return earlierDriverSlot.test(id);
+}
+
+/**
+ * Checks the form of a node id.
+ *
+ * @throws {VolumeError} invalid when it is empty, over 64 bytes or not made of `[A-Za-z0-9.-]`
+ */
+export function assertNodeId(nodeId: string): void {
+  if (nodeId.length <= maxNodeIdBytes && nodeIdForm.test(nodeId)) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the node id: node=${JSON.stringify(nodeId.slice(0, 80))}; ` +
+      `expected 1 to ${maxNodeIdBytes} characters of A-Z, a-z, 0-9, "." and "-"`,
+  );
+}
+
+/** The folder that a path lies in. */
+export function parentFolder(path: string): string {
+  return path.slice(0, path.lastIndexOf("/"));
+}
+
+/** The pool that a path lies on: its first segment, without slashes. */
+export function poolOf(path: string): string {
+  return path.split("/")[1] ?? "";
+}

@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { aSnapshotId } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import {
+  assertName,
+  assertNodeId,
+  assertVolumeId,
+  clusterHash,
+  isEarlierDriverId,
+  isVolumeId,
+  nameDigest,
+  parentFolder,
+  poolOf,
+  volumeIdFor,
+} from "./ids.ts";
+import { stemOf } from "./layout.ts";
+import { isSnapshotId } from "./snapshots.ts";
+
+const uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
+
+Deno.test("volumeIdFor() keeps the first 28 hex digits of a provisioner's name", () => {
+  assert.equal(volumeIdFor(`pvc-${uuid}`), "pvc-0f8fad5bd9cb469fa16570867728");
+});
+
+Deno.test("volumeIdFor() digests every other name to an id of the same form", () => {
+  const names = [
+    "a",
+    "x".repeat(128),
+    "ü".repeat(64),
+    `pvc-${uuid.toUpperCase()}`,
+    `pvc-${uuid}0`,
+    ` pvc-${uuid}`,
+    'q"uo$te;[find]',
+    "../../etc",
+    "pvc-",
+    "storage-pool",
+  ];
+  const ids = names.map(volumeIdFor);
+  for (const id of ids) assert.match(id, /^pvc-[0-9a-f]{28}$/);
+  assert.equal(new Set(ids).size, names.length);
+  for (const id of ids) assert.equal(isSnapshotId(id), false);
+});
+
+Deno.test("volumeIdFor() refuses names that are empty, too long or hold control characters", () => {
+  for (
+    const name of ["", "x".repeat(129), "ü".repeat(65), "a\nb", "a\r", "\0", "a\x7f", "a\u0085b", "\x1b[0m"]
+  ) {
+    assert.throws(() => volumeIdFor(name), refusal("invalid"), JSON.stringify(name));
+    assert.throws(() => assertName(name), refusal("invalid"), JSON.stringify(name));
+  }
+});
+
+Deno.test("nameDigest() tells two names apart that share a volume id", () => {
+  const other = `pvc-${uuid.slice(0, -1)}f`;
+  assert.equal(volumeIdFor(other), volumeIdFor(`pvc-${uuid}`));
+  assert.notEqual(nameDigest(other), nameDigest(`pvc-${uuid}`));
+});
+
+Deno.test("assertVolumeId() accepts slots of this driver and of the earlier one", () => {
+  for (
+    const id of [
+      "a",
+      "pvc-0f8fad5bd9cb469fa16570867728",
+      "x".repeat(32),
+      "nvme1",
+      "storage-pool",
+      `pvc-${uuid}`,
+    ]
+  ) {
+    assertVolumeId(id);
+  }
+});
+
+Deno.test("assertVolumeId() refuses every other form", () => {
+  const ids = [
+    "",
+    "x".repeat(33),
+    "-a",
+    "a-",
+    "A",
+    "a b",
+    "a/b",
+    "..",
+    "a\n",
+    'a"',
+    "$a",
+    "a;b",
+    "a]",
+    "*1F",
+    "a:1-00000000",
+    `pvc-${uuid.toUpperCase()}`,
+    `pvc-${uuid}-1`,
+    "snap:a",
+    aSnapshotId("a"),
+    "ü",
+  ];
+  for (const id of ids) {
+    assert.throws(() => assertVolumeId(id), refusal("invalid"), JSON.stringify(id));
+    assert.equal(isVolumeId(id), false);
+  }
+});
+
+Deno.test("assertNodeId() accepts host names of up to 64 bytes", () => {
+  for (const id of ["n", "node-1", "worker.example.com", "N".repeat(64)]) assertNodeId(id);
+});
+
+Deno.test("assertNodeId() refuses what would not survive in a record", () => {
+  for (const id of ["", "n".repeat(65), "a b", "a,b", "a@1", "a/w", "-a", "a.", "a}", "ü", "a\n", "a_b"]) {
+    assert.throws(() => assertNodeId(id), refusal("invalid"), JSON.stringify(id));
+  }
+});
+
+Deno.test("clusterHash() gives each cluster files of its own", () => {
+  assert.match(clusterHash("a"), /^[0-9a-f]{8}$/);
+  assert.notEqual(stemOf("v", clusterHash("a")), stemOf("v", clusterHash("b")));
+});
+
+Deno.test("parentFolder() and poolOf() take a path apart", () => {
+  const path = "/pool/csi/pvc-1.0123abcd.img";
+  assert.equal(parentFolder(path), "/pool/csi");
+  assert.equal(poolOf(path), "pool");
+  assert.equal(poolOf("/pool"), "pool");
+  assert.equal(poolOf(""), "");
+});
+
+Deno.test("isEarlierDriverId() knows the earlier driver's ids from all others", () => {
+  assert.equal(isEarlierDriverId(`pvc-${uuid}`), true);
+  for (const id of ["pvc-0f8fad5bd9cb469fa16570867728", "a", `pvc-${uuid}0`, `x${uuid}`, ""]) {
+    assert.equal(isEarlierDriverId(id), false, id);
+  }
+});
+
+Deno.test("clusterHash() takes hash: and eight hex digits at its word, and nothing like it", () => {
+  const hash = clusterHash("a cluster");
+  assert.equal(clusterHash(`hash:${hash}`), hash);
+  for (const id of ["hash:", "hash:12", "hash:0123ABCD", "hash:0123abcd ", "hash:0123abcde"]) {
+    assert.throws(() => clusterHash(id), { kind: "invalid" });
+  }
+});

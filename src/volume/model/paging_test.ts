@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { aSnapshotId } from "../../../tests/fakes/records.ts";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { cutPage, maxPageBytes } from "./paging.ts";
+import { isSnapshotId } from "./snapshots.ts";
+
+const item = (number: number) => ({ id: `v${String(number).padStart(4, "0")}` });
+const items = Array.from({ length: 10 }, (_, index) => item(index));
+const small = () => 1;
+
+Deno.test("cutPage() shows every item once, in pages of any size", () => {
+  for (const maxEntries of [1, 2, 3, 9, 10, 11]) {
+    const seen: string[] = [];
+    let token = "";
+    let pages = 0;
+    do {
+      const page = cutPage(items, { token, maxEntries }, small);
+      assert.ok(page.items.length <= maxEntries);
+      seen.push(...page.items.map(({ id }) => id));
+      token = page.nextToken;
+    } while (token !== "" && ++pages < 20);
+    assert.deepEqual(seen, items.map(({ id }) => id), String(maxEntries));
+  }
+});
+
+Deno.test("cutPage() gives no token with the last page", () => {
+  assert.deepEqual(cutPage(items, { token: "", maxEntries: 0 }, small), { items, nextToken: "" });
+  assert.deepEqual(cutPage(items, { token: "", maxEntries: 10 }, small), { items, nextToken: "" });
+  assert.deepEqual(cutPage([], { token: "", maxEntries: 3 }, small), { items: [], nextToken: "" });
+});
+
+Deno.test("cutPage() misses and repeats nothing that stays while items come and go", () => {
+  for (let seed = 1; seed <= 50; seed++) {
+    const random = new SeededRandom(seed);
+    const stays = Array.from({ length: 30 }, (_, index) => item(index * 3));
+    const others = new Set(Array.from({ length: 30 }, (_, index) => index * 3 + 1));
+    const seen: string[] = [];
+    let token = "";
+    for (let pages = 0; pages === 0 || token !== ""; pages++) {
+      assert.ok(pages < 100);
+      const now = [...stays, ...[...others].map(item)].toSorted((a, b) => (a.id < b.id ? -1 : 1));
+      const page = cutPage(now, { token, maxEntries: 4 }, small);
+      seen.push(...page.items.map(({ id }) => id));
+      token = page.nextToken;
+      const changed = Math.floor(random.fraction() * 30) * 3 + 1;
+      if (!others.delete(changed)) others.add(changed);
+      // The item that the token names may go, too.
+      others.delete(Number(token.slice(-4)));
+    }
+    assert.equal(new Set(seen).size, seen.length, "none is shown twice");
+    for (const { id } of stays) assert.ok(seen.includes(id), id);
+  }
+});
+
+Deno.test("cutPage() ends a page before it is too large to be received, but gives at least one item", () => {
+  const third = () => maxPageBytes / 3;
+  const page = cutPage(items, { token: "", maxEntries: 0 }, third);
+  assert.equal(page.items.length, 3);
+  assert.equal(page.nextToken, "after:v0002");
+  assert.equal(cutPage(items, { token: "", maxEntries: 0 }, () => maxPageBytes + 1).items.length, 1);
+});
+
+Deno.test("cutPage() refuses tokens that it never gave out", () => {
+  const tokens = [
+    "after:",
+    "after:A",
+    "v0001",
+    "5",
+    "after:after:v",
+    " after:v",
+    "after:v\n",
+    "AFTER:v",
+    "x".repeat(9999),
+  ];
+  for (const token of tokens) {
+    assert.throws(
+      () => cutPage(items, { token, maxEntries: 0 }, small),
+      refusal("bad-token"),
+      token.slice(0, 20),
+    );
+  }
+});
+
+Deno.test("cutPage() goes on after a snapshot where snapshots are listed, and nowhere else", () => {
+  const ids = ["a", "b", "c"].map(aSnapshotId).toSorted();
+  const snapshots = ids.map((id) => ({ id }));
+  const first = cutPage(snapshots, { token: "", maxEntries: 2 }, small, isSnapshotId);
+  assert.equal(first.nextToken, `after:${ids[1]}`);
+  const rest = cutPage(snapshots, { token: first.nextToken, maxEntries: 2 }, small, isSnapshotId);
+  assert.deepEqual(rest, { items: [{ id: ids[2] }], nextToken: "" });
+  const request = { token: first.nextToken, maxEntries: 0 };
+  assert.throws(() => cutPage(items, request, small), refusal("bad-token"));
+  for (const token of ["after:v0001", `after:${ids[0]}0`, `after:${ids[0]!.toUpperCase()}`]) {
+    const wrong = { token, maxEntries: 0 };
+    assert.throws(() => cutPage(snapshots, wrong, small, isSnapshotId), refusal("bad-token"), token);
+  }
+});
+
+Deno.test("cutPage() refuses a negative number of entries", () => {
+  assert.throws(() => cutPage(items, { token: "", maxEntries: -1 }, small), refusal("invalid"));
+});

@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { testBase, testPrefix } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import {
+  assertBasePath,
+  type ParameterDefaults,
+  parameterHelp,
+  parameterNames,
+  parametersDigest,
+  parseParameters,
+  parseVolumeContext,
+  volumeContext,
+} from "./parameters.ts";
+
+const defaults: ParameterDefaults = {
+  backend: "default",
+  basePaths: [testBase, "/fast/csi"],
+  nvmeAddress: "10.0.0.1",
+  nvmePort: 4420,
+  nqnPrefix: testPrefix,
+  routerAddress: "10.0.0.2",
+  routerPort: 2222,
+};
+
+const everything = {
+  backend: "default",
+  volumePath: "/fast/csi",
+  nvmePort: "65535",
+  nvmeAddress: "storage.example.com",
+  migrationTimeoutSeconds: "30",
+  fsLabel: "data_1.x-y",
+  ctrlLossTmo: "-1",
+  reconnectDelay: "1",
+  keepAliveTmo: "3600",
+  nrIoQueues: "256",
+  fastIoFailTmo: "86400",
+  fsckMode: "off",
+  mkfsOptions: "-m 1 -O ^has_journal -E lazy_itable_init=1",
+  rdsAddress: "10.0.0.2",
+  sshPort: "2222",
+  nqnPrefix: testPrefix,
+  fsType: "xfs",
+};
+
+Deno.test("parseParameters() takes what an empty StorageClass leaves open from the settings", () => {
+  assert.deepEqual(parseParameters({}, defaults), {
+    backend: "default",
+    basePath: testBase,
+    nvmeAddress: "10.0.0.1",
+    nvmePort: 4420,
+    migrationTimeoutSeconds: 300,
+    fsType: "",
+    node: {},
+  });
+});
+
+Deno.test("parseParameters() reads every key that it knows", () => {
+  assert.deepEqual(new Set(Object.keys(everything)), new Set(parameterNames));
+  const {
+    fsType,
+    fsLabel,
+    ctrlLossTmo,
+    reconnectDelay,
+    keepAliveTmo,
+    nrIoQueues,
+    fsckMode,
+    mkfsOptions,
+    fastIoFailTmo,
+  } = everything;
+  assert.deepEqual(parseParameters(everything, defaults), {
+    backend: "default",
+    basePath: "/fast/csi",
+    nvmeAddress: "storage.example.com",
+    nvmePort: 65_535,
+    migrationTimeoutSeconds: 30,
+    fsType: "xfs",
+    node: {
+      fsType,
+      fsLabel,
+      ctrlLossTmo,
+      reconnectDelay,
+      keepAliveTmo,
+      nrIoQueues,
+      fastIoFailTmo,
+      fsckMode,
+      mkfsOptions,
+    },
+  });
+});
+
+Deno.test("parameterHelp explains exactly the keys that are known", () => {
+  assert.deepEqual(Object.keys(parameterHelp).toSorted(), parameterNames.toSorted());
+});
+
+Deno.test("parseParameters() refuses unknown keys, also those that every object has", () => {
+  const objects: Record<string, string>[] = [
+    { volumepath: testBase },
+    { Backend: "default" },
+    { "": "x" },
+    { "csi.storage.k8s.io": "x" },
+    JSON.parse('{"__proto__": "x"}'),
+    Object.fromEntries([["__proto__", "x"]]),
+    { constructor: "x" } as unknown as Record<string, string>,
+    { toString: "x" } as unknown as Record<string, string>,
+    { ["k".repeat(500)]: "x" },
+  ];
+  for (const parameters of objects) {
+    assert.throws(
+      () => parseParameters(parameters, defaults),
+      refusal("invalid", /unknown: key=.{0,80}; known are/),
+    );
+  }
+});
+
+Deno.test("parseParameters() passes over what is the sidecars'", () => {
+  const sidecars = { "csi.storage.k8s.io/pvc/name": "x", "csi.storage.k8s.io/fstype": "zfs" };
+  assert.deepEqual(parseParameters(sidecars, defaults), parseParameters({}, defaults));
+});
+
+const wrongValues: Record<string, readonly string[]> = {
+  backend: ["", "other"],
+  nvmePort: ["abc", "0", "99999", "65536", "1.5", "-1", "", " 4420", "04420", "4420;", "0x10", "1e3"],
+  nvmeAddress: [
+    "",
+    "a b",
+    "a;b",
+    "-a",
+    "a/b",
+    "a\n",
+    "$(x)",
+    'a"',
+    "a,",
+    ",a",
+    "a, b",
+    "a,a",
+    "1,2,3,4,5,6,7,8,9",
+  ],
+  migrationTimeoutSeconds: ["29", "3601", "soon"],
+  fsLabel: ["", "thirteen-long", "a b", "a/b", "-L"],
+  ctrlLossTmo: ["-2", "86401", "1.5"],
+  reconnectDelay: ["0", "3601"],
+  keepAliveTmo: ["-1", "3601"],
+  nrIoQueues: ["0", "257"],
+  fastIoFailTmo: ["0", "-1", "86401"],
+  fsckMode: ["", "Preen", "yes"],
+  mkfsOptions: ["", " -m 1", "-m  1", "-m\t1", "-O " + "x".repeat(510)],
+  rdsAddress: ["10.0.0.3", ""],
+  sshPort: ["22", "02222"],
+  nqnPrefix: ["nqn.2024-01.com.example", `${testPrefix}:`],
+  fsType: ["", "ext3", "btrfs"],
+};
+
+Deno.test("parseParameters() refuses values that are not allowed, naming key and value", () => {
+  for (const [key, values] of Object.entries(wrongValues)) {
+    for (const value of values) {
+      const named = refusal("invalid", new RegExp(`^Cannot use the parameter: ${key}=".*; allowed is `));
+      assert.throws(
+        () => parseParameters({ [key]: value }, defaults),
+        named,
+        `${key}=${JSON.stringify(value)}`,
+      );
+    }
+  }
+});
+
+const wrongFolders = [
+  "",
+  "/",
+  "pool/csi",
+  "/pool/csi/",
+  "//pool/csi",
+  "/pool//csi",
+  "/pool/csi/..",
+  "/pool/csi/../etc",
+  "/pool/./csi",
+  "/pool/.hidden",
+  "/pool/c si",
+  "/pool/csi;x",
+  "/pool/csi$x",
+  '/pool/"csi"',
+  "/pool/csi\n",
+  "/pool/[csi]",
+  "/pool/cs\u00ef",
+  "/" + "x".repeat(64),
+];
+
+Deno.test("assertBasePath() accepts plain absolute folders and refuses all else", () => {
+  for (const path of ["/pool", "/pool/csi", "/storage-pool/metal-csi", "/a/b_c/d.e", "/" + "x".repeat(63)]) {
+    assertBasePath("--base-path", path);
+  }
+  for (const path of wrongFolders) {
+    assert.throws(() => assertBasePath("--base-path", path), refusal("invalid"), JSON.stringify(path));
+  }
+});
+
+Deno.test("parseParameters() accepts no volumePath but the allowed folders, where a delete looks for images", () => {
+  const outside = [
+    "/pool",
+    "/pool/csi-evil",
+    "/pool/cs",
+    "/pool/csi/deeper",
+    "/fast",
+    "/other/csi",
+    "/Pool/csi",
+  ];
+  for (const volumePath of [...wrongFolders, ...outside]) {
+    assert.throws(
+      () => parseParameters({ volumePath }, defaults),
+      refusal("invalid"),
+      JSON.stringify(volumePath),
+    );
+  }
+});
+
+Deno.test("parametersDigest() tells different parameters apart, whatever their order and whatever sidecars add", () => {
+  const one = parametersDigest({ fsckMode: "off", nvmePort: "4420" });
+  assert.match(one, /^[0-9a-f]{8}$/);
+  assert.equal(
+    parametersDigest({ nvmePort: "4420", fsckMode: "off", "csi.storage.k8s.io/pv/name": "x" }),
+    one,
+  );
+  const others = [{}, { fsckMode: "off" }, { fsckMode: "off", nvmePort: "442" }, {
+    fsckModeoff: "",
+    nvmePort: "4420",
+  }];
+  for (const other of others) assert.notEqual(parametersDigest(other as Record<string, string>), one);
+});
+
+Deno.test("parseVolumeContext() reads back what volumeContext() wrote, but for where new volumes go", () => {
+  const parameters = parseParameters(everything, defaults);
+  const read = parseVolumeContext(volumeContext(parameters), defaults);
+  assert.deepEqual(read, { ...parameters, basePath: defaults.basePaths[0] });
+});
+
+Deno.test("parseVolumeContext() takes a volume whose base path is no longer one of the settings", () => {
+  const context = volumeContext(parseParameters(everything, defaults));
+  assert.equal(parseVolumeContext(context, { ...defaults, basePaths: ["/other/csi"] }).backend, "default");
+});
+
+Deno.test("parseVolumeContext() passes over foreign and earlier keys but checks its own", () => {
+  const context = {
+    ...volumeContext(parseParameters({}, defaults)),
+    "storage.kubernetes.io/csiProvisionerIdentity": "x",
+    rdsAddress: "10.9.9.9",
+    nqn: "nqn.x",
+    constructor: "x",
+  } as unknown as Record<string, string>;
+  assert.deepEqual(parseVolumeContext(context, defaults), parseParameters({}, defaults));
+  assert.throws(() => parseVolumeContext({ ...context, nvmePort: "0" }, defaults), refusal("invalid"));
+});

@@ -1,0 +1,210 @@
+import { digest } from "./digest.ts";
+import { type Epoch, formatEpoch, parseEpoch } from "./epoch.ts";
+import { VolumeError } from "../errors.ts";
+import { type AccessMode, modeLetters } from "./capabilities.ts";
+
+/**
+ * The longest comment that is sent to the router, in bytes. A probe may find that a router keeps less; more is not used,
+ * because every comment has to fit into a command twice.
+ *
+ * The budget, each with its separator: holders 3 and for each the id and 12 (id at most 64, time 7, marks 5; one comma
+ * less), source 45, epoch 21, name 15, kind 15, blank epoch 12, parameters 11, check 11, cluster 10, withdrawal 10,
+ * growths 7, frame 7. One holder of any legal id always fits, in 242; two fit when their ids have 65 bytes together
+ * (about 125 in the usual record); what does not fit is refused before anything is changed.
+ */
+export const maxCommentBytes = 255;
+
+/** A node that holds a volume. */
+export interface Holder {
+  readonly nodeId: string;
+  /** Seconds since the Unix epoch. */
+  readonly sinceSeconds: number;
+  readonly readOnly: boolean;
+  readonly mode: AccessMode;
+}
+
+/** What the router remembers about a volume on this driver's behalf. */
+export interface VolumeRecord {
+  /** Hash of the cluster that owns the volume, see `clusterHash()`. */
+  readonly cluster: string;
+  /** Digest of the CSI name, see `nameDigest()`. */
+  readonly name: string;
+  /** Kind and access modes it was created for, see `formatCapabilities()`. */
+  readonly capabilities: string;
+  /** Digest of the StorageClass parameters, see `parametersDigest()`. */
+  readonly parameters: string;
+  /** The running epoch while there are holders, else the last one; counter 0 before the first. */
+  readonly epoch: Epoch | undefined;
+  /** The counter of the one epoch in which the volume may be formatted; 0 when never again. */
+  readonly blankEpoch: number;
+  /** When the export was last withdrawn, in seconds since the Unix epoch. */
+  readonly withdrawnAtSeconds: number | undefined;
+  /** What the volume was made from: `v:` or `s:` and the id; of an imported one `i:` and what binds it to slot and file. */
+  readonly source: string | undefined;
+  /** How often it was grown or rewritten, so that no command that the router runs late finds the comment it expects. */
+  readonly growths?: number;
+  readonly holders: readonly Holder[];
+}
+
+/** A comment, taken apart: the record, and what people wrote around it. */
+export interface RecordComment {
+  readonly record: VolumeRecord;
+  readonly before: string;
+  readonly after: string;
+}
+
+/** What a comment turned out to be. */
+export type ParsedComment =
+  | { readonly state: "record"; readonly comment: RecordComment }
+  /** No record at all: a disk that somebody else made. */
+  | { readonly state: "none" }
+  /** There was one. It is never guessed at. */
+  | { readonly state: "damaged"; readonly reason: string };
+
+const opening = "{rds1 ";
+const anyOpening = /\{rds[0-9]/g;
+const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
+const fieldForm = /^([a-z])=(\S+)$/;
+const holderForm = /^([A-Za-z0-9.-]{1,64})@([0-9a-z]{1,8})\/([a-z])(r?)$/;
+
+/** Reads a comment. Pure and total: anything that is not a whole record is "none" or "damaged". */
+export function parseComment(text: string): ParsedComment {
+  const openings = text.match(anyOpening)?.length ?? 0;
+  if (openings === 0) return { state: "none" };
+  if (openings > 1) return damaged("it holds more than one record");
+  if (!text.includes(opening)) return damaged("it was written by another version of this driver");
+  const match = recordForm.exec(text);
+  if (match === null) return damaged("it is not complete");
+  const [whole, body, check] = [match[0], match[1]!, match[2]!];
+  if (digest(body, 8) !== check) return damaged("its check digits do not match");
+  const record = parseBody(body);
+  if (typeof record === "string") return damaged(record);
+  return {
+    state: "record",
+    comment: { record, before: text.slice(0, match.index), after: text.slice(match.index + whole.length) },
+  };
+}
+
+/**
+ * Writes a record into a comment, keeping what people wrote around it.
+ *
+ * @throws {VolumeError} exhausted when it would not fit into what the router keeps
+ */
+export function formatComment(comment: RecordComment, maxBytes = maxCommentBytes): string {
+  const body = formatBody(comment.record);
+  const text = `${comment.before}${opening}${body} x=${digest(body, 8)}}${comment.after}`;
+  const bytes = new TextEncoder().encode(text).length;
+  if (bytes > maxBytes) {
+    throw new VolumeError(
+      "exhausted",
+      `Cannot write the volume's record as it would not fit: bytes=${bytes} most=${maxBytes}; ` +
+        "fewer or shorter node ids, or a shorter note in the disk's comment, make room",
+    );
+  }
+  return text;
+}
+
+/** The record with nothing in it changed, and yet another comment than before. */
+export function rewritten(record: VolumeRecord): VolumeRecord {
+  return { ...record, growths: (record.growths ?? 0) + 1 };
+}
+
+/** A record's comment with nothing around it. */
+export function newComment(record: VolumeRecord): RecordComment {
+  return { record, before: "", after: "" };
+}
+
+function damaged(reason: string): ParsedComment {
+  return { state: "damaged", reason };
+}
+
+function formatBody(record: VolumeRecord): string {
+  const fields = [
+    `c=${record.cluster}`,
+    `n=${record.name}`,
+    `k=${record.capabilities}`,
+    `p=${record.parameters}`,
+    `b=${record.blankEpoch}`,
+  ];
+  if (record.epoch !== undefined) fields.push(`e=${formatEpoch(record.epoch)}`);
+  if (record.withdrawnAtSeconds !== undefined) fields.push(`w=${record.withdrawnAtSeconds.toString(36)}`);
+  if (record.source !== undefined) fields.push(`s=${record.source}`);
+  if (record.growths) fields.push(`g=${record.growths.toString(36)}`);
+  if (record.holders.length > 0) fields.push(`h=${record.holders.map(formatHolder).join(",")}`);
+  return fields.join(" ");
+}
+
+function formatHolder(holder: Holder): string {
+  const mark = holder.readOnly ? "r" : "";
+  return `${holder.nodeId}@${holder.sinceSeconds.toString(36)}/${modeLetters[holder.mode]}${mark}`;
+}
+
+/** The record, or in words why it is none. */
+function parseBody(body: string): VolumeRecord | string {
+  const fields = new Map<string, string>();
+  for (const word of body.split(" ")) {
+    const match = fieldForm.exec(word);
+    if (match === null) return `it holds something that is no field: ${JSON.stringify(word)}`;
+    if (!"cnkpbewsgh".includes(match[1]!)) return `it holds an unknown field: ${match[1]}`;
+    if (fields.has(match[1]!)) return `it holds the field ${match[1]} twice`;
+    fields.set(match[1]!, match[2]!);
+  }
+  const cluster = fields.get("c") ?? "";
+  const name = fields.get("n") ?? "";
+  const capabilities = fields.get("k") ?? "";
+  const parameters = fields.get("p") ?? "";
+  const blank = fields.get("b") ?? "";
+  if (!/^[0-9a-f]{8}$/.test(cluster)) return "its cluster is not readable";
+  if (!/^[0-9a-f]{12}$/.test(name)) return "its name digest is not readable";
+  if (capabilities === "") return "its kind is missing";
+  if (!/^[0-9a-f]{8}$/.test(parameters)) return "its parameter digest is not readable";
+  if (!/^[0-9]{1,9}$/.test(blank)) return "its blank epoch is not readable";
+  const epochText = fields.get("e");
+  const epoch = epochText === undefined ? undefined : parseEpoch(epochText);
+  if (epochText !== undefined && epoch === undefined) return "its epoch is not readable";
+  const growths = fields.get("g");
+  if (growths !== undefined && !/^[1-9a-z][0-9a-z]{0,3}$/.test(growths)) {
+    return "its growths are not readable";
+  }
+  const holders = parseHolders(fields.get("h"));
+  if (typeof holders === "string") return holders;
+  if (holders.length > 0 && epoch === undefined) return "it has holders but no epoch";
+  return {
+    cluster,
+    name,
+    capabilities,
+    parameters,
+    epoch,
+    blankEpoch: Number(blank),
+    withdrawnAtSeconds: parseWithdrawal(fields.get("w")),
+    source: fields.get("s"),
+    ...(growths === undefined ? {} : { growths: parseInt(growths, 36) }),
+    holders,
+  };
+}
+
+/** A time that cannot be read is infinitely late, so that the grace after it is waited for in full. */
+function parseWithdrawal(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  return /^[0-9a-z]{1,8}$/.test(text) ? parseInt(text, 36) : Number.MAX_SAFE_INTEGER;
+}
+
+function parseHolders(text: string | undefined): Holder[] | string {
+  if (text === undefined) return [];
+  const holders: Holder[] = [];
+  for (const part of text.split(",")) {
+    const match = holderForm.exec(part);
+    const mode = match === null
+      ? undefined
+      : (Object.keys(modeLetters) as AccessMode[]).find((mode) => modeLetters[mode] === match[3]);
+    if (match === null || mode === undefined) return "its holders are not readable";
+    if (holders.some((holder) => holder.nodeId === match[1])) return "it names a holder twice";
+    holders.push({
+      nodeId: match[1]!,
+      sinceSeconds: parseInt(match[2]!, 36),
+      mode,
+      readOnly: match[4] === "r",
+    });
+  }
+  return holders;
+}

@@ -1,0 +1,214 @@
+import assert from "node:assert/strict";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { aHolder, aRecord } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { type AccessMode, modeLetters } from "./capabilities.ts";
+import { digest } from "./digest.ts";
+import type { Random } from "../ports/ports.ts";
+import {
+  formatComment,
+  type Holder,
+  maxCommentBytes,
+  newComment,
+  parseComment,
+  type RecordComment,
+  rewritten,
+  type VolumeRecord,
+} from "./record.ts";
+import { formatSource } from "./sources.ts";
+
+const modes = Object.keys(modeLetters) as AccessMode[];
+
+function below(random: Random, count: number): number {
+  return Math.floor(random.fraction() * count);
+}
+
+function hex(random: Random, bytes: number): string {
+  return Array.from(random.bytes(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** A record with every part that it can have, or without. */
+function randomRecord(random: Random): VolumeRecord {
+  const holders: Holder[] = Array.from({ length: below(random, 4) }, (_, index) => ({
+    nodeId: `n${index}` + "x.-Y"[below(random, 4)]!.repeat(below(random, 9)) + "z",
+    sinceSeconds: below(random, 2 ** 31),
+    readOnly: random.fraction() < 0.5,
+    mode: modes[below(random, modes.length)]!,
+  }));
+  const epoch = { counter: below(random, 10 ** 9), nonce: hex(random, 4) };
+  return aRecord({
+    cluster: hex(random, 4),
+    name: hex(random, 6),
+    parameters: hex(random, 4),
+    capabilities: ["block/x", "ext4/w", "xfs/nrw"][below(random, 3)]!,
+    epoch: holders.length > 0 || random.fraction() < 0.5 ? epoch : undefined,
+    blankEpoch: below(random, 3),
+    withdrawnAtSeconds: random.fraction() < 0.5 ? below(random, 2 ** 31) : undefined,
+    source: random.fraction() < 0.2 ? "v:pvc-1" : undefined,
+    ...(random.fraction() < 0.3 ? { growths: 1 + below(random, 1000) } : {}),
+    holders,
+  });
+}
+
+function read(text: string): RecordComment {
+  const parsed = parseComment(text);
+  assert.equal(parsed.state, "record", JSON.stringify(parsed));
+  return parsed.state === "record" ? parsed.comment : assert.fail();
+}
+
+/** A record with these words in it, whose check digits are right. */
+function sealed(body: string): string {
+  return `{rds1 ${body} x=${digest(body, 8)}}`;
+}
+
+const body = "c=00000000 n=000000000000 k=ext4/w p=00000000 b=1";
+
+Deno.test("parseComment() reads back what formatComment() wrote, for any record", () => {
+  const random = new SeededRandom(7);
+  for (let i = 0; i < 500; i++) {
+    const comment = {
+      record: randomRecord(random),
+      before: ["", "mine! "][i % 2]!,
+      after: ["", " }{ x=1"][i % 2]!,
+    };
+    assert.deepEqual(read(formatComment(comment, 1000)), comment);
+  }
+});
+
+Deno.test("parseComment() never takes a damaged record for another one", () => {
+  const random = new SeededRandom(11);
+  const others = "0123456789abcdefghijklmnopqrstuvwxyz =,@/-.{}R\n\u00fc";
+  for (let i = 0; i < 6; i++) {
+    const record = randomRecord(random);
+    const text = formatComment(newComment(record), 1000);
+    for (let at = 0; at < text.length; at++) {
+      const [head, tail] = [text.slice(0, at), text.slice(at + 1)];
+      const swapped = head + tail.slice(0, 1) + text[at] + tail.slice(1);
+      const mutants = [
+        head,
+        head + tail,
+        swapped,
+        ...[...others].flatMap((c) => [head + c + tail, head + c + text[at] + tail]),
+      ];
+      for (const mutant of mutants) {
+        const parsed = parseComment(mutant);
+        if (parsed.state === "record") assert.deepEqual(parsed.comment.record, record, mutant);
+      }
+    }
+  }
+});
+
+Deno.test("parseComment() calls a record damaged, not missing, when anything behind its mark is changed", () => {
+  const text = formatComment(newComment(aRecord()));
+  for (let at = "{rds1".length; at < text.length; at++) {
+    const mutant = text.slice(0, at) + "~" + text.slice(at + 1);
+    assert.equal(parseComment(mutant).state, "damaged", mutant);
+  }
+});
+
+Deno.test("parseComment() finds no record in what people write", () => {
+  for (const text of ["", "backup disk", "{rds}", "rds1 c=1", "{ rds1 }", "{RDS1 c=1}", "{}"]) {
+    assert.deepEqual(parseComment(text), { state: "none" }, text);
+  }
+});
+
+Deno.test("parseComment() refuses two records, newer ones and those cut off", () => {
+  const text = formatComment(newComment(aRecord()));
+  const cases: [string, RegExp][] = [
+    [text + text, /more than one/],
+    [`{rds2 note} ${text}`, /more than one/],
+    [text.replace("{rds1", "{rds2"), /another version/],
+    [text.replace("{rds1", "{rds10"), /another version/],
+    [text.slice(0, -1), /not complete/],
+    ["{rds1 }", /not complete/],
+  ];
+  for (const [comment, reason] of cases) {
+    const parsed = parseComment(comment);
+    assert.equal(parsed.state, "damaged", comment);
+    assert.match(parsed.state === "damaged" ? parsed.reason : "", reason);
+  }
+});
+
+Deno.test("parseComment() refuses a record that is sealed but makes no sense", () => {
+  assert.equal(parseComment(sealed(body)).state, "record");
+  const wrong = [
+    "",
+    body.replace("c=00000000 ", ""),
+    body.replace("n=000000000000", "n=0"),
+    body.replace("k=ext4/w", "k="),
+    body.replace("p=00000000", "p=0000000G"),
+    body.replace("b=1", "b=-1"),
+    body.replace("b=1", "b=1234567890"),
+    `${body} b=1`,
+    `${body} z=1`,
+    `${body}  e=1-00000000`,
+    `${body} words`,
+    `${body} e=01-00000000`,
+    `${body} e=1-0000000`,
+    `${body} g=0`,
+    `${body} h=a@1/w`,
+    `${body} e=1-00000000 h=a@1/w,a@2/r`,
+    `${body} e=1-00000000 h=a@1/q`,
+    `${body} e=1-00000000 h=a@1/ww`,
+    `${body} e=1-00000000 h=a`,
+    `${body} e=1-00000000 h=@1/w`,
+    `${body} e=1-00000000 h=a@1/w,`,
+  ];
+  for (const one of wrong) assert.equal(parseComment(sealed(one)).state, "damaged", one);
+});
+
+Deno.test("parseComment() takes a withdrawal time that it cannot read for infinitely late", () => {
+  for (const time of ["?", "-1", "zzzzzzzzz", "1.5"]) {
+    assert.equal(read(sealed(`${body} w=${time}`)).record.withdrawnAtSeconds, Number.MAX_SAFE_INTEGER, time);
+  }
+});
+
+Deno.test("formatComment() keeps what people wrote when the record changes", () => {
+  const found = read(`gold ${formatComment(newComment(aRecord()))} (Ann's)`);
+  const text = formatComment({ ...found, record: aRecord({ blankEpoch: 0 }) });
+  assert.match(text, /^gold \{rds1 .*\} \(Ann's\)$/);
+  assert.equal(read(text).record.blankEpoch, 0);
+});
+
+Deno.test("formatComment() fits one holder of any legal id beside the largest of everything else", () => {
+  const record = aRecord({
+    capabilities: "block/mnorwx",
+    epoch: { counter: 999_999_999, nonce: "ffffffff" },
+    blankEpoch: 999_999_999,
+    withdrawnAtSeconds: 36 ** 7 - 1,
+    source: formatSource({ kind: "volume", id: "pvc-0f8fad5b-d9cb-469f-a165-70867728950e" }),
+    growths: 36 ** 4 - 1,
+  });
+  const holder = (nodeId: string) =>
+    aHolder(nodeId, { sinceSeconds: 36 ** 7 - 1, readOnly: true, mode: "multi-node-reader-only" });
+  const bytes = (...ids: string[]) =>
+    formatComment(newComment({ ...record, holders: ids.map(holder) }), 999).length;
+  assert.equal(bytes("n".repeat(64)), 242);
+  assert.equal(bytes("n".repeat(32), "m".repeat(33)), maxCommentBytes);
+});
+
+Deno.test("formatComment() refuses two long holders, and counts a note in bytes", () => {
+  const epoch = { counter: 1, nonce: "ffffffff" };
+  const holders = [aHolder("n".repeat(64)), aHolder("m".repeat(64))];
+  const record = aRecord({ epoch, holders, source: `v:${"s".repeat(32)}` });
+  assert.throws(() => formatComment(newComment(record)), refusal("exhausted", /bytes=\d+ most=255/));
+  const left = maxCommentBytes - formatComment(newComment(aRecord())).length;
+  formatComment({ record: aRecord(), before: "x".repeat(left), after: "" });
+  const umlauts = "ü".repeat(left / 2 + 1);
+  assert.throws(() => formatComment({ record: aRecord(), before: umlauts, after: "" }), refusal("exhausted"));
+});
+
+Deno.test("rewritten() makes another comment each time, and changes nothing else", () => {
+  const record = aRecord({ epoch: { counter: 1, nonce: "ffffffff" }, holders: [aHolder("n")] });
+  const once = rewritten(record);
+  const comments = [record, once, rewritten(once)].map((one) => formatComment(newComment(one)));
+  assert.equal(new Set(comments).size, 3);
+  assert.deepEqual({ ...once, growths: undefined }, { ...record, growths: undefined });
+});
+
+Deno.test("a record gets no longer when its last holder leaves, so that a withdrawal always fits", () => {
+  const epoch = { counter: 1, nonce: "ffffffff" };
+  const held = formatComment(newComment(aRecord({ epoch, holders: [aHolder("n")] })));
+  const left = formatComment(newComment(aRecord({ epoch, withdrawnAtSeconds: 2_000_000_000 })));
+  assert.ok(left.length <= held.length);
+});

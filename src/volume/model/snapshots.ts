@@ -1,0 +1,165 @@
+import { digest } from "./digest.ts";
+import { VolumeError } from "../errors.ts";
+import { assertName, isVolumeId } from "./ids.ts";
+import { leftoversOf } from "./layout.ts";
+import type { ImagePlace, Pool, StoredFile } from "../ports/ports.ts";
+
+/**
+ * A snapshot, as its name on the router tells: there is no comment to write a record into.
+ *
+ * The name is `snap-<28 hex digits>.<source>.<time>.<b or n>.<cluster hash>`, of a folder (a Btrfs subvolume) with the
+ * image in it, or of a file with `.img` behind it.
+ */
+export interface SnapshotName {
+  /** `snap-` and 28 hex digits: one character more than any volume id may have, so that neither is taken for the other. */
+  readonly id: string;
+  /** Id of the volume that it was made from. */
+  readonly source: string;
+  /** Seconds since the Unix epoch. */
+  readonly createdAtSeconds: number;
+  /** Whether the source had never been published, so that nothing can be in it. */
+  readonly blank: boolean;
+  /** Hash of the cluster that owns it. */
+  readonly cluster: string;
+}
+
+/** A snapshot on the router. */
+export interface StoredSnapshot extends SnapshotName {
+  /** Path of its image. */
+  readonly imagePath: string;
+  readonly sizeBytes: bigint;
+  /** False while its image is still being copied. */
+  readonly ready: boolean;
+}
+
+/** What every snapshot's path holds. */
+export const anySnapshot = "/snap-";
+
+const idForm = /^snap-[0-9a-f]{28}$/;
+const nameForm =
+  /\/(snap-[0-9a-f]{28}\.[a-z0-9-]{1,40}\.[0-9a-z]{1,8}\.[bn]\.[0-9a-f]{8})(?:$|\/disk\.img$|\.img$|\.img\.[0-9a-f]{8}\.part$)/;
+const pathForm =
+  /\/(snap-[0-9a-f]{28})\.([a-z0-9-]{1,40})\.([0-9a-z]{1,8})\.([bn])\.([0-9a-f]{8})(\/disk\.img|\.img|\.img\.[0-9a-f]{8}\.part)$/;
+
+/**
+ * The id of the snapshot of a CSI name. All of the name counts: two names never meet in one id, nor do two clusters that
+ * use the same name on one router.
+ *
+ * @throws {VolumeError} invalid when the name is empty, over 128 bytes or has control characters
+ */
+export function snapshotIdFor(name: string, cluster: string): string {
+  assertName(name);
+  return `snap-${digest(`${cluster} ${name}`, 28)}`;
+}
+
+/** Whether it has the form of a snapshot id. No volume id has. */
+export function isSnapshotId(id: string): boolean {
+  return idForm.test(id);
+}
+
+/** The name of a snapshot's folder, or of its file without `.img`. */
+export function formatSnapshotName(snapshot: SnapshotName): string {
+  const { id, source, createdAtSeconds, blank, cluster } = snapshot;
+  return `${id}.${source}.${createdAtSeconds.toString(36)}.${blank ? "b" : "n"}.${cluster}`;
+}
+
+/** What every path of one snapshot holds, and no path of another one. */
+export function snapshotPart(id: string): string {
+  return `/${id}.`;
+}
+
+/** The snapshots among files, of whatever cluster, ordered by id and then by age. A folder alone is none. */
+export function parseSnapshots(files: readonly StoredFile[]): StoredSnapshot[] {
+  const found = files.flatMap((file) => {
+    const match = file.directory ? null : pathForm.exec(file.path);
+    if (match === null || !isVolumeId(match[2]!)) return [];
+    return [{
+      id: match[1]!,
+      source: match[2]!,
+      createdAtSeconds: parseInt(match[3]!, 36),
+      blank: match[4] === "b",
+      cluster: match[5]!,
+      imagePath: file.path,
+      sizeBytes: file.sizeBytes,
+      ready: !match[6]!.endsWith(".part"),
+    }];
+  });
+  return found.toSorted((a, b) => compare(a.id, b.id) || a.createdAtSeconds - b.createdAtSeconds);
+}
+
+/** The name of a snapshot whose subvolume that folder is, whatever it holds; undefined for anything else. */
+export function parseSnapshotFolder({ path, directory }: StoredFile): SnapshotName | undefined {
+  if (!directory) return undefined;
+  const [snapshot] = parseSnapshots([{ path: `${path}.img`, sizeBytes: 0n, directory: false }]);
+  return snapshot;
+}
+
+/**
+ * Snapshots of one cluster in the allowed folders, one of each id: a whole one wins over one that is still being copied.
+ * What lies elsewhere is somebody's copy: no call would delete it.
+ */
+export function ownSnapshots(
+  snapshots: readonly StoredSnapshot[],
+  cluster: string,
+  basePaths: readonly string[],
+): StoredSnapshot[] {
+  const byId = new Map<string, StoredSnapshot>();
+  for (const snapshot of snapshots) {
+    if (snapshot.cluster !== cluster || !basePaths.some((base) => isIn(base, snapshot))) continue;
+    const known = byId.get(snapshot.id);
+    if (known === undefined || (snapshot.ready && !known.ready)) byId.set(snapshot.id, snapshot);
+  }
+  return [...byId.values()];
+}
+
+function isIn(base: string, { imagePath, id }: StoredSnapshot): boolean {
+  return imagePath.startsWith(`${base}${snapshotPart(id)}`);
+}
+
+/** Paths of the copies of one snapshot of one cluster, in the allowed folders, that are not finished. */
+export function unfinishedSnapshots(
+  files: readonly StoredFile[],
+  id: string,
+  cluster: string,
+  basePaths: readonly string[],
+): string[] {
+  return parseSnapshots(files).filter((one) =>
+    !one.ready && one.id === id && one.cluster === cluster && basePaths.some((base) => isIn(base, one))
+  ).map((one) => one.imagePath);
+}
+
+/**
+ * Refuses a snapshot that was made from something else than is asked for.
+ *
+ * @throws {VolumeError} exists-incompatible
+ */
+export function assertSameSource(snapshot: SnapshotName, source: string): void {
+  if (snapshot.source === source) return;
+  throw new VolumeError(
+    "exists-incompatible",
+    `Cannot create the snapshot as there is one of that name of another volume: snapshot=${snapshot.id} ` +
+      `source=${snapshot.source} requested=${source}`,
+  );
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/**
+ * Everything on the router that belongs to one snapshot of one cluster, in the allowed folders, to be removed: its
+ * subvolume or its file, and copies that were never finished.
+ *
+ * @param files every file and folder of the snapshot, see {@linkcode snapshotPart}
+ */
+export function snapshotPlaces(
+  files: readonly StoredFile[],
+  id: string,
+  cluster: string,
+  basePaths: readonly string[],
+  pools: readonly Pool[],
+): ImagePlace[] {
+  const names = new Set(files.flatMap((file) => nameForm.exec(file.path)?.[1] ?? []));
+  return [...names].filter((name) => name.startsWith(`${id}.`) && name.endsWith(`.${cluster}`))
+    .flatMap((name) => leftoversOf(files, name, basePaths, pools));
+}

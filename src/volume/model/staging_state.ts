@@ -1,0 +1,212 @@
+import { VolumeError } from "../errors.ts";
+import { type FenceMemory, parseFenceMemory } from "../rules/fence.ts";
+import type { MkfsState } from "../rules/format.ts";
+import type { FilesystemType } from "../ports/ports.ts";
+
+/** Where and how a staged volume is published. */
+export interface PublishedTarget {
+  readonly targetPath: string;
+  readonly readOnly: boolean;
+}
+
+/** The device that a volume was found as, so that a later look can tell whether it is still that one. */
+export interface StagedDevice {
+  readonly deviceNumber: string;
+  /** NGUID or UUID in lower case hex, "" where the target gives none. */
+  readonly uniqueId: string;
+  readonly sizeBytes: bigint;
+}
+
+/**
+ * What a node remembers of a volume: written and synced before it connects, because unstaging gets no context, and
+ * because nobody else knows how far making a file system came.
+ */
+export interface Stash {
+  readonly volumeId: string;
+  readonly nqn: string;
+  readonly epoch: string;
+  /** Where it is reached. */
+  readonly addresses: readonly string[];
+  readonly port: number;
+  readonly kind: "block" | FilesystemType;
+  readonly readOnly: boolean;
+  readonly mountFlags: readonly string[];
+  readonly stagingPath: string;
+  /** The size that the volume is known to have at least. */
+  readonly sizeBytes: bigint;
+  /** The device last found; its size and unique id are those that mkfs was started on, if it was. */
+  readonly device: StagedDevice | undefined;
+  readonly mkfs: MkfsState;
+  /** Set before the first mount. */
+  readonly everMounted: boolean;
+  /** Device number that was mounted last: what it has left behind may be cleared away. */
+  readonly mountedAs: string | undefined;
+  /** Whether the root folder of a file system made here got its mode. */
+  readonly rootOpened: boolean;
+  /** Whether staging went through to its end. */
+  readonly staged: boolean;
+  readonly published: readonly PublishedTarget[];
+  /** Since when its target lacks it; absent while it does not. */
+  readonly missed?: FenceMemory;
+}
+
+const stashVersion = 1;
+
+/** The text of a state file. */
+export function formatStash(stash: Stash): string {
+  return JSON.stringify(
+    { version: stashVersion, ...stash },
+    (_key, value) => typeof value === "bigint" ? String(value) : value,
+    2,
+  ) + "\n";
+}
+
+/**
+ * Reads a state file.
+ *
+ * @throws {VolumeError} precondition when it is damaged, of another version or about another volume: what it says is
+ * never guessed at
+ */
+export function parseStash(text: string, volumeId: string, path: string): Stash {
+  const fields = readObject(text);
+  if (fields === undefined) throw damaged(path, "it is not JSON");
+  if (fields.version !== stashVersion) throw damaged(path, "its version is not known");
+  const stash = readStash(fields);
+  if (typeof stash === "string") throw damaged(path, `of its field ${stash}`);
+  if (stash.volumeId !== volumeId) throw damaged(path, "it is about another volume");
+  return stash;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The stash, or the name of the first field that is wrong. */
+function readStash(fields: Fields): Stash | string {
+  const wrong = Object.entries(checks).find(([name, check]) => !check(fields[name]));
+  if (wrong !== undefined) return wrong[0];
+  const { version: _version, missed, ...known } = fields;
+  const device = known.device as (Fields | undefined);
+  // What is damaged here costs only time: a look more, and nobody would mend it.
+  const memory = parseFenceMemory(missed);
+  return {
+    ...known,
+    ...(memory === undefined ? {} : { missed: memory }),
+    mountedAs: known.mountedAs,
+    sizeBytes: BigInt(known.sizeBytes as string),
+    device: device === undefined ? undefined : { ...device, sizeBytes: BigInt(device.sizeBytes as string) },
+  } as unknown as Stash;
+}
+
+type Check = (value: unknown) => boolean;
+
+const isText: Check = (value) => typeof value === "string" && value !== "";
+const isFlag: Check = (value) => typeof value === "boolean";
+const isSize: Check = (value) => typeof value === "string" && /^(?:0|[1-9][0-9]{0,18})$/.test(value);
+const isDeviceNumber: Check = (value) => typeof value === "string" && /^[0-9]+:[0-9]+$/.test(value);
+
+function isOneOf(...values: readonly string[]): Check {
+  return (value) => values.some((allowed) => allowed === value);
+}
+
+function isList(check: Check): Check {
+  return (value) => Array.isArray(value) && value.every(check);
+}
+
+function isRecord(shape: Readonly<Record<string, Check>>): Check {
+  return (value) =>
+    typeof value === "object" && value !== null &&
+    Object.entries(shape).every(([name, check]) => check((value as Fields)[name]));
+}
+
+const isDevice = isRecord({
+  deviceNumber: isDeviceNumber,
+  uniqueId: (value) => typeof value === "string",
+  sizeBytes: isSize,
+});
+
+const checks: Readonly<Record<Exclude<keyof Stash, "missed">, Check>> = {
+  volumeId: isText,
+  nqn: isText,
+  epoch: isText,
+  addresses: isList(isText),
+  port: (value) => Number.isInteger(value) && Number(value) > 0 && Number(value) < 65536,
+  kind: isOneOf("block", "ext4", "xfs"),
+  readOnly: isFlag,
+  mountFlags: isList(isText),
+  stagingPath: isText,
+  sizeBytes: isSize,
+  device: (value) => value === undefined || isDevice(value),
+  mkfs: isOneOf("none", "started", "done"),
+  everMounted: isFlag,
+  mountedAs: (value) => value === undefined || isDeviceNumber(value),
+  rootOpened: isFlag,
+  staged: isFlag,
+  published: isList(isRecord({ targetPath: isText, readOnly: isFlag })),
+};
+
+function readObject(text: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? value as Fields : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function damaged(path: string, why: string): VolumeError {
+  return new VolumeError(
+    "precondition",
+    `Cannot use the node's state of the volume as it is damaged because ${why}: file=${path}; ` +
+      "make sure that the volume is neither mounted nor connected here, then remove the file",
+  );
+}
+
+/** What a stage request says that has to agree with what is staged already. */
+export type StagingIntent = Pick<Stash, "kind" | "readOnly" | "mountFlags" | "stagingPath">;
+
+/** The first way in which a staged volume differs from what is asked for now; undefined when it answers the request. */
+export function stagingDifference(stash: Stash, intent: StagingIntent): string | undefined {
+  if (stash.kind !== intent.kind) return `staged=${stash.kind} asked=${intent.kind}`;
+  if (stash.readOnly !== intent.readOnly) {
+    return `staged readonly=${stash.readOnly} asked readonly=${intent.readOnly}`;
+  }
+  if (stash.stagingPath !== intent.stagingPath) return `staged at=${stash.stagingPath}`;
+  const flags = (list: readonly string[]) => list.toSorted().join(",");
+  if (flags(stash.mountFlags) !== flags(intent.mountFlags)) return "the mount flags differ";
+  return undefined;
+}
+
+/**
+ * Whether a file system was begun here and not handed over yet. Nobody else knows that: without it, what lies on the device
+ * would be taken for data, and its root would stay closed.
+ */
+export function isUnfinished({ mkfs, rootOpened }: Stash): boolean {
+  return mkfs === "started" || (mkfs === "done" && !rootOpened);
+}
+
+/**
+ * The stash for another way of staging what was begun: as wanted now, with all that is known of the file system. That ends
+ * where the device is handed out as it is: what lies on it from then on is data, and no unfinished file system.
+ */
+export function beginAnew(
+  { device, mkfs, everMounted, mountedAs, rootOpened }: Stash,
+  wanted: Stash,
+): Stash {
+  return wanted.kind === "block" ? wanted : { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened };
+}
+
+/** The stash with that target among the published ones, in place of an earlier entry. */
+export function withPublished(stash: Stash, target: PublishedTarget): Stash {
+  return { ...stash, published: [...withoutPublished(stash, target.targetPath).published, target] };
+}
+
+/** The stash without that target. */
+export function withoutPublished(stash: Stash, targetPath: string): Stash {
+  return { ...stash, published: stash.published.filter((other) => other.targetPath !== targetPath) };
+}
+
+/** The stash with that memory of its target's lacking it, or with none. */
+export function withMissed(stash: Stash, memory: FenceMemory | undefined): Stash {
+  const { missed: _missed, ...rest } = stash;
+  return memory === undefined ? rest : { ...rest, missed: memory };
+}

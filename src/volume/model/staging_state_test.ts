@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { VolumeError } from "../errors.ts";
+import {
+  formatStash,
+  parseStash,
+  stagingDifference,
+  type Stash,
+  withMissed,
+  withoutPublished,
+  withPublished,
+} from "./staging_state.ts";
+
+const stash: Stash = {
+  volumeId: "pvc-1",
+  nqn: "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d",
+  epoch: "1-0a0b0c0d",
+  addresses: ["10.0.0.1"],
+  port: 4420,
+  kind: "ext4",
+  readOnly: false,
+  mountFlags: ["noatime"],
+  stagingPath: "/var/lib/kubelet/staging",
+  sizeBytes: 1073741824n,
+  device: { deviceNumber: "7:3", uniqueId: "", sizeBytes: 1073741824n },
+  mkfs: "done",
+  everMounted: true,
+  mountedAs: "7:3",
+  rootOpened: true,
+  staged: true,
+  published: [{ targetPath: "/pods/1/mount", readOnly: true }],
+};
+
+Deno.test("parseStash() reads what formatStash() wrote", () => {
+  assert.deepEqual(parseStash(formatStash(stash), "pvc-1", "/f"), stash);
+});
+
+Deno.test("parseStash() reads a stash that knows no device yet", () => {
+  const early = { ...stash, device: undefined, mountedAs: undefined, staged: false };
+  assert.deepEqual(parseStash(formatStash(early), "pvc-1", "/f"), early);
+});
+
+Deno.test("parseStash() keeps when the target began to lack the volume, and drops a damaged note of that", () => {
+  const missing = { ...stash, missed: { lastMissedMs: 5, missedForMs: 6 } };
+  assert.deepEqual(parseStash(formatStash(missing), "pvc-1", "/f"), missing);
+  for (const missed of [null, "x", { lastMissedMs: "5" }]) {
+    const text = JSON.stringify({ ...JSON.parse(formatStash(stash)), missed });
+    assert.deepEqual(parseStash(text, "pvc-1", "/f"), stash);
+  }
+});
+
+Deno.test("withMissed() sets that note and takes it away", () => {
+  const memory = { lastMissedMs: 5, missedForMs: 6 };
+  assert.deepEqual(withMissed(stash, memory), { ...stash, missed: memory });
+  assert.deepEqual(withMissed({ ...stash, missed: memory }, undefined), stash);
+});
+
+const damage: readonly [string, (fields: Record<string, unknown>) => unknown][] = [
+  ["another version", (fields) => ({ ...fields, version: 2 })],
+  ["no version", ({ version: _version, ...rest }) => rest],
+  ["another volume", (fields) => ({ ...fields, volumeId: "pvc-2" })],
+  ["an unknown kind", (fields) => ({ ...fields, kind: "btrfs" })],
+  ["an unknown mkfs state", (fields) => ({ ...fields, mkfs: "maybe" })],
+  ["a size that is a number", (fields) => ({ ...fields, sizeBytes: 5 })],
+  ["a negative size", (fields) => ({ ...fields, sizeBytes: "-5" })],
+  ["a port out of range", (fields) => ({ ...fields, port: 65536 })],
+  ["no staging path", (fields) => ({ ...fields, stagingPath: "" })],
+  [
+    "a damaged device",
+    (fields) => ({ ...fields, device: { deviceNumber: "7", uniqueId: "", sizeBytes: "1" } }),
+  ],
+  ["a published target without path", (fields) => ({ ...fields, published: [{ readOnly: true }] })],
+  ["a list instead of an object", (fields) => [fields]],
+];
+
+for (const [name, change] of damage) {
+  Deno.test(`parseStash() throws precondition for ${name}`, () => {
+    const text = JSON.stringify(change(JSON.parse(formatStash(stash))));
+    assert.throws(() => parseStash(text, "pvc-1", "/f"), (error) => VolumeError.is(error, "precondition"));
+  });
+}
+
+Deno.test("parseStash() throws precondition for every truncation", () => {
+  const text = formatStash(stash).trimEnd();
+  for (let length = 0; length < text.length; length += 7) {
+    assert.throws(
+      () => parseStash(text.slice(0, length), "pvc-1", "/f"),
+      (error) => VolumeError.is(error, "precondition"),
+    );
+  }
+});
+
+Deno.test("stagingDifference() is undefined for the same intent whatever the order of flags", () => {
+  const staged = { ...stash, mountFlags: ["noatime", "nodev"] };
+  assert.equal(stagingDifference(staged, { ...staged, mountFlags: ["nodev", "noatime"] }), undefined);
+});
+
+for (
+  const [field, value] of [
+    ["kind", "block"],
+    ["readOnly", true],
+    ["stagingPath", "/elsewhere"],
+    ["mountFlags", []],
+  ] as const
+) {
+  Deno.test(`stagingDifference() notices another ${field}`, () => {
+    assert.notEqual(stagingDifference(stash, { ...stash, [field]: value }), undefined);
+  });
+}
+
+Deno.test("withPublished() replaces an entry of the same path and withoutPublished() removes it", () => {
+  const changed = withPublished(stash, { targetPath: "/pods/1/mount", readOnly: false });
+  assert.deepEqual(changed.published, [{ targetPath: "/pods/1/mount", readOnly: false }]);
+  assert.deepEqual(withoutPublished(changed, "/pods/1/mount").published, []);
+});

@@ -1,0 +1,94 @@
+import type { AuditKind } from "../rules/audit_finding.ts";
+import type { Figures } from "../rules/totals.ts";
+import type { HealthProblem } from "../rules/health.ts";
+
+/** A claim by name, where there is no volume yet. */
+export interface ClaimRef {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Something that happens in a controller, and that people may have to act on. */
+export type ControllerEvent =
+  /** A node left a volume that goes on being exported for others, and the router could not be told to shut it out. */
+  | {
+    readonly kind: "leaver-unfenced";
+    readonly volumeId: string;
+    readonly nodeId: string;
+    readonly remaining: readonly string[];
+  }
+  /** Nodes lost a volume without being asked: all of them, or one that left others. */
+  | {
+    readonly kind: "fenced";
+    readonly volumeId: string;
+    readonly nodeIds: readonly string[];
+    readonly remaining: readonly string[];
+  }
+  /** A node may not have a volume, and that stays so until somebody does something. */
+  | {
+    readonly kind: "attach-refused";
+    readonly volumeId: string;
+    readonly nodeId: string;
+    readonly message: string;
+  }
+  /** The pool has no room for a volume: a new one, of which only the claim is there, one that is to grow, or a snapshot. */
+  | { readonly kind: "out-of-space"; readonly about: string | ClaimRef; readonly message: string }
+  /** What is wrong with a volume is other than before; nothing, when it is well again. */
+  | { readonly kind: "health"; readonly volumeId: string; readonly problems: readonly HealthProblem[] }
+  /** Two nodes share a volume for longer than a migration may take. */
+  | {
+    readonly kind: "migration-overdue";
+    readonly volumeId: string;
+    readonly older: string;
+    readonly newer: string;
+    readonly limitSeconds: number;
+  }
+  /** The export of a volume that nodes hold was off, or other than they know it, and is as it should be again. */
+  | { readonly kind: "export-restored"; readonly volumeId: string; readonly nodeIds: readonly string[] }
+  /** The cluster wants a volume nowhere that is exported. */
+  | {
+    readonly kind: "export-unwanted";
+    readonly volumeId: string;
+    readonly nodeIds: readonly string[];
+    /** Whether the export was withdrawn; it is only reported otherwise. */
+    readonly withdrawn: boolean;
+  }
+  /** The router has forgotten the latest of what it was told about a volume: the cluster knows of a later epoch. */
+  | {
+    readonly kind: "older-epoch";
+    readonly volumeId: string;
+    readonly recorded: number;
+    readonly known: number;
+    readonly withdrawn: boolean;
+  };
+
+/** Hears what happens in a controller. No method throws, waits, or changes what is done. */
+export interface ControllerEvents {
+  happened(event: ControllerEvent): void;
+  /**
+   * An audit has found so many things without an owner, by kind; a kind that is left out has none. Without counts this
+   * controller makes no audits any more, and what it found says nothing about today.
+   */
+  audited?(counts: ReadonlyMap<AuditKind, number> | undefined): void;
+  /** A look at the whole router that was made for something else has shown this, at that time (`Clock.now()`). */
+  looked?(figures: Figures, atMs: number): void;
+}
+
+/** Hears nothing. */
+export const uncountedByController: ControllerEvents = { happened() {} };
+
+/** Tells several. */
+export function tellingAll(...listeners: readonly ControllerEvents[]): ControllerEvents {
+  return {
+    happened: (event) => {
+      for (const listener of listeners) listener.happened(event);
+    },
+    audited: (counts) => {
+      for (const listener of listeners) listener.audited?.(counts);
+    },
+    looked: (figures, atMs) => {
+      for (const listener of listeners) listener.looked?.(figures, atMs);
+    },
+  };
+}

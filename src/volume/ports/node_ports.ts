@@ -1,0 +1,299 @@
+/**
+ * What the node's services need from the machine, as interfaces. `ports.ts` hands them on.
+ *
+ * @module
+ */
+import type { HostIdentity } from "../model/host_identity.ts";
+import type { CallContext } from "./ports.ts";
+
+/** A subsystem to be reached: what ControllerPublish put into the publish context. */
+export interface Target {
+  /** Subsystem NQN of the epoch. */
+  readonly nqn: string;
+  /** All are connected; any one is enough. Never empty. */
+  readonly addresses: readonly string[];
+  readonly port: number;
+  readonly sizeBytes: bigint;
+  /** Seconds; undefined leaves the connector's default. */
+  readonly ctrlLossTmo?: number;
+  readonly reconnectDelay?: number;
+  readonly keepAliveTmo?: number;
+  readonly nrIoQueues?: number;
+  readonly fastIoFailTmo?: number;
+}
+
+/** One path to a subsystem: a controller of the kernel's. */
+export interface Connection {
+  readonly nqn: string;
+  /** As the kernel calls it. It says nothing about the names of devices. */
+  readonly name: string;
+  readonly state: "live" | "connecting" | "deleting" | "other";
+  /** The state in the kernel's word. */
+  readonly stateName: string;
+  readonly address: string;
+  readonly port: number;
+  /** Who the target takes this node for; "" where the connector has no such names. */
+  readonly hostNqn: string;
+  readonly hostId: string;
+}
+
+/** Where a target's list of subsystems is asked for. */
+export interface TargetAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** A block device as found from a subsystem NQN. Finding is not proving: see {@linkcode ProvenDevice}. */
+export interface FoundDevice {
+  /** Path under /dev. */
+  readonly path: string;
+  /** Device number, `major:minor`. */
+  readonly deviceNumber: string;
+  readonly sizeBytes: bigint;
+  readonly nqn: string;
+  readonly nsid: number;
+  /** NGUID or UUID in lower case hex, "" where the target gives none. */
+  readonly uniqueId: string;
+}
+
+declare const proven: unique symbol;
+
+/**
+ * A device whose identity was compared with what was asked for, just now. Only `node/identity.ts` makes one, and
+ * without one nothing can be formatted, checked, mounted, bound or resized.
+ */
+export type ProvenDevice = FoundDevice & { readonly [proven]: true };
+
+/**
+ * How a node reaches a volume. `nvme-tcp` is the kernel's initiator; `loop` attaches the simulator's backing file.
+ * This is the only place that knows which.
+ */
+export interface Connector {
+  readonly name: string;
+  /**
+   * Whether the kernel keeps a device, and {@linkcode Connector.disconnect} throws `in-use`, while anybody has it open.
+   * Where it does not, whoever cannot be looked into has to be taken for one who has.
+   */
+  readonly sparesOpenDevices: boolean;
+  /** Whom connections are made as and {@linkcode Connector.offered} is asked as; absent where there are no such names. */
+  readonly host?: HostIdentity;
+  /**
+   * Why this node could connect to nothing right now, such as a kernel without the transport, for people; undefined when
+   * nothing stands in the way. Asks the kernel only.
+   */
+  obstacle(context: CallContext): Promise<string | undefined>;
+  /** Connects, or verifies the connection that is there. Idempotent. Throws `unavailable` when the target refuses. */
+  connect(target: Target, context: CallContext): Promise<void>;
+  /** Finds the device of a subsystem by walking from its NQN, never from a path. Undefined while there is none. */
+  find(nqn: string, context: CallContext): Promise<FoundDevice | undefined>;
+  /** Makes a connected device notice a changed size. */
+  rescan(nqn: string, context: CallContext): Promise<void>;
+  /** Flushes and disconnects; returns only when the connection is gone from the kernel. OK when it was not there. */
+  disconnect(nqn: string, context: CallContext): Promise<void>;
+  /**
+   * Cuts off a subsystem that is fenced, whoever has its device open or mounted: what waits for it fails at once, and
+   * what was not written is lost, as the fence meant it to be. Nothing is flushed. OK when it was not there.
+   */
+  cutOff(nqn: string, context: CallContext): Promise<void>;
+  /** The paths to a subsystem, in any state; empty when it is not connected. */
+  connections(nqn: string, context: CallContext): Promise<readonly Connection[]>;
+  /**
+   * NQNs of the subsystems that the target offers to this node right now, asked as the host that connections are made
+   * as. Throws `unavailable` unless it answered, and answered whole.
+   */
+  offered(at: TargetAddress, context: CallContext): Promise<readonly string[]>;
+  /** NQNs of this driver's prefix that are connected now, in any state. */
+  connected(context: CallContext): Promise<readonly string[]>;
+}
+
+/** One line of /proc/self/mountinfo. */
+export interface MountEntry {
+  readonly mountId: number;
+  readonly parentId: number;
+  /** Device number of the mounted file system, `major:minor`. */
+  readonly deviceNumber: string;
+  /** Root of the mount within its file system; for a bind-mounted device node its path within devtmpfs. */
+  readonly root: string;
+  readonly mountPoint: string;
+  readonly mountOptions: readonly string[];
+  readonly filesystem: string;
+  readonly source: string;
+  readonly superOptions: readonly string[];
+}
+
+/** What can be known about what a path is, without following a link and without hanging. */
+export interface PathInfo {
+  readonly kind: "directory" | "file" | "block" | "link" | "other";
+  /** For a block device its number, `major:minor`. */
+  readonly deviceNumber?: string;
+}
+
+/** Options of a mount. */
+export interface MountOptions {
+  readonly readOnly: boolean;
+  /** Options of the file system, as the volume capability gave them. */
+  readonly flags: readonly string[];
+}
+
+/**
+ * The mount table of this node and what may be done to it.
+ *
+ * Targets are mount points as the kernel writes them (see {@linkcode Paths.mountPoint}). What mounts or binds looks
+ * at the table afterwards, and throws `identity-mismatch` when it does not show the proven device there.
+ */
+export interface Mounts {
+  /** The whole table, in the kernel's order. */
+  table(): Promise<readonly MountEntry[]>;
+  /** Not killed when the context ends. */
+  mountDevice(
+    device: ProvenDevice,
+    target: string,
+    filesystem: FilesystemType,
+    options: MountOptions,
+    context: CallContext,
+  ): Promise<void>;
+  /**
+   * Binds the folder `source`, on which the device is mounted, onto another; one that is bound already is only made
+   * read-only where that is missing. Exactly one mount is there afterwards.
+   */
+  bindFolder(
+    device: ProvenDevice,
+    source: string,
+    target: string,
+    options: { readonly readOnly: boolean },
+    context: CallContext,
+  ): Promise<void>;
+  /** Binds a device node onto a file; otherwise as {@linkcode Mounts.bindFolder}. */
+  bindDevice(
+    device: ProvenDevice,
+    target: string,
+    options: { readonly readOnly: boolean },
+    context: CallContext,
+  ): Promise<void>;
+  /** Unmounts everything at `target`, and returns when the table shows nothing there. OK when there was nothing. */
+  unmount(target: string, context: CallContext): Promise<void>;
+}
+
+/** File systems this driver makes. */
+export type FilesystemType = "ext4" | "xfs";
+
+/** What the ends of a device and blkid say. */
+export interface DeviceProbe {
+  /** True only when head and tail were read without error and every byte was zero. */
+  readonly blank: boolean;
+  /** What blkid found: a type, nothing, or that it could not say. */
+  readonly signature: { readonly state: "found"; readonly type: string } | { readonly state: "none" } | {
+    readonly state: "unknown";
+    readonly reason: string;
+  };
+}
+
+/** How a file system is made. */
+export interface FormatOptions {
+  readonly label?: string;
+  /** Further words of the tool's command line. */
+  readonly extra: readonly string[];
+  /** Whether inode tables and journal may be initialised later: only where all of the device is known to be zero. */
+  readonly lazy: boolean;
+}
+
+/** The file system tools. */
+export interface Filesystems {
+  /** Reads both ends and asks for signatures. Throws `unavailable` when an end cannot be read whole. */
+  probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe>;
+  /** Whether the file system whose signature is there was made to the end. Changes nothing. */
+  isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean>;
+  /** Zeroes what {@linkcode Filesystems.probe} reads. Not killed when the context ends. */
+  eraseEnds(device: ProvenDevice, context: CallContext): Promise<void>;
+  /** Makes a file system. Not killed when the context ends. */
+  format(
+    device: ProvenDevice,
+    filesystem: FilesystemType,
+    options: FormatOptions,
+    context: CallContext,
+  ): Promise<void>;
+  /** Checks before a first mount; repairs only what is safe. Throws `precondition` with the command a person can run. */
+  check(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<void>;
+  /** Grows a mounted file system to its device. */
+  grow(
+    device: ProvenDevice,
+    filesystem: FilesystemType,
+    mountPoint: string,
+    context: CallContext,
+  ): Promise<void>;
+  /** Size and use of a mounted file system. */
+  stats(mountPoint: string, context: CallContext): Promise<FilesystemStats>;
+}
+
+/** Size and use of a mounted file system. */
+export interface FilesystemStats {
+  readonly totalBytes: bigint;
+  readonly availableBytes: bigint;
+  readonly usedBytes: bigint;
+  readonly totalInodes: bigint;
+  readonly freeInodes: bigint;
+  readonly usedInodes: bigint;
+}
+
+/** A block device by number and path. */
+export type DeviceNode = Pick<FoundDevice, "deviceNumber" | "path">;
+
+/** Who has a device open. */
+export interface DeviceHolder {
+  /** False for one who cannot be looked into, and so may have it open or not. */
+  readonly certain: boolean;
+  /** For people. */
+  readonly description: string;
+}
+
+/** What a node can ask of a block device. */
+export interface BlockDevices {
+  /** Sets the kernel's read-only flag of the device (BLKROSET). */
+  setReadOnly(device: ProvenDevice, readOnly: boolean, context: CallContext): Promise<void>;
+  /**
+   * Who has the device open: a process of the host with a descriptor on it, or a loop device on top of it. Undefined
+   * when provably nobody. A mount is not seen here.
+   */
+  holder(device: DeviceNode, context: CallContext): Promise<DeviceHolder | undefined>;
+  /**
+   * Keeps the device open, so that neither its name nor its number is given to another one while tools go by them.
+   * Answers how to let go of it, which never fails and takes no long time.
+   *
+   * Throws `unavailable` when it does not open, `identity-mismatch` when another one lies at its path.
+   */
+  hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>>;
+  /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
+  isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
+}
+
+/** The folders of the kubelet, asked in ways that cannot hang the process. */
+export interface Paths {
+  /** What is at `path`, not following links; undefined when nothing is there. */
+  info(path: string, context: CallContext): Promise<PathInfo | undefined>;
+  /**
+   * As {@linkcode Paths.info}, for a path of which {@linkcode Paths.mountPoint} was told and where nothing is mounted: it is
+   * on the node's own file system, and no child is needed to look at it.
+   */
+  ownInfo(path: string, context: CallContext): Promise<PathInfo | undefined>;
+  /** How the kernel writes `path` as a mount point: links in its parents resolved, its last name left as it is. */
+  mountPoint(path: string): Promise<string>;
+  /** What `path` leads to, links followed; undefined when nothing is there. */
+  realPath(path: string): Promise<string | undefined>;
+  /** Makes a folder, and its parents. OK when it is there. */
+  makeFolder(path: string, mode: number): Promise<void>;
+  /** Makes an empty file. OK when it is there. */
+  makeFile(path: string, mode: number): Promise<void>;
+  setMode(path: string, mode: number): Promise<void>;
+  /** Writes and syncs a small file in place of an older one, atomically. */
+  writeFile(path: string, text: string, mode: number): Promise<void>;
+  /** Undefined when there is none. */
+  readFile(path: string): Promise<string | undefined>;
+  /** Removes an empty folder. OK when there is none. Never recursive. */
+  removeEmptyFolder(path: string): Promise<void>;
+  /** Removes an empty file. OK when there is none; a file with content is left, and an error. */
+  removeEmptyFile(path: string): Promise<void>;
+  /** Removes a file of this driver's own, and what an interrupted write left of it. OK when there is neither. */
+  removeFile(path: string): Promise<void>;
+  /** Names in a folder; empty when there is none. */
+  list(path: string): Promise<readonly string[]>;
+}

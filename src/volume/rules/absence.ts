@@ -1,0 +1,75 @@
+import { VolumeError } from "../errors.ts";
+import { poolOf } from "../model/ids.ts";
+import { isImageOf } from "../model/layout.ts";
+import type { RouterState, StoredFile } from "../ports/ports.ts";
+
+/** How long after its boot a router may still be bringing disks back, unless a probe says otherwise. */
+export const defaultSettleMs = 120_000;
+
+/**
+ * Refuses to conclude anything from what a router does not show while it may still be starting.
+ *
+ * @throws {VolumeError} unavailable until the router has been up for `settleMs`
+ */
+export function assertSettled(state: RouterState, settleMs: number): void {
+  if (state.upMs >= settleMs) return;
+  const left = Math.ceil((settleMs - state.upMs) / 1000);
+  throw new VolumeError(
+    "unavailable",
+    `Cannot tell which disks the router has as it booted only ${
+      Math.floor(state.upMs / 1000)
+    } s ago and disks come ` +
+      `back late: try again in ${left} s`,
+  );
+}
+
+/**
+ * Accepts that a volume is gone only when the router can be believed: settled, and every pool that could hold the
+ * image is mounted.
+ *
+ * @param basePaths the folders in which the image could lie
+ * @throws {VolumeError} unavailable when its absence proves nothing
+ */
+export function assertAbsenceProven(
+  state: RouterState,
+  basePaths: readonly string[],
+  settleMs: number,
+): void {
+  assertSettled(state, settleMs);
+  for (const basePath of basePaths) assertPoolMounted(state, basePath);
+}
+
+/**
+ * @throws {VolumeError} unavailable when the pool that `path` lies on is not mounted
+ */
+export function assertPoolMounted(state: RouterState, path: string): void {
+  if (state.pools.some((pool) => pool.mountPoint === poolOf(path))) return;
+  const mounted = state.pools.map((pool) => pool.mountPoint).join(", ");
+  throw new VolumeError(
+    "unavailable",
+    `Cannot tell what lies on the pool as it is not mounted on the router: pool=${poolOf(path)} ` +
+      `mounted=${mounted === "" ? "none" : mounted}`,
+  );
+}
+
+/**
+ * Concludes from a view without the disk that the volume does not exist.
+ *
+ * @throws {VolumeError} unavailable while an image of its name is there, or absence is not proven
+ */
+export function assertGone(
+  id: string,
+  stem: string,
+  view: RouterState & { readonly files: readonly StoredFile[] },
+  basePaths: readonly string[],
+  settleMs: number,
+): void {
+  assertAbsenceProven(view, basePaths, settleMs);
+  const image = view.files.find((file) => !file.directory && isImageOf(file.path, stem));
+  if (image === undefined) return;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot find the disk of the volume though its image is there: volume=${id} file=${image.path}; ` +
+      "the disk entry may still appear, or was removed on the router",
+  );
+}

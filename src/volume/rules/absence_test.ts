@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import {
+  assertAbsenceProven,
+  assertGone,
+  assertPoolMounted,
+  assertSettled,
+  defaultSettleMs,
+} from "./absence.ts";
+import type { Pool, StoredFile } from "../ports/ports.ts";
+
+const pool: Pool = {
+  mountPoint: "pool",
+  filesystem: "btrfs",
+  sizeBytes: 1n,
+  freeBytes: 1n,
+  state: "clean",
+  subvolumeLabel: "pool-fs",
+};
+const bases = ["/pool/csi", "/fast/csi"];
+const stem = "v.0123abcd";
+const image: StoredFile = { path: `/pool/csi/${stem}.img`, sizeBytes: 1n, directory: false };
+const inSubvolume: StoredFile = { path: `/pool/csi/${stem}/disk.img`, sizeBytes: 1n, directory: false };
+
+function state(over: { upMs?: number; pools?: readonly string[]; files?: readonly StoredFile[] } = {}) {
+  const pools = (over.pools ?? ["pool", "fast"]).map((mountPoint) => ({ ...pool, mountPoint }));
+  return { upMs: over.upMs ?? defaultSettleMs, pools, files: over.files ?? [] };
+}
+
+Deno.test("assertGone() believes a settled router with every pool mounted and no image", () => {
+  assertGone("v", stem, state(), bases, defaultSettleMs);
+  const others: StoredFile[] = [
+    { path: "/pool/csi", sizeBytes: 0n, directory: true },
+    { path: `/pool/csi/${stem}`, sizeBytes: 0n, directory: true },
+    { path: `/pool/csi/${stem}.img`, sizeBytes: 0n, directory: true },
+    { path: `/pool/csi/${stem}.img.0123abcd.part`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/w${stem}.img`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/${stem}0.img`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/${stem}/notes.txt`, sizeBytes: 1n, directory: false },
+  ];
+  for (const file of others) assertGone("v", stem, state({ files: [file] }), bases, defaultSettleMs);
+});
+
+Deno.test("assertGone() proves nothing by what a router cannot show", () => {
+  const cases: [string, ReturnType<typeof state>, RegExp][] = [
+    ["just booted", state({ upMs: 0 }), /booted only 0 s ago.*try again in 120 s/],
+    ["almost settled", state({ upMs: defaultSettleMs - 1 }), /try again in 1 s/],
+    ["one pool away", state({ pools: ["pool"] }), /pool=fast mounted=pool/],
+    ["another pool away", state({ pools: ["fast"] }), /pool=pool/],
+    ["no pool at all", state({ pools: [] }), /mounted=none/],
+    ["look-alike pools", state({ pools: ["pool2", "fast", "poo"] }), /pool=pool /],
+    ["an image without its disk", state({ files: [image] }), /file=\/pool\/csi\/v\.0123abcd\.img/],
+    ["one in a subvolume", state({ files: [inSubvolume] }), /file=\/pool\/csi\/v\.0123abcd\/disk\.img/],
+    [
+      "one in the folder of another time",
+      state({ files: [{ ...image, path: `/pool/old/${stem}.img` }] }),
+      /file=\/pool\/old/,
+    ],
+  ];
+  for (const [name, view, text] of cases) {
+    const gone = () => assertGone("v", stem, view, bases, defaultSettleMs);
+    assert.throws(gone, refusal("unavailable", text), name);
+  }
+});
+
+Deno.test("assertAbsenceProven() asks for the pools of the paths given and no others", () => {
+  assertAbsenceProven(state({ pools: ["pool"] }), ["/pool/csi"], defaultSettleMs);
+  assert.throws(() => assertAbsenceProven(state({ upMs: 1 }), [], defaultSettleMs), refusal("unavailable"));
+});
+
+Deno.test("assertSettled() and assertPoolMounted() let pass what is sure", () => {
+  assertSettled(state({ pools: [] }), defaultSettleMs);
+  assertSettled(state({ upMs: 0 }), 0);
+  assertPoolMounted(state({ upMs: 0 }), "/pool/csi/deep/v.img");
+  assert.throws(() => assertPoolMounted(state(), "/csi/pool/v.img"), refusal("unavailable", /pool=csi/));
+});

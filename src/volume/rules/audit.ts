@@ -1,0 +1,221 @@
+import {
+  type AuditFinding,
+  type AuditKind,
+  auditKinds,
+  type AuditScope,
+  isSource,
+  keptForAge,
+  orphanGraceMs,
+} from "./audit_finding.ts";
+import { orphanFiles } from "./audit_files.ts";
+import type { NodeAttachment, StrayAttachment } from "../ports/cluster_view.ts";
+import {
+  describeEarlierSnapshot,
+  earlierSnapshotTime,
+  isEarlierSnapshot,
+  whyEarlierSnapshotKept,
+} from "../model/legacy_snapshots.ts";
+import { isVolumeId, poolOf } from "../model/ids.ts";
+import { isImported } from "../model/imported.ts";
+import { isImageOf, stemOf } from "../model/layout.ts";
+import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
+import type { FileView, Inventory, StoredVolume } from "../ports/ports.ts";
+import { isExportedAsRecorded } from "./publish.ts";
+
+/**
+ * Everything on the router that lacks its owner, ordered by kind and id. What is healthy is not mentioned.
+ *
+ * @param view all disks, the mounted pools, and the files of this cluster
+ */
+export function judgeAudit(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+  const found = [
+    ...view.volumes.flatMap((stored) => judgeDisk(stored, view, scope)),
+    ...orphanFiles(view, scope),
+    ...judgeUse(view, scope),
+  ];
+  const order = Object.keys(auditKinds);
+  return found.toSorted((a, b) =>
+    order.indexOf(a.kind) - order.indexOf(b.kind) || compare(a.id, b.id) || compare(a.path, b.path)
+  );
+}
+
+function judgeDisk(stored: StoredVolume, view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+  const { id, imagePath } = stored;
+  const base = { id, path: imagePath, sinceSeconds: undefined };
+  const ownership = judgeOwnership(stored, scope.cluster);
+  switch (ownership.state) {
+    case "owned":
+      return judgeOwned(ownership.volume, view, scope);
+    case "damaged":
+      return [{
+        ...base,
+        kind: "record-damaged",
+        found: `the record in the disk's comment is damaged: ${ownership.reason}`,
+        kept: "whose it is cannot be told",
+      }];
+    case "other-cluster":
+      return [{
+        ...base,
+        kind: "other-cluster",
+        found: `a volume of another cluster: cluster=${ownership.cluster}`,
+        kept: "it is another cluster's",
+      }];
+    case "earlier-driver":
+      return [{
+        ...base,
+        kind: "earlier-driver",
+        found: `a volume of the earlier driver, not taken over: exported=${stored.exported}`,
+        kept: "the earlier driver made it",
+      }];
+    case "no-record":
+      return [
+        isEarlierSnapshot(stored, scope.basePaths) ? judgeEarlierSnapshot(stored, view, scope) : {
+          ...base,
+          kind: "no-record",
+          found: "a disk that carries no record of this driver",
+          kept: "somebody else made it",
+        },
+      ];
+  }
+}
+
+function judgeEarlierSnapshot(stored: StoredVolume, view: Inventory, { nowMs }: AuditScope): AuditFinding {
+  const { id, imagePath: path } = stored;
+  const sharers = view.volumes.filter((other) => other.id !== id && other.imagePath === path);
+  return {
+    kind: "earlier-snapshot",
+    id,
+    path,
+    found: describeEarlierSnapshot(stored),
+    sinceSeconds: earlierSnapshotTime(id, nowMs),
+    kept: whyEarlierSnapshotKept(sharers),
+  };
+}
+
+function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+  const { stored, record } = volume;
+  const { id, imagePath: path } = stored;
+  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  const findings: AuditFinding[] = [];
+  const add = (kind: AuditKind, found: string, kept: string, sinceSeconds?: number) =>
+    findings.push({ kind, id, path, found, kept, sinceSeconds });
+  const mounted = view.pools.some((pool) => pool.mountPoint === poolOf(path));
+  const hasImage = view.files.some((file) => file.path === path && !file.directory);
+  if (mounted && (isImported(record) || isOwnImage(stored, scope)) && !hasImage) {
+    add("disk-without-image", "the disk is there and its image is gone", "a person has to look for the data");
+  }
+  if (record.holders.length === 0 && stored.exported) {
+    add(
+      "export-without-holder",
+      `exported though no node holds it: nqn=${stored.exportNqn}`,
+      "it is exported",
+    );
+  }
+  if (record.holders.length > 0 && stored.exported && !isExportedAsRecorded(volume)) {
+    const found = `exported under another NQN than its nodes know: nqn=${stored.exportNqn} node=${nodes}`;
+    add("export-differs", found, "it is published");
+  }
+  return [...findings, ...judgeNeed(volume, view, scope)];
+}
+
+/** Whether the cluster needs a disk, and knows its holders. */
+function judgeNeed(volume: OwnedVolume, view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+  const { used } = scope;
+  const { stored: { id, imagePath: path, comment }, record: { holders } } = volume;
+  if (used === undefined) return [];
+  const attachments = used.attachments.filter((one) => one.volumeId === id);
+  const unwanted = holders.filter(({ nodeId }) => !attachments.some((one) => one.nodeId === nodeId));
+  const findings = unwanted.map(({ nodeId, sinceSeconds }): AuditFinding => ({
+    kind: "holder-without-attachment",
+    id,
+    path,
+    found: `a node holds it that no VolumeAttachment names: node=${nodeId}`,
+    sinceSeconds,
+    kept: "it is published",
+  }));
+  if (!isVolumeId(id) || used.volumes.some((one) => one.volumeId === id)) return findings;
+  const sinceSeconds = idleSince(volume, scope);
+  return [...findings, {
+    kind: "disk-without-pv",
+    id,
+    path,
+    found: "no PersistentVolume names it: deleted by hand, or kept by the reclaim policy Retain",
+    sinceSeconds,
+    kept: whyKept(volume, view, scope, attachments) ??
+      keptForAge(sinceSeconds, scope.nowMs, orphanGraceMs),
+    comment,
+  }];
+}
+
+/** When its last holder left. */
+function idleSince({ record }: OwnedVolume, { nowMs }: AuditScope): number | undefined {
+  const seconds = record.withdrawnAtSeconds;
+  if (record.holders.length > 0 || seconds === undefined) return undefined;
+  // One that cannot be read is no time.
+  return seconds * 1000 > nowMs + orphanGraceMs ? undefined : seconds;
+}
+
+function whyKept(
+  { stored, record }: OwnedVolume,
+  view: Inventory & FileView,
+  scope: AuditScope,
+  attachments: readonly NodeAttachment[],
+): string | undefined {
+  if (isImported(record)) {
+    return 'it was imported and holds somebody\'s data: "rds-csi release" gives it back';
+  }
+  if (record.holders.length > 0) return "it is published";
+  if (stored.exported) return "it is exported";
+  if (attachments.length > 0) return "a VolumeAttachment names it";
+  if (scope.used?.others?.has(stored.id)) return "a PersistentVolume of a driver of another name names it";
+  if (!isOwnImage(stored, scope)) return "its disk uses a file of another name or folder";
+  const sharer = view.volumes.find((other) => other.id !== stored.id && other.imagePath === stored.imagePath);
+  if (sharer !== undefined) return `another disk uses its image: disk=${sharer.id}`;
+  if (isSource(stored.id, view, scope)) return "snapshots or volumes were made from it";
+  return scope.isCopying(stored.id) ? "a copy of it is being made" : undefined;
+}
+
+function isOwnImage({ id, imagePath }: StoredVolume, { cluster, basePaths }: AuditScope): boolean {
+  return isImageOf(imagePath, stemOf(id, cluster)) &&
+    basePaths.some((base) => imagePath.startsWith(`${base}/${stemOf(id, cluster)}`));
+}
+
+/** What the cluster names and the router does not have. */
+function judgeUse({ volumes }: Inventory, { used, cluster }: AuditScope): AuditFinding[] {
+  if (used === undefined) return [];
+  const disks = new Map(volumes.map((stored) => [stored.id, stored]));
+  const lost = used.volumes.filter(({ volumeId }) => !disks.has(volumeId)).map((volume): AuditFinding => ({
+    kind: "pv-without-disk",
+    id: volume.volumeId,
+    path: "",
+    found: `a PersistentVolume names it and the router has no disk of it: pv=${volume.name}`,
+    sinceSeconds: undefined,
+    kept: "there is nothing to delete",
+  }));
+  const unheld = used.attachments.flatMap(({ volumeId, nodeId, attached, sinceSeconds }): AuditFinding[] => {
+    const stored = disks.get(volumeId);
+    const ownership = stored === undefined ? undefined : judgeOwnership(stored, cluster);
+    // Of one whose node cannot be told nothing is known.
+    if (!attached || nodeId === "" || ownership?.state !== "owned") return [];
+    if (ownership.volume.record.holders.some((holder) => holder.nodeId === nodeId)) return [];
+    const found = `a VolumeAttachment says that a node has it, and the router does not: node=${nodeId}`;
+    const kept = "there is nothing to delete";
+    return [{ kind: "attachment-without-holder", id: volumeId, path: "", found, sinceSeconds, kept }];
+  });
+  return [...lost, ...unheld, ...used.strays.map(judgeStray)];
+}
+
+function judgeStray({ name, volumeName, nodeName, sinceSeconds }: StrayAttachment): AuditFinding {
+  return {
+    kind: "attachment-without-pv",
+    id: volumeName,
+    path: "",
+    found: `a VolumeAttachment names a PersistentVolume that is gone: attachment=${name} node=${nodeName}`,
+    sinceSeconds,
+    kept: "there is nothing to delete on the router: the attacher removes it, or a person",
+  };
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}

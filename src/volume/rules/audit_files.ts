@@ -1,0 +1,155 @@
+import { type AuditFinding, type AuditKind, type AuditScope, isSource, keptForAge } from "./audit_finding.ts";
+import { isEarlierDriverId, isVolumeId } from "../model/ids.ts";
+import type { FileView, Inventory, StoredFile } from "../ports/ports.ts";
+import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../model/snapshots.ts";
+
+/** A copy may take so long, in milliseconds: until then it may be another process's, and still be made. */
+const longestCopyMs = 25 * 3_600_000;
+
+/** Files and folders of this cluster that no disk uses, in the allowed folders. */
+export function orphanFiles(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+  const own = view.files.flatMap((file) => ownFile(file, scope));
+  return [
+    ...own.flatMap((file) => judgeFile(file, view, scope)),
+    ...judgeSnapshots(view, scope),
+    ...emptySnapshots(view, scope),
+    ...earlierImages(view, scope),
+  ];
+}
+
+/** A file or folder that only this cluster names so. */
+interface OwnFile {
+  readonly id: string;
+  /** What follows the stem of the volume. */
+  readonly rest: string;
+  readonly file: StoredFile;
+}
+
+function ownFile(file: StoredFile, { cluster, basePaths }: AuditScope): OwnFile[] {
+  const form = new RegExp(
+    `^([a-z0-9-]{1,40})[.]${cluster}(|[.]img|/disk[.]img|[.]img[.][0-9a-f]{8}[.]part)$`,
+  );
+  // One allowed folder may lie in another one.
+  const matches = basePaths.flatMap((base) =>
+    file.path.startsWith(`${base}/`) ? form.exec(file.path.slice(base.length + 1)) ?? [] : []
+  );
+  const [, id, rest] = matches;
+  return id !== undefined && isVolumeId(id) ? [{ id, rest: rest ?? "", file }] : [];
+}
+
+function judgeFile(
+  { id, rest, file }: OwnFile,
+  view: Inventory & FileView,
+  scope: AuditScope,
+): AuditFinding[] {
+  const { path, directory } = file;
+  const finding = (kind: AuditKind, found: string, kept: string | undefined): AuditFinding[] => [
+    { kind, id, path, found, sinceSeconds: undefined, kept },
+  ];
+  if (view.volumes.some((stored) => stored.imagePath === path || stored.imagePath === `${path}/disk.img`)) {
+    return [];
+  }
+  if (rest.endsWith(".part") && !directory) {
+    const kept = scope.isCopying(id) ? "it is being made" : undefined;
+    return finding("unfinished-copy", `a copy that is not finished: bytes=${file.sizeBytes}`, kept);
+  }
+  const kept = whyImageKept(id, view, scope);
+  if (directory) {
+    const hasImage = view.files.some((other) => other.path === `${path}/disk.img`);
+    if (rest !== "" || hasImage) return [];
+    return finding("leftover-subvolume", "a subvolume of this cluster with no image and no disk", kept);
+  }
+  return rest === ""
+    ? []
+    : finding("image-without-disk", `an image that no disk uses: bytes=${file.sizeBytes}`, kept);
+}
+
+function whyImageKept(id: string, view: Inventory & FileView, scope: AuditScope): string | undefined {
+  if (scope.isCopying(id)) return "a copy is being made";
+  if (view.volumes.some((stored) => stored.id === id)) {
+    return "a disk of that volume uses another file: a person has to look which one is right";
+  }
+  if (isSource(id, view, scope)) return "snapshots or volumes were made from it";
+  if (scope.used === undefined) {
+    return scope.vouched ? undefined : "no cluster was asked whether a PersistentVolume names it";
+  }
+  return isNamed(id, scope) ? namedByVolume : undefined;
+}
+
+const namedByVolume = "a PersistentVolume names it: the data may be needed";
+
+function isNamed(id: string, { used }: AuditScope): boolean {
+  if (used === undefined) return false;
+  return used.others?.has(id) === true ||
+    [...used.volumes, ...used.attachments].some(({ volumeId }) => volumeId === id);
+}
+
+/** Their names hold no cluster: only a PersistentVolume tells that one is this cluster's. */
+function earlierImages(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+  return view.files.flatMap(({ path, directory, sizeBytes }): AuditFinding[] => {
+    const id = /([^/]*)[.]img$/.exec(path)?.[1] ?? "";
+    const isInBase = scope.basePaths.some((base) => path === `${base}/${id}.img`);
+    if (directory || !isEarlierDriverId(id) || !isInBase) return [];
+    if (view.volumes.some((stored) => stored.imagePath === path)) return [];
+    const isOwn = isNamed(id, scope);
+    return [{
+      kind: isOwn ? "image-without-disk" : "earlier-image",
+      id,
+      path,
+      found: `an image named as the earlier driver's are, that no disk uses: bytes=${sizeBytes}`,
+      sinceSeconds: undefined,
+      kept: isOwn ? namedByVolume : "nothing proves whose it is: a person has to look whether it is needed",
+    }];
+  });
+}
+
+function judgeSnapshots(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+  const { cluster, basePaths } = scope;
+  const own = parseSnapshots(view.files).filter((one) =>
+    one.cluster === cluster && basePaths.some((base) => one.imagePath.startsWith(`${base}/${one.id}.`))
+  );
+  return own.flatMap((snapshot) => judgeSnapshot(snapshot, view, scope));
+}
+
+function judgeSnapshot(
+  { id, imagePath: path, source, ready, createdAtSeconds: sinceSeconds }: StoredSnapshot,
+  view: Inventory & FileView,
+  { isCopying, nowMs }: AuditScope,
+): AuditFinding[] {
+  if (!ready) {
+    const kept = isCopying(id) ? "it is being made" : keptForAge(sinceSeconds, nowMs, longestCopyMs);
+    const found = `a copy for a snapshot that is not finished: source=${source}`;
+    return [{ kind: "unfinished-copy", id, path, found, sinceSeconds, kept }];
+  }
+  if (view.volumes.some((stored) => stored.id === source)) return [];
+  return [{
+    kind: "snapshot-without-source",
+    id,
+    path,
+    found: `a snapshot of a volume that is gone, which may be wanted so: source=${source}`,
+    sinceSeconds,
+    kept: "a VolumeSnapshot may name it: it goes with that",
+  }];
+}
+
+/** Subvolumes that are named as a snapshot of this cluster and hold no image, which no list of snapshots shows. */
+function emptySnapshots(view: FileView, { cluster, basePaths }: AuditScope): AuditFinding[] {
+  return view.files.flatMap((file): AuditFinding[] => {
+    const { path } = file;
+    const snapshot = parseSnapshotFolder(file);
+    if (
+      snapshot?.cluster !== cluster || !basePaths.some((base) => path.startsWith(`${base}/${snapshot.id}.`))
+    ) {
+      return [];
+    }
+    if (view.files.some((other) => other.path === `${path}/disk.img`)) return [];
+    return [{
+      kind: "leftover-subvolume",
+      id: snapshot.id,
+      path,
+      found: `a snapshot's subvolume with no image in it: source=${snapshot.source}`,
+      sinceSeconds: snapshot.createdAtSeconds,
+      kept: "a VolumeSnapshot may name it: it goes with that",
+    }];
+  });
+}

@@ -1,0 +1,123 @@
+import type { ClusterVolume, NodeAttachment, StrayAttachment } from "../ports/cluster_view.ts";
+import { judgeOwnership } from "./ownership.ts";
+import type { FileView, Inventory, StoredVolume } from "../ports/ports.ts";
+
+/** How much each kind of finding matters: with a problem a volume is at risk, a note is no more than a fact. */
+export const auditKinds = {
+  /** A disk of this cluster whose image is gone. */
+  "disk-without-image": "problem",
+  /** An image of this cluster that no disk uses. */
+  "image-without-disk": "warning",
+  /** A subvolume of this cluster in which no image is. */
+  "leftover-subvolume": "warning",
+  /** A copy that was never finished, or is still being made. */
+  "unfinished-copy": "warning",
+  "export-without-holder": "warning",
+  /** Exported under another NQN than its nodes know. */
+  "export-differs": "problem",
+  "record-damaged": "problem",
+  /** No fault: a snapshot may outlive its volume. */
+  "snapshot-without-source": "note",
+  "pv-without-disk": "problem",
+  "disk-without-pv": "warning",
+  "holder-without-attachment": "warning",
+  "attachment-without-holder": "warning",
+  /** It names the PersistentVolume that is gone, as which volume that was cannot be told. */
+  "attachment-without-pv": "warning",
+  "no-record": "note",
+  "other-cluster": "note",
+  "earlier-driver": "note",
+  /** A disk without any data of the volume that it is called a snapshot of. */
+  "earlier-snapshot": "note",
+  /** An image that the earlier driver, or this one after it, had a disk of: of whose cluster nothing tells. */
+  "earlier-image": "note",
+} as const;
+
+/** A kind of finding. */
+export type AuditKind = keyof typeof auditKinds;
+
+/** Kinds that are somebody else's: they are counted, and named only when asked for. */
+export const foreignKinds: ReadonlySet<AuditKind> = new Set([
+  "no-record",
+  "other-cluster",
+  "earlier-driver",
+  "earlier-snapshot",
+  "earlier-image",
+]);
+
+/** One thing on the router that lacks its owner, or lacks itself. */
+export interface AuditFinding {
+  readonly kind: AuditKind;
+  /** The volume or the snapshot; of an attachment whose PersistentVolume is gone that one's name. */
+  readonly id: string;
+  /** The image, the copy or the subvolume; "" where there is none. */
+  readonly path: string;
+  /** For people. */
+  readonly found: string;
+  /** Since when it has been so, as the record says; undefined when nothing tells. In seconds since the Unix epoch. */
+  readonly sinceSeconds: number | undefined;
+  /** Why it is not deleted, whoever asks; undefined when it may be. */
+  readonly kept: string | undefined;
+  /** Of a disk that may be deleted: the comment it was judged by. */
+  readonly comment?: string;
+}
+
+/** What an audit is about. */
+export interface AuditScope {
+  /** Hash of this cluster's id. */
+  readonly cluster: string;
+  readonly basePaths: readonly string[];
+  /** What the cluster uses; undefined when it was not asked. */
+  readonly used: ClusterUse | undefined;
+  /** Whether a person vouches for what no cluster was asked about. */
+  readonly vouched: boolean;
+  readonly nowMs: number;
+  /** Whether a copy of that volume or snapshot is being made by this very process. */
+  readonly isCopying: (id: string) => boolean;
+}
+
+/** What the cluster says that it uses. */
+export interface ClusterUse {
+  readonly volumes: readonly ClusterVolume[];
+  readonly attachments: readonly NodeAttachment[];
+  /** Volume handles of other drivers. @default {none} */
+  readonly others?: ReadonlySet<string>;
+  /** Attachments whose PersistentVolume is gone. */
+  readonly strays: readonly StrayAttachment[];
+}
+
+/** What is younger is never deleted: a router may still carry out what it was sent so long ago, in milliseconds. */
+export const orphanGraceMs = 600_000;
+
+/** Why something of that age is left alone; undefined when it is old enough. A time from the future is no age. */
+export function keptForAge(
+  sinceSeconds: number | undefined,
+  nowMs: number,
+  leastMs: number,
+): string | undefined {
+  if (sinceSeconds === undefined) return undefined;
+  const ageMs = nowMs - sinceSeconds * 1000;
+  if (ageMs >= leastMs) return undefined;
+  return `it is younger than ${leastMs / 60_000} minutes`;
+}
+
+/** Whether it may be deleted for its age alone: its age has to be known. */
+export function isDue({ kept, sinceSeconds }: AuditFinding, nowMs: number, olderThanMs: number): boolean {
+  if (kept !== undefined || sinceSeconds === undefined) return false;
+  return nowMs - sinceSeconds * 1000 >= Math.max(olderThanMs, orphanGraceMs);
+}
+
+/** What names a finding, so that two looks can be compared. */
+export function findingKey({ kind, id, path }: AuditFinding): string {
+  return `${kind} ${id} ${path}`;
+}
+
+/** Whether something was made from that volume which still is there. */
+export function isSource(id: string, view: Inventory & FileView, { cluster }: AuditScope): boolean {
+  const ofSnapshots = new RegExp(`/snap-[0-9a-f]{28}[.]${id}[.][0-9a-z]{1,8}[.][bn][.]${cluster}(?:[./]|$)`);
+  const isParent = (stored: StoredVolume) => {
+    const ownership = judgeOwnership(stored, cluster);
+    return ownership.state === "owned" && ownership.volume.record.source === `v:${id}`;
+  };
+  return view.files.some(({ path }) => ofSnapshots.test(path)) || view.volumes.some(isParent);
+}

@@ -1,0 +1,297 @@
+import assert from "node:assert/strict";
+import { aClusterVolume, anAttachment } from "../../../tests/fakes/cluster_view.ts";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  plainImage,
+  subvolumeImage,
+  testBase,
+  testCluster,
+  testPrefix,
+} from "../../../tests/fakes/records.ts";
+import { judgeAudit } from "./audit.ts";
+import { type AuditFinding, type AuditScope, isDue, orphanGraceMs } from "./audit_finding.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../ports/ports.ts";
+
+const nowMs = 1_800_000_000_000;
+const nowSeconds = nowMs / 1000;
+const pool: Pool = {
+  mountPoint: "pool",
+  filesystem: "btrfs",
+  sizeBytes: 1n << 40n,
+  freeBytes: 1n << 39n,
+  state: "clean",
+  subvolumeLabel: "pool-fs",
+};
+const epoch = { counter: 3, nonce: "0a0b0c0d" };
+
+function file(path: string, directory = false): StoredFile {
+  return { path, directory, sizeBytes: directory ? 0n : 1n << 30n };
+}
+
+/** Disks with their images, and what else lies there. */
+function view(disks: readonly StoredVolume[], files: readonly StoredFile[] = []): Inventory & FileView {
+  const images = disks.map(({ imagePath }) => file(imagePath));
+  return { volumes: disks, files: [...images, ...files], pools: [pool], upMs: 1e9 };
+}
+
+function scope(over: Partial<AuditScope> = {}): AuditScope {
+  return {
+    cluster: testCluster,
+    basePaths: [testBase],
+    used: undefined,
+    vouched: false,
+    nowMs,
+    isCopying: () => false,
+    ...over,
+  };
+}
+
+function kinds(findings: readonly AuditFinding[]): string[] {
+  return findings.map(({ kind, id }) => `${kind} ${id}`);
+}
+
+const idle = aDisk(aRecord({ epoch, withdrawnAtSeconds: nowSeconds - 7 * 86_400 }));
+const held = aDisk(aRecord({ epoch, holders: [aHolder("node-1")] }), { id: "pvc-2" });
+const used = (...ids: string[]) => ({
+  volumes: ids.map((id) => aClusterVolume(id)),
+  ...{ attachments: [], strays: [] },
+});
+
+Deno.test("judgeAudit() finds nothing on a router where everything has its owner", () => {
+  const attachments = [anAttachment("pvc-2", "node-1")];
+  const all = scope({ used: { ...used("pvc-1", "pvc-2"), attachments } });
+  assert.deepEqual(judgeAudit(view([idle, held]), all), []);
+  assert.deepEqual(judgeAudit(view([idle, held]), scope()), []);
+});
+
+const earlierId = "snap-7c9e6679-7425-40de-944b-e07fc1f90ae7-at-1739800000";
+const earlierSnapshot: StoredVolume = {
+  ...idle,
+  id: earlierId,
+  imagePath: `${testBase}/${earlierId}.img`,
+  exportNqn: "",
+  comment: "",
+};
+
+const lone = `${testBase}/pvc-9.${testCluster}`;
+const snapshot = `${testBase}/snap-${"1".repeat(28)}.pvc-1.${nowSeconds.toString(36)}.n.${testCluster}`;
+
+Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says what protects it", () => {
+  const cases: readonly [string, Inventory & FileView, string, RegExp | undefined][] = [
+    ["a disk whose image is gone", { ...view([idle]), files: [] }, "disk-without-image pvc-1", /look for/],
+    [
+      "an image without its disk",
+      view([], [file(`${lone}/disk.img`)]),
+      "image-without-disk pvc-9",
+      /no cluster was asked/,
+    ],
+    ["a plain one", view([], [file(`${lone}.img`)]), "image-without-disk pvc-9", /no cluster was asked/],
+    [
+      "an empty subvolume",
+      view([], [file(lone, true)]),
+      "leftover-subvolume pvc-9",
+      /no cluster was asked/,
+    ],
+    ["an unfinished copy", view([], [file(`${lone}.img.0011aabb.part`)]), "unfinished-copy pvc-9", undefined],
+    [
+      "an export that nobody holds",
+      view([{ ...idle, exported: true }]),
+      "export-without-holder pvc-1",
+      /exported/,
+    ],
+    [
+      "another NQN",
+      view([{ ...held, exportNqn: `${testPrefix}:pvc-2:9-ffffffff` }]),
+      "export-differs pvc-2",
+      /published/,
+    ],
+    [
+      "a damaged record",
+      view([{ ...idle, comment: idle.comment.replace("b=1", "b=2") }]),
+      "record-damaged pvc-1",
+      /cannot be told/,
+    ],
+    [
+      "a snapshot of a volume that is gone",
+      view([], [file(`${snapshot}/disk.img`)]),
+      `snapshot-without-source snap-${"1".repeat(28)}`,
+      /VolumeSnapshot/,
+    ],
+    ["somebody's disk", view([{ ...idle, comment: "mine" }]), "no-record pvc-1", /somebody else/],
+    [
+      "another cluster's",
+      view([aDisk(aRecord({ cluster: "ffffffff" }))]),
+      "other-cluster pvc-1",
+      /another cluster/,
+    ],
+  ];
+  for (const [name, shown, expected, kept] of cases) {
+    const findings = judgeAudit(shown, scope());
+    assert.deepEqual(kinds(findings), [expected], name);
+    if (kept === undefined) assert.equal(findings[0]!.kept, undefined, name);
+    else assert.match(findings[0]!.kept!, kept, name);
+  }
+});
+
+Deno.test("judgeAudit() tells of a snapshot of the earlier driver what is known, and that it never goes by itself", () => {
+  const nqn = `${testPrefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;
+  const exported = { ...earlierSnapshot, exported: true, exportNqn: nqn };
+  const [finding] = judgeAudit(view([exported]), scope({ used: used(), vouched: true }));
+  assert.equal(finding!.kind, "earlier-snapshot");
+  assert.match(
+    finding!.kept!,
+    /its disk entry on the router, and then its image: docs[/]guides[/]from-the-go-/,
+  );
+  assert.match(finding!.found, /no copy of a volume's data.*exported=true nqn=.*:pvc-0f8fad5b/);
+  assert.equal(finding!.sinceSeconds, 1_739_800_000);
+  assert.equal(isDue(finding!, nowMs, 0), false);
+  const sharer = { ...idle, id: "disk1", imagePath: earlierSnapshot.imagePath, comment: "" };
+  const shared = judgeAudit(view([earlierSnapshot, sharer]), scope()).find(({ id }) => id === earlierId);
+  const elsewhere = { ...earlierSnapshot, imagePath: `/pool/x/${earlierId}.img` };
+  assert.deepEqual(kinds(judgeAudit(view([elsewhere]), scope())), [`no-record ${earlierId}`]);
+  assert.match(shared!.kept!, /not its image, which other disks use: disk=disk1/);
+});
+
+const goneEarlier = "pvc-7c9e6679-7425-40de-944b-e07fc1f90ae7";
+
+Deno.test("judgeAudit() tells of an image of the earlier driver that no disk uses, and never that it may go", () => {
+  const path = `${testBase}/${goneEarlier}.img`;
+  const shown = view([], [file(path)]);
+  const image = (over: Partial<AuditScope>) =>
+    judgeAudit(shown, scope(over)).filter((one) => one.path === path).map(({ kind, kept }) => [kind, kept]);
+  const kept = "nothing proves whose it is: a person has to look whether it is needed";
+  assert.deepEqual(image({}), [["earlier-image", kept]]);
+  assert.deepEqual(image({ vouched: true }), [["earlier-image", kept]]);
+  assert.deepEqual(image({ used: used() }), [["earlier-image", kept]]);
+  const needed = "a PersistentVolume names it: the data may be needed";
+  assert.deepEqual(image({ used: used(goneEarlier) }), [["image-without-disk", needed]]);
+  const [{ found }] = judgeAudit(shown, scope()) as [AuditFinding];
+  assert.match(found, /named as the earlier driver.*no disk uses: bytes=1073741824/);
+});
+
+Deno.test("judgeAudit() takes no file for an image of the earlier driver that it does not name so, or that a disk uses", () => {
+  const path = `${testBase}/${goneEarlier}.img`;
+  const files = [
+    file(`${testBase}/${goneEarlier}.img.bak`),
+    file(`${testBase}/pvc-9.img`),
+    file(`/pool/elsewhere/${goneEarlier}.img`),
+    file(`${testBase}/sub/${goneEarlier}.img`),
+  ];
+  assert.deepEqual(judgeAudit(view([], [...files, file(path, true)]), scope({ vouched: true })), []);
+  const user = { ...idle, id: "disk1", imagePath: path, comment: "" };
+  assert.deepEqual(kinds(judgeAudit(view([user], files), scope())), ["no-record disk1"]);
+});
+
+Deno.test("judgeAudit() tells of a snapshot's subvolume in which no image is, and that it goes with its VolumeSnapshot", () => {
+  const findings = judgeAudit(view([idle], [file(snapshot, true)]), scope({ vouched: true }));
+  assert.deepEqual(kinds(findings), [`leftover-subvolume snap-${"1".repeat(28)}`]);
+  assert.match(findings[0]!.kept!, /VolumeSnapshot may name it/);
+  assert.equal(isDue(findings[0]!, nowMs, 0), false);
+  const whole = [file(snapshot, true), file(`${snapshot}/disk.img`)];
+  assert.deepEqual(judgeAudit(view([idle], whole), scope()), []);
+  const others = snapshot.replace(/[^.]*$/, "ffffffff");
+  assert.deepEqual(judgeAudit(view([idle], [file(others, true)]), scope()), []);
+});
+
+Deno.test("judgeAudit() leaves alone what other clusters and other folders hold", () => {
+  const files = [
+    file(`${testBase}/pvc-9.ffffffff.img`),
+    file(`/pool/elsewhere/pvc-9.${testCluster}.img`),
+    file(`${testBase}/precious.${testCluster}.img.bak`),
+    file(`${testBase}/snap-${"1".repeat(28)}.pvc-1.1.n.ffffffff.img`),
+  ];
+  assert.deepEqual(judgeAudit(view([], files), scope({ vouched: true })), []);
+});
+
+Deno.test("judgeAudit() compares with the cluster where it was asked", () => {
+  const attachments = [anAttachment("pvc-1", "node-3"), anAttachment("pvc-1", "node-4", { attached: false })];
+  const findings = judgeAudit(
+    view([idle, held]),
+    scope({ used: { ...used("pvc-1", "pvc-7"), attachments } }),
+  );
+  assert.deepEqual(kinds(findings), [
+    "pv-without-disk pvc-7",
+    "disk-without-pv pvc-2",
+    "holder-without-attachment pvc-2",
+    "attachment-without-holder pvc-1",
+  ]);
+});
+
+Deno.test("judgeAudit() tells of an attachment whose PersistentVolume is gone, on whatever node", () => {
+  const stray = { name: "csi-0a", volumeName: "pv-gone", nodeName: "node-1", sinceSeconds: nowSeconds - 60 };
+  const strays = [stray, { ...stray, name: "csi-0b", nodeName: "node-2" }];
+  const findings = judgeAudit(view([]), scope({ used: { ...used(), strays } }));
+  assert.deepEqual(kinds(findings), ["attachment-without-pv pv-gone", "attachment-without-pv pv-gone"]);
+  assert.match(findings[1]!.found, /PersistentVolume.*gone: attachment=csi-0b node=node-2/);
+  assert.equal(findings[0]!.sinceSeconds, nowSeconds - 60);
+  assert.match(findings[0]!.kept!, /nothing to delete/);
+});
+
+Deno.test("judgeAudit() lets a disk without a PersistentVolume go only when nothing protects it", () => {
+  const young = aRecord({ epoch, withdrawnAtSeconds: nowSeconds - 60 });
+  const attachments = [anAttachment("pvc-1", "node-1", { attached: false })];
+  const named = { volumes: [], strays: [], attachments };
+  const clone = aDisk(aRecord({ source: "v:pvc-1" }), { id: "pvc-3" });
+  const other = { ...held, id: "pvc-3", imagePath: idle.imagePath };
+  const cases: readonly [string, Inventory & FileView, Partial<AuditScope>, RegExp | undefined][] = [
+    ["nothing", view([idle]), {}, undefined],
+    ["it is held", view([{ ...held, id: "pvc-1", imagePath: subvolumeImage("pvc-1") }]), {}, /published/],
+    ["it is exported", view([{ ...idle, exported: true }]), {}, /exported/],
+    ["an attachment names it", view([idle]), { used: named }, /VolumeAttachment/],
+    ["it is young", view([aDisk(young)]), {}, /younger than 10 minutes/],
+    ["another file", view([{ ...idle, imagePath: `${testBase}/precious.img` }]), {}, /another name/],
+    ["another folder", view([{ ...idle, imagePath: plainImage("pvc-1", "/pool/x") }]), {}, /or folder/],
+    ["a snapshot", view([idle], [file(`${snapshot}/disk.img`)]), {}, /were made from it/],
+    ["a clone", view([idle, clone]), { used: used("pvc-3") }, /were made from it/],
+    ["another disk on it", view([idle, other]), { used: used("pvc-3") }, /another disk/],
+    ["a copy that is made of it", view([idle]), { isCopying: () => true }, /copy/],
+  ];
+  for (const [name, shown, over, kept] of cases) {
+    const findings = judgeAudit(shown, scope({ used: used(), ...over }))
+      .filter(({ kind, id }) => kind === "disk-without-pv" && id === "pvc-1");
+    assert.equal(findings.length, 1, name);
+    if (kept === undefined) assert.equal(findings[0]!.kept, undefined, name);
+    else assert.match(findings[0]!.kept ?? "", kept, name);
+  }
+});
+
+Deno.test("judgeAudit() lets an image go when a cluster was asked, or a person vouches, and nobody needs it", () => {
+  const shown = view([], [file(`${lone}.img`)]);
+  const kept = (over: Partial<AuditScope>) =>
+    judgeAudit(shown, scope(over)).find(({ path }) => path !== "")!.kept;
+  assert.equal(kept({ used: used() }), undefined);
+  assert.equal(kept({ vouched: true }), undefined);
+  assert.match(kept({ used: used("pvc-9") })!, /PersistentVolume names it/);
+  assert.match(kept({ used: used(), isCopying: () => true })!, /copy is being made/);
+  const elsewhere = view([aDisk(aRecord(), { id: "pvc-9", imagePath: plainImage("pvc-9") })], [
+    file(`${lone}/disk.img`),
+  ]);
+  const [found] = judgeAudit(elsewhere, scope({ used: used("pvc-9") }));
+  assert.match(found!.kept!, /uses another file/);
+});
+
+Deno.test("judgeAudit() keeps the unfinished copy of a snapshot for as long as it may be made elsewhere", () => {
+  const part = (hours: number) =>
+    file(
+      `${testBase}/snap-${"1".repeat(28)}.pvc-1.${
+        (nowSeconds - hours * 3600).toString(36)
+      }.n.${testCluster}` +
+        ".img.0011aabb.part",
+    );
+  const kept = (hours: number) => judgeAudit(view([idle], [part(hours)]), scope())[0]!.kept;
+  assert.match(kept(2)!, /younger than/);
+  assert.equal(kept(26), undefined);
+});
+
+Deno.test("isDue() needs a known age, from the past, above the grace and what is asked for", () => {
+  const [finding] = judgeAudit(view([idle]), scope({ used: used() }));
+  const week = 7 * 86_400_000;
+  assert.equal(isDue(finding!, nowMs, week), true);
+  assert.equal(isDue(finding!, nowMs, week + 1), false);
+  assert.equal(isDue({ ...finding!, sinceSeconds: undefined }, nowMs, 0), false);
+  assert.equal(isDue({ ...finding!, kept: "it is published" }, nowMs, 0), false);
+  assert.equal(isDue({ ...finding!, sinceSeconds: nowSeconds + 60 }, nowMs, 0), false);
+  assert.equal(isDue({ ...finding!, sinceSeconds: nowSeconds - orphanGraceMs / 1000 + 1 }, nowMs, 0), false);
+});

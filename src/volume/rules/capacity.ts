@@ -1,0 +1,112 @@
+import { VolumeError } from "../errors.ts";
+import { poolOf } from "../model/ids.ts";
+import type { CreateView, Inventory, Pool, StoredFile, StoredVolume } from "../ports/ports.ts";
+import { parseSnapshots } from "../model/snapshots.ts";
+
+/** How much of a pool may be promised: 1 promises exactly its size. */
+export type Overcommit = number;
+
+/** What was promised on a router: its disks, and its files as far as they were looked for, snapshots among them. */
+export type Promises = Pick<CreateView, "volumes" | "files">;
+
+/**
+ * Bytes that can still be promised on a pool.
+ *
+ * Free space says little, because images are sparse and it does not fall when one is made: what was promised to every
+ * file-backed disk counts, whoever owns it, and so does every snapshot, which keeps what its source overwrites. Never
+ * negative.
+ */
+export function availableBytes(pool: Pool, promises: Promises, overcommit: Overcommit): bigint {
+  const left = promisableBytes(pool, overcommit) - promisedBytes(pool, promises);
+  const available = left < pool.freeBytes ? left : pool.freeBytes;
+  return available > 0n ? available : 0n;
+}
+
+/**
+ * Bytes that were promised on a pool beyond what may be; 0 when it is at most exactly full.
+ *
+ * @param moreBytes what is going to be promised beside what is shown
+ */
+export function overPromisedBytes(
+  pool: Pool,
+  promises: Promises,
+  overcommit: Overcommit,
+  moreBytes = 0n,
+): bigint {
+  const over = promisedBytes(pool, promises) + moreBytes - promisableBytes(pool, overcommit);
+  return over > 0n ? over : 0n;
+}
+
+function promisableBytes(pool: Pool, overcommit: Overcommit): bigint {
+  // Thousandths keep the factor exact in integers.
+  return pool.sizeBytes * BigInt(Math.round(overcommit * 1000)) / 1000n;
+}
+
+/** What every disk on a pool has together, in bytes, without what snapshots take. */
+export function diskBytes(pool: Pool, { volumes }: Pick<Promises, "volumes">): bigint {
+  return promisedBytes(pool, { volumes, files: [] });
+}
+
+/** What snapshots on a pool keep beside that, in bytes. */
+export function snapshotBytes(pool: Pool, promises: Promises): bigint {
+  return promisedBytes(pool, promises) - diskBytes(pool, promises);
+}
+
+function promisedBytes(pool: Pool, { volumes, files }: Promises): bigint {
+  const images: readonly (StoredVolume | StoredFile)[] = [...volumes, ...snapshotFiles(files, volumes)];
+  return images.reduce(
+    (sum, image) => poolOf(pathOf(image)) === pool.mountPoint ? sum + image.sizeBytes : sum,
+    0n,
+  );
+}
+
+/** A snapshot that somebody made a disk of is counted as that. */
+function snapshotFiles(files: readonly StoredFile[], volumes: readonly StoredVolume[]): StoredFile[] {
+  const disks = new Set(volumes.map((volume) => volume.imagePath));
+  const paths = new Set(parseSnapshots(files).map((snapshot) => snapshot.imagePath));
+  return files.filter((file) => paths.has(file.path) && !disks.has(file.path));
+}
+
+function pathOf(image: StoredVolume | StoredFile): string {
+  return "imagePath" in image ? image.imagePath : image.path;
+}
+
+/**
+ * The pool that a base path lies on.
+ *
+ * @throws {VolumeError} unavailable when it is not mounted
+ */
+export function getPool(inventory: Pick<Inventory, "pools">, basePath: string): Pool {
+  const pool = inventory.pools.find((pool) => pool.mountPoint === poolOf(basePath));
+  if (pool !== undefined) return pool;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot use the pool as it is not mounted on the router: pool=${poolOf(basePath)} basePath=${basePath}`,
+  );
+}
+
+/**
+ * Refuses what would promise more than the pool can hold.
+ *
+ * @param own paths of unfinished copies that already take some of what is needed
+ * @throws {VolumeError} exhausted when fewer than `neededBytes` are left
+ */
+export function assertRoom(
+  view: CreateView,
+  basePath: string,
+  neededBytes: bigint,
+  overcommit: Overcommit,
+  own: readonly string[] = [],
+): void {
+  const pool = getPool(view, basePath);
+  const copies = view.files.filter(({ path }) => own.includes(path) && poolOf(path) === pool.mountPoint);
+  const freeBytes = copies.reduce((sum, { sizeBytes }) => sum + sizeBytes, pool.freeBytes);
+  const others = { volumes: view.volumes, files: view.files.filter((file) => !copies.includes(file)) };
+  const available = availableBytes({ ...pool, freeBytes }, others, overcommit);
+  if (neededBytes <= available) return;
+  throw new VolumeError(
+    "exhausted",
+    `Cannot find room on the pool: pool=${pool.mountPoint} needed=${neededBytes} available=${available} ` +
+      `free=${pool.freeBytes} size=${pool.sizeBytes} overcommit=${overcommit}`,
+  );
+}

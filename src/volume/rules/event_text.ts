@@ -1,0 +1,88 @@
+import type { ControllerEvent } from "../ports/controller_events.ts";
+
+/** An event in words. */
+export interface EventText {
+  readonly type: "Normal" | "Warning";
+  /** Why, as one word in upper camel case, for machines. */
+  readonly reason: string;
+  /** What happened and what to do, for people. */
+  readonly message: string;
+}
+
+/** Puts an event into words that say what to do. */
+export function eventText(event: ControllerEvent): EventText {
+  switch (event.kind) {
+    case "leaver-unfenced":
+      return warning(
+        "LeaverNotFenced",
+        `Node ${event.nodeId} has left the volume, which goes on being exported for ${
+          list(event.remaining)
+        }. The router ` +
+          `could not be told to shut ${event.nodeId} out: make sure that nothing there writes any more (rds-csi doctor ` +
+          "--probe finds out whether this router can)",
+      );
+    case "fenced":
+      return {
+        type: "Normal",
+        reason: "NodeFenced",
+        message: `Cut off from the volume: ${list(event.nodeIds)}` +
+          (event.remaining.length === 0 ? "" : `; it goes on for ${list(event.remaining)}`),
+      };
+    case "attach-refused":
+      return warning("AttachRefused", `Node ${event.nodeId} was refused: ${event.message}`);
+    case "out-of-space":
+      return warning("OutOfSpace", event.message);
+    case "health":
+      return healthText(event.problems);
+    case "migration-overdue":
+      return warning(
+        "MigrationOverdue",
+        `Nodes ${event.older} and ${event.newer} have shared the volume for more than ${event.limitSeconds} s ` +
+          `(migrationTimeoutSeconds). ${event.older} has it longest: end its use of the volume there if the migration is over`,
+      );
+    case "export-restored":
+      return {
+        type: "Normal",
+        reason: "ExportRestored",
+        message: `The volume was not exported as ${list(event.nodeIds)} knew it, and is again`,
+      };
+    case "export-unwanted":
+      return warning("ExportUnwanted", unwantedText(event));
+    case "older-epoch":
+      return warning(
+        "RouterLostState",
+        `The router's record is of epoch ${event.recorded}, and the cluster knows of epoch ${event.known}: the router has ` +
+          `forgotten its last changes. ` +
+          (event.withdrawn ? "The export was withdrawn; " : "Nothing is exported again by itself; ") +
+          "let go of the volume (delete its VolumeAttachments) to attach it anew",
+      );
+  }
+}
+
+function unwantedText(
+  { nodeIds, withdrawn }: { readonly nodeIds: readonly string[]; readonly withdrawn: boolean },
+): string {
+  const held = nodeIds.length === 0
+    ? "No node holds the volume"
+    : `The router has it held by ${list(nodeIds)}`;
+  return `${held}, and no VolumeAttachment wants it anywhere` +
+    (withdrawn
+      ? "; its export was withdrawn"
+      : "; its export was left on, see the log of the controller for why");
+}
+
+function healthText(problems: Extract<ControllerEvent, { kind: "health" }>["problems"]): EventText {
+  const [first] = problems;
+  if (first === undefined) {
+    return { type: "Normal", reason: "VolumeHealthy", message: "The volume is well again" };
+  }
+  return warning(first.reason, problems.map(({ message }) => message).join("; "));
+}
+
+function warning(reason: string, message: string): EventText {
+  return { type: "Warning", reason, message };
+}
+
+function list(names: readonly string[]): string {
+  return names.join(" and ");
+}

@@ -1,0 +1,147 @@
+import { type Epoch, parseEpoch } from "../model/epoch.ts";
+import { encodeHandle } from "../model/handles.ts";
+import type { HostIdentity } from "../model/host_identity.ts";
+import type { Connection, TargetAddress } from "../ports/ports.ts";
+
+/** What is remembered of a volume that its target did not offer at the last look. */
+export interface FenceMemory {
+  /** When the last read began that lacked it, in milliseconds since the Unix epoch. */
+  readonly lastMissedMs: number;
+  /** For how long successive reads have lacked it, in milliseconds. */
+  readonly missedForMs: number;
+}
+
+/** One attempt to read what a target offers. */
+export interface OfferedRead extends TargetAddress {
+  /** NQNs; undefined when the target did not answer, or not whole. */
+  readonly offered: readonly string[] | undefined;
+}
+
+/** All that is known when a connection is judged. */
+export interface FenceInput {
+  readonly volumeId: string;
+  /** The subsystem NQN that it is connected as here. */
+  readonly nqn: string;
+  /** The paths to it. */
+  readonly connections: readonly Connection[];
+  /** Whom this node's questions are answered as; undefined where the connector has no such names. */
+  readonly host: HostIdentity | undefined;
+  readonly reads: readonly OfferedRead[];
+  /** The NQN under which the controller publishes the volume now, where a call has said so. */
+  readonly publishedNqn?: string;
+  readonly memory: FenceMemory | undefined;
+  /** When the reads began, in milliseconds since the Unix epoch. */
+  readonly nowMs: number;
+  /** How long every read has to lack a volume before that means anything, in milliseconds. */
+  readonly settleMs: number;
+}
+
+/** What a look at a connection comes to. */
+export type FenceVerdict =
+  /** Nothing is connected: nothing can hang, and there is nothing to cut off. */
+  | { readonly state: "gone" }
+  | { readonly state: "live" }
+  | { readonly state: "fenced"; readonly why: string }
+  /** To be looked at again, with that memory; without one the clock starts anew. */
+  | { readonly state: "undecided"; readonly why: string; readonly memory: FenceMemory | undefined };
+
+/**
+ * No gap between two reads counts for more than this part of the settle time: neither a clock that was set forward nor a
+ * machine that stood still makes a few reads look like a long time.
+ */
+export const gapsPerSettleTime = 3;
+
+/** How long reads have to lack a volume, unless a setting says otherwise: a router may bring disks back so late. */
+export const defaultFenceSettleMs = 120_000;
+
+/**
+ * Whether the router has taken a volume away from this node. Only then may it be cut off: a router that is silent, that
+ * is still starting, or that somebody reconfigures for a moment, is none that has.
+ *
+ * Another epoch proves it at once only if it is a later one. An earlier one, or a name that is not understood, can be a
+ * router that forgot its last seconds or a person's edit, which the controller may yet put right: it counts as the
+ * volume lacking.
+ */
+export function judgeFence(input: FenceInput): FenceVerdict {
+  const { connections, volumeId, nqn } = input;
+  if (connections.length === 0) return { state: "gone" };
+  if (connections.some((path) => path.state === "live")) return { state: "live" };
+  const foreign = connections.find((path) => !isOfHost(path, input.host));
+  if (foreign !== undefined) {
+    return undecided(`it is connected as another host: hostnqn=${foreign.hostNqn} hostid=${foreign.hostId}`);
+  }
+  const offers = input.reads.flatMap((read) => read.offered ?? []);
+  if (offers.includes(nqn)) return undecided("its target offers it");
+  if (input.publishedNqn !== undefined && isLater(input.publishedNqn, nqn, volumeId)) {
+    return { state: "fenced", why: `it is published in a later epoch: nqn=${input.publishedNqn}` };
+  }
+  const answers = input.reads.filter((read) => read.offered !== undefined && leadsTo(read, connections));
+  if (answers.length === 0) return undecided("its target does not answer");
+  const successor = answers.flatMap((read) => read.offered!).find((other) => isLater(other, nqn, volumeId));
+  if (successor !== undefined) {
+    return { state: "fenced", why: `its target offers a later epoch of it: nqn=${successor}` };
+  }
+  return judgeMissing(input);
+}
+
+function judgeMissing(input: FenceInput): FenceVerdict {
+  const memory = missedAgain(input);
+  const missed = `missed-ms=${memory.missedForMs} settle-ms=${input.settleMs}`;
+  if (memory.missedForMs > input.settleMs) {
+    return { state: "fenced", why: `its target has not offered it for too long: ${missed}` };
+  }
+  return undecided("its target does not offer it, which may pass", memory);
+}
+
+/**
+ * A memory from the future was written by another clock than this. In a gap as long as the settle time the volume may have
+ * come back, and the router may be starting once more.
+ */
+function missedAgain({ memory, nowMs, settleMs }: FenceInput): FenceMemory {
+  const gapMs = memory === undefined ? -1 : nowMs - memory.lastMissedMs;
+  if (memory === undefined || gapMs < 0 || gapMs > settleMs) return { lastMissedMs: nowMs, missedForMs: 0 };
+  const countedMs = Math.min(gapMs, settleMs / gapsPerSettleTime);
+  return { lastMissedMs: nowMs, missedForMs: memory.missedForMs + countedMs };
+}
+
+function undecided(why: string, memory?: FenceMemory): FenceVerdict {
+  return { state: "undecided", why, memory };
+}
+
+/** Whether a connection was made as this host: what is offered to one host says nothing about another's. */
+export function isOfHost(connection: Connection, host: HostIdentity | undefined): boolean {
+  return connection.hostNqn === (host?.hostNqn ?? "") && connection.hostId === (host?.hostId ?? "");
+}
+
+/** A target lists only what it offers at the address and port that it is asked at. */
+function leadsTo(read: OfferedRead, connections: readonly Connection[]): boolean {
+  return connections.some((path) => path.address === read.address && path.port === read.port);
+}
+
+/** Whether `other` names a later epoch of the same volume. */
+function isLater(other: string, nqn: string, volumeId: string): boolean {
+  const [own, theirs] = [splitNqn(nqn, volumeId), splitNqn(other, volumeId)];
+  if (own === undefined || theirs?.epoch === undefined || own.base !== theirs.base) return false;
+  return own.epoch === undefined || theirs.epoch.counter > own.epoch.counter;
+}
+
+/** `<prefix>:<volume>` and the epoch, which what the earlier driver exported has not; undefined for anything else. */
+function splitNqn(
+  nqn: string,
+  volumeId: string,
+): { readonly base: string; readonly epoch: Epoch | undefined } | undefined {
+  const ending = `:${encodeHandle(volumeId)}`;
+  if (nqn.endsWith(ending)) return { base: nqn, epoch: undefined };
+  const at = nqn.lastIndexOf(":");
+  const [base, epoch] = [nqn.slice(0, at), parseEpoch(nqn.slice(at + 1))];
+  return at > 0 && base.endsWith(ending) && epoch !== undefined ? { base, epoch } : undefined;
+}
+
+/** Reads a memory that was kept in a file; undefined, which starts the clock anew, when it is anything else. */
+export function parseFenceMemory(value: unknown): FenceMemory | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const { lastMissedMs, missedForMs } = value as Readonly<Record<string, unknown>>;
+  const isTime = (time: unknown): time is number =>
+    typeof time === "number" && Number.isFinite(time) && time >= 0;
+  return isTime(lastMissedMs) && isTime(missedForMs) ? { lastMissedMs, missedForMs } : undefined;
+}

@@ -1,0 +1,253 @@
+import assert from "node:assert/strict";
+import {
+  type FenceInput,
+  type FenceMemory,
+  judgeFence,
+  type OfferedRead,
+  parseFenceMemory,
+} from "./fence.ts";
+import type { Connection } from "../ports/ports.ts";
+
+const prefix = "nqn.2000-02.com.mikrotik";
+const own = `${prefix}:pvc-1:5-0a0b0c0d`;
+const later = `${prefix}:pvc-1:6-11111111`;
+const other = `${prefix}:pvc-2:9-22222222`;
+const host = { hostNqn: "nqn.2014-08.org.nvmexpress:uuid:node-1", hostId: "node-1" };
+const settleMs = 120_000;
+const now = Date.UTC(2026, 0, 1);
+
+function path(change: Partial<Connection> = {}): Connection {
+  return {
+    nqn: own,
+    name: "nvme3",
+    state: "connecting",
+    stateName: "connecting",
+    address: "10.0.0.1",
+    port: 4420,
+    hostNqn: host.hostNqn,
+    hostId: host.hostId,
+    ...change,
+  };
+}
+
+function read(offered: readonly string[] | undefined, change: Partial<OfferedRead> = {}): OfferedRead {
+  return { address: "10.0.0.1", port: 4420, offered, ...change };
+}
+
+function input(change: Partial<FenceInput> = {}): FenceInput {
+  return {
+    volumeId: "pvc-1",
+    nqn: own,
+    connections: [path()],
+    host,
+    reads: [read([other])],
+    memory: undefined,
+    nowMs: now,
+    settleMs,
+    ...change,
+  };
+}
+
+/** Missed for longer than the settle time by the next read. */
+const almost: FenceMemory = { lastMissedMs: now - 30_000, missedForMs: settleMs - 10_000 };
+
+const fenced: readonly [string, Partial<FenceInput>][] = [
+  ["a later epoch", { reads: [read([other, later])] }],
+  ["a later epoch, while another address is silent", {
+    connections: [path(), path({ address: "10.0.0.2" })],
+    reads: [read(undefined), read([later], { address: "10.0.0.2" })],
+  }],
+  ["any epoch of a volume that the earlier driver connected", {
+    nqn: `${prefix}:pvc-1`,
+    connections: [path({ nqn: `${prefix}:pvc-1` })],
+    reads: [read([`${prefix}:pvc-1:1-33333333`])],
+  }],
+  ["its absence for longer than the settle time", { memory: almost }],
+  ["an empty list for longer than the settle time", { memory: almost, reads: [read([])] }],
+  ["an earlier epoch for longer than the settle time", {
+    memory: almost,
+    reads: [read([`${prefix}:pvc-1:4-44444444`])],
+  }],
+  ["a controller that is being deleted, and a later epoch", {
+    connections: [path({ state: "deleting" })],
+    reads: [read([later])],
+  }],
+  ["a call that names a later epoch, from a silent target", {
+    reads: [read(undefined)],
+    publishedNqn: later,
+  }],
+  ["a call that names a later epoch, of which the target asked at another port says nothing", {
+    publishedNqn: later,
+  }],
+];
+
+for (const [name, change] of fenced) {
+  Deno.test(`judgeFence() takes for fenced: ${name}`, () => {
+    assert.equal(judgeFence(input(change)).state, "fenced");
+  });
+}
+
+/** Everything here would be fenced if only one thing were not as it is. */
+const spared: readonly [string, Partial<FenceInput>][] = [
+  ["what its target offers, however long it was missed", { memory: almost, reads: [read([own])] }],
+  ["what its target offers beside a later epoch", { memory: almost, reads: [read([later, own])] }],
+  ["what one of several addresses offers", {
+    memory: almost,
+    connections: [path(), path({ address: "10.0.0.2" })],
+    reads: [read([later]), read([own], { address: "10.0.0.2" })],
+  }],
+  ["what an address offers that it is not connected through", {
+    memory: almost,
+    reads: [read([later]), read([own], { address: "10.0.0.9" })],
+  }],
+  ["what a call names in an earlier epoch", {
+    publishedNqn: `${prefix}:pvc-1:4-44444444`,
+    reads: [read(undefined)],
+  }],
+  ["what a call names in the same epoch", { publishedNqn: own, reads: [read(undefined)] }],
+  ["what a silent target might offer", { memory: almost, reads: [read(undefined)] }],
+  ["what nobody was asked about", { memory: almost, reads: [] }],
+  ["what another port does not offer", { memory: almost, reads: [read([later], { port: 4421 })] }],
+  ["what another address does not offer", {
+    memory: almost,
+    reads: [read([later], { address: "10.0.0.9" }), read(undefined)],
+  }],
+  ["what is connected as another host", {
+    memory: almost,
+    connections: [path({ hostNqn: "nqn.2014-08.org.nvmexpress:uuid:other" })],
+    reads: [read([later])],
+  }],
+  ["what is connected with another host id", {
+    memory: almost,
+    connections: [path({ hostId: "other" })],
+    reads: [read([later])],
+  }],
+  ["what is connected as another host, even when a call names a later epoch", {
+    connections: [path({ hostNqn: "" })],
+    publishedNqn: later,
+  }],
+  ["what one of two paths connects as another host", {
+    memory: almost,
+    connections: [path(), path({ hostId: "other" })],
+    reads: [read([later])],
+  }],
+  ["what is connected, by a connector that cannot say as whom it asks", {
+    memory: almost,
+    host: undefined,
+    reads: [read([later])],
+  }],
+];
+
+for (const [name, change] of spared) {
+  Deno.test(`judgeFence() spares, and starts its clock anew for: ${name}`, () => {
+    const verdict = judgeFence(input(change));
+    assert.deepEqual([verdict.state, verdict.state === "undecided" && verdict.memory], [
+      "undecided",
+      undefined,
+    ]);
+  });
+}
+
+const waiting: readonly [string, readonly string[]][] = [
+  ["an empty list", []],
+  ["a list of others", [other]],
+  ["an earlier epoch", [`${prefix}:pvc-1:4-44444444`]],
+  ["the same counter with another nonce", [`${prefix}:pvc-1:5-ffffffff`]],
+  ["the form of the earlier driver", [`${prefix}:pvc-1`]],
+  ["an epoch of another form", [`${prefix}:pvc-1:7`, `${prefix}:pvc-1:7-zz`, `${prefix}:pvc-1:`]],
+  ["a later epoch of a volume whose name begins alike", [`${prefix}:pvc-11:6-11111111`]],
+  ["a later epoch of a volume whose name ends alike", [`${prefix}:xpvc-1:6-11111111`]],
+  ["a later epoch under another prefix", ["nqn.2024-01.org.example:pvc-1:6-11111111"]],
+];
+
+for (const [name, offered] of waiting) {
+  Deno.test(`judgeFence() waits for the settle time on seeing ${name}`, () => {
+    assert.deepEqual(judgeFence(input({ reads: [read(offered)] })), {
+      state: "undecided",
+      why: "its target does not offer it, which may pass",
+      memory: { lastMissedMs: now, missedForMs: 0 },
+    });
+  });
+}
+
+for (const address of ["10.0.0.1", "10.0.0.2"]) {
+  Deno.test(`judgeFence() never takes a live controller for fenced, at ${address}`, () => {
+    const connections = ["10.0.0.1", "10.0.0.2"].map((each) =>
+      path({ address: each, state: each === address ? "live" : "connecting" })
+    );
+    const verdict = judgeFence(
+      input({ connections, memory: almost, reads: [read([later])], publishedNqn: later }),
+    );
+    assert.deepEqual(verdict, { state: "live" });
+  });
+}
+
+Deno.test("judgeFence() finds nothing to fence where nothing is connected", () => {
+  assert.deepEqual(judgeFence(input({ connections: [], memory: almost })), { state: "gone" });
+});
+
+/** The states after reads at those times, each with what the target offered. */
+function history(reads: readonly (readonly [number, readonly string[] | undefined])[]): readonly string[] {
+  let memory: FenceMemory | undefined;
+  return reads.map(([seconds, offered]) => {
+    const verdict = judgeFence(input({ reads: [read(offered)], memory, nowMs: now + seconds * 1000 }));
+    memory = verdict.state === "undecided" ? verdict.memory : undefined;
+    return verdict.state;
+  });
+}
+
+function assertNever(states: readonly string[], message?: string): void {
+  assert.deepEqual(new Set(states), new Set(["undecided"]), message);
+}
+
+Deno.test("judgeFence() takes for fenced what every read has lacked for longer than the settle time, not before", () => {
+  const states = history([[0, []], [30, []], [60, []], [90, []], [120, []], [121, []]]);
+  assert.deepEqual(states, [...Array(5).fill("undecided"), "fenced"]);
+});
+
+/** Reads at those seconds, all of which lack the volume. */
+function missed(...seconds: readonly number[]): readonly (readonly [number, readonly string[]])[] {
+  return seconds.map((at) => [at, []] as const);
+}
+
+Deno.test("judgeFence() waits for the disks of a router that has booted, first none and then some", () => {
+  const boot = [[0, undefined], [30, undefined]] as const;
+  assertNever(history([...boot, ...missed(60, 90), [120, [other]], [175, [other]], [180, [own]]]));
+});
+
+Deno.test("judgeFence() waits anew after a bounce of the export, and after a silence", () => {
+  for (const between of [[own], undefined]) {
+    assertNever(history([...missed(0, 30, 60), [90, between], ...missed(120, 150, 180, 210)]));
+  }
+});
+
+Deno.test("judgeFence() is not hurried by a clock that is set forward", () => {
+  assertNever(history(missed(0, 110, 220, 330)), "of each gap a third of the settle time counts");
+  assertNever(history(missed(0, 30, 60, 86_460, 86_490)), "a day later it begins anew");
+});
+
+Deno.test("judgeFence() starts anew when the clock was set back", () => {
+  assertNever(history(missed(0, 30, 60, 90, 60, 90, 120, 150, 180)));
+  assert.equal(history(missed(0, -30, 0, 30, 60, 90, 91)).at(-1), "fenced");
+});
+
+Deno.test("parseFenceMemory() reads what was written and starts anew for anything else", () => {
+  assert.deepEqual(parseFenceMemory(JSON.parse(JSON.stringify(almost))), almost);
+  const wrong = [
+    undefined,
+    null,
+    5,
+    "x",
+    [],
+    {},
+    { lastMissedMs: now },
+    { lastMissedMs: "1", missedForMs: 1 },
+    {
+      lastMissedMs: -1,
+      missedForMs: 1,
+    },
+    { lastMissedMs: now, missedForMs: null },
+    { lastMissedMs: NaN, missedForMs: Infinity },
+  ];
+  for (const value of wrong) assert.equal(parseFenceMemory(value), undefined, JSON.stringify(value));
+});

@@ -1,0 +1,149 @@
+import type { VolumeErrorKind } from "../errors.ts";
+import type { DeviceProbe, FilesystemType } from "../ports/ports.ts";
+
+/** How far making a file system came, as the node's state file says. */
+export type MkfsState = "none" | "started" | "done";
+
+/** Everything that the decision whether to format depends on. */
+export interface FormatQuestion {
+  readonly volumeId: string;
+  /** The file system that was asked for. */
+  readonly wanted: FilesystemType;
+  /** Whether the publish context says that nothing was ever written to the volume. Necessary, never sufficient. */
+  readonly mayFormat: boolean;
+  /** Whether the node's state file is about the epoch of the publish context. */
+  readonly sameEpoch: boolean;
+  /** Whether the volume is to be used read-only. */
+  readonly readOnly: boolean;
+  /** Whether the device is exactly as large as the publish context says. */
+  readonly sizeMatches: boolean;
+  readonly probe: DeviceProbe;
+  readonly mkfs: MkfsState;
+  /** Whether the device is the one that mkfs was started on: same unique id, same size. */
+  readonly sameDevice: boolean;
+  /** Whether the file system was ever mounted from here in this epoch. */
+  readonly everMounted: boolean;
+  /**
+   * Whether the file system whose signature was found was made to the end. Only looked at when mkfs was started and
+   * its end is not on record.
+   */
+  readonly complete: boolean;
+}
+
+/** Why a device was not formatted, for counting: a closed set of words. */
+export const formatRefusals = [
+  /** An end or the signatures could not be read. */
+  "unreadable",
+  "other-filesystem",
+  /** The file system that was made or mounted here is gone. */
+  "filesystem-lost",
+  "unknown-data",
+  "read-only",
+  /** The volume is not on record as never written. */
+  "not-blank-on-record",
+  "other-epoch",
+  "other-size",
+  /** Not the device that formatting was started on. */
+  "other-device",
+  /** Somebody has it open or claimed, perhaps an earlier mkfs. */
+  "in-use",
+] as const;
+
+/** One of {@linkcode formatRefusals}. */
+export type FormatRefusal = typeof formatRefusals[number];
+
+/** What to do with a device that is to hold a file system. */
+export type FormatDecision =
+  /** Make a file system: every sign says that there never was one. */
+  | { readonly action: "format" }
+  /** Zero the ends and make it again, without lazy initialisation: the one begun here was never finished. */
+  | { readonly action: "reformat-interrupted" }
+  | { readonly action: "mount-existing"; readonly filesystem: FilesystemType }
+  | {
+    readonly action: "refuse";
+    readonly kind: VolumeErrorKind;
+    /** For people. */
+    readonly reason: string;
+    readonly refusal: FormatRefusal;
+  };
+
+/**
+ * Decides whether a device is formatted, mounted or left alone. Any doubt refuses.
+ *
+ * A positive answer still needs an exclusive open: an earlier mkfs may be running.
+ */
+export function decideFormat(question: FormatQuestion): FormatDecision {
+  const { probe, wanted } = question;
+  if (probe.signature.state === "unknown") {
+    return refuse(
+      "unavailable",
+      "unreadable",
+      `its signatures cannot be read: ${probe.signature.reason}`,
+      "",
+    );
+  }
+  if (probe.signature.state === "found") return decideFound(question, probe.signature.type);
+  if (question.everMounted || question.mkfs === "done") {
+    return refuse(
+      "precondition",
+      "filesystem-lost",
+      `the ${wanted} file system made here is not there any more: volume=${question.volumeId}`,
+      "; find out what happened to the data before anything else",
+    );
+  }
+  if (question.mkfs === "started") return decideInterrupted(question, "the beginnings of a file system");
+  if (!probe.blank) return refuseFormat(question, "unknown-data", "it holds data of no known kind");
+  const obstacle = obstacleToFormat(question);
+  return obstacle === undefined ? { action: "format" } : refuseFormat(question, ...obstacle);
+}
+
+function decideFound(question: FormatQuestion, type: string): FormatDecision {
+  const { wanted } = question;
+  if (type !== wanted) return refuseFormat(question, "other-filesystem", `it holds ${type}, not ${wanted}`);
+  const endOnRecord = question.mkfs !== "started" || question.everMounted;
+  if (endOnRecord || question.complete) return { action: "mount-existing", filesystem: wanted };
+  return decideInterrupted(question, `an incomplete ${type} file system`);
+}
+
+function decideInterrupted(question: FormatQuestion, found: string): FormatDecision {
+  const obstacle = obstacleToFormat(question) ?? (question.sameDevice ? undefined : startedElsewhere);
+  if (obstacle === undefined) return { action: "reformat-interrupted" };
+  const [refusal, reason] = obstacle;
+  return refuseFormat(question, refusal, `it holds ${found}, and ${reason}`);
+}
+
+type Obstacle = readonly [FormatRefusal, string];
+
+const startedElsewhere: Obstacle = ["other-device", "it is not the device that formatting was started on"];
+
+function obstacleToFormat(question: FormatQuestion): Obstacle | undefined {
+  if (question.readOnly) return ["read-only", "it is to be used read-only"];
+  if (!question.mayFormat) return ["not-blank-on-record", "the volume is not on record as never written"];
+  if (!question.sameEpoch) {
+    return ["other-epoch", "this node's state is of another epoch than the publish context"];
+  }
+  if (!question.sizeMatches) return ["other-size", "its size is not the one it was published with"];
+  return undefined;
+}
+
+function refuseFormat(
+  { volumeId }: FormatQuestion,
+  refusal: FormatRefusal,
+  reason: string,
+): FormatDecision {
+  return refuse(
+    "precondition",
+    refusal,
+    `${reason}: volume=${volumeId}`,
+    `; if nothing on it is needed, unpublish it and run: rds-csi allow-format ${volumeId}`,
+  );
+}
+
+function refuse(
+  kind: VolumeErrorKind,
+  refusal: FormatRefusal,
+  reason: string,
+  advice: string,
+): FormatDecision {
+  return { action: "refuse", kind, reason: `Cannot use the device as ${reason}${advice}`, refusal };
+}

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { decideFormat, type FormatDecision, type FormatQuestion, type FormatRefusal } from "./format.ts";
+import type { DeviceProbe } from "../ports/ports.ts";
+
+const blank: DeviceProbe = { blank: true, signature: { state: "none" } };
+const garbage: DeviceProbe = { blank: false, signature: { state: "none" } };
+const unreadable: DeviceProbe = { blank: true, signature: { state: "unknown", reason: "exit=4" } };
+const holding = (type: string): DeviceProbe => ({ blank: false, signature: { state: "found", type } });
+
+const fresh: FormatQuestion = {
+  volumeId: "pvc-1",
+  wanted: "ext4",
+  mayFormat: true,
+  sameEpoch: true,
+  readOnly: false,
+  sizeMatches: true,
+  probe: blank,
+  mkfs: "none",
+  sameDevice: true,
+  everMounted: false,
+  complete: false,
+};
+
+const interrupted: Partial<FormatQuestion> = { mkfs: "started", probe: garbage };
+const halfMade: Partial<FormatQuestion> = { mkfs: "started", probe: holding("ext4") };
+
+/** Each with the action, or with why there is none. */
+const cases: readonly [string, Partial<FormatQuestion>, FormatDecision["action"] | FormatRefusal][] = [
+  ["a blank device of a volume never written", {}, "format"],
+  ["a blank device that may not be formatted", { mayFormat: false }, "not-blank-on-record"],
+  ["a blank device to be used read-only", { readOnly: true }, "read-only"],
+  ["a blank device of another size", { sizeMatches: false }, "other-size"],
+  ["a blank device with state of another epoch", { sameEpoch: false }, "other-epoch"],
+  ["a blank device where mkfs had ended", { mkfs: "done" }, "filesystem-lost"],
+  ["a blank device that was mounted before", { everMounted: true }, "filesystem-lost"],
+  ["a device that cannot be probed", { probe: unreadable }, "unreadable"],
+  ["a device with data of no known kind", { probe: garbage }, "unknown-data"],
+  ["a device with another file system", { probe: holding("xfs") }, "other-filesystem"],
+  ["a device with a partition table", { probe: holding("dos partition table") }, "other-filesystem"],
+  ["a device with a non-blank signature though blank ends", {
+    probe: { blank: true, signature: { state: "found", type: "zfs_member" } },
+  }, "other-filesystem"],
+  ["the wanted file system in the first epoch", { probe: holding("ext4") }, "mount-existing"],
+  ["the wanted file system later", { probe: holding("ext4"), mayFormat: false }, "mount-existing"],
+  ["the wanted file system, read-only", { probe: holding("ext4"), readOnly: true }, "mount-existing"],
+  [
+    "the wanted file system on a grown device",
+    { probe: holding("ext4"), sizeMatches: false },
+    "mount-existing",
+  ],
+  ["the wanted file system after mkfs had ended", { probe: holding("ext4"), mkfs: "done" }, "mount-existing"],
+  ["mkfs begun, nothing of it on the device", { mkfs: "started" }, "reformat-interrupted"],
+  ["mkfs begun, no signature yet", interrupted, "reformat-interrupted"],
+  ["mkfs begun, signature there, incomplete", halfMade, "reformat-interrupted"],
+  ["mkfs begun, its end not on record, complete", { ...halfMade, complete: true }, "mount-existing"],
+  ["mkfs begun, mounted since, incomplete now", { ...halfMade, everMounted: true }, "mount-existing"],
+  ["mkfs begun, mounted since, nothing there now", { ...interrupted, everMounted: true }, "filesystem-lost"],
+  ["mkfs begun, another file system there", { ...interrupted, probe: holding("xfs") }, "other-filesystem"],
+  ["mkfs begun, may not be formatted any more", { ...interrupted, mayFormat: false }, "not-blank-on-record"],
+  [
+    "mkfs begun, half made, may not be formatted any more",
+    { ...halfMade, mayFormat: false },
+    "not-blank-on-record",
+  ],
+  ["mkfs begun in another epoch", { ...interrupted, sameEpoch: false }, "other-epoch"],
+  ["mkfs begun on another device", { ...interrupted, sameDevice: false }, "other-device"],
+  ["mkfs begun, size changed", { ...interrupted, sizeMatches: false }, "other-size"],
+  ["mkfs begun, read-only now", { ...interrupted, readOnly: true }, "read-only"],
+  ["mkfs begun, unreadable now", { ...interrupted, probe: unreadable }, "unreadable"],
+];
+
+for (const [name, change, expected] of cases) {
+  Deno.test(`decideFormat() answers ${expected} for ${name}`, () => {
+    const decision = decideFormat({ ...fresh, ...change });
+    assert.equal(decision.action === "refuse" ? decision.refusal : decision.action, expected);
+  });
+}
+
+Deno.test("decideFormat() formats in exactly one combination of the plain conditions", () => {
+  const flags = ["mayFormat", "sameEpoch", "sizeMatches", "readOnly", "everMounted"] as const;
+  let formatting = 0;
+  for (let bits = 0; bits < 2 ** flags.length; bits++) {
+    const change = Object.fromEntries(flags.map((flag, i) => [flag, (bits >> i & 1) === 1]));
+    for (const probe of [blank, garbage, unreadable, holding("ext4"), holding("xfs")]) {
+      for (const mkfs of ["none", "done"] as const) {
+        if (decideFormat({ ...fresh, ...change, probe, mkfs }).action === "format") formatting++;
+      }
+    }
+  }
+  assert.equal(formatting, 1);
+});
+
+Deno.test("decideFormat() names what it found and the command that renews blankness", () => {
+  const decision = decideFormat({ ...fresh, probe: holding("LVM2_member") });
+  assert.equal(decision.action, "refuse");
+  assert.equal(decision.action === "refuse" && decision.kind, "precondition");
+  assert.match(
+    decision.action === "refuse" ? decision.reason : "",
+    /LVM2_member.*rds-csi allow-format pvc-1/,
+  );
+});
+
+Deno.test("decideFormat() calls an unreadable device unavailable, and never advises to allow formatting", () => {
+  const decision = decideFormat({ ...fresh, probe: unreadable });
+  assert.equal(decision.action === "refuse" && decision.kind, "unavailable");
+  assert.doesNotMatch(decision.action === "refuse" ? decision.reason : "", /allow-format/);
+});

@@ -1,0 +1,172 @@
+import { isVolumeId, poolOf } from "../model/ids.ts";
+import { usesOwnImage } from "../model/imported.ts";
+import { isNamedAsOwn, judgeOwnership, type OwnedVolume } from "./ownership.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../ports/ports.ts";
+import { isExportedAsRecorded } from "./publish.ts";
+
+/** How bad it is (CSI specification, VolumeHealthErrorType). */
+export type HealthStatus = "DEGRADED" | "INACCESSIBLE" | "DATA_LOSS";
+
+/** One thing that is wrong with a volume. */
+export interface HealthProblem {
+  readonly status: HealthStatus;
+  /** One CamelCase word for machines. */
+  readonly reason: string;
+  /** A sentence for people. */
+  readonly message: string;
+}
+
+/** A volume and what is wrong with it; nothing when it is healthy. */
+export interface VolumeHealth {
+  readonly id: string;
+  readonly problems: readonly HealthProblem[];
+}
+
+/** States in which an array does all it should; anything else is told as it stands. */
+const soundStates: ReadonlySet<string> = new Set([
+  "",
+  "clean",
+  "active",
+  "active-idle",
+  "read-auto",
+  "write-pending",
+]);
+
+/**
+ * Judges every volume of a cluster that a call could name: those with a disk, and those of which only the image is left.
+ * Ordered by id.
+ *
+ * @param view all disks, the mounted pools, and the files whose path holds the cluster's hash
+ */
+export function judgeHealth(
+  view: Inventory & FileView,
+  cluster: string,
+  basePaths: readonly string[],
+): VolumeHealth[] {
+  const disks = view.volumes.flatMap((stored) => {
+    const problems = diskProblems(stored, view, cluster, basePaths);
+    return problems === undefined ? [] : [{ id: stored.id, problems }];
+  });
+  const known = new Set(view.volumes.map((stored) => stored.id));
+  const lost = Map.groupBy(lostDisks(view.files, known, cluster, basePaths), ({ id }) => id);
+  const found = [...lost].map(([id, images]) => ({
+    id,
+    problems: images.flatMap(({ problems }) => problems),
+  }));
+  return [...disks, ...found].filter(({ id }) => isVolumeId(id)).toSorted((a, b) => a.id < b.id ? -1 : 1);
+}
+
+/** What is wrong with the volume of a disk; undefined when it is none of this cluster's. */
+function diskProblems(
+  stored: StoredVolume,
+  view: Inventory & FileView,
+  cluster: string,
+  basePaths: readonly string[],
+): HealthProblem[] | undefined {
+  const ownership = judgeOwnership(stored, cluster);
+  if (ownership.state === "damaged" || ownership.state === "no-record") {
+    // Else the record was lost or edited.
+    if (!isNamedAsOwn(stored, cluster, basePaths)) return undefined;
+    const reason = ownership.state === "damaged" ? ownership.reason : "it is gone";
+    return [
+      problem("INACCESSIBLE", "RecordDamaged", `the record in the disk's comment is damaged: ${reason}`),
+    ];
+  }
+  if (ownership.state !== "owned") return undefined;
+  const ownImage = usesOwnImage(ownership.volume, cluster);
+  return [
+    ...imageProblems(stored, view, ownImage),
+    ...exportProblems(ownership.volume),
+    ...sharerProblems(stored, view.volumes),
+  ];
+}
+
+function imageProblems(stored: StoredVolume, view: FileView, ownImage: boolean): HealthProblem[] {
+  const { imagePath, sizeBytes } = stored;
+  if (!ownImage) {
+    return [
+      problem("INACCESSIBLE", "ForeignImage", `the disk uses a file of another name: path=${imagePath}`),
+    ];
+  }
+  const pool = view.pools.find((pool) => pool.mountPoint === poolOf(imagePath));
+  if (pool === undefined) {
+    return [problem("INACCESSIBLE", "PoolNotMounted", `the pool is not mounted: pool=${poolOf(imagePath)}`)];
+  }
+  const image = view.files.find((file) => file.path === imagePath && !file.directory);
+  if (image === undefined) {
+    return [
+      ...poolProblems(pool),
+      problem("DATA_LOSS", "ImageMissing", `the image is gone: path=${imagePath}`),
+    ];
+  }
+  const sizes = `file=${image.sizeBytes} disk=${sizeBytes}`;
+  return [
+    ...poolProblems(pool),
+    ...(image.sizeBytes < sizeBytes
+      ? [problem("DATA_LOSS", "ImageTooSmall", `the image is smaller than the disk: ${sizes}`)]
+      : image.sizeBytes > sizeBytes
+      ? [problem("DEGRADED", "SizeMismatch", `the image is larger than the disk: ${sizes}`)]
+      : []),
+  ];
+}
+
+function poolProblems({ state, mountPoint }: Pool): HealthProblem[] {
+  if (soundStates.has(state)) return [];
+  return [problem("DEGRADED", "PoolDegraded", `the pool is not sound: pool=${mountPoint} state=${state}`)];
+}
+
+function exportProblems(volume: OwnedVolume): HealthProblem[] {
+  const { stored, record } = volume;
+  const nodes = record.holders.map((holder) => holder.nodeId).join(", ");
+  if (record.holders.length === 0) {
+    return stored.exported
+      ? [problem("DEGRADED", "ExportedWithoutHolder", "the volume is exported though no node holds it")]
+      : [];
+  }
+  if (isExportedAsRecorded(volume)) return [];
+  return stored.exported
+    ? [
+      problem(
+        "INACCESSIBLE",
+        "ExportedDifferently",
+        `the volume is exported under another NQN than its nodes know: ` +
+          `nqn=${stored.exportNqn} node=${nodes}`,
+      ),
+    ]
+    : [
+      problem(
+        "INACCESSIBLE",
+        "NotExported",
+        `the export is off though a node holds the volume: node=${nodes}`,
+      ),
+    ];
+}
+
+function sharerProblems(stored: StoredVolume, volumes: readonly StoredVolume[]): HealthProblem[] {
+  const sharer = volumes.find((other) => other.id !== stored.id && other.imagePath === stored.imagePath);
+  return sharer === undefined
+    ? []
+    : [problem("DEGRADED", "ImageShared", `another disk uses the same image: disk=${sharer.id}`)];
+}
+
+/** Images of volumes whose disk entry is not there. */
+function lostDisks(
+  files: readonly StoredFile[],
+  known: ReadonlySet<string>,
+  cluster: string,
+  basePaths: readonly string[],
+): VolumeHealth[] {
+  const form = new RegExp(`^([a-z0-9-]{1,40})\\.${cluster}(?:\\.img|/disk\\.img)$`);
+  return files.flatMap((file) => {
+    // One allowed folder may lie in another one.
+    const inside = basePaths.filter((base) => file.path.startsWith(`${base}/`));
+    const [id] = inside.flatMap((base) => form.exec(file.path.slice(base.length + 1))?.[1] ?? []);
+    if (id === undefined || file.directory || known.has(id)) return [];
+    const message = `the disk entry is missing while the image is there: path=${file.path}`;
+    return [{ id, problems: [problem("INACCESSIBLE", "DiskMissing", message)] }];
+  });
+}
+
+function problem(status: HealthStatus, reason: string, message: string): HealthProblem {
+  return { status, reason, message };
+}

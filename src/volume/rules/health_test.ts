@@ -1,0 +1,204 @@
+import assert from "node:assert/strict";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  aSnapshotId,
+  plainImage,
+  subvolumeImage,
+  testBase,
+  testCluster,
+  testPrefix,
+} from "../../../tests/fakes/records.ts";
+import { type HealthStatus, judgeHealth } from "./health.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../ports/ports.ts";
+
+const bases = [testBase, "/pool/more"];
+const epoch = { counter: 3, nonce: "0123abcd" };
+const held = aDisk(aRecord({ epoch, holders: [aHolder("a")] }));
+const idle = aDisk(aRecord());
+const pool: Pool = {
+  mountPoint: "pool",
+  filesystem: "btrfs",
+  sizeBytes: 1n,
+  freeBytes: 1n,
+  state: "clean",
+  subvolumeLabel: "pool-fs",
+};
+const file = (path: string, sizeBytes = idle.sizeBytes): StoredFile => ({
+  path,
+  sizeBytes,
+  directory: false,
+});
+
+/** A router with these disks, and an image for each. */
+function view(
+  volumes: readonly StoredVolume[],
+  over: Partial<Inventory & FileView> = {},
+): Inventory & FileView {
+  const files = volumes.map((disk) => file(disk.imagePath, disk.sizeBytes));
+  return { volumes, files, pools: [pool], upMs: 86_400_000, ...over };
+}
+
+function problemsOf(seen: Inventory & FileView, id = "pvc-1"): [HealthStatus, string][] {
+  const health = judgeHealth(seen, testCluster, bases).find((one) => one.id === id);
+  return (health ?? assert.fail(`${id} is not judged`)).problems.map((
+    { status, reason },
+  ) => [status, reason]);
+}
+
+Deno.test("judgeHealth() finds nothing wrong with volumes that are as they should be", () => {
+  const volumes = [
+    idle,
+    aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { id: "pvc-2" }),
+    aDisk(aRecord({ epoch }), { id: "pvc-3", imagePath: plainImage("pvc-3") }),
+    aDisk(aRecord(), { id: "pvc-4", imagePath: subvolumeImage("pvc-4", "/pool/more") }),
+    aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { id: "pvc-5", exportNqn: "pvc-5" }),
+  ];
+  const seen = judgeHealth(view(volumes), testCluster, bases);
+  assert.deepEqual(seen, volumes.map(({ id }) => ({ id, problems: [] })));
+});
+
+Deno.test("judgeHealth() names each problem", () => {
+  const other = { ...idle, id: "disk1", comment: "" };
+  const away = view([idle], { pools: [{ ...pool, mountPoint: "other" }], files: [] });
+  const cases: [string, Inventory & FileView, [HealthStatus, string][]][] = [
+    ["the image is gone", view([idle], { files: [] }), [["DATA_LOSS", "ImageMissing"]]],
+    [
+      "a folder in place of the image",
+      view([idle], { files: [{ ...file(idle.imagePath), directory: true }] }),
+      [["DATA_LOSS", "ImageMissing"]],
+    ],
+    ["the pool is away", away, [["INACCESSIBLE", "PoolNotMounted"]]],
+    [
+      "the image is shorter",
+      view([idle], { files: [file(idle.imagePath, 5n)] }),
+      [["DATA_LOSS", "ImageTooSmall"]],
+    ],
+    [
+      "the image is longer",
+      view([idle], { files: [file(idle.imagePath, idle.sizeBytes + 1n)] }),
+      [["DEGRADED", "SizeMismatch"]],
+    ],
+    ["another file", view([{ ...idle, imagePath: "/pool/csi/x.img" }]), [["INACCESSIBLE", "ForeignImage"]]],
+    ["off while it is held", view([{ ...held, exported: false }]), [["INACCESSIBLE", "NotExported"]]],
+    [
+      "exported under another NQN",
+      view([{ ...held, exportNqn: `${testPrefix}:pvc-1:2-0123abcd` }]),
+      [["INACCESSIBLE", "ExportedDifferently"]],
+    ],
+    ["on without a holder", view([{ ...idle, exported: true }]), [["DEGRADED", "ExportedWithoutHolder"]]],
+    ["a second disk on the image", view([idle, other]), [["DEGRADED", "ImageShared"]]],
+    ["its record is gone", view([{ ...idle, comment: "" }]), [["INACCESSIBLE", "RecordDamaged"]]],
+    [
+      "its record is damaged",
+      view([{ ...idle, comment: idle.comment.replace("b=1", "b=2") }]),
+      [["INACCESSIBLE", "RecordDamaged"]],
+    ],
+    ["its disk is gone", view([], { files: [file(subvolumeImage("pvc-1"))] }), [[
+      "INACCESSIBLE",
+      "DiskMissing",
+    ]]],
+    ["its disk is gone, a file", view([], { files: [file(plainImage("pvc-1"))] }), [
+      ["INACCESSIBLE", "DiskMissing"],
+    ]],
+    [
+      "several at once",
+      view([{ ...held, exported: false }, other], {
+        files: [file(idle.imagePath, 5n)],
+        pools: [{ ...pool, state: "degraded" }],
+      }),
+      [
+        ["DEGRADED", "PoolDegraded"],
+        ["DATA_LOSS", "ImageTooSmall"],
+        ["INACCESSIBLE", "NotExported"],
+        ["DEGRADED", "ImageShared"],
+      ],
+    ],
+  ];
+  for (const [name, seen, problems] of cases) assert.deepEqual(problemsOf(seen), problems, name);
+});
+
+Deno.test("judgeHealth() says of each problem what and where it is", () => {
+  const seen = view([{ ...held, exported: false }]);
+  const [health] = judgeHealth(seen, testCluster, bases);
+  assert.deepEqual(health?.problems.map(({ message }) => message), [
+    "the export is off though a node holds the volume: node=a",
+  ]);
+});
+
+Deno.test("judgeHealth() calls every state of a pool degraded that is not known to be sound", () => {
+  const sound = ["", "clean", "active", "active-idle", "read-auto", "write-pending"];
+  for (const state of sound) assert.deepEqual(problemsOf(view([idle], { pools: [{ ...pool, state }] })), []);
+  for (const state of ["degraded", "recovering", "inactive", "CLEAN", "failed"]) {
+    const seen = view([idle], { pools: [{ ...pool, state }] });
+    assert.deepEqual(problemsOf(seen), [["DEGRADED", "PoolDegraded"]], state);
+  }
+});
+
+Deno.test("judgeHealth() does not judge what is not this cluster's", () => {
+  const earlierId = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+  const disks = [
+    aDisk(aRecord({ cluster: "ffffffff" })),
+    { ...idle, comment: "", imagePath: "/pool/csi/precious.img" },
+    { ...idle, comment: "", imagePath: `/pool/elsewhere/pvc-1.${testCluster}.img` },
+    { ...idle, comment: "{rds1 }", imagePath: "/pool/csi/precious.img" },
+    aDisk(aRecord(), {
+      id: earlierId,
+      imagePath: `/pool/csi/${earlierId}.img`,
+      exported: true,
+      exportNqn: `${testPrefix}:${earlierId}`,
+      comment: "",
+    }),
+  ];
+  for (const disk of disks) {
+    assert.deepEqual(judgeHealth(view([disk], { files: [] }), testCluster, bases), [], disk.imagePath);
+  }
+});
+
+Deno.test("judgeHealth() takes no other file for a volume that has lost its disk", () => {
+  const others = [
+    file(`${testBase}/pvc-1.ffffffff.img`),
+    file(`/pool/elsewhere/pvc-1.${testCluster}.img`),
+    file(`${testBase}/deep/pvc-1.${testCluster}.img`),
+    file(`${testBase}/pvc-1.${testCluster}.img.0123abcd.part`),
+    file(`${testBase}/pvc-1.${testCluster}.img.bak`),
+    file(`${testBase}/pvc-1.${testCluster}/notes.txt`),
+    file(`${testBase}/${aSnapshotId("s")}.pvc-1.1.n.${testCluster}.img`),
+    file(`${testBase}/${aSnapshotId("s")}.pvc-1.1.n.${testCluster}/disk.img`),
+    file(`${testBase}/-a.${testCluster}.img`),
+    file(`${testBase}/${"x".repeat(33)}.${testCluster}.img`),
+    { ...file(`${testBase}/pvc-1.${testCluster}`), directory: true },
+    { ...file(plainImage("pvc-1")), directory: true },
+  ];
+  for (const one of others) {
+    assert.deepEqual(judgeHealth(view([], { files: [one] }), testCluster, bases), [], one.path);
+  }
+  const known = view([idle], { files: [file(idle.imagePath), file(plainImage("pvc-1"))] });
+  assert.deepEqual(problemsOf(known), []);
+});
+
+Deno.test("judgeHealth() sees a lost disk also in an allowed folder that lies in another one", () => {
+  const inner = `${testBase}/inner`;
+  for (const path of [plainImage("pvc-1", inner), subvolumeImage("pvc-1", inner)]) {
+    const health = judgeHealth(view([], { files: [file(path)] }), testCluster, [testBase, inner]);
+    assert.deepEqual(health.map(({ id, problems }) => [id, problems.length]), [["pvc-1", 1]], path);
+  }
+});
+
+Deno.test("judgeHealth() judges only what a call could name, and each once, in order", () => {
+  const odd = ["My disk", "-a", "x".repeat(33)].map((id) => aDisk(aRecord(), { id, exported: true }));
+  assert.deepEqual(judgeHealth(view(odd), testCluster, bases), []);
+  const lost = ["pvc-3", "pvc-1", "pvc-2"].flatMap((id) => [
+    file(subvolumeImage(id)),
+    file(plainImage(id)),
+    file(plainImage(id, "/pool/more")),
+  ]);
+  const health = judgeHealth(view([aDisk(aRecord(), { id: "pvc-4" })], { files: lost }), testCluster, bases);
+  assert.deepEqual(health.map(({ id, problems }) => [id, problems.length]), [
+    ["pvc-1", 3],
+    ["pvc-2", 3],
+    ["pvc-3", 3],
+    ["pvc-4", 1],
+  ]);
+});

@@ -1,0 +1,202 @@
+import { assertPoolMounted, assertSettled } from "./absence.ts";
+import { type AccessMode, formatCapabilities, type VolumeKind } from "../model/capabilities.ts";
+import { epochZero } from "../model/epoch.ts";
+import { VolumeError } from "../errors.ts";
+import { withdrawalSeconds } from "./grace.ts";
+import { isEarlierDriverId, nameDigest, poolOf } from "../model/ids.ts";
+import { importedSource } from "../model/imported.ts";
+import { assertOwned, judgeOwnership } from "./ownership.ts";
+import type { RouterState, StoredFile, StoredVolume } from "../ports/ports.ts";
+import type { PublishWorld } from "./publish.ts";
+import type { RecordComment } from "../model/record.ts";
+
+/** What a disk is to be as a volume. Nobody but a person, or the PersistentVolume, can say it. */
+export interface ImportClaim {
+  readonly kind: VolumeKind;
+  readonly mode: AccessMode;
+  /** Whether a person vouches that nobody uses the export that is on: it is withdrawn then. */
+  readonly exportIsUnused: boolean;
+}
+
+/** What is seen of a disk that is to be imported, beside the disk. */
+export interface ImportScene extends RouterState {
+  readonly cluster: string;
+  readonly basePaths: readonly string[];
+  readonly settleMs: number;
+  /** Every file-backed disk. */
+  readonly volumes: readonly StoredVolume[];
+  /** Files and folders whose path holds that of the image. */
+  readonly files: readonly StoredFile[];
+}
+
+/** The longest path of an image, in bytes: with it every command fits into what the router takes in one. */
+export const maxImagePathBytes = 128;
+
+/** Sectors of disks, in bytes. */
+const sectorBytes = 512n;
+
+/** A name that this driver gives a volume's or a snapshot's file or folder, of whatever cluster. */
+const ownName =
+  /^(?:snap-[0-9a-f]{28}[.].*|[a-z0-9-]{1,40})[.][0-9a-f]{8}(?:[.]img(?:[.][0-9a-f]{8}[.]part)?)?$/;
+
+/**
+ * Refuses a disk that is not beyond doubt a file of its own which nobody else uses.
+ *
+ * @param stored as a look at it alone shows it, with how the router uses it
+ * @throws {VolumeError} precondition saying what is in the way and what to do; unavailable while disks may be missing
+ */
+export function assertImportable(stored: StoredVolume, claim: ImportClaim, scene: ImportScene): void {
+  const { id, sizeBytes, exported, exportNqn, comment } = stored;
+  assertNobodys(stored, scene.cluster);
+  assertNoOthersRecord(id, comment);
+  const image = importableImage(id, stored.imagePath, scene);
+  if (image.sizeBytes !== sizeBytes) {
+    const sizes = `file=${image.sizeBytes} disk=${sizeBytes}`;
+    throw doubt(id, `its file has another size than the disk: ${sizes}`, "a person has to look at it");
+  }
+  const uses = stored.routerUses ?? [];
+  if (uses.length > 0) {
+    throw doubt(
+      id,
+      `the router itself uses the disk: ${uses.join(", ")}`,
+      "end that first: a mounted file system by " +
+        `/disk set [find slot="${id}"] mount-filesystem=no`,
+    );
+  }
+  if (exported && !claim.exportIsUnused) {
+    throw doubt(
+      id,
+      `it is exported, and somebody may be using it right now: nqn=${exportNqn}`,
+      `make sure that nobody has it, and turn the export off: /disk set [find slot="${id}"] nvme-tcp-export=no, or run ` +
+        `rds-csi import ${id} --exported-is-unused`,
+    );
+  }
+}
+
+/**
+ * The file of a path, if it may become a volume's image.
+ *
+ * @throws {VolumeError} precondition when it may not; unavailable while that cannot be told
+ */
+export function importableImage(id: string, path: string, scene: ImportScene): StoredFile {
+  assertSlot(id);
+  assertSettled(scene, scene.settleMs);
+  assertImagePath(id, path);
+  if (!scene.basePaths.some((base) => poolOf(base) === poolOf(path))) {
+    // Whether a volume is gone is concluded from those pools, and from no other.
+    throw doubt(
+      id,
+      `its file lies on a pool without a folder of this driver: path=${path} folders=${
+        scene.basePaths.join(", ")
+      }`,
+      "add a folder of that pool by --base-path",
+    );
+  }
+  assertPoolMounted(scene, path);
+  const image = scene.files.find((file) => file.path === path);
+  if (image === undefined) throw doubt(id, `its file is not there: path=${path}`);
+  if (image.directory) throw doubt(id, `its file is a folder: path=${path}`);
+  if (image.sizeBytes === 0n || image.sizeBytes % sectorBytes !== 0n) {
+    throw doubt(id, `its file is not made of whole sectors of ${sectorBytes} bytes: size=${image.sizeBytes}`);
+  }
+  const sharer = scene.volumes.find((other) => other.id !== id && plain(other.imagePath) === path);
+  if (sharer !== undefined) throw doubt(id, `another disk uses its file: disk=${sharer.id}`);
+  return image;
+}
+
+/**
+ * The comment that makes a disk a volume of this cluster's, never blank. What somebody wrote stays before the record.
+ *
+ * It counts as withdrawn just now: since when its export has been off is not known, and whoever had it may still write.
+ */
+export function importedComment(
+  { id, imagePath, comment }: Pick<StoredVolume, "id" | "imagePath" | "comment">,
+  { kind, mode }: ImportClaim,
+  cluster: string,
+  forgotten: number,
+  { nowMs, random }: PublishWorld,
+): RecordComment {
+  const record = {
+    cluster,
+    name: nameDigest(id),
+    capabilities: formatCapabilities({ kind, modes: [mode] }),
+    parameters: "00000000",
+    // What follows an epoch of which the router has no record any more must not look older than it.
+    epoch: { ...epochZero(random), counter: forgotten },
+    blankEpoch: 0,
+    withdrawnAtSeconds: withdrawalSeconds(nowMs),
+    source: importedSource(id, imagePath),
+    holders: [],
+  };
+  return { record, before: comment === "" ? "" : `${comment} `, after: "" };
+}
+
+/** @throws {VolumeError} precondition when whoever made it knows it, or may */
+function assertNobodys(stored: StoredVolume, cluster: string): void {
+  const { state } = judgeOwnership(stored, cluster);
+  if (state === "owned") throw doubt(stored.id, "it is a volume of this cluster already");
+  if (state !== "no-record") assertOwned(stored, cluster, "import");
+}
+
+/** A form that no call could name, or that says whose it is. */
+function assertSlot(id: string): void {
+  if (!isEarlierDriverId(id)) return;
+  throw doubt(
+    id,
+    "its slot has the form of the earlier driver's volumes",
+    `"rds-csi adopt ${id}" takes those over`,
+  );
+}
+
+function assertNoOthersRecord(id: string, comment: string): void {
+  const isPart = /\brds[0-9] |\bc=[0-9a-f]{8} n=[0-9a-f]/.test(comment);
+  if (!isPart && !/[{}]/.test(comment)) return;
+  throw doubt(
+    id,
+    `its comment looks like ${isPart ? "a part of a record" : "a program's record"}: ${
+      JSON.stringify(comment.slice(0, 80))
+    }`,
+    "find out whose disk it is, and take that out of the comment if it is nobody's",
+  );
+}
+
+function assertImagePath(id: string, path: string): void {
+  if (
+    !path.startsWith("/") || plain(path) !== path || !/^[\x20-\x7e]+$/.test(path) ||
+    path.split("/").length < 3
+  ) {
+    throw doubt(id, `its file has no plain path: path=${JSON.stringify(path.slice(0, 160))}`);
+  }
+  if (path.length > maxImagePathBytes) {
+    throw doubt(id, `the path of its file is too long: bytes=${path.length} most=${maxImagePathBytes}`);
+  }
+  const [, , ...names] = path.split("/");
+  const marked = names.find((name) => ownName.test(name));
+  if (marked !== undefined) {
+    throw doubt(
+      id,
+      `its file is named as a volume's or a snapshot's of a cluster: name=${marked}`,
+      "if no cluster has it any more, remove its disk, if there is one, which leaves the file, rename the file, and import " +
+        "that by --path",
+    );
+  }
+  const file = names.at(-1)!;
+  if (file.endsWith(".img") && isEarlierDriverId(file.slice(0, -".img".length))) {
+    throw doubt(id, `its file is named as the earlier driver's are: name=${file}`, "rename it first");
+  }
+}
+
+/** A path without what means nothing in it: the same file in other words. */
+function plain(path: string): string {
+  const names: string[] = [];
+  for (const name of path.split("/")) {
+    if (name === "..") names.pop();
+    else if (name !== "" && name !== ".") names.push(name);
+  }
+  return `/${names.join("/")}`;
+}
+
+function doubt(id: string, reason: string, advice?: string): VolumeError {
+  const text = `Cannot import the disk as ${reason}: volume=${id}`;
+  return new VolumeError("precondition", advice === undefined ? text : `${text}; ${advice}`);
+}

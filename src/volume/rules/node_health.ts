@@ -1,0 +1,162 @@
+import type { HealthProblem, HealthStatus } from "./health.ts";
+import type { Connection, FoundDevice, MountEntry } from "../ports/ports.ts";
+import type { Stash } from "../model/staging_state.ts";
+
+/** What a path shows of a volume's device. */
+export type Shown =
+  | { readonly state: "nothing" }
+  /** Without a number when it is no device at all. */
+  | { readonly state: "device"; readonly deviceNumber: string | undefined }
+  /** It could not be looked at in time. */
+  | { readonly state: "silent"; readonly reason: string };
+
+/** One look at a volume of which this node has state. */
+export interface NodeLook {
+  readonly stash: Stash;
+  /** The paths to its subsystem, in any state. */
+  readonly connections: readonly Connection[];
+  readonly device: FoundDevice | undefined;
+  /** In what the device differs from the volume, for people; undefined when it is proven. */
+  readonly mismatch: string | undefined;
+  /** What is mounted at the staging path and can be seen there; always undefined for a block volume. */
+  readonly mount: MountEntry | undefined;
+  /** Why the file system at the staging path does not answer; undefined when it does or there is none. */
+  readonly silence: string | undefined;
+  readonly targets: readonly { readonly targetPath: string; readonly shown: Shown }[];
+}
+
+/** Judges a volume as this node sees it. It only tells: whoever acts on a device proves it again. */
+export function judgeNodeHealth(look: NodeLook): HealthProblem[] {
+  if (look.stash.staged) {
+    return [
+      ...connectionProblems(look),
+      ...deviceProblems(look),
+      ...filesystemProblems(look),
+      ...targetProblems(look),
+    ];
+  }
+  const message = "staging has not come to its end on this node, or unstaging has begun";
+  const found = look.device === undefined ? [] : deviceProblems(look);
+  return [problem("INACCESSIBLE", "NotStaged", message), ...found];
+}
+
+function connectionProblems({ stash, connections }: NodeLook): HealthProblem[] {
+  if (connections.length === 0) {
+    return [problem("INACCESSIBLE", "NotConnected", `the volume is not connected: nqn=${stash.nqn}`)];
+  }
+  const live = connections.filter(({ state }) => state === "live");
+  const paths = connections.map((path) => `${path.address}:${path.port} ${path.stateName}`).join(", ");
+  if (live.length === 0) {
+    const message = `no path to the volume is live, so that its I/O waits: paths=${paths}`;
+    return [problem("INACCESSIBLE", "ConnectionLost", message)];
+  }
+  // A connector without addresses has one way only.
+  const ways = new Set(live.map(({ address, port }) => `${address}:${port}`));
+  const expected = live.every(({ address }) => address === "") ? 1 : stash.addresses.length;
+  if (ways.size >= expected) return [];
+  const message = `fewer paths are live than there are addresses: live=${ways.size} of=${expected} ` +
+    `paths=${paths}`;
+  return [problem("DEGRADED", "PathLost", message)];
+}
+
+function deviceProblems({ stash, connections, device, mismatch }: NodeLook): HealthProblem[] {
+  if (device === undefined) {
+    // Without a connection there can be none, and that is told already.
+    if (connections.length === 0) return [];
+    return [
+      problem("INACCESSIBLE", "DeviceMissing", `the volume is connected and has no device: nqn=${stash.nqn}`),
+    ];
+  }
+  const { path, sizeBytes, deviceNumber } = device;
+  if (sizeBytes === 0n) {
+    return [problem("INACCESSIBLE", "DeviceEmpty", `the device has no size any more: device=${path}`)];
+  }
+  if (sizeBytes < stash.sizeBytes) {
+    const message =
+      `the device is smaller than the volume: device=${path} size=${sizeBytes} volume=${stash.sizeBytes}`;
+    return [problem("DATA_LOSS", "DeviceTooSmall", message)];
+  }
+  const staged = stash.device?.deviceNumber;
+  const different = mismatch ??
+    (stash.staged && deviceNumber !== staged ? `staged as=${staged} is=${deviceNumber}` : undefined);
+  if (different === undefined) return [];
+  const message = `the device is not the one that was staged: device=${path} ${different}`;
+  return [problem("INACCESSIBLE", "DeviceMismatch", message)];
+}
+
+function filesystemProblems({ stash, mount, silence }: NodeLook): HealthProblem[] {
+  if (stash.kind === "block") return [];
+  const at = `path=${stash.stagingPath}`;
+  if (mount === undefined) {
+    return [
+      problem("INACCESSIBLE", "NotMounted", `the file system is not mounted where it is staged: ${at}`),
+    ];
+  }
+  if (mount.deviceNumber !== stash.device?.deviceNumber || mount.filesystem !== stash.kind) {
+    const found = `device=${mount.deviceNumber} type=${mount.filesystem}`;
+    return [
+      problem(
+        "INACCESSIBLE",
+        "ForeignMount",
+        `something else is mounted at the staging path: ${at} ${found}`,
+      ),
+    ];
+  }
+  return [
+    ...silence === undefined
+      ? []
+      : [problem("INACCESSIBLE", "FilesystemSilent", `the file system does not answer: ${at} ${silence}`)],
+    ...writabilityProblems(stash, mount),
+  ];
+}
+
+function writabilityProblems(stash: Stash, { superOptions, mountOptions }: MountEntry): HealthProblem[] {
+  const at = `path=${stash.stagingPath}`;
+  if (superOptions.includes("shutdown")) {
+    return [
+      problem(
+        "INACCESSIBLE",
+        "FilesystemShutDown",
+        `the kernel shut the file system down, as errors do: ${at}`,
+      ),
+    ];
+  }
+  const readOnly = superOptions.includes("ro") || superOptions.includes("emergency_ro") ||
+    mountOptions.includes("ro");
+  if (readOnly === stash.readOnly) return [];
+  return [
+    readOnly
+      ? problem("DEGRADED", "FilesystemReadOnly", `the file system was turned read-only, as errors do: ${at}`)
+      : problem("DEGRADED", "FilesystemWritable", `the file system is writable and should not be: ${at}`),
+  ];
+}
+
+/** One problem a kind, because no two of a volume may have the same reason (CSI specification, VolumeHealthEntry). */
+function targetProblems({ stash, targets }: NodeLook): HealthProblem[] {
+  const own = stash.device?.deviceNumber;
+  const missing = targets.filter(({ shown }) => shown.state === "nothing").map(({ targetPath }) =>
+    targetPath
+  );
+  const foreign = targets.flatMap(({ targetPath, shown }) =>
+    shown.state === "device" && shown.deviceNumber !== own
+      ? [`${targetPath} (device ${shown.deviceNumber ?? "none"})`]
+      : []
+  );
+  const silent = targets.flatMap(({ targetPath, shown }) =>
+    shown.state === "silent" ? [`${targetPath} (${shown.reason})`] : []
+  );
+  return [
+    ...gathered("TargetMissing", "the volume is on record as published, and nothing is there", missing),
+    ...gathered("TargetMismatch", "another device than the volume's is at its target", foreign),
+    ...gathered("TargetSilent", "the target cannot be looked at", silent),
+  ];
+}
+
+function gathered(reason: string, message: string, paths: readonly string[]): HealthProblem[] {
+  if (paths.length === 0) return [];
+  return [problem("INACCESSIBLE", reason, `${message}: path=${paths.join(", ")}`)];
+}
+
+function problem(status: HealthStatus, reason: string, message: string): HealthProblem {
+  return { status, reason, message };
+}

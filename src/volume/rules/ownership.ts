@@ -1,0 +1,123 @@
+import { VolumeError } from "../errors.ts";
+import { isEarlierDriverId } from "../model/ids.ts";
+import { isImageOf, stemOf } from "../model/layout.ts";
+import type { ForeignDisk, StoredVolume } from "../ports/ports.ts";
+import { parseComment, type RecordComment, type VolumeRecord } from "../model/record.ts";
+
+/** A volume whose record is whole and belongs to this cluster: the only kind that is ever changed. */
+export interface OwnedVolume {
+  readonly stored: StoredVolume;
+  readonly comment: RecordComment;
+  readonly record: VolumeRecord;
+}
+
+/** Whose disk it is. */
+export type Ownership =
+  | { readonly state: "owned"; readonly volume: OwnedVolume }
+  | { readonly state: "other-cluster"; readonly cluster: string }
+  | { readonly state: "no-record" }
+  /** No record, and in all else a volume of the earlier Go driver. */
+  | { readonly state: "earlier-driver" }
+  | { readonly state: "damaged"; readonly reason: string };
+
+/** Judges by the record alone; look-alike slots and paths count for nothing. */
+export function judgeOwnership(stored: StoredVolume, cluster: string): Ownership {
+  const parsed = parseComment(stored.comment);
+  if (parsed.state === "none") return { state: isOfEarlierDriver(stored) ? "earlier-driver" : "no-record" };
+  if (parsed.state === "damaged") return { state: "damaged", reason: parsed.reason };
+  const record = parsed.comment.record;
+  if (record.cluster !== cluster) return { state: "other-cluster", cluster: record.cluster };
+  return { state: "owned", volume: { stored, comment: parsed.comment, record } };
+}
+
+/** The earlier driver left its mark in slot, path and NQN; what has all three is not somebody's disk by accident. */
+function isOfEarlierDriver({ id, imagePath, exported, exportNqn }: StoredVolume): boolean {
+  const named = exportNqn.endsWith(`:${id}`) || (!exported && exportNqn === "");
+  return isEarlierDriverId(id) && imagePath.endsWith(`/${id}.img`) && named;
+}
+
+/**
+ * The volume, for a call that is going to change it.
+ *
+ * @throws {VolumeError} precondition when it carries no whole record of this cluster
+ */
+export function assertOwned(stored: StoredVolume, cluster: string, verb: string): OwnedVolume {
+  const ownership = judgeOwnership(stored, cluster);
+  switch (ownership.state) {
+    case "owned":
+      return ownership.volume;
+    case "no-record":
+      throw new VolumeError(
+        "precondition",
+        `Cannot ${verb} the volume as its disk carries no record of this driver: volume=${stored.id} ` +
+          `path=${stored.imagePath}; it was made by somebody else and is left alone, unless "rds-csi import ${stored.id}", or ` +
+          'static: "true" among the volumeAttributes of its PersistentVolume, makes it a volume',
+      );
+    case "earlier-driver":
+      throw new VolumeError(
+        "precondition",
+        `Cannot ${verb} the volume as the earlier driver made it and this one has not taken it over: ` +
+          `volume=${stored.id} path=${stored.imagePath}; it is left alone until publishing it takes it over, where the ` +
+          `cluster says who has it, or "rds-csi adopt ${stored.id}" does`,
+      );
+    case "other-cluster":
+      throw new VolumeError(
+        "precondition",
+        `Cannot ${verb} the volume as it belongs to another cluster: volume=${stored.id} ` +
+          `cluster=${ownership.cluster} this=${cluster}; check --cluster-id`,
+      );
+    case "damaged":
+      throw new VolumeError(
+        "precondition",
+        `Cannot ${verb} the volume as the record in its disk's comment is damaged: volume=${stored.id}: ` +
+          `${ownership.reason}; restore the comment on the router from a backup or an export of its configuration`,
+      );
+  }
+}
+
+/**
+ * The volume, for a call that reads it; undefined when it is somebody else's. Nobody may be told that a volume is gone of
+ * which only its record is not to be read.
+ *
+ * @throws {VolumeError} precondition when it is there, or may be, and its record tells nothing
+ */
+export function findOwned(
+  stored: StoredVolume,
+  cluster: string,
+  basePaths: readonly string[],
+): OwnedVolume | undefined {
+  const { state } = judgeOwnership(stored, cluster);
+  if (state === "other-cluster") return undefined;
+  if (state === "no-record") {
+    if (!isNamedAsOwn(stored, cluster, basePaths)) return undefined;
+    throw new VolumeError(
+      "precondition",
+      `Cannot read the volume as the record in its disk's comment is gone: volume=${stored.id} ` +
+        `path=${stored.imagePath}; restore the comment on the router from a backup or an export of its configuration`,
+    );
+  }
+  return assertOwned(stored, cluster, "read");
+}
+
+/** Whether an image is named as only this cluster names one, in an allowed folder. */
+export function isNamedAsOwn(
+  { id, imagePath }: StoredVolume,
+  cluster: string,
+  basePaths: readonly string[],
+): boolean {
+  const inBase = basePaths.some((base) => imagePath.startsWith(`${base}/`));
+  return inBase && isImageOf(imagePath, stemOf(id, cluster));
+}
+
+/**
+ * Refuses a slot that holds something other than a file-backed disk.
+ *
+ * @throws {VolumeError} precondition when there is such a disk
+ */
+export function assertNotForeign(foreign: ForeignDisk | undefined, verb: string): void {
+  if (foreign === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as the router has something else in that slot: volume=${foreign.id} type=${foreign.kind}`,
+  );
+}

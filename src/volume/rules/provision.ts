@@ -1,0 +1,153 @@
+import { formatCapabilities, type VolumeCapabilities } from "../model/capabilities.ts";
+import { epochZero } from "../model/epoch.ts";
+import { VolumeError } from "../errors.ts";
+import { nameDigest, poolOf, volumeIdFor } from "../model/ids.ts";
+import { baseOf, isImageOf, stemOf, type SubvolumeNames, withinPool } from "../model/layout.ts";
+import { parseMkfsOptions } from "../model/mkfs_options.ts";
+import { assertNotForeign, assertOwned, type OwnedVolume } from "./ownership.ts";
+import { parametersDigest, type VolumeParameters } from "../model/parameters.ts";
+import type { CreateView, NewVolume, Pool, Random } from "../ports/ports.ts";
+import { formatComment, newComment, type VolumeRecord } from "../model/record.ts";
+import { formatSource, type SourceRef } from "../model/sources.ts";
+import { chooseSize, sizeAnswers, type SizeRange } from "../model/sizes.ts";
+
+/** A checked CreateVolume. */
+export interface CreateRequest {
+  readonly name: string;
+  readonly range: SizeRange;
+  readonly capabilities: VolumeCapabilities;
+  readonly parameters: VolumeParameters;
+  /** The parameters as they were given, for their digest. */
+  readonly rawParameters: Readonly<Record<string, string>>;
+  /** What its data is to be copied from; undefined for a blank volume. */
+  readonly source?: SourceRef;
+}
+
+/** What a request will make, as far as that follows from the request alone. */
+export interface VolumePlan {
+  readonly id: string;
+  /** See `stemOf()`. */
+  readonly stem: string;
+  readonly basePath: string;
+  /** The record of a blank volume. */
+  readonly record: VolumeRecord;
+}
+
+/**
+ * The new volume that a request describes, whatever the router has.
+ *
+ * @throws {VolumeError} invalid or out-of-range when there can be no such volume
+ */
+export function planVolume(request: CreateRequest, cluster: string, random: Random): VolumePlan {
+  const id = volumeIdFor(request.name);
+  assertMkfsOptions(request);
+  if (request.source === undefined) chooseSize(request.range);
+  const record: VolumeRecord = {
+    cluster,
+    name: nameDigest(request.name),
+    capabilities: formatCapabilities(request.capabilities),
+    parameters: parametersDigest(request.rawParameters),
+    epoch: epochZero(random),
+    blankEpoch: 1,
+    withdrawnAtSeconds: undefined,
+    source: request.source === undefined ? undefined : formatSource(request.source),
+    holders: [],
+  };
+  formatComment(newComment(record));
+  return { id, stem: stemOf(id, cluster), basePath: request.parameters.basePath, record };
+}
+
+/** What the node would refuse when it is about to make the file system is refused before there is a volume. */
+function assertMkfsOptions({ capabilities: { kind }, parameters }: CreateRequest): void {
+  if (kind.access === "mount") parseMkfsOptions(parameters.node["mkfsOptions"] ?? "", kind.filesystem);
+}
+
+/**
+ * The volume that an earlier try of the same request made; undefined when the slot, the image and the folder are free
+ * to make one.
+ *
+ * @throws {VolumeError} exists-incompatible when the name was used for something else; precondition when the slot or
+ * the image is somebody else's
+ */
+export function findCreated(
+  view: CreateView,
+  plan: VolumePlan,
+  request: CreateRequest,
+): OwnedVolume | undefined {
+  assertNotForeign(view.foreign, "create");
+  const stored = view.volumes.find((volume) => volume.id === plan.id);
+  if (stored !== undefined) {
+    const volume = assertOwned(stored, plan.record.cluster, "create");
+    assertCompatible(volume, plan, request);
+    return volume;
+  }
+  const sharer = view.volumes.find((volume) => isOwnPath(volume.imagePath, plan));
+  if (sharer === undefined) return undefined;
+  throw new VolumeError(
+    "precondition",
+    `Cannot create the volume as another disk uses its image: volume=${plan.id} disk=${sharer.id} ` +
+      `path=${sharer.imagePath}`,
+  );
+}
+
+function assertCompatible(volume: OwnedVolume, plan: VolumePlan, request: CreateRequest): void {
+  const { record, stored } = volume;
+  const differences: string[] = [];
+  if (record.name !== plan.record.name) differences.push("it was made for another name");
+  if (!sizeAnswers(request.range, stored.sizeBytes) && !isUnfinishedClone(volume, request.range)) {
+    differences.push(`its size is ${stored.sizeBytes}`);
+  }
+  const wanted = plan.record.capabilities;
+  if (record.capabilities !== wanted) {
+    differences.push(`it was made for ${record.capabilities}, not ${wanted}`);
+  }
+  if (record.parameters !== plan.record.parameters || !isOwnPath(stored.imagePath, plan)) {
+    differences.push("it was made with other parameters");
+  }
+  if (record.source !== plan.record.source) {
+    differences.push(
+      `it was made from ${record.source ?? "nothing"}, not ${plan.record.source ?? "nothing"}`,
+    );
+  }
+  if (differences.length === 0) return;
+  throw new VolumeError(
+    "exists-incompatible",
+    `Cannot create the volume as there is one that differs: volume=${stored.id}: ${differences.join("; ")}`,
+  );
+}
+
+/** Whether it is a clone that an earlier try has not grown to its size yet: it was never published. */
+export function isUnfinishedClone({ record, stored }: OwnedVolume, range: SizeRange): boolean {
+  return record.source !== undefined && record.epoch?.counter === 0 && stored.sizeBytes < range.requiredBytes;
+}
+
+function isOwnPath(imagePath: string, { stem, basePath }: VolumePlan): boolean {
+  return isImageOf(imagePath, stem) && baseOf(imagePath, stem) === basePath;
+}
+
+/** Adding a disk on an existing file adopts the old data in it: such a file must never become somebody's new volume. */
+export function assertNoImage(view: CreateView, plan: VolumePlan): void {
+  const image = view.files.find((file) => !file.directory && isOwnPath(file.path, plan));
+  if (image === undefined) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot create the volume as its image is there without a disk: volume=${plan.id} file=${image.path} ` +
+      `bytes=${image.sizeBytes}; DeleteVolume removes it, or a person who needs its data moves it away`,
+  );
+}
+
+/** The folder of new volumes, where it is still missing; a subvolume where the pool can have one there. */
+export function missingFolder(
+  view: CreateView,
+  folder: string,
+  pool: Pool,
+  names: SubvolumeNames,
+): Pick<NewVolume, "makeFolder"> {
+  const known = folder === `/${poolOf(folder)}` ||
+    view.files.some((file) => file.path === folder && file.directory);
+  if (known) return {};
+  const isNested = withinPool(folder).includes("/");
+  return {
+    makeFolder: { path: folder, label: isNested && names === "flat" ? undefined : pool.subvolumeLabel },
+  };
+}

@@ -1,0 +1,243 @@
+import { isReadOnlyMode, kindName, parseRecordedCapabilities, sameKind } from "../model/capabilities.ts";
+import type { AccessMode, Capability } from "../model/capabilities.ts";
+import { type Epoch, epochNqn, formatEpoch, isEarlierEpoch, nextEpoch } from "../model/epoch.ts";
+import { VolumeError } from "../errors.ts";
+import { withdrawalSeconds } from "./grace.ts";
+import type { OwnedVolume } from "./ownership.ts";
+import type { Random, RouterState } from "../ports/ports.ts";
+import type { Holder, VolumeRecord } from "../model/record.ts";
+
+/** Who wants to hold a volume, and how. */
+export interface PublishRequest {
+  readonly nodeId: string;
+  readonly capability: Capability;
+  readonly readOnly: boolean;
+  /** Whether its PersistentVolume says that a disk which has no record is to be imported. */
+  readonly isStatic?: boolean;
+}
+
+/** What publishing has to do, given what the router shows. */
+export type PublishDecision =
+  /** The node holds it and the export is on under the epoch's NQN: nothing to do. */
+  | { readonly action: "held"; readonly record: VolumeRecord }
+  /** The epoch goes on: write this record and (re-)assert the export under the same NQN. */
+  | { readonly action: "continue"; readonly record: VolumeRecord }
+  /** Nobody holds it, yet it is exported: withdraw first, then decide again. */
+  | { readonly action: "withdraw" }
+  /** Nobody holds it: wait for the grace of the last withdrawal, then begin the epoch in this record. */
+  | { readonly action: "begin"; readonly record: VolumeRecord };
+
+/** What the world lends to a decision. */
+export interface PublishWorld {
+  readonly nowMs: number;
+  readonly random: Random;
+}
+
+/** The most nodes that hold an RWX block volume at once: the two sides of a live migration. */
+export const mostMigratingHolders = 2;
+
+/**
+ * Decides what publishing a volume to a node takes.
+ *
+ * The epoch never changes while a node holds the volume; a new one begins only when nobody does and the export is off.
+ *
+ * @throws {VolumeError} invalid when the volume is of another kind, exists-incompatible when the node holds it in
+ * another way, published-elsewhere when another node holds it
+ */
+export function decidePublish(
+  volume: OwnedVolume,
+  request: PublishRequest,
+  world: PublishWorld,
+): PublishDecision {
+  assertKind(volume, request.capability);
+  const { record } = volume;
+  const own = record.holders.find((holder) => holder.nodeId === request.nodeId);
+  if (own !== undefined) {
+    assertSameUse(volume, own, request);
+    return { action: isExportedAsRecorded(volume) ? "held" : "continue", record };
+  }
+  const holder: Holder = {
+    nodeId: request.nodeId,
+    sinceSeconds: Math.floor(world.nowMs / 1000),
+    mode: request.capability.mode,
+    readOnly: request.readOnly,
+  };
+  if (record.holders.length > 0) {
+    assertMayJoin(volume, request);
+    return { action: "continue", record: { ...record, holders: [...record.holders, holder] } };
+  }
+  if (volume.stored.exported) return { action: "withdraw" };
+  return { action: "begin", record: beginEpoch(record, holder, request.capability, world.random) };
+}
+
+/** The record of a volume whose last holder is gone: the epoch stays as the last one, the withdrawal gets its time. */
+export function withdrawnRecord(record: VolumeRecord, nowMs: number): VolumeRecord {
+  return { ...record, holders: [], withdrawnAtSeconds: withdrawalSeconds(nowMs) };
+}
+
+function beginEpoch(
+  record: VolumeRecord,
+  holder: Holder,
+  capability: Capability,
+  random: Random,
+): VolumeRecord {
+  return {
+    ...record,
+    epoch: nextEpoch(record.epoch, random),
+    // Whoever gets the raw device may write anything to it: from then on it may hold data.
+    blankEpoch: capability.access === "block" ? 0 : record.blankEpoch,
+    holders: [holder],
+  };
+}
+
+/**
+ * The NQN of an epoch of a volume. An epoch that the router knows already keeps the NQN that it has there: neither a
+ * changed prefix nor an upgrade of the router must cut the volumes that are in use. A router that names exports after
+ * their slots leaves no choice.
+ */
+export function nqnOf(volume: OwnedVolume, epoch: Epoch, nqnPrefix: string, state: RouterState): string {
+  const { stored: { id, exportNqn }, record } = volume;
+  if (state.unfenced) return id;
+  if (isEarlierEpoch(epoch)) return exportNqn.endsWith(`:${id}`) ? exportNqn : `${nqnPrefix}:${id}`;
+  const isRunning = record.holders.length > 0 && record.epoch !== undefined &&
+    formatEpoch(record.epoch) === formatEpoch(epoch);
+  if (isRunning && exportNqn === id) return id;
+  return exportNqn.endsWith(`:${id}:${formatEpoch(epoch)}`) ? exportNqn : epochNqn(nqnPrefix, id, epoch);
+}
+
+/** Whether the export is on under the NQN of the record's epoch. */
+export function isExportedAsRecorded(volume: OwnedVolume): boolean {
+  const { stored, record } = volume;
+  return stored.exported && record.epoch !== undefined &&
+    (stored.exportNqn === stored.id ||
+      (isEarlierEpoch(record.epoch) && stored.exportNqn.endsWith(`:${stored.id}`)) ||
+      stored.exportNqn.endsWith(`:${stored.id}:${formatEpoch(record.epoch)}`));
+}
+
+/**
+ * Refuses to publish on a router that cannot fence, unless an operator has said that it may.
+ *
+ * @throws {VolumeError} precondition
+ */
+export function assertFences(id: string, state: RouterState, allowUnfenced: boolean): void {
+  if (!state.unfenced || allowUnfenced) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot publish the volume as RouterOS before 7.21 has no NQN of its own for each export, so that a node that is ` +
+      `thought to be dead could still write: volume=${id}; upgrade the router, or take that risk with --allow-unfenced`,
+  );
+}
+
+/** Nodes that really have the volume: holders whose export is on under the record's NQN. */
+export function publishedNodeIds(volume: OwnedVolume): readonly string[] {
+  return isExportedAsRecorded(volume) ? volume.record.holders.map((holder) => holder.nodeId) : [];
+}
+
+/** Whether the running epoch is the one in which a file system may be made. Necessary, never sufficient. */
+export function mayFormat(
+  record: VolumeRecord,
+  epoch: Epoch,
+  capability: Capability,
+  readOnly: boolean,
+): boolean {
+  return capability.access === "mount" && !readOnly && record.blankEpoch > 0 &&
+    epoch.counter === record.blankEpoch;
+}
+
+/** Whether nothing may be written by this use of the volume. */
+export function isReadOnlyUse(mode: AccessMode, readOnly: boolean): boolean {
+  return readOnly || isReadOnlyMode(mode);
+}
+
+/** What unpublishing has to do. */
+export type UnpublishDecision =
+  /** Nobody is left: withdraw the export under this record, and verify. */
+  | { readonly action: "withdraw"; readonly record: VolumeRecord }
+  /** Others are left: the export goes on for them. */
+  | { readonly action: "leave"; readonly record: VolumeRecord; readonly remaining: readonly Holder[] }
+  /** The node does not hold it, others do: nothing changes. */
+  | { readonly action: "not-holder"; readonly remaining: readonly Holder[] }
+  /** Nobody holds it and the export is off: nothing to do. */
+  | { readonly action: "done" };
+
+/**
+ * Decides what unpublishing a volume from a node takes.
+ *
+ * @param nodeId the node, or "" for all of them (CSI specification, ControllerUnpublishVolumeRequest.node_id)
+ */
+export function decideUnpublish(volume: OwnedVolume, nodeId: string, nowMs: number): UnpublishDecision {
+  const { record, stored } = volume;
+  const remaining = nodeId === "" ? [] : record.holders.filter((holder) => holder.nodeId !== nodeId);
+  if (remaining.length > 0) {
+    return remaining.length === record.holders.length
+      ? { action: "not-holder", remaining }
+      : { action: "leave", record: { ...record, holders: remaining }, remaining };
+  }
+  if (record.holders.length === 0 && !stored.exported) return { action: "done" };
+  return { action: "withdraw", record: withdrawnRecord(record, nowMs) };
+}
+
+/**
+ * Checks that the capability is of the volume's kind.
+ *
+ * @throws {VolumeError} invalid when it is not
+ */
+export function assertKind(volume: OwnedVolume, capability: Capability): void {
+  const recorded = parseRecordedCapabilities(volume.record.capabilities);
+  if (recorded !== undefined && sameKind(recorded.kind, capability)) return;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the volume in that way as it is of another kind: volume=${volume.stored.id} ` +
+      `kind=${recorded === undefined ? volume.record.capabilities : kindName(recorded.kind)} ` +
+      `requested=${kindName(capability)}`,
+  );
+}
+
+/**
+ * Whether the volume may be used in that mode as far as two writers go: they need a volume that was made for them, so
+ * that one that was made for a single writer never has two.
+ */
+export function mayBeShared(record: VolumeRecord, mode: AccessMode): boolean {
+  if (mode !== "multi-node-multi-writer") return true;
+  return parseRecordedCapabilities(record.capabilities)?.modes.includes(mode) === true;
+}
+
+function assertSameUse(volume: OwnedVolume, own: Holder, request: PublishRequest): void {
+  const { mode } = request.capability;
+  if (own.readOnly === request.readOnly && isSameWriter(volume.record, own.mode, mode)) return;
+  throw new VolumeError(
+    "exists-incompatible",
+    `Cannot publish the volume as the node holds it in another way: volume=${volume.stored.id} ` +
+      `node=${own.nodeId} mode=${own.mode} readonly=${own.readOnly}; unpublish it first`,
+  );
+}
+
+/** Of one writer: which of them a holder has is the same for the router. */
+const writerModes: readonly AccessMode[] = [
+  "single-node-writer",
+  "single-node-single-writer",
+  "single-node-multi-writer",
+];
+
+/** Of a holder that was taken over the mode was only concluded from the cluster's objects. */
+function isSameWriter(record: VolumeRecord, own: AccessMode, asked: AccessMode): boolean {
+  return own === asked ||
+    (isEarlierEpoch(record.epoch) && writerModes.includes(own) && writerModes.includes(asked));
+}
+
+function assertMayJoin(volume: OwnedVolume, request: PublishRequest): void {
+  const { holders } = volume.record;
+  const { mode } = request.capability;
+  const allInMode = holders.every((holder) => holder.mode === mode);
+  if (mode === "multi-node-reader-only" && allInMode) return;
+  const migrating = mode === "multi-node-multi-writer" && allInMode &&
+    request.capability.access === "block" && mayBeShared(volume.record, mode);
+  if (migrating && holders.length < mostMigratingHolders) return;
+  const names = holders.map((holder) => holder.nodeId).join(", ");
+  throw new VolumeError(
+    "published-elsewhere",
+    `Cannot publish the volume as another node holds it: volume=${volume.stored.id} node=${names} ` +
+      `requested=${request.nodeId}` +
+      (migrating ? `; a block volume has at most ${mostMigratingHolders} holders, while it migrates` : ""),
+  );
+}

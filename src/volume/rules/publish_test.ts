@@ -1,0 +1,303 @@
+import assert from "node:assert/strict";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { aHolder, aVolume, testPrefix } from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import type { AccessMode, Capability } from "../model/capabilities.ts";
+import { epochNqn } from "../model/epoch.ts";
+import type { VolumeErrorKind } from "../errors.ts";
+import type { OwnedVolume } from "./ownership.ts";
+import type { RouterState, StoredVolume } from "../ports/ports.ts";
+import {
+  assertFences,
+  decidePublish,
+  decideUnpublish,
+  isExportedAsRecorded,
+  isReadOnlyUse,
+  mayFormat,
+  nqnOf,
+  publishedNodeIds,
+  type PublishRequest,
+} from "./publish.ts";
+import type { VolumeRecord } from "../model/record.ts";
+
+const fencing: RouterState = { pools: [], upMs: 0 };
+const unfenced: RouterState = { ...fencing, unfenced: true };
+const nowMs = Date.UTC(2026, 0, 1);
+const epoch = { counter: 3, nonce: "0123abcd" };
+const ext4: Capability = { access: "mount", filesystem: "ext4", mode: "single-node-writer" };
+const block = (mode: AccessMode): Capability => ({ access: "block", mode });
+const mount = (mode: AccessMode): Capability => ({ access: "mount", filesystem: "ext4", mode });
+
+function publish(volume: OwnedVolume, request: Partial<PublishRequest> = {}) {
+  const world = { nowMs, random: new SeededRandom() };
+  return decidePublish(volume, { nodeId: "a", capability: ext4, readOnly: false, ...request }, world);
+}
+
+/** A volume that these nodes hold in one mode, exported as it should be. */
+function held(nodes: readonly string[], mode: AccessMode, kind = "ext4/w", disk: Partial<StoredVolume> = {}) {
+  return aVolume({ epoch, capabilities: kind, holders: nodes.map((node) => aHolder(node, { mode })) }, disk);
+}
+
+Deno.test("decidePublish() begins the next epoch for the first holder", () => {
+  const decision = publish(aVolume({ epoch, withdrawnAtSeconds: 5 }));
+  assert.equal(decision.action, "begin");
+  const { record } = decision as { record: VolumeRecord };
+  assert.equal(record.epoch?.counter, 4);
+  assert.notEqual(record.epoch?.nonce, epoch.nonce);
+  assert.equal(record.withdrawnAtSeconds, 5);
+  assert.deepEqual(record.holders, [{
+    nodeId: "a",
+    sinceSeconds: nowMs / 1000,
+    mode: "single-node-writer",
+    readOnly: false,
+  }]);
+});
+
+Deno.test("decidePublish() changes nothing for the holder of a good export", () => {
+  const volume = held(["a"], "single-node-writer");
+  assert.deepEqual(publish(volume), { action: "held", record: volume.record });
+});
+
+Deno.test("decidePublish() re-asserts a lost or edited export under the record's own epoch", () => {
+  const edits: Partial<StoredVolume>[] = [
+    { exported: false },
+    { exportNqn: "" },
+    { exportNqn: `${testPrefix}:pvc-1` },
+    { exportNqn: `${testPrefix}:pvc-1:2-0123abcd` },
+  ];
+  for (const edit of edits) {
+    const volume = held(["a"], "single-node-writer", "ext4/w", edit);
+    assert.deepEqual(publish(volume), { action: "continue", record: volume.record });
+  }
+});
+
+Deno.test("decidePublish() has an export without a holder withdrawn before anything else", () => {
+  assert.deepEqual(publish(aVolume({ epoch }, { exported: true })), { action: "withdraw" });
+  assert.deepEqual(publish(aVolume({}, { exported: true, exportNqn: "nqn.x" })), { action: "withdraw" });
+});
+
+Deno.test("decidePublish() refuses a second node for every mode that is for one, and names the holder", () => {
+  const modes: AccessMode[] = [
+    "single-node-writer",
+    "single-node-reader-only",
+    "single-node-single-writer",
+    "single-node-multi-writer",
+  ];
+  for (const mode of modes) {
+    for (const [kind, capability] of [["ext4/w", mount(mode)], ["block/w", block(mode)]] as const) {
+      const volume = held(["b"], mode, kind);
+      const elsewhere = refusal("published-elsewhere", /node=b requested=a/);
+      assert.throws(() => publish(volume, { capability }), elsewhere, `${kind} ${mode}`);
+      assert.throws(() => publish(volume, { capability, readOnly: true }), elsewhere, `${kind} ${mode}`);
+    }
+  }
+});
+
+Deno.test("decidePublish() refuses the same node in another way", () => {
+  const volume = held(["a"], "single-node-writer");
+  const others = [{ readOnly: true }, { capability: mount("single-node-reader-only") }];
+  for (const request of others) {
+    assert.throws(() => publish(volume, request), refusal("exists-incompatible", /node=a/));
+  }
+});
+
+Deno.test("decidePublish() lets a second node join a block volume that migrates, in the same epoch", () => {
+  const capability = block("multi-node-multi-writer");
+  for (const exported of [true, false]) {
+    const decision = publish(held(["b"], "multi-node-multi-writer", "block/x", { exported }), { capability });
+    assert.equal(decision.action, "continue");
+    const { record } = decision as { record: VolumeRecord };
+    assert.deepEqual(record.epoch, epoch);
+    assert.deepEqual(record.holders.map((holder) => holder.nodeId), ["b", "a"]);
+  }
+});
+
+Deno.test("decidePublish() lets any number of nodes read together", () => {
+  const capability = mount("multi-node-reader-only");
+  const nodes = ["b", "c", "d", "e"];
+  const decision = publish(held(nodes, "multi-node-reader-only", "ext4/n"), { capability, readOnly: true });
+  assert.equal(decision.action, "continue");
+  assert.equal((decision as { record: VolumeRecord }).record.holders.length, 5);
+});
+
+Deno.test("decidePublish() refuses a joining node that could make two writers", () => {
+  const cases: [string, OwnedVolume, Capability, VolumeErrorKind][] = [
+    [
+      "a third migrating holder",
+      held(["b", "c"], "multi-node-multi-writer", "block/x"),
+      block("multi-node-multi-writer"),
+      "published-elsewhere",
+    ],
+    [
+      "a second writer of a volume that was made for one",
+      held(["b"], "multi-node-multi-writer", "block/w"),
+      block("multi-node-multi-writer"),
+      "published-elsewhere",
+    ],
+    [
+      "sharing with one who does not share",
+      held(["b"], "single-node-writer", "block/wx"),
+      block("multi-node-multi-writer"),
+      "published-elsewhere",
+    ],
+    [
+      "not sharing with one who does",
+      held(["b"], "multi-node-multi-writer", "block/wx"),
+      block("single-node-writer"),
+      "published-elsewhere",
+    ],
+    [
+      "writing beside readers",
+      held(["b"], "multi-node-reader-only", "ext4/nw"),
+      mount("single-node-writer"),
+      "published-elsewhere",
+    ],
+    [
+      "reading beside a writer",
+      held(["b"], "single-node-writer", "ext4/nw"),
+      mount("multi-node-reader-only"),
+      "published-elsewhere",
+    ],
+    [
+      "a file system shared for writing",
+      held(["b"], "multi-node-multi-writer", "ext4/w"),
+      mount("multi-node-multi-writer"),
+      "published-elsewhere",
+    ],
+    ["a file system on a raw volume", aVolume({ capabilities: "block/w" }), ext4, "invalid"],
+    [
+      "a raw device of a file system",
+      aVolume({ capabilities: "ext4/w" }),
+      block("single-node-writer"),
+      "invalid",
+    ],
+    ["another file system", aVolume({ capabilities: "xfs/w" }), ext4, "invalid"],
+    ["a kind that cannot be read", aVolume({ capabilities: "zfs/w" }), ext4, "invalid"],
+  ];
+  for (const [name, volume, capability, kind] of cases) {
+    assert.throws(() => publish(volume, { capability }), refusal(kind), name);
+  }
+});
+
+Deno.test("decidePublish() ends blankness when a raw device is handed out, and only then", () => {
+  const blankOf = (volume: OwnedVolume, capability: Capability) =>
+    (publish(volume, { capability }) as { record: VolumeRecord }).record.blankEpoch;
+  assert.equal(blankOf(aVolume({ capabilities: "block/w" }), block("single-node-writer")), 0);
+  assert.equal(blankOf(aVolume(), ext4), 1);
+});
+
+Deno.test("mayFormat() says yes in the blank epoch only, to a file system that is written to", () => {
+  const record = (blankEpoch: number) => aVolume({ blankEpoch }).record;
+  const at = (counter: number) => ({ counter, nonce: "0123abcd" });
+  assert.equal(mayFormat(record(1), at(1), ext4, false), true);
+  assert.equal(mayFormat(record(4), at(4), ext4, false), true);
+  assert.equal(mayFormat(record(1), at(2), ext4, false), false);
+  assert.equal(mayFormat(record(2), at(1), ext4, false), false);
+  assert.equal(mayFormat(record(0), at(0), ext4, false), false);
+  assert.equal(mayFormat(record(1), at(1), ext4, true), false);
+  assert.equal(mayFormat(record(1), at(1), block("single-node-writer"), false), false);
+});
+
+Deno.test("isReadOnlyUse() holds for a read-only publish and for the modes that only read", () => {
+  const reading: AccessMode[] = ["single-node-reader-only", "multi-node-reader-only"];
+  for (const mode of reading) assert.equal(isReadOnlyUse(mode, false), true);
+  assert.equal(isReadOnlyUse("single-node-writer", true), true);
+  assert.equal(isReadOnlyUse("single-node-writer", false), false);
+  assert.equal(isReadOnlyUse("multi-node-multi-writer", false), false);
+});
+
+Deno.test("publishedNodeIds() names holders only while the export is on under the record's NQN", () => {
+  const nodes = (disk: Partial<StoredVolume>) =>
+    publishedNodeIds(held(["a", "b"], "multi-node-reader-only", "ext4/n", disk));
+  assert.deepEqual(nodes({}), ["a", "b"]);
+  assert.deepEqual(nodes({ exported: false }), []);
+  assert.deepEqual(nodes({ exportNqn: `${testPrefix}:pvc-1:2-0123abcd` }), []);
+  assert.equal(isExportedAsRecorded(aVolume({}, { exported: true, exportNqn: "" })), false);
+});
+
+Deno.test("nqnOf() keeps the NQN that the router has for the epoch when the prefix was changed", () => {
+  const other = "nqn.2026-01.com.example";
+  const running = aVolume({}, { exportNqn: `${testPrefix}:pvc-1:3-0123abcd` });
+  const same = { counter: 3, nonce: "0123abcd" };
+  assert.equal(nqnOf(running, same, other, fencing), `${testPrefix}:pvc-1:3-0123abcd`);
+  const next = { counter: 4, nonce: "0123abcd" };
+  assert.equal(nqnOf(running, next, other, fencing), `${other}:pvc-1:4-0123abcd`);
+});
+
+Deno.test("nqnOf() is the slot on a router that gives an export no other name", () => {
+  for (const exportNqn of ["", "pvc-1", `${testPrefix}:pvc-1:3-0123abcd`]) {
+    assert.equal(nqnOf(aVolume({}, { exportNqn }), epoch, testPrefix, unfenced), "pvc-1");
+  }
+});
+
+Deno.test("nqnOf() keeps the slot as the NQN of an epoch that began before the router was upgraded, and no longer", () => {
+  const running = held(["a"], "single-node-writer", "ext4/w", { exportNqn: "pvc-1" });
+  assert.equal(nqnOf(running, epoch, testPrefix, fencing), "pvc-1");
+  assert.equal(
+    nqnOf(running, { counter: 4, nonce: "0123abcd" }, testPrefix, fencing),
+    `${testPrefix}:pvc-1:4-0123abcd`,
+  );
+  const idle = aVolume({ epoch }, { exportNqn: "pvc-1" });
+  assert.equal(nqnOf(idle, epoch, testPrefix, fencing), epochNqn(testPrefix, "pvc-1", epoch));
+});
+
+Deno.test("isExportedAsRecorded() accepts the slot as the NQN only of this volume, and only with an epoch", () => {
+  const named = (exportNqn: string) => ({ exported: true, exportNqn });
+  assert.equal(isExportedAsRecorded(aVolume({ epoch }, named("pvc-1"))), true);
+  assert.equal(isExportedAsRecorded(aVolume({ epoch }, named("pvc-2"))), false);
+  assert.equal(isExportedAsRecorded(aVolume({ epoch }, named("xpvc-1"))), false);
+  assert.equal(isExportedAsRecorded(aVolume({ epoch: undefined }, named("pvc-1"))), false);
+  assert.equal(isExportedAsRecorded(aVolume({ epoch }, { exported: false, exportNqn: "pvc-1" })), false);
+});
+
+Deno.test("assertFences() refuses a router that cannot fence, unless an operator takes the risk", () => {
+  assertFences("pvc-1", fencing, false);
+  assertFences("pvc-1", { ...fencing, unfenced: false }, false);
+  assertFences("pvc-1", unfenced, true);
+  assert.throws(
+    () => assertFences("pvc-1", unfenced, false),
+    refusal("precondition", /before 7\.21 .*volume=pvc-1; upgrade the router, or .*--allow-unfenced/),
+  );
+});
+
+Deno.test("decideUnpublish() withdraws for the last holder, for all at once, and whatever else is exported", () => {
+  const withdrawn = Math.ceil(nowMs / 1000) + 1;
+  const cases: [string, OwnedVolume, string][] = [
+    ["the last holder", held(["a"], "single-node-writer"), "a"],
+    [
+      "the last holder of a lost export",
+      held(["a"], "single-node-writer", "ext4/w", { exported: false }),
+      "a",
+    ],
+    ["all holders", held(["a", "b"], "multi-node-reader-only", "ext4/n"), ""],
+    ["an export without a holder", aVolume({ epoch }, { exported: true }), "a"],
+    ["an export without a holder, for all", aVolume({ epoch }, { exported: true }), ""],
+  ];
+  for (const [name, volume, nodeId] of cases) {
+    const record = { ...volume.record, holders: [], withdrawnAtSeconds: withdrawn };
+    assert.deepEqual(decideUnpublish(volume, nodeId, nowMs), { action: "withdraw", record }, name);
+    assert.deepEqual(record.epoch, epoch, "the last epoch is remembered");
+  }
+});
+
+Deno.test("decideUnpublish() lets the others go on", () => {
+  const volume = held(["a", "b", "c"], "multi-node-reader-only", "ext4/n");
+  const decision = decideUnpublish(volume, "b", nowMs);
+  assert.equal(decision.action, "leave");
+  const { record } = decision as { record: VolumeRecord };
+  assert.deepEqual(record, {
+    ...volume.record,
+    holders: [volume.record.holders[0]!, volume.record.holders[2]!],
+  });
+});
+
+Deno.test("decideUnpublish() changes nothing for a node that holds nothing", () => {
+  const elsewhere = held(["b"], "single-node-writer");
+  assert.deepEqual(decideUnpublish(elsewhere, "a", nowMs), {
+    action: "not-holder",
+    remaining: elsewhere.record.holders,
+  });
+  for (const nodeId of ["a", ""]) {
+    assert.deepEqual(decideUnpublish(aVolume({ epoch }), nodeId, nowMs), { action: "done" });
+  }
+});

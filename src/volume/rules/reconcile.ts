@@ -1,0 +1,152 @@
+import type { ClusterAttachment } from "../ports/cluster_ports.ts";
+import { formatEpoch, parseEpoch } from "../model/epoch.ts";
+import type { OwnedVolume } from "./ownership.ts";
+import { isExportedAsRecorded } from "./publish.ts";
+
+/** What has to be done about a volume that the cluster and the router see differently. */
+export type ReconcileStep =
+  /** Nodes hold it, and it is not exported as they know it: turn the export on again, under the same NQN. */
+  | { readonly action: "restore"; readonly volume: OwnedVolume }
+  /** It is exported or held, and wanted nowhere. */
+  | { readonly action: "withdraw"; readonly volume: OwnedVolume }
+  /** The cluster knows of a later epoch than the router: whatever is exported, it is not what a node uses. */
+  | { readonly action: "older-epoch"; readonly volume: OwnedVolume; readonly known: number };
+
+/** What a pass concludes. */
+export interface Reconciliation {
+  readonly steps: readonly ReconcileStep[];
+  /** Volumes that are unwanted for long enough, and for which this pass does nothing, with the reason. */
+  readonly heldBack: readonly OwnedVolume[];
+  readonly heldBackReason: string | undefined;
+  /** Since when each unwanted volume is, for the next pass. */
+  readonly unwantedSinceMs: ReadonlyMap<string, number>;
+}
+
+/** How careful a pass is. */
+export interface ReconcileRules {
+  /** How long a volume has to be unwanted, and held, before it is withdrawn, in milliseconds. */
+  readonly graceMs: number;
+  /** The most that are withdrawn in a pass. */
+  readonly mostWithdrawals: number;
+}
+
+/** What a pass looks at. */
+export interface ReconcileView {
+  /** Looked at before the attachments: what is held by then and wanted by nobody later has been let go. */
+  readonly volumes: readonly OwnedVolume[];
+  readonly attachments: readonly ClusterAttachment[];
+  readonly unwantedSinceMs: ReadonlyMap<string, number>;
+  /** `Clock.now()`, for the times in records. */
+  readonly nowMs: number;
+  /** `Clock.monotonicMs()`, for how long something has been unwanted. */
+  readonly monotonicMs: number;
+  /** Whether the cluster has an object of a volume. */
+  isNamed(volumeId: string): boolean;
+  /** Whether the router shows all it has. */
+  readonly settled: boolean;
+}
+
+/**
+ * Compares the router with the cluster. It publishes nothing that is not held, and withdraws nothing on a doubt: an
+ * attachment that cannot be told, a router that has just booted, or most volumes unwanted at once, as after a restored
+ * backup of the cluster, are doubts. So is a volume that the cluster has no object of: it may be in use in another one that
+ * was given the same `--cluster-id`.
+ */
+export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconciliation {
+  const inUse = view.volumes.filter(({ stored, record }) => stored.exported || record.holders.length > 0);
+  const byVolume = Map.groupBy(view.attachments, ({ volumeId }) => volumeId);
+  const steps: ReconcileStep[] = [];
+  const unwanted: OwnedVolume[] = [];
+  for (const volume of inUse) {
+    const attachments = byVolume.get(volume.stored.id) ?? [];
+    const known = latestEpoch(attachments);
+    if (known > (volume.record.epoch?.counter ?? 0)) steps.push({ action: "older-epoch", volume, known });
+    else if (!isWanted(volume, attachments)) unwanted.push(volume);
+    else if (isToBeRestored(volume, attachments)) steps.push({ action: "restore", volume });
+  }
+  const unwantedSinceMs = new Map(
+    unwanted.map(({ stored: { id } }) => [id, view.unwantedSinceMs.get(id) ?? view.monotonicMs]),
+  );
+  const due = unwanted.filter((volume) => isDue(volume, unwantedSinceMs, view, rules))
+    .toSorted((a, b) => unwantedSinceMs.get(a.stored.id)! - unwantedSinceMs.get(b.stored.id)!);
+  const doubt = doubtOf(view, due.length, inUse.length, rules);
+  const named = due.filter(({ stored }) => view.isNamed(stored.id));
+  const taken = doubt === undefined ? named.slice(0, rules.mostWithdrawals) : [];
+  const heldBack = doubt === undefined ? due.filter((volume) => !named.includes(volume)) : due;
+  return {
+    steps: [...steps, ...taken.map((volume) => ({ action: "withdraw" as const, volume }))],
+    heldBack,
+    heldBackReason: heldBack.length === 0 ? undefined : doubt ?? unnamed,
+    unwantedSinceMs,
+  };
+}
+
+const unnamed =
+  "no PersistentVolume of this cluster names them: another cluster may use them; see rds-csi audit";
+
+/** Whether nobody wants a volume as it is held, by attachments that were read just now. */
+export function isStillUnwanted(volume: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
+  if (attachments.some(({ volumeId }) => volumeId === undefined)) return false;
+  return !isWanted(volume, attachments.filter(({ volumeId }) => volumeId === volume.stored.id));
+}
+
+/**
+ * Whether the cluster wants a volume where it is. An attachment that is not done, of a node that does not hold it, only waits:
+ * for a holder that nobody will ever take away, as when the router has forgotten that it did, it would wait for ever.
+ */
+function isWanted({ record }: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
+  const { holders, epoch } = record;
+  if (holders.length === 0 || epoch === undefined) return attachments.length > 0;
+  return attachments.some(({ attached, nodeName, publishContext }) =>
+    attached || holders.some(({ nodeId }) => nodeId === nodeName) ||
+    // A node's id may be another than its name.
+    publishContext["epoch"] === formatEpoch(epoch)
+  );
+}
+
+/** The latest epoch that the cluster knows of a volume; 0 when it knows none. */
+export function latestEpoch(attachments: readonly ClusterAttachment[]): number {
+  return Math.max(0, ...attachments.map(({ publishContext }) => counterOf(publishContext)));
+}
+
+function counterOf(publishContext: Readonly<Record<string, string>>): number {
+  return parseEpoch(publishContext["epoch"] ?? "")?.counter ?? 0;
+}
+
+/** Whether a node that really uses the volume has lost its export. */
+function isToBeRestored(volume: OwnedVolume, attachments: readonly ClusterAttachment[]): boolean {
+  const { record } = volume;
+  if (record.holders.length === 0 || isExportedAsRecorded(volume)) return false;
+  return attachments.some(({ attached, deleting, nodeName, publishContext }) =>
+    attached && !deleting &&
+    // A node's id may be another than its name; the epoch tells then.
+    (record.holders.some(({ nodeId }) => nodeId === nodeName) ||
+      counterOf(publishContext) === record.epoch?.counter)
+  );
+}
+
+function isDue(
+  { stored, record }: OwnedVolume,
+  unwantedSinceMs: ReadonlyMap<string, number>,
+  view: ReconcileView,
+  { graceMs }: ReconcileRules,
+): boolean {
+  const youngestMs = Math.max(0, ...record.holders.map(({ sinceSeconds }) => sinceSeconds * 1000));
+  return view.monotonicMs - unwantedSinceMs.get(stored.id)! >= graceMs && view.nowMs - youngestMs >= graceMs;
+}
+
+function doubtOf(
+  { attachments, settled }: ReconcileView,
+  due: number,
+  inUse: number,
+  { mostWithdrawals }: ReconcileRules,
+): string | undefined {
+  if (attachments.some(({ volumeId }) => volumeId === undefined)) {
+    return "there are VolumeAttachments of which it cannot be told which volume they are about";
+  }
+  if (!settled) return "the router has booted only just now";
+  if (due > mostWithdrawals && due * 2 > inUse) {
+    return "most volumes in use are wanted nowhere, as when the cluster was restored from an old backup";
+  }
+  return undefined;
+}

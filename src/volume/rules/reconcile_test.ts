@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
+import type { ClusterAttachment } from "../ports/cluster_ports.ts";
+import type { OwnedVolume } from "./ownership.ts";
+import { isStillUnwanted, reconcile, type ReconcileView } from "./reconcile.ts";
+
+const rules = { graceMs: 600_000, mostWithdrawals: 3 };
+const nowMs = 1_800_000_000_000;
+const epoch = { counter: 4, nonce: "0a0b0c0d" };
+const held = (id: string, over: Parameters<typeof aVolume>[1] = {}, sinceSeconds?: number) => {
+  const holder = sinceSeconds === undefined ? aHolder("n") : aHolder("n", { sinceSeconds });
+  return aVolume({ epoch, holders: [holder] }, { id, ...over });
+};
+const attachment = (
+  volumeId: string | undefined,
+  over: Partial<ClusterAttachment> = {},
+): ClusterAttachment => ({
+  ...{ volumeId, nodeName: "n", attached: true, deleting: false, publishContext: { epoch: "4-0a0b0c0d" } },
+  ...over,
+});
+
+function pass(
+  volumes: readonly OwnedVolume[],
+  attachments: readonly ClusterAttachment[],
+  over: Partial<ReconcileView> = {},
+) {
+  const since = new Map(volumes.map(({ stored }) => [stored.id, 0]));
+  const view = {
+    volumes,
+    attachments,
+    unwantedSinceMs: since,
+    nowMs,
+    monotonicMs: 1_000_000,
+    isNamed: () => true,
+    settled: true,
+  };
+  const { steps, ...rest } = reconcile({ ...view, ...over }, rules);
+  return { ...rest, steps: steps.map(({ action, volume }) => `${action} ${volume.stored.id}`) };
+}
+
+Deno.test("reconcile() does nothing where router and cluster agree", () => {
+  assert.deepEqual(pass([held("a"), aVolume({}, { id: "b" })], [attachment("a")]).steps, []);
+});
+
+const off = { exported: false };
+const renamed = { exportNqn: "nqn.2000-02.com.mikrotik:somebody-else" };
+const restored: readonly (readonly [what: string, OwnedVolume, ClusterAttachment, steps: string[]])[] = [
+  ["the export is off", held("a", off), attachment("a"), ["restore a"]],
+  ["the NQN is another one", held("a", renamed), attachment("a"), ["restore a"]],
+  ["the node's name is not its id", held("a", off), attachment("a", { nodeName: "x" }), ["restore a"]],
+  [
+    "the attachment is of the same node, and says no epoch",
+    held("a", off),
+    attachment("a", { publishContext: {} }),
+    ["restore a"],
+  ],
+  ["the attachment is going away", held("a", off), attachment("a", { deleting: true }), []],
+  ["it is not attached yet", held("a", off), attachment("a", { attached: false }), []],
+  [
+    "another node is attached, in an earlier epoch",
+    held("a", off),
+    attachment("a", { nodeName: "x", publishContext: { epoch: "3-0a0b0c0d" } }),
+    [],
+  ],
+  ["nobody holds it", aVolume({ epoch }, { id: "a", exported: false }), attachment("a"), []],
+];
+for (const [what, volume, one, steps] of restored) {
+  Deno.test(`reconcile() ${steps.length > 0 ? "restores" : "never publishes"} a volume when ${what}`, () => {
+    assert.deepEqual(pass([volume], [one]).steps, steps);
+  });
+}
+
+Deno.test("reconcile() withdraws what is wanted nowhere, held or not, the longest unwanted first", () => {
+  const exported = aVolume({ epoch }, { id: "b", exported: true });
+  const volumes = [held("a"), exported, held("c"), held("d")];
+  const since = new Map([["a", 300_000], ["b", 100_000], ["c", 200_000]]);
+  const { steps, unwantedSinceMs } = pass(volumes, [attachment("d")], { unwantedSinceMs: since });
+  assert.deepEqual(steps, ["withdraw b", "withdraw c", "withdraw a"]);
+  assert.deepEqual([...unwantedSinceMs.keys()], ["a", "b", "c"]);
+});
+
+Deno.test("reconcile() waits until a volume is unwanted, and held, for the whole grace", () => {
+  const young = Math.floor(nowMs / 1000) - 599;
+  assert.deepEqual(pass([held("a", {}, young)], []).steps, []);
+  const first = pass([held("a")], [], { unwantedSinceMs: new Map() });
+  assert.deepEqual(first.steps, []);
+  const { unwantedSinceMs } = first;
+  assert.deepEqual(pass([held("a")], [], { unwantedSinceMs, monotonicMs: 1_599_999 }).steps, []);
+  assert.deepEqual(pass([held("a")], [], { unwantedSinceMs, monotonicMs: 1_600_000 }).steps, ["withdraw a"]);
+});
+
+Deno.test("reconcile() begins to count anew when a volume was wanted in between", () => {
+  const { unwantedSinceMs } = pass([held("a")], [attachment("a", { deleting: true })]);
+  assert.equal(unwantedSinceMs.size, 0);
+});
+
+Deno.test("reconcile() withdraws at most a few in a pass", () => {
+  const unwanted = ["a", "b", "c", "d"].map((id) => held(id));
+  const wanted = ["e", "f", "g", "h", "i"].map((id) => held(id));
+  const attachments = wanted.map(({ stored }) => attachment(stored.id));
+  assert.equal(pass([...unwanted, ...wanted], attachments).steps.length, 3);
+});
+
+const doubts: readonly (readonly [what: string, ClusterAttachment[], Partial<ReconcileView>])[] = [
+  ["most volumes are unwanted at once", [], {}],
+  ["the cluster has no object of them", ["b", "c", "d", "e", "f"].map((id) => attachment(id)), {
+    isNamed: (id) => id !== "a",
+  }],
+  ["it cannot be told what an attachment is about", [attachment(undefined), attachment("f")], {}],
+  ["the router has just booted", ["b", "c", "d", "e", "f"].map((id) => attachment(id)), { settled: false }],
+];
+for (const [what, attachments, over] of doubts) {
+  Deno.test(`reconcile() withdraws nothing when ${what}, and says so`, () => {
+    const volumes = ["a", "b", "c", "d", "e", "f"].map((id) => held(id));
+    const { steps, heldBack, heldBackReason } = pass(volumes, attachments, over);
+    assert.deepEqual(steps, []);
+    assert.ok(heldBack.length > 0);
+    assert.match(heldBackReason ?? "", /./);
+  });
+}
+
+Deno.test("reconcile() never restores what the cluster knows a later epoch of", () => {
+  const later = attachment("a", { publishContext: { epoch: "5-ffffffff" } });
+  assert.deepEqual(pass([held("a")], [later]).steps, ["older-epoch a"]);
+  assert.deepEqual(pass([held("a", off)], [later]).steps, ["older-epoch a"]);
+});
+
+Deno.test("isStillUnwanted() is false for one that is wanted, and where it cannot be told", () => {
+  const waiting = attachment("a", { nodeName: "x", attached: false, publishContext: {} });
+  assert.equal(isStillUnwanted(held("a"), [attachment("b")]), true);
+  assert.equal(isStillUnwanted(held("a"), [waiting]), true);
+  assert.equal(isStillUnwanted(held("a"), [attachment("a", { attached: false })]), false);
+  assert.equal(isStillUnwanted(held("a"), [{ ...waiting, nodeName: "n" }]), false);
+  assert.equal(isStillUnwanted(held("a"), [{ ...waiting, attached: true }]), false);
+  assert.equal(isStillUnwanted(aVolume({ epoch }, { id: "a", exported: true }), [waiting]), false);
+  assert.equal(isStillUnwanted(held("a"), [attachment(undefined)]), false);
+});

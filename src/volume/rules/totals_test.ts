@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  aSnapshotId,
+  plainImage,
+  testBase,
+  testCluster,
+} from "../../../tests/fakes/records.ts";
+import { availableBytes } from "./capacity.ts";
+import { elsewhere, figuresOf, type WholeLook } from "./totals.ts";
+import type { Pool } from "../ports/ports.ts";
+import { formatSnapshotName } from "../model/snapshots.ts";
+
+const gibibyte = 1n << 30n;
+const pool: Pool = {
+  mountPoint: "pool",
+  filesystem: "btrfs",
+  sizeBytes: 100n * gibibyte,
+  freeBytes: 90n * gibibyte,
+  state: "clean",
+  subvolumeLabel: "pool-fs",
+};
+const epoch = { counter: 1, nonce: "0a0b0c0d" };
+const shared = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
+const reader = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-reader-only", readOnly: true });
+const snapshot = formatSnapshotName({
+  id: aSnapshotId("s"),
+  source: "pvc-1",
+  createdAtSeconds: 1,
+  blank: false,
+  cluster: testCluster,
+});
+
+const look: WholeLook = {
+  pools: [pool],
+  upMs: Infinity,
+  volumes: [
+    aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { id: "pvc-1" }),
+    aDisk(aRecord({ epoch, holders: [shared("a"), shared("b")] }), { id: "pvc-2" }),
+    aDisk(aRecord({ epoch, holders: [reader("a"), reader("b")] }), { id: "pvc-3" }),
+    aDisk(aRecord(), { id: "pvc-4", imagePath: plainImage("pvc-4", `${testBase}/inner`) }),
+    aDisk(aRecord({ epoch, holders: [aHolder("a")] }), {
+      id: "pvc-5",
+      imagePath: plainImage("pvc-5", "/old"),
+    }),
+    aDisk(aRecord({ cluster: "ffffffff" }), { id: "pvc-6" }),
+    aDisk(aRecord(), { id: "pvc-7", comment: "{rds1 }" }),
+    aDisk(aRecord(), { id: "somebodys", imagePath: "/pool/else.img", comment: "" }),
+  ],
+};
+
+Deno.test("figuresOf() counts this cluster's volumes, holders and migrations by folder, and what everybody's disks take", () => {
+  const { folders, withSnapshots } = figuresOf(look, testCluster, [testBase, `${testBase}/inner`]);
+  assert.equal(withSnapshots, false);
+  const figures = {
+    sizeBytes: pool.sizeBytes,
+    freeBytes: pool.freeBytes,
+    diskBytes: 7n * gibibyte,
+    snapshotBytes: undefined,
+  };
+  const here = { poolName: "pool", pool: figures };
+  assert.deepEqual(folders, [
+    { basePath: testBase, ...here, volumes: 3, attachments: 5, migrations: 1 },
+    { basePath: `${testBase}/inner`, ...here, volumes: 1, attachments: 0, migrations: 0 },
+    { basePath: elsewhere, poolName: "", pool: undefined, volumes: 1, attachments: 1, migrations: 0 },
+  ]);
+});
+
+Deno.test("figuresOf() gives of a pool that is not mounted no figures", () => {
+  const [folder] = figuresOf({ ...look, pools: [] }, testCluster, [testBase]).folders;
+  assert.equal(folder?.pool, undefined);
+});
+
+Deno.test("figuresOf() promises exactly what is not available any more", () => {
+  const files = [{ path: `${testBase}/${snapshot}/disk.img`, sizeBytes: 5n * gibibyte, directory: false }];
+  const { folders, withSnapshots } = figuresOf({ ...look, files }, testCluster, [testBase]);
+  assert.equal(withSnapshots, true);
+  const { diskBytes, snapshotBytes } = folders[0]!.pool!;
+  assert.deepEqual([diskBytes, snapshotBytes], [7n * gibibyte, 5n * gibibyte]);
+  const available = availableBytes(pool, { volumes: look.volumes, files }, 1);
+  assert.equal(diskBytes + snapshotBytes!, pool.sizeBytes - available);
+});
+
+Deno.test("figuresOf() names this cluster's volumes, with whoever holds them, and no whole name of an export", () => {
+  const { volumes } = figuresOf(look, testCluster, [testBase]);
+  assert.deepEqual(
+    volumes.map(({ id, basePath, holders, migrating, epoch }) => [
+      id,
+      basePath,
+      holders.map(({ nodeId }) => nodeId).join(),
+      migrating,
+      epoch,
+    ]),
+    [
+      ["pvc-1", testBase, "a", false, 1],
+      ["pvc-2", testBase, "a,b", true, 1],
+      ["pvc-3", testBase, "a,b", false, 1],
+      ["pvc-4", elsewhere, "", false, 0],
+      ["pvc-5", elsewhere, "a", false, 1],
+    ],
+  );
+  const shown = JSON.stringify({ ...volumes[0], sizeBytes: String(volumes[0]!.sizeBytes) });
+  assert.ok(!shown.includes(epoch.nonce), shown);
+});
