@@ -1,10 +1,9 @@
 import type { RouterConfig } from "../config/config.ts";
 import { type HostKey, parseHostKeys } from "../../routeros/ssh/host_key.ts";
-import { FreshTransport } from "../../routeros/ssh/fresh_transport.ts";
 import { observedBy, type RouterObserver } from "../../routeros/ssh/observer.ts";
 import { Session } from "../../routeros/ssh/session.ts";
 import { Ssh2Transport, type SshAuthentication } from "../../routeros/ssh/ssh_transport.ts";
-import type { SshTransport } from "../../routeros/ssh/transport.ts";
+import { freshTransport, type SshTransport } from "../../routeros/ssh/transport.ts";
 import { RouterVolumeStore, type RouterVolumeStoreOptions } from "../../routeros/store/volume_store.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -42,7 +41,7 @@ export async function openRouter(
   const warning = (message: string) => log.warn(message, { router: config.address });
   const { target } = await openTransport(config, { ...seams, warning });
   const open = () => openTransport(config, { ...seams, warning: () => {}, fence });
-  const transport = new FreshTransport({ target, open });
+  const transport = freshTransport(target, open);
   const observer = observedBy(routerLog(config, log), ...observers);
   return new RouterVolumeStore({
     ...options,

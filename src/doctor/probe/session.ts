@@ -6,8 +6,7 @@ import {
   limitedCommand,
   maxCommandBytes,
 } from "../../routeros/console/command.ts";
-import { explainRefusal } from "../../routeros/console/refusal.ts";
-import { framed, nonceBytes, parseReply } from "../../routeros/console/reply.ts";
+import { explainRefusal, framed, nonceBytes, parseReply } from "../../routeros/console/reply.ts";
 import {
   ConnectError,
   type ExecEnd,

@@ -4,7 +4,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.ts";
 import { parseRow } from "../../routeros/console/json.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
-import { isAtLeast, parseRouterInfo } from "../../routeros/console/version.ts";
+import { isAtLeast, parseRouterInfo } from "../../routeros/console/router_info.ts";
 import type { Line } from "./session.ts";
 import { findFile } from "./scratch.ts";
 

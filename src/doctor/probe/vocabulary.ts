@@ -1,10 +1,9 @@
 import type { Vocabulary } from "../../router_profile/profile.ts";
 import { command, type Fragment, ros } from "../../routeros/console/command.ts";
-import { storagePackage } from "../../routeros/console/fitness.ts";
 import { canCopy } from "./copying.ts";
 import type { Line } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
-import { isAtLeast } from "../../routeros/console/version.ts";
+import { isAtLeast, storagePackage } from "../../routeros/console/router_info.ts";
 import { NoAnswer } from "./question.ts";
 import { frameNumber, readItems } from "./scratch.ts";
 

@@ -1,4 +1,4 @@
-import { storagePackage } from "../../routeros/console/fitness.ts";
+import { storagePackage } from "../../routeros/console/router_info.ts";
 import { parseRows, type Row } from "../../routeros/console/json.ts";
 import { packagesQuery } from "../../routeros/store/queries.ts";
 import type { RouterCheck } from "./check.ts";

@@ -34,7 +34,7 @@ export class SessionAsking implements Asking {
 
   async attempt(what: string, statement: Fragment): Promise<string | undefined> {
     const question = { kind: what, key: "", queries: [resourceQuery], context: this.#context };
-    const { answer, refusal } = await this.#exchange.tell([statement], question);
+    const { answer, refusal } = await this.#exchange.exec([statement], question);
     return answer === undefined ? refusal ?? "it did not answer" : undefined;
   }
 

@@ -1,6 +1,5 @@
 import { resourceQuery } from "../../routeros/store/queries.ts";
-import { parseResource } from "../../routeros/store/rows.ts";
-import { isAtLeast, parseRouterInfo, type RouterInfo } from "../../routeros/console/version.ts";
+import { isAtLeast, parseResource, type RouterInfo } from "../../routeros/console/router_info.ts";
 import type { RouterCheck } from "./check.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 
@@ -12,8 +11,8 @@ export const versionCheck: RouterCheck = {
   name: check,
   essential: true,
   async run(router, { allowUnfenced }) {
-    const { row } = parseResource(await router.read(check, resourceQuery));
-    return [judgeVersion(parseRouterInfo(row), allowUnfenced)];
+    const { info } = parseResource(await router.read(check, resourceQuery));
+    return [judgeVersion(info, allowUnfenced)];
   },
 };
 

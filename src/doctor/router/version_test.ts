@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { Row } from "../../routeros/console/json.ts";
-import { parseRouterInfo } from "../../routeros/console/version.ts";
+import { parseRouterInfo } from "../../routeros/console/router_info.ts";
 import { judgeVersion } from "./version.ts";
 
 const cases: readonly (readonly [version: string, state: string, words: RegExp])[] = [

@@ -1,11 +1,10 @@
 import { contextEnd } from "../../host/call_end.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
-import { backoffMs, type BackoffOptions } from "../ssh/backoff.ts";
-import { command, fits, type Fragment, onlyIf } from "./command.ts";
-import { explainRefusal } from "./refusal.ts";
-import { framed, nonceBytes, parseReply, type Reply, sign } from "./reply.ts";
+import { backoffMs, type BackoffOptions } from "../ssh/circuit_breaker.ts";
 import type { Session } from "../ssh/session.ts";
+import { command, fits, type Fragment, onlyIf } from "./command.ts";
+import { explainRefusal, framed, nonceBytes, parseReply, sign } from "./reply.ts";
 
 /** What is to be read in one exec. */
 export interface Question {
@@ -42,12 +41,14 @@ export class ReadRefused extends VolumeError {
   }
 }
 
-/** How a mutation ended, as far as its own exec tells. */
-export interface Told {
-  /** The frames printed behind it, if all are whole: then every statement ran through. */
+/** How one exec ended, as far as its own output shows. */
+export interface ExecOutcome {
+  /** The frames asked for, if all are whole: then every statement before them ran through. */
   readonly answer: Answer | undefined;
   /** What the router said, for people; undefined when it said nothing or the end is unknown. */
   readonly refusal: string | undefined;
+  /** Whether the router ended the channel in order and yet a frame is torn. */
+  readonly cut: boolean;
 }
 
 /** What an {@linkcode Exchange} needs. */
@@ -86,7 +87,7 @@ export function divideIntoExecs(statements: readonly Fragment[]): Fragment[][] {
   return execs;
 }
 
-/** Asks and tells in frames: what it hands on was read whole, and what it sent was sent once. */
+/** Sends queries and statements with frames behind them: it returns only whole answers, and sends no statement twice. */
 export class Exchange {
   readonly #session: Session;
   readonly #clock: Clock;
@@ -130,18 +131,28 @@ export class Exchange {
   }
 
   /**
-   * Sends statements that change something, once, with frames behind them. Whatever its end, it is never sent again.
+   * Sends statements and queries in one exec, once. Whatever its end, it is never sent again.
    *
    * @throws {VolumeError} unavailable when it was certainly not sent
    * @throws {VolumeError} deadline or cancelled when the call ends first; what it did is then unknown
    */
-  async tell(statements: readonly Fragment[], question: Question): Promise<Told> {
-    const { run, reply, answer } = await this.#exec(statements, question);
-    if (answer !== undefined) {
-      return { answer, refusal: reply.text === "" ? undefined : explainRefusal(reply.text) };
-    }
-    const refused = run.ended && !reply.begun && reply.text !== "";
-    return { answer: undefined, refusal: refused ? explainRefusal(reply.text) : undefined };
+  async exec(statements: readonly Fragment[], question: Question): Promise<ExecOutcome> {
+    const nonce = this.#nonce();
+    const frames = framesOf(nonce, question.queries);
+    const all = [...statements, ...frames];
+    const { conditions = [] } = question;
+    const sent = conditions.length === 0 ? command(...all) : command(onlyIf(conditions, ...all));
+    const run = await this.#session.run({ ...question, command: sent });
+    const reply = parseReply(run.output, nonce, frames.length);
+    const hasRefusal = reply.text !== "" && (reply.complete || (run.ended && !reply.begun));
+    const whole = reply.frames.filter((frame) => frame !== undefined);
+    return {
+      answer: reply.complete
+        ? { frames: whole, connection: run.connection, receivedMs: run.receivedMs }
+        : undefined,
+      refusal: hasRefusal ? explainRefusal(reply.text) : undefined,
+      cut: run.ended && reply.begun && !reply.complete,
+    };
   }
 
   /**
@@ -165,30 +176,14 @@ export class Exchange {
   }
 
   async #try(question: Question): Promise<Answer | "lost" | "cut"> {
-    const { run, reply, answer } = await this.#exec([], question);
+    const { answer, refusal, cut } = await this.exec([], question);
     if (answer !== undefined) return answer;
-    if (!run.ended) return "lost";
-    if (reply.begun) return "cut";
-    if (reply.text === "") return "lost";
+    if (cut) return "cut";
+    if (refusal === undefined) return "lost";
     throw new ReadRefused(
-      `Cannot read from the router as it refused: ${explainRefusal(reply.text)}; ` +
+      `Cannot read from the router as it refused: ${refusal}; ` +
         `router=${this.#session.target} what=${question.kind}`,
     );
-  }
-
-  async #exec(statements: readonly Fragment[], question: Question) {
-    const nonce = this.#nonce();
-    const frames = framesOf(nonce, question.queries);
-    const all = [...statements, ...frames];
-    const { conditions = [] } = question;
-    const sent = conditions.length === 0 ? command(...all) : command(onlyIf(conditions, ...all));
-    const run = await this.#session.run({ ...question, command: sent });
-    const reply: Reply = parseReply(run.output, nonce, frames.length);
-    const whole = reply.frames.filter((frame) => frame !== undefined);
-    const answer: Answer | undefined = reply.complete
-      ? { frames: whole, connection: run.connection, receivedMs: run.receivedMs }
-      : undefined;
-    return { run, reply, answer };
   }
 
   async #pauseOrFail(question: Question, attempt: number, state: "lost" | "cut"): Promise<void> {

@@ -41,16 +41,10 @@ async function rejectsWith(promise: Promise<unknown>, kind: VolumeErrorKind, for
   await assert.rejects(promise, (error) => VolumeError.is(error, kind) && form.test(error.message));
 }
 
-Deno.test("Exchange.ask() gives every frame of one exec", async () => {
+Deno.test("Exchange.ask() gives every frame of one exec, each with another nonce", async () => {
   const { exchange, question, ssh } = bench(good);
-  const answer = await exchange.ask(question());
-  assert.deepEqual(answer.frames, ["[0]", "[1]"]);
+  assert.deepEqual((await exchange.ask(question())).frames, ["[0]", "[1]"]);
   assert.equal(ssh.commands.length, 1);
-});
-
-Deno.test("Exchange.ask() uses another nonce for each exec", async () => {
-  const { exchange, question, ssh } = bench(good);
-  await exchange.ask(question());
   await exchange.ask(question());
   assert.notEqual(ssh.commands[0], ssh.commands[1]);
 });
@@ -67,15 +61,12 @@ for (
     cut,
   ]] as const
 ) {
-  Deno.test(`Exchange.ask() asks again after ${name}`, async () => {
-    const { exchange, question, ssh, clock } = bench(bad, bad, good);
-    const answer = exchange.ask(question());
-    await clock.advance(1000);
+  Deno.test(`Exchange.ask() asks again after ${name}, five times`, async () => {
+    const short = bench(bad, bad, good);
+    const answer = short.exchange.ask(short.question());
+    await short.clock.advance(1000);
     assert.deepEqual((await answer).frames, ["[0]", "[1]"]);
-    assert.equal(ssh.commands.length, 3);
-  });
-
-  Deno.test(`Exchange.ask() throws unavailable after five times ${name}`, async () => {
+    assert.equal(short.ssh.commands.length, 3);
     const { exchange, question, ssh, clock } = bench(bad);
     const failure = rejectsWith(exchange.ask(question()), "unavailable", /5 times/);
     await clock.advance(60_000);
@@ -114,35 +105,35 @@ Deno.test("Exchange.askOrCut() tells a router that cuts its answers from one tha
 
 const change = [ros`/disk set x=${"y"}`];
 
-Deno.test("Exchange.tell() gives the frames behind the change", async () => {
+Deno.test("Exchange.exec() gives the frames behind the change", async () => {
   const { exchange, question, ssh } = bench(good);
-  const told = await exchange.tell(change, question());
+  const told = await exchange.exec(change, question());
   assert.deepEqual(told.answer?.frames, ["[0]", "[1]"]);
   assert.equal(told.refusal, undefined);
   assert.match(ssh.commands[0]!, /^\/disk set x="y"; :put \(/);
 });
 
 for (
-  const [name, router, refusal] of [
+  const [name, router, refusal, isCut = false] of [
     ["a torn channel", () => torn(""), undefined],
     ["a torn channel with half an error", () => torn("no such it"), undefined],
     ["silence", () => ended(""), undefined],
-    ["a cut answer", cut, undefined],
+    ["a cut answer", cut, undefined, true],
     ["a refusal", () => ended("no such item (4)\r\n"), `"no such item (4)"`],
   ] as const
 ) {
-  Deno.test(`Exchange.tell() never sends again after ${name}`, async () => {
+  Deno.test(`Exchange.exec() never sends again after ${name}`, async () => {
     const { exchange, question, ssh, clock } = bench(router, good);
-    const told = await exchange.tell(change, question());
+    const told = await exchange.exec(change, question());
     await clock.advance(60_000);
-    assert.deepEqual(told, { answer: undefined, refusal });
+    assert.deepEqual(told, { answer: undefined, refusal, cut: isCut });
     assert.equal(ssh.commands.length, 1);
   });
 }
 
-Deno.test("Exchange.tell() gives text in front of whole frames as a refusal: a silent verb has nothing to say", async () => {
+Deno.test("Exchange.exec() gives text in front of whole frames as a refusal: a silent verb has nothing to say", async () => {
   const { exchange, question } = bench((command) => ended(`oops\r\n${printFrames(command, () => "[]")}`));
-  const told = await exchange.tell(change, question());
+  const told = await exchange.exec(change, question());
   assert.equal(told.refusal, `"oops"`);
   assert.equal(told.answer?.frames.length, 2);
 });
@@ -177,18 +168,18 @@ Deno.test("Exchange.settle() hands on at once what is not a lack of answers", as
   );
 });
 
-Deno.test("Exchange.tell() without queries takes a sign of the end for the answer", async () => {
+Deno.test("Exchange.exec() without queries takes a sign of the end for the answer", async () => {
   const { exchange, question, ssh } = bench(good);
-  const told = await exchange.tell([ros`/disk set x=${"y"}`], { ...question(), queries: [] });
+  const told = await exchange.exec([ros`/disk set x=${"y"}`], { ...question(), queries: [] });
   assert.notEqual(told.answer, undefined);
   assert.match(ssh.commands[0]!, /^\/disk set x="y"; :put "([0-9a-f]{12})0 - \1"$/);
 });
 
-Deno.test("Exchange.tell() has no answer where its conditions do not hold", async () => {
+Deno.test("Exchange.exec() has no answer where its conditions do not hold", async () => {
   const { exchange, question, ssh } = bench(() => ended(""));
   const conditions = [ros`[:len [/file find]] = ${0}`];
-  const told = await exchange.tell([ros`/file copy ${"a"}`], { ...question(), queries: [], conditions });
-  assert.deepEqual(told, { answer: undefined, refusal: undefined });
+  const told = await exchange.exec([ros`/file copy ${"a"}`], { ...question(), queries: [], conditions });
+  assert.deepEqual(told, { answer: undefined, refusal: undefined, cut: false });
   assert.match(
     ssh.commands[0]!,
     /^:if \(\[:len \[\/file find\]\] = "0"\) do=\{\/file copy "a"; :put "[^"]*"\}$/,

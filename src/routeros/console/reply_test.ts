@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { ros } from "./command.ts";
-import { framed, parseReply } from "./reply.ts";
+import { explainRefusal, framed, parseReply } from "./reply.ts";
 
 const n = "0123456789ab";
 
@@ -95,4 +95,17 @@ Deno.test("parseReply() takes a line of its own for text, also one with which a 
     text: "0 · failure",
   });
   assert.equal(parseReply("failure\r\n0", nonce, 1).begun, true);
+});
+
+Deno.test("explainRefusal() adds what to do where the words are known", () => {
+  assert.match(
+    explainRefusal("not enough permissions (9) (/disk/add; line 1)"),
+    /policies ssh, read and write/,
+  );
+  assert.match(explainRefusal("failure: not allowed by device-mode (x)"), /device-mode\/update/);
+});
+
+Deno.test("explainRefusal() shows unknown words as they are, shortened", () => {
+  assert.equal(explainRefusal("blue giraffe"), `"blue giraffe"`);
+  assert.ok(explainRefusal("x".repeat(5000)).length < 320);
 });

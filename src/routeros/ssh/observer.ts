@@ -1,5 +1,5 @@
 import type { WholeLook } from "../../volume/rules/totals.ts";
-import type { RouterInfo } from "../console/version.ts";
+import type { RouterInfo } from "../console/router_info.ts";
 
 /** What became of one exec request. */
 export interface CommandEvent {

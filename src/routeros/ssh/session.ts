@@ -1,11 +1,10 @@
 import { contextEnd } from "../../host/call_end.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/ports.ts";
-import { backoffMs, type BackoffOptions } from "./backoff.ts";
-import { CircuitBreaker } from "./circuit_breaker.ts";
+import { backoffMs, type BackoffOptions, CircuitBreaker } from "./circuit_breaker.ts";
+import { type ExecReply, type ExecRequest, Pending } from "./exec_request.ts";
 import { FairQueue } from "./fair_queue.ts";
 import type { CommandEvent, ConnectionEvent, RouterObserver } from "./observer.ts";
-import { type ExecReply, type ExecRequest, Pending } from "./pending.ts";
 import { ConnectError, type ExecEnd, type SshConnection, type SshTransport } from "./transport.ts";
 
 /** Options of {@linkcode Session}. */

@@ -7,7 +7,7 @@ import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
 import { command, ros } from "../console/command.ts";
 import type { CommandEvent } from "./observer.ts";
-import type { ExecReply } from "./pending.ts";
+import type { ExecReply } from "./exec_request.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { ConnectError, type ExecEnd } from "./transport.ts";
 

@@ -1,11 +1,11 @@
 import { Buffer } from "node:buffer";
 import { Socket } from "node:net";
 import ssh2 from "ssh2";
-import type { Client, ClientChannel, ConnectConfig, ParsedKey, ServerHostKeyAlgorithm } from "ssh2";
+import type { Client, ClientChannel, ConnectConfig, ParsedKey } from "ssh2";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Command } from "../console/command.ts";
+import { algorithms, describeConnectFailure, preferPinned } from "./handshake.ts";
 import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
-import { describeConnectFailure } from "./ssh_errors.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
 
 /** How the driver proves who it is. */
@@ -35,40 +35,6 @@ export interface Ssh2Options {
 
 /** The most output of one exec that is kept, in bytes; more is not read but torn. */
 const maxOutputBytes = 64 * 1024 * 1024;
-
-/**
- * What is offered: no chacha20-poly1305 and no group exchange, which the runtime's crypto cannot do, nothing on SHA-1.
- * Of the ciphers those come first that need no separate MAC.
- */
-export const algorithms = {
-  kex: [
-    "curve25519-sha256",
-    "curve25519-sha256@libssh.org",
-    "ecdh-sha2-nistp256",
-    "ecdh-sha2-nistp384",
-    "ecdh-sha2-nistp521",
-    "diffie-hellman-group16-sha512",
-    "diffie-hellman-group14-sha256",
-  ],
-  cipher: [
-    "aes128-gcm@openssh.com",
-    "aes256-gcm@openssh.com",
-    "aes128-ctr",
-    "aes192-ctr",
-    "aes256-ctr",
-  ],
-  hmac: ["hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com", "hmac-sha2-256", "hmac-sha2-512"],
-  compress: ["none"],
-} satisfies ConnectConfig["algorithms"];
-
-const hostKeyAlgorithms: readonly ServerHostKeyAlgorithm[] = [
-  "ssh-ed25519",
-  "ecdsa-sha2-nistp256",
-  "ecdsa-sha2-nistp384",
-  "ecdsa-sha2-nistp521",
-  "rsa-sha2-512",
-  "rsa-sha2-256",
-];
 
 /** SSH through the ssh2 library. */
 export class Ssh2Transport implements SshTransport {
@@ -100,7 +66,7 @@ export class Ssh2Transport implements SshTransport {
     let mismatch: string | undefined;
     let failure: unknown;
     const fail = (error: unknown) => {
-      reject(describeConnectFailure(error, { target: this.target, mismatch }));
+      reject(describeConnectFailure(error, mismatch));
       client.destroy();
     };
     const onAbort = () => fail(new Error("aborted"));
@@ -167,17 +133,6 @@ export class Ssh2Transport implements SshTransport {
       },
     };
   }
-}
-
-/**
- * Pinned types first, so that a router with several keys presents the pinned one; the others too, so that a mismatch
- * can be shown with both fingerprints.
- */
-export function preferPinned(hostKeys: readonly HostKey[] | "insecure"): ServerHostKeyAlgorithm[] {
-  if (hostKeys === "insecure") return [...hostKeyAlgorithms];
-  const types = new Set(hostKeys.map((key) => key.type));
-  const rank = (name: string) => types.has(name.startsWith("rsa-") ? "ssh-rsa" : name) ? 0 : 1;
-  return hostKeyAlgorithms.toSorted((a, b) => rank(a) - rank(b));
 }
 
 function assertPrivateKey(authentication: SshAuthentication): void {

@@ -55,3 +55,33 @@ export class ConnectError extends Error {
     this.lasting = options.lasting;
   }
 }
+
+/**
+ * A transport that makes its way to the router from what the files of credentials say when it connects, so that an
+ * exchanged key needs no restart.
+ *
+ * It keeps nothing of what the files said before. What cannot be read now would not be used after a restart either, and a
+ * host key that was taken out of the file must not be believed again. An open connection stays.
+ */
+export function freshTransport(target: string, open: () => Promise<SshTransport>): SshTransport {
+  return {
+    target,
+    connect: async (signal) => await (await openInTime(open, signal)).connect(signal),
+  };
+}
+
+/** A file on a share that hangs must not hold a connection attempt past its time. */
+async function openInTime(open: () => Promise<SshTransport>, signal: AbortSignal): Promise<SshTransport> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const onAbort = () => reject(new Error("they were not read in time"));
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([open(), aborted]);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConnectError(`its credentials cannot be used: ${reason}`, { lasting: true, cause });
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}

@@ -8,18 +8,7 @@ import type {
   VolumeChange,
 } from "../../volume/ports/ports.ts";
 import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
-import {
-  diskAsGuarded,
-  endOf,
-  lastSegment,
-  noDisk,
-  noDiskOn,
-  noFile,
-  noFileHolding,
-  oneFile,
-  oneSubvolume,
-} from "../console/conditions.ts";
-import { fileName, imagePathOf } from "./queries.ts";
+import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
 
 /** Adds a disk, after what has to be made for it. Each statement is right by itself, whatever came of the others. */
 export function addStatements(volume: NewVolume): Fragment[] {
@@ -187,4 +176,44 @@ export function copyStatement(from: string, to: string): Fragment {
 
 function ownDisk({ id, comment }: DiskGuard): Fragment {
   return ros`[find where slot=${id} and comment=${comment}]`;
+}
+
+/** That no disk is in the slot, and none uses an image whose path holds the text. */
+function noDisk(slot: string, part: string): Fragment {
+  return ros`[:len [/disk find where slot=${slot} or file-path~${holding(part)}]]=0`;
+}
+
+/** That no disk uses an image whose path holds the text. */
+function noDiskOn(part: string): Fragment {
+  return ros`[:len [/disk find where file-path~${holding(part)}]]=0`;
+}
+
+/** That the disk is there with exactly that comment. */
+function diskAsGuarded(guard: DiskGuard): Fragment {
+  return ros`[:len [/disk find where slot=${guard.id} and comment=${guard.comment}]]=1`;
+}
+
+/** That nothing is at the path. */
+export function noFile(path: string): Fragment {
+  return ros`[:len [/file find where name=${fileName(path)}]]=0`;
+}
+
+/** That a file is at the path. */
+function oneFile(path: string): Fragment {
+  return ros`[:len [/file find where name=${fileName(path)}]]=1`;
+}
+
+/** That no path holds the text. */
+function noFileHolding(part: string): Fragment {
+  return ros`[:len [/file find where name~${holding(part)}]]=0`;
+}
+
+/** That one subvolume of the file system, and no other, has that last name. */
+function oneSubvolume(label: string, name: string): Fragment {
+  return ros`[:len [/disk/btrfs/subvolume/find where fs=${label} and name=${name}]]=1`;
+}
+
+/** What the path of every disk on that image holds. Its end only, as the whole takes room that the comments need. */
+function endOf({ path, subvolume }: ImagePlace): string {
+  return subvolume === undefined ? `/${lastSegment(path)}` : `/${lastSegment(subvolume.path)}/`;
 }

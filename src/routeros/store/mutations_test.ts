@@ -12,7 +12,7 @@ import {
   renameStatement,
   subvolumeStatement,
 } from "./mutations.ts";
-import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./views.ts";
+import { createQueries, divideIntoQuestions, namedFilesViewQueries, viewQueries } from "./queries.ts";
 
 function lines(statements: readonly { readonly text: string }[]): string[] {
   return statements.map((statement) => statement.text);

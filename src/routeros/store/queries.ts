@@ -1,6 +1,7 @@
 import { anySnapshot } from "../../volume/model/snapshots.ts";
 import type { SubvolumeRef, Wanted } from "../../volume/ports/ports.ts";
 import { type Fragment, joined, ros } from "../console/command.ts";
+import { fitsOneExec } from "../console/exchange.ts";
 
 /** What of a disk a listing needs: the frame of thousands of disks stays small. */
 const diskKeys =
@@ -89,6 +90,44 @@ export const resourceQuery: Fragment = ros`/system resource print as-value`;
 /** The installed packages. */
 export const packagesQuery: Fragment = ros`/system package print detail as-value`;
 
+/** The frames of a view: disks first, then files if a stem is asked about, the router's own row last. */
+export function viewQueries(id: string, stem: string | undefined): Fragment[] {
+  const disks = disksQuery(id, stem);
+  return stem === undefined ? [disks, resourceQuery] : [disks, filesQuery(stem), resourceQuery];
+}
+
+/** The frames of a create's view: disks, files, the router's own row. */
+export function createQueries(supportsNqn: boolean, wanted: Wanted | undefined): Fragment[] {
+  return [allDisksQuery(supportsNqn, wanted?.id), createFilesQuery(wanted), resourceQuery];
+}
+
+/** What is left of a create's view without the lists of disks and snapshots. */
+export function createBaseQueries(wanted: Wanted | undefined): Fragment[] {
+  if (wanted === undefined) return [poolsQuery, resourceQuery];
+  return [disksQuery(wanted.id), wantedFilesQuery(wanted), resourceQuery];
+}
+
+/** The frames of a look at files: files, pools, the router's own row. */
+export function fileViewQueries(part: string): Fragment[] {
+  return [filesQuery(part), poolsQuery, resourceQuery];
+}
+
+/** The frames of a look for certain files: those files, pools, the router's own row. */
+export function namedFilesViewQueries(paths: readonly string[]): Fragment[] {
+  return [namedFilesQuery(paths), poolsQuery, resourceQuery];
+}
+
+/** Paths by how many of them one command can ask for. One that is too long even alone is left to fail when it is sent. */
+export function divideIntoQuestions(paths: readonly string[]): string[][] {
+  const parts: string[][] = [];
+  for (const path of paths) {
+    const last = parts.at(-1);
+    if (last !== undefined && fitsOneExec([], namedFilesViewQueries([...last, path]))) last.push(path);
+    else parts.push([path]);
+  }
+  return parts;
+}
+
 /**
  * A regular expression that every text with `part` in it matches, alike in POSIX and elsewhere. What it finds is
  * compared again, so that a character without a plain way to write it may stand for any.
@@ -107,4 +146,9 @@ export function fileName(path: string): string {
 /** A path as the rest of the driver spells it: with one leading slash. */
 export function imagePathOf(path: string): string {
   return `/${fileName(path)}`;
+}
+
+/** The last name of a path: by it RouterOS knows a subvolume as a parent. */
+export function lastSegment(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
 }

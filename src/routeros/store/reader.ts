@@ -6,6 +6,7 @@ import type {
   FileView,
   Inventory,
   Pool,
+  Random,
   RouterState,
   StoredFile,
   StoredSubvolume,
@@ -16,57 +17,54 @@ import type {
 } from "../../volume/ports/ports.ts";
 import { anySnapshot } from "../../volume/model/snapshots.ts";
 import type { Fragment } from "../console/command.ts";
-import { type Answer, type Exchange, type Question, ReadRefused } from "../console/exchange.ts";
-import { listFilesInParts } from "./file_parts.ts";
+import { type Answer, Exchange, type Question, ReadRefused } from "../console/exchange.ts";
+import { parseResource, type RouterInfo, type RouterWords, unknownRouter } from "../console/router_info.ts";
 import type { RouterObserver } from "../ssh/observer.ts";
-import { listInParts } from "./parts.ts";
+import type { Session } from "../ssh/session.ts";
+import { listDisksInParts, listFilesInParts } from "./paged_lists.ts";
 import {
   allDisksQuery,
+  createBaseQueries,
+  createQueries,
+  divideIntoQuestions,
+  fileViewQueries,
+  namedFilesViewQueries,
   poolsQuery,
   resourceQuery,
   someDisksQuery,
   someFilesQuery,
   subvolumeQuery,
-} from "./queries.ts";
-import { type Disks, parseDisks, parseFiles, parseResource, parseSubvolume } from "./rows.ts";
-import type { Session } from "../ssh/session.ts";
-import { SharedRead } from "./shared_read.ts";
-import { UptimeAnchor } from "./uptime_anchor.ts";
-import { parseRouterInfo, type RouterInfo, type RouterWords, unknownRouter } from "../console/version.ts";
-import {
-  createBaseQueries,
-  createFilesOf,
-  createQueries,
-  divideIntoQuestions,
-  filesHolding,
-  fileViewQueries,
-  namedFilesViewQueries,
-  sortDisks,
   viewQueries,
-} from "./views.ts";
+} from "./queries.ts";
+import { type Disks, parseDisks, parseFiles, parseSubvolume } from "./rows.ts";
+import { SharedRead } from "./shared_read.ts";
 
 /** What a {@linkcode RouterReader} needs. */
 export interface RouterReaderOptions {
   readonly session: Session;
-  readonly exchange: Exchange;
   readonly clock: Clock;
+  readonly random: Random;
   readonly observer?: RouterObserver;
 }
 
-/** Looks at the router, and remembers what every answer tells about it: its version, and how long it is up. */
+/**
+ * The half of a router's `VolumeStore` that only reads. It remembers what every answer says about the router: its version,
+ * and how long it is up.
+ */
 export class RouterReader {
-  readonly #exchange: Exchange;
-  readonly #observer: RouterObserver | undefined;
-  readonly #uptime = new UptimeAnchor();
+  protected readonly exchange: Exchange;
+  protected readonly observer: RouterObserver | undefined;
   readonly #inventories: SharedRead<Inventory>;
   /** The connection on which each call has looked. */
   readonly #looks = new WeakMap<CallContext, number>();
+  /** The last uptime that was read, and with which answer. */
+  #uptime: { readonly upMs: number; readonly answer: Answer } | undefined;
   #info: RouterInfo | undefined;
   #saidLimited = false;
 
   constructor(options: RouterReaderOptions) {
-    this.#exchange = options.exchange;
-    this.#observer = options.observer;
+    this.exchange = new Exchange(options);
+    this.observer = options.observer;
     this.#inventories = new SharedRead({
       clock: options.clock,
       read: (context, onSent) => this.#readInventory(context, onSent),
@@ -75,24 +73,27 @@ export class RouterReader {
   }
 
   /** What the router said about itself last; undefined before it was asked anything. */
-  get info(): RouterInfo | undefined {
+  get routerInfo(): RouterInfo | undefined {
     return this.#info;
   }
 
   /** Whether an export can be given an NQN; assumed of a router that was not asked yet. */
-  get supportsNqn(): boolean {
+  protected get supportsNqn(): boolean {
     return this.#words.supportsNqn;
   }
 
-  /** The connection on which a call has looked last at what it is about; undefined when it has not. */
-  lookedOn(context: CallContext): number | undefined {
+  /**
+   * The connection on which a call has looked last at what it is about; undefined when it has not. A router that has just
+   * booted may not show a disk yet, and would give its image away as unused.
+   */
+  protected lookedOn(context: CallContext): number | undefined {
     return this.#looks.get(context);
   }
 
   /** See `VolumeStore.view()`; without a stem no files and no sharers. */
   async view(id: string, stem: string | undefined, context: CallContext): Promise<VolumeView> {
     const queries = viewQueries(id, stem);
-    const answer = await this.#exchange.ask({ kind: "view", key: id, queries, context });
+    const answer = await this.exchange.ask({ kind: "view", key: id, queries, context });
     this.#looks.set(context, answer.connection);
     return this.viewOf(id, stem, answer);
   }
@@ -118,14 +119,14 @@ export class RouterReader {
   /** See `VolumeStore.files()`. */
   async files(part: string, context: CallContext): Promise<FileView> {
     const question = { kind: "files", key: part, context };
-    const answer = await this.#exchange.askOrCut({ ...question, queries: fileViewQueries(part) });
+    const answer = await this.exchange.askOrCut({ ...question, queries: fileViewQueries(part) });
     if (answer !== "cut") {
       // What is decided may rest on an earlier look; only the first connection vouches for both.
       if (!this.#looks.has(context)) this.#looks.set(context, answer.connection);
       return this.fileViewOf(part, answer);
     }
     const files = await this.#filesInParts(part, part, context);
-    const base = await this.#exchange.ask({ ...question, queries: [poolsQuery, resourceQuery] });
+    const base = await this.exchange.ask({ ...question, queries: [poolsQuery, resourceQuery] });
     const upMs = this.readResource(base.frames[1]!, base);
     return { ...this.#state(this.#disksOf(base).pools, upMs), files };
   }
@@ -136,7 +137,7 @@ export class RouterReader {
     let state: RouterState | undefined;
     for (const some of divideIntoQuestions(paths)) {
       const queries = namedFilesViewQueries(some);
-      const answer = await this.#exchange.ask({ kind: "files-at", key: "", queries, context });
+      const answer = await this.exchange.ask({ kind: "files-at", key: "", queries, context });
       const upMs = this.readResource(answer.frames[2]!, answer);
       state = this.#state(this.#disksOf(answer, 1).pools, upMs);
       files.push(...parseFiles(answer.frames[0]!, (path) => some.includes(path)));
@@ -149,7 +150,7 @@ export class RouterReader {
   async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
     await this.assertSubvolumes(context);
     const queries = [subvolumeQuery(subvolume)];
-    const answer = await this.#exchange.ask({ kind: "subvolume", key: subvolume.path, queries, context });
+    const answer = await this.exchange.ask({ kind: "subvolume", key: subvolume.path, queries, context });
     return parseSubvolume(answer.frames[0]!, subvolume);
   }
 
@@ -161,7 +162,7 @@ export class RouterReader {
   async assertSubvolumes(context: CallContext): Promise<void> {
     if (this.#info === undefined) {
       const queries = [resourceQuery];
-      const answer = await this.#exchange.ask({ kind: "version", key: "", queries, context });
+      const answer = await this.exchange.ask({ kind: "version", key: "", queries, context });
       this.readResource(answer.frames[0]!, answer);
     }
     if (this.#info?.supportsSubvolumes) return;
@@ -172,23 +173,20 @@ export class RouterReader {
   }
 
   /** The volume of an answer to `viewQueries()`. */
-  viewOf(id: string, stem: string | undefined, answer: Answer): VolumeView {
-    const upMs = this.readResource(answer.frames.at(-1)!, answer);
-    const files = stem === undefined ? [] : filesHolding(stem, answer.frames[1]!);
-    const disks = this.#disksOf(answer);
-    return { ...this.#state(disks.pools, upMs), ...sortDisks(id, stem, disks), files };
+  protected viewOf(id: string, stem: string | undefined, answer: Answer): VolumeView {
+    return this.#volumeView(id, stem, answer, this.readResource(answer.frames.at(-1)!, answer));
   }
 
   /** The files of an answer to `fileViewQueries()`. */
-  fileViewOf(part: string, answer: Answer): FileView {
+  protected fileViewOf(part: string, answer: Answer): FileView {
     const upMs = this.readResource(answer.frames[2]!, answer);
     const { pools } = this.#disksOf(answer, 1);
     return { ...this.#state(pools, upMs), files: filesHolding(part, answer.frames[0]!) };
   }
 
-  /** All disks of an answer to `allDisksQuery()` alone, as {@linkcode RouterReader.leftOf} reads it. */
-  inventoryOf(answer: Answer): Inventory | undefined {
-    const upMs = this.#uptime.upMsAt(answer);
+  /** All disks of an answer to `allDisksQuery()` alone; undefined under the same condition as {@linkcode leftOf}. */
+  protected inventoryOf(answer: Answer): Inventory | undefined {
+    const upMs = this.#carriedUpMs(answer);
     if (upMs === undefined) return undefined;
     const { volumes, pools } = this.#disksOf(answer);
     return this.#told({ ...this.#state(pools, upMs), volumes });
@@ -198,22 +196,42 @@ export class RouterReader {
    * What is left of a volume, of an answer to `disksQuery()` and `filesQuery()`. The command has no room for the
    * router's own row: the uptime is carried over, and where none was read on this connection the result is undefined.
    */
-  leftOf(id: string, stem: string, answer: Answer): VolumeView | undefined {
-    const upMs = this.#uptime.upMsAt(answer);
-    if (upMs === undefined) return undefined;
-    const disks = this.#disksOf(answer);
-    const files = filesHolding(stem, answer.frames[1]!);
-    return { ...this.#state(disks.pools, upMs), ...sortDisks(id, stem, disks), files };
+  protected leftOf(id: string, stem: string, answer: Answer): VolumeView | undefined {
+    const upMs = this.#carriedUpMs(answer);
+    return upMs === undefined ? undefined : this.#volumeView(id, stem, answer, upMs);
   }
 
-  /** Reads the router's own row and remembers what it says; gives the uptime in milliseconds. */
-  readResource(frame: string, answer: Answer): number {
-    const { row, upMs } = parseResource(frame);
-    const info = parseRouterInfo(row);
-    if (info.version !== this.#info?.version) this.#observer?.identified?.(info);
+  /** Reads the router's own row and remembers what it says; returns the uptime in milliseconds. */
+  protected readResource(frame: string, answer: Answer): number {
+    const { info, upMs } = parseResource(frame);
+    if (info.version !== this.#info?.version) this.observer?.identified?.(info);
     this.#info = info;
-    this.#uptime.set(upMs, answer);
+    this.#uptime = { upMs, answer };
     return upMs;
+  }
+
+  /**
+   * The uptime in milliseconds when an answer came, as an earlier one of the same connection tells; undefined when none
+   * does. No connection outlives a reboot, so on one connection uptime only grows with the clock. It is never more than the
+   * real uptime.
+   */
+  #carriedUpMs({ connection, receivedMs }: Answer): number | undefined {
+    if (this.#uptime?.answer.connection !== connection) return undefined;
+    return this.#uptime.upMs + Math.max(0, receivedMs - this.#uptime.answer.receivedMs);
+  }
+
+  /** The router's `where` has only narrowed disks and files down: slot and path are compared again here, to the letter. */
+  #volumeView(id: string, stem: string | undefined, answer: Answer, upMs: number): VolumeView {
+    const { volumes, others, pools } = this.#disksOf(answer);
+    return {
+      ...this.#state(pools, upMs),
+      volume: volumes.find((volume) => volume.id === id),
+      foreign: others.find((disk) => disk.id === id),
+      sharers: volumes.filter((volume) =>
+        volume.id !== id && stem !== undefined && volume.imagePath.includes(stem)
+      ),
+      files: stem === undefined ? [] : filesHolding(stem, answer.frames[1]!),
+    };
   }
 
   get #words(): RouterWords {
@@ -230,7 +248,7 @@ export class RouterReader {
   }
 
   #told<Look extends Inventory>(look: Look): Look {
-    this.#observer?.inventory?.(look);
+    this.observer?.inventory?.(look);
     return look;
   }
 
@@ -241,7 +259,7 @@ export class RouterReader {
     if (answer === "cut") {
       inParts = await this.#volumesInParts("", context);
       const queries = [poolsQuery, resourceQuery];
-      answer = await this.#exchange.ask({ kind: "inventory", key: "", queries, context });
+      answer = await this.exchange.ask({ kind: "inventory", key: "", queries, context });
     }
     const upMs = this.readResource(answer.frames[1]!, answer);
     const { volumes, pools } = this.#disksOf(answer);
@@ -258,14 +276,14 @@ export class RouterReader {
   ): Promise<Answer | "cut"> {
     const assumed = this.supportsNqn;
     try {
-      return await this.#exchange.askOrCut({ ...question, queries: queriesFor(assumed) });
+      return await this.exchange.askOrCut({ ...question, queries: queriesFor(assumed) });
     } catch (error) {
       if (!(error instanceof ReadRefused)) throw error;
-      const answer = await this.#exchange.ask({ ...question, queries: [resourceQuery] });
+      const answer = await this.exchange.ask({ ...question, queries: [resourceQuery] });
       this.readResource(answer.frames[0]!, answer);
       if (this.supportsNqn === assumed) throw error;
     }
-    return await this.#exchange.askOrCut({ ...question, queries: queriesFor(this.supportsNqn) });
+    return await this.exchange.askOrCut({ ...question, queries: queriesFor(this.supportsNqn) });
   }
 
   /** The uptime is read last: a reboot in the middle of the list, after which disks come late, shows in it. */
@@ -274,7 +292,7 @@ export class RouterReader {
     const volumes = await this.#volumesInParts(key, context);
     const snapshots = await this.#filesInParts(anySnapshot, key, context);
     const queries = createBaseQueries(wanted);
-    const answer = await this.#exchange.ask({ kind: "create-view", key, queries, context });
+    const answer = await this.exchange.ask({ kind: "create-view", key, queries, context });
     const upMs = this.readResource(answer.frames.at(-1)!, answer);
     const { others, pools } = this.#disksOf(answer);
     const foreign = others.find((disk) => disk.id === wanted?.id);
@@ -285,9 +303,9 @@ export class RouterReader {
 
   #volumesInParts(key: string, context: CallContext): Promise<StoredVolume[]> {
     this.#sayLimited();
-    return listInParts(async (pattern) => {
+    return listDisksInParts(async (pattern) => {
       const queries = [someDisksQuery(this.supportsNqn, pattern)];
-      const answer = await this.#exchange.askOrCut({ kind: "inventory-part", key, queries, context });
+      const answer = await this.exchange.askOrCut({ kind: "inventory-part", key, queries, context });
       return answer === "cut" ? undefined : answer.frames[0];
     }, () => this.#words);
   }
@@ -296,14 +314,27 @@ export class RouterReader {
     this.#sayLimited();
     return listFilesInParts(text, async (pattern) => {
       const queries = [someFilesQuery(pattern)];
-      const answer = await this.#exchange.askOrCut({ kind: "files-part", key, queries, context });
+      const answer = await this.exchange.askOrCut({ kind: "files-part", key, queries, context });
       return answer === "cut" ? undefined : answer.frames[0];
     });
   }
 
   #sayLimited(): void {
     if (this.#saidLimited) return;
-    this.#observer?.warning?.("The router's output is limited: what it holds is listed in parts");
+    this.observer?.warning?.("The router's output is limited: what it holds is listed in parts");
     this.#saidLimited = true;
   }
+}
+
+/** The files of a frame whose path holds the text. */
+function filesHolding(part: string, frame: string): StoredFile[] {
+  return parseFiles(frame, (path) => path.includes(part));
+}
+
+/** The files of a frame that a create asked for. */
+function createFilesOf(wanted: Wanted | undefined, frame: string): StoredFile[] {
+  return parseFiles(frame, (path) => {
+    if (path.includes(anySnapshot)) return true;
+    return wanted !== undefined && (path.includes(wanted.stem) || path === wanted.folder);
+  });
 }

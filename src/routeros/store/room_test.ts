@@ -8,13 +8,13 @@ import type { ImagePlace, NewVolume } from "../../volume/ports/ports.ts";
 import { formatComment, maxCommentBytes, newComment } from "../../volume/model/record.ts";
 import { formatSnapshotName, snapshotPart } from "../../volume/model/snapshots.ts";
 import { type Fragment, onlyIf } from "../console/command.ts";
-import { noFile } from "../console/conditions.ts";
 import { divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
 import {
   addStatements,
   changeStatements,
   copyStatement,
   folderStatement,
+  noFile,
   removeImageStatement,
   removeStatements,
   renameStatement,
@@ -23,12 +23,15 @@ import {
 import {
   allDisksInFullQuery,
   allDisksQuery,
+  createBaseQueries,
+  createQueries,
   disksQuery,
   filesQuery,
+  fileViewQueries,
   resourceQuery,
   subvolumeQuery,
+  viewQueries,
 } from "./queries.ts";
-import { createBaseQueries, createQueries, fileViewQueries, viewQueries } from "./views.ts";
 
 interface Lengths {
   readonly base: string;

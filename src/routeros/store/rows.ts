@@ -1,19 +1,15 @@
 import type {
   ForeignDisk,
   Pool,
-  RouterState,
   StoredFile,
   StoredSubvolume,
   StoredVolume,
   SubvolumeRef,
 } from "../../volume/ports/ports.ts";
 import { isSendable } from "../console/command.ts";
-import { lastSegment } from "../console/conditions.ts";
-import { parseRow, parseRows, type Row, unreadable } from "../console/json.ts";
-import { imagePathOf } from "./queries.ts";
-import { disksUpon, routerUses } from "./router_uses.ts";
-import { parseUptime } from "../console/uptime.ts";
-import type { RouterWords } from "../console/version.ts";
+import { parseRows, type Row, unreadable } from "../console/json.ts";
+import type { RouterWords } from "../console/router_info.ts";
+import { imagePathOf, lastSegment } from "./queries.ts";
 
 /** The disks of a frame, sorted by what they are. */
 export interface Disks {
@@ -139,26 +135,41 @@ export function parseSubvolume(frame: string, { label, path }: SubvolumeRef): St
   return { readOnly: row.flag("read-only", false), parentName: lastSegment(row.text("parent", "")) };
 }
 
-/** The router's own row: version and uptime. */
-export interface Resource {
-  readonly row: Row;
-  readonly upMs: RouterState["upMs"];
+/** Properties with which RouterOS says that a disk serves something beside NVMe/TCP, and what that is called here. */
+const signs: Readonly<Record<string, string>> = {
+  "disabled": "it is disabled",
+  "mounted": "its file system is mounted",
+  "formatting": "it is being formatted",
+  "raid-member": "it is a member of an array",
+  "raid-master": "it is a member of an array",
+  "swap": "it is swap space",
+  "encrypted": "it is encrypted",
+  "iscsi-export": "it is exported over iSCSI",
+  "nfs-sharing": "it is shared over NFS",
+  "smb-sharing": "it is shared over SMB",
+  "smb-export": "it is shared over SMB",
+  "media-sharing": "its media are shared",
+  "file-offset": "it begins within its file",
+};
+
+/** Properties with which another disk says that it lies on one. */
+const links: readonly string[] = ["parent", "crypted-backend"];
+
+/** By slot, the disks that lie on another one: its partitions, and what is encrypted on it. Of a look at few those that are mounted. */
+function disksUpon(rows: readonly Row[]): ReadonlyMap<string, readonly string[]> {
+  const found = new Map<string, string[]>();
+  for (const row of rows) {
+    for (const link of links) {
+      if (!row.isSet(link)) continue;
+      const below = row.text(link);
+      found.set(below, [...found.get(below) ?? [], row.text("slot", "")]);
+    }
+  }
+  return found;
 }
 
-/**
- * Reads a frame of `/system resource print`.
- *
- * @throws {VolumeError} unavailable when it has no uptime in a form that is known
- */
-export function parseResource(frame: string): Resource {
-  const row = parseRow(frame, "system resource");
-  const uptime = row.text("uptime");
-  const upMs = parseUptime(uptime);
-  if (upMs === undefined) {
-    throw unreadable(
-      "system resource",
-      `its uptime has an unknown form: ${JSON.stringify(uptime.slice(0, 64))}`,
-    );
-  }
-  return { row, upMs };
+/** What the router does with a disk beside exporting it over NVMe/TCP. */
+function routerUses(row: Row, upon: readonly string[]): string[] {
+  const own = Object.keys(signs).filter((key) => row.isSet(key)).map((key) => signs[key]!);
+  return [...new Set([...own, ...upon.map((slot) => `a disk lies on it: disk=${slot}`)])];
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../../volume/errors.ts";
-import { parseDisks, parseFiles, parseResource, parseSubvolume } from "./rows.ts";
+import { parseDisks, parseFiles, parseSubvolume } from "./rows.ts";
 
 function unavailable(action: () => unknown, form: RegExp): void {
   assert.throws(action, (error) => VolumeError.is(error, "unavailable") && form.test(error.message));
@@ -198,16 +198,6 @@ Deno.test("parseFiles() throws unavailable for a file without name, type or size
   for (const key of Object.keys(file)) {
     unavailable(() => parseFiles(JSON.stringify([without(file, key)]), all), new RegExp(key));
   }
-});
-
-Deno.test("parseResource() reads the uptime", () => {
-  assert.equal(parseResource(`{"uptime":"2w1d03:04:05","version":"7.24 (stable)"}`).upMs, 1307045000);
-});
-
-Deno.test("parseResource() throws unavailable when the uptime is missing or unreadable", () => {
-  unavailable(() => parseResource(`{"version":"7.24"}`), /uptime/);
-  unavailable(() => parseResource(`{"uptime":"soon"}`), /soon/);
-  unavailable(() => parseResource(`{"uptime":5}`), /uptime/);
 });
 
 const subvolume = {

@@ -2,7 +2,6 @@ import { VolumeError } from "../../volume/errors.ts";
 import type {
   CallContext,
   Clock,
-  CreateView,
   DiskGuard,
   FileView,
   ImagePlace,
@@ -11,48 +10,39 @@ import type {
   NewFolder,
   NewSubvolume,
   NewVolume,
-  Random,
-  StoredSubvolume,
-  SubvolumeRef,
   VolumeChange,
   VolumeStore,
   VolumeView,
-  Wanted,
 } from "../../volume/ports/ports.ts";
-import type { Fragment } from "../console/command.ts";
-import { noFile } from "../console/conditions.ts";
-import { type Answer, divideIntoExecs, Exchange, fitsOneExec } from "../console/exchange.ts";
-import { assertFit } from "../console/fitness.ts";
+import { type Fragment, isSendable } from "../console/command.ts";
+import { type Answer, divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
+import { assertFit } from "../console/router_info.ts";
+import type { Session } from "../ssh/session.ts";
 import {
   addStatements,
   changeStatements,
   copyStatement,
   folderStatement,
+  noFile,
   removeImageStatement,
   removeStatements,
   renameStatement,
   subvolumeStatement,
 } from "./mutations.ts";
-import type { RouterObserver } from "../ssh/observer.ts";
 import {
   allDisksInFullQuery,
   allDisksQuery,
   disksQuery,
   filesQuery,
+  fileViewQueries,
   packagesQuery,
   resourceQuery,
+  viewQueries,
 } from "./queries.ts";
-import { RouterReader } from "./reader.ts";
-import type { Session } from "../ssh/session.ts";
-import type { RouterInfo } from "../console/version.ts";
-import { assertComparable, fileViewQueries, ifReadable, viewQueries } from "./views.ts";
+import { RouterReader, type RouterReaderOptions } from "./reader.ts";
 
 /** What a {@linkcode RouterVolumeStore} needs. */
-export interface RouterVolumeStoreOptions {
-  readonly session: Session;
-  readonly clock: Clock;
-  readonly random: Random;
-  readonly observer?: RouterObserver;
+export interface RouterVolumeStoreOptions extends RouterReaderOptions {
   /** Milliseconds for which a successful probe of the same connection is believed. @default {5000} */
   readonly probeCacheMs?: number;
   /** Milliseconds that copying a file may take. @default {86400000} */
@@ -83,34 +73,24 @@ interface Mutation<View> {
 }
 
 /** The volumes of one router, over one SSH session. */
-export class RouterVolumeStore implements VolumeStore {
+export class RouterVolumeStore extends RouterReader implements VolumeStore {
   readonly #session: Session;
-  readonly #exchange: Exchange;
-  readonly #reader: RouterReader;
   readonly #clock: Clock;
   readonly #probeCacheMs: number;
   readonly #copyTimeoutMs: number;
   readonly #allowUnfenced: boolean;
-  readonly #observer: RouterObserver | undefined;
   /** The last connection of which it was told that its router cannot be used. */
   #toldUnfit: number | undefined;
   /** The last successful probe. */
   #probed: { readonly connection: number; readonly atMs: number } | undefined;
 
   constructor(options: RouterVolumeStoreOptions) {
+    super(options);
     this.#session = options.session;
-    this.#exchange = new Exchange(options);
-    this.#reader = new RouterReader({ ...options, exchange: this.#exchange });
     this.#clock = options.clock;
-    this.#observer = options.observer;
     this.#probeCacheMs = options.probeCacheMs ?? 5000;
     this.#copyTimeoutMs = options.copyTimeoutMs ?? 86_400_000;
     this.#allowUnfenced = options.allowUnfenced ?? false;
-  }
-
-  /** What the router said about itself last; undefined before it was asked anything. */
-  get routerInfo(): RouterInfo | undefined {
-    return this.#reader.info;
   }
 
   /** How many commands wait, and how many were sent and have not ended. */
@@ -123,42 +103,18 @@ export class RouterVolumeStore implements VolumeStore {
     this.#session.close();
   }
 
-  async view(id: string, stem: string, context: CallContext): Promise<VolumeView> {
-    return await this.#reader.view(id, stem, context);
-  }
-
-  async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
-    return await this.#reader.createView(wanted, context);
-  }
-
-  async inventory(context: CallContext): Promise<Inventory> {
-    return await this.#reader.inventory(context);
-  }
-
-  async files(part: string, context: CallContext): Promise<FileView> {
-    return await this.#reader.files(part, context);
-  }
-
-  async filesAt(paths: readonly string[], context: CallContext): Promise<FileView> {
-    return await this.#reader.filesAt(paths, context);
-  }
-
-  async subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined> {
-    return await this.#reader.subvolume(subvolume, context);
-  }
-
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
     const { id, makeFolder, subvolume } = volume;
     if (subvolume?.guard !== undefined) assertComparable(subvolume.guard.id, subvolume.guard.comment);
-    if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.#reader.assertSubvolumes(context);
+    if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.assertSubvolumes(context);
     // Uptime has no room in this command, nor in that of remove: it is carried over from the look before.
     return await this.#mutate({
       kind: "add",
       key: id,
       statements: addStatements(volume),
-      queries: [[allDisksQuery(this.#reader.supportsNqn)], [allDisksInFullQuery]],
+      queries: [[allDisksQuery(this.supportsNqn)], [allDisksInFullQuery]],
       read: (answer) => {
-        const after = this.#reader.inventoryOf(answer);
+        const after = this.inventoryOf(answer);
         return after?.volumes.some((volume) => volume.id === id) ? after : undefined;
       },
       readAgain: () => this.inventory(context),
@@ -174,15 +130,15 @@ export class RouterVolumeStore implements VolumeStore {
   ): Promise<MutationOutcome<VolumeView>> {
     assertComparable(id, expectedComment);
     if (change.export !== undefined && change.export !== false) this.#assertFenced(id);
-    const statements = changeStatements(id, expectedComment, change, this.#reader.supportsNqn);
-    const readAgain = () => this.#reader.view(id, undefined, context);
+    const statements = changeStatements(id, expectedComment, change, this.supportsNqn);
+    const readAgain = () => this.view(id, undefined, context);
     if (statements.length === 0) return { after: await readAgain(), refusal: undefined };
     return await this.#mutate({
       kind: "change",
       key: id,
       statements,
       queries: [viewQueries(id, undefined)],
-      read: (answer) => this.#reader.viewOf(id, undefined, answer),
+      read: (answer) => this.viewOf(id, undefined, answer),
       readAgain,
       context,
     });
@@ -196,7 +152,7 @@ export class RouterVolumeStore implements VolumeStore {
   ): Promise<MutationOutcome<VolumeView>> {
     const { id } = disk;
     assertComparable(id, disk.comment);
-    if (place.subvolume !== undefined) await this.#reader.assertSubvolumes(context);
+    if (place.subvolume !== undefined) await this.assertSubvolumes(context);
     return await this.#mutate({
       kind: "remove",
       key: id,
@@ -204,12 +160,12 @@ export class RouterVolumeStore implements VolumeStore {
       // There is no room to ask who else uses the image: that is asked when anything of it is still there.
       queries: [[disksQuery(id), filesQuery(stem)]],
       read: (answer) => {
-        const after = this.#reader.leftOf(id, stem, answer);
+        const after = this.leftOf(id, stem, answer);
         return after?.files.length === 0 ? after : undefined;
       },
       readAgain: () => this.view(id, stem, context),
       context,
-      onlyOn: this.#lookedOn(context),
+      onlyOn: this.lookedOn(context),
     });
   }
 
@@ -218,8 +174,8 @@ export class RouterVolumeStore implements VolumeStore {
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>> {
-    if (place.subvolume !== undefined) await this.#reader.assertSubvolumes(context);
-    const onlyOn = this.#lookedOn(context);
+    if (place.subvolume !== undefined) await this.assertSubvolumes(context);
+    const onlyOn = this.lookedOn(context);
     return await this.#changeFiles("remove-image", removeImageStatement(place), part, context, onlyOn);
   }
 
@@ -230,7 +186,7 @@ export class RouterVolumeStore implements VolumeStore {
   ): Promise<MutationOutcome<FileView>> {
     const { guard } = subvolume;
     if (guard !== undefined) assertComparable(guard.id, guard.comment);
-    await this.#reader.assertSubvolumes(context);
+    await this.assertSubvolumes(context);
     return await this.#changeFiles("add-subvolume", subvolumeStatement(subvolume, part), part, context);
   }
 
@@ -251,9 +207,9 @@ export class RouterVolumeStore implements VolumeStore {
     context: CallContext,
     makeFolder?: NewFolder,
   ): Promise<{ readonly done: boolean; readonly refusal?: string }> {
-    if (makeFolder?.label !== undefined) await this.#reader.assertSubvolumes(context);
+    if (makeFolder?.label !== undefined) await this.assertSubvolumes(context);
     const folder = makeFolder === undefined ? [] : [folderStatement(makeFolder)];
-    const { answer, refusal } = await this.#exchange.tell([...folder, copyStatement(from, to)], {
+    const { answer, refusal } = await this.exchange.exec([...folder, copyStatement(from, to)], {
       kind: "copy",
       key: to,
       queries: [],
@@ -284,23 +240,18 @@ export class RouterVolumeStore implements VolumeStore {
 
   #assertFit({ frames, connection }: Answer): void {
     try {
-      assertFit(this.#reader.info!, frames[1]!);
+      assertFit(this.routerInfo!, frames[1]!);
     } catch (error) {
-      if (connection !== this.#toldUnfit && error instanceof Error) this.#observer?.unfit?.(error.message);
+      if (connection !== this.#toldUnfit && error instanceof Error) this.observer?.unfit?.(error.message);
       this.#toldUnfit = connection;
       throw error;
     }
   }
 
   async #askProbe(queries: readonly Fragment[], context: CallContext): Promise<Answer> {
-    const answer = await this.#exchange.ask({ kind: "probe", key: "", queries, context });
-    this.#reader.readResource(answer.frames[0]!, answer);
+    const answer = await this.exchange.ask({ kind: "probe", key: "", queries, context });
+    this.readResource(answer.frames[0]!, answer);
     return answer;
-  }
-
-  /** A router that has just booted may not show a disk yet, and would give its image away as unused. */
-  #lookedOn(context: CallContext): number | undefined {
-    return this.#reader.lookedOn(context);
   }
 
   async #changeFiles(
@@ -315,7 +266,7 @@ export class RouterVolumeStore implements VolumeStore {
       key: part,
       statements: [statement],
       queries: [fileViewQueries(part)],
-      read: (answer) => this.#reader.fileViewOf(part, answer),
+      read: (answer) => this.fileViewOf(part, answer),
       readAgain: () => this.files(part, context),
       context,
       onlyOn,
@@ -329,23 +280,47 @@ export class RouterVolumeStore implements VolumeStore {
       const isLast = index === execs.length - 1;
       const queries = isLast ? mutation.queries.find((some) => fitsOneExec(statements, some)) : undefined;
       const question = { kind, key, queries: queries ?? [], context, onlyOn };
-      const { answer, refusal } = await this.#exchange.tell(statements, question);
+      const { answer, refusal } = await this.exchange.exec(statements, question);
       // What follows rests on what went before.
       if (answer !== undefined && !isLast) continue;
       const after = answer !== undefined && queries !== undefined
         ? ifReadable(() => mutation.read(answer))
         : undefined;
-      return { after: after ?? await this.#exchange.settle(readAgain, context), refusal };
+      return { after: after ?? await this.exchange.settle(readAgain, context), refusal };
     }
     throw new VolumeError("internal", `Cannot send a change without a statement: what=${kind}`);
   }
 
   #assertFenced(id: string): void {
-    if (this.#allowUnfenced || this.#reader.supportsNqn) return;
+    if (this.#allowUnfenced || this.supportsNqn) return;
     throw new VolumeError(
       "precondition",
       `Cannot export the volume as RouterOS before 7.21 has no NQN of its own for each export, so that a node could ` +
-        `not be fenced: volume=${id} version=${this.#reader.info?.version}; upgrade the router`,
+        `not be fenced: volume=${id} version=${this.routerInfo?.version}; upgrade the router`,
     );
   }
+}
+
+/** The result of `read`; undefined when what came whole cannot be read all the same. */
+function ifReadable<Result>(read: () => Result): Result | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (VolumeError.is(error, "unavailable")) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Checks that a comment can be sent back to the router for comparison.
+ *
+ * @throws {VolumeError} precondition when a person put characters into it that cannot
+ */
+function assertComparable(id: string, comment: string): void {
+  if (isSendable(comment)) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot change the volume as its comment on the router holds control or non-ASCII characters: volume=${id}; ` +
+      "take them out of the disk's comment, and leave the part in braces as it is",
+  );
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeSshTransport } from "../../../tests/fakes/ssh_transport.ts";
-import { FreshTransport } from "./fresh_transport.ts";
-import { ConnectError, type SshTransport } from "./transport.ts";
+import { ConnectError, freshTransport, type SshTransport } from "./transport.ts";
 
 const never = new AbortController().signal;
 
@@ -14,20 +13,20 @@ function isConnectError(message: RegExp) {
   };
 }
 
-Deno.test("FreshTransport reads the credentials anew for each connection", async () => {
+Deno.test("freshTransport() reads the credentials anew for each connection", async () => {
   const ways = [new FakeSshTransport(), new FakeSshTransport()];
   let opened = 0;
-  const fresh = new FreshTransport({ target: "a@b:22", open: () => Promise.resolve(ways[opened++]!) });
+  const fresh = freshTransport("a@b:22", () => Promise.resolve(ways[opened++]!));
   await fresh.connect(never);
   await fresh.connect(never);
   assert.deepEqual(ways.map(({ attempts }) => attempts), [1, 1]);
 });
 
-Deno.test("FreshTransport uses nothing that it read before when a file cannot be read any more", async () => {
+Deno.test("freshTransport() uses nothing that it read before when a file cannot be read any more", async () => {
   const way = new FakeSshTransport();
   let isThere = true;
   const open = () => isThere ? Promise.resolve(way) : Promise.reject(new Error("no such file"));
-  const fresh = new FreshTransport({ target: "a@b:22", open });
+  const fresh = freshTransport("a@b:22", open);
   await fresh.connect(never);
   isThere = false;
   await assert.rejects(fresh.connect(never), isConnectError(/credentials cannot be used: no such file/));
@@ -37,12 +36,9 @@ Deno.test("FreshTransport uses nothing that it read before when a file cannot be
   assert.equal(way.attempts, 2);
 });
 
-Deno.test("FreshTransport ends an attempt whose files never come", async () => {
+Deno.test("freshTransport() ends an attempt whose files never come", async () => {
   const over = new AbortController();
-  const fresh = new FreshTransport({
-    target: "a@b:22",
-    open: () => Promise.withResolvers<SshTransport>().promise,
-  });
+  const fresh = freshTransport("a@b:22", () => Promise.withResolvers<SshTransport>().promise);
   const attempt = fresh.connect(over.signal);
   over.abort();
   await assert.rejects(attempt, isConnectError(/not read in time/));

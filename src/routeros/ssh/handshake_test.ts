@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
-import { describeConnectFailure } from "./ssh_errors.ts";
-
-const attempt = { target: "a@b:22", mismatch: undefined };
+import { describeConnectFailure } from "./handshake.ts";
 
 for (
   const [message, form, lasting] of [
@@ -17,7 +15,7 @@ for (
   ] as const
 ) {
   Deno.test(`describeConnectFailure() says what to do about ${message}`, () => {
-    const error = describeConnectFailure(new Error(message), attempt);
+    const error = describeConnectFailure(new Error(message));
     assert.match(error.message, form);
     assert.ok(error.message.includes(message));
     assert.equal(error.lasting, lasting);
@@ -25,10 +23,7 @@ for (
 }
 
 Deno.test("describeConnectFailure() puts a host key mismatch above all else", () => {
-  const error = describeConnectFailure(new Error("Host denied"), {
-    ...attempt,
-    mismatch: "its host key is another",
-  });
+  const error = describeConnectFailure(new Error("Host denied"), "its host key is another");
   assert.equal(error.message, "its host key is another");
   assert.equal(error.lasting, true);
 });

@@ -1,0 +1,110 @@
+import { VolumeError } from "../../volume/errors.ts";
+import { parseRow, parseRows, type Row, unreadable } from "./json.ts";
+
+/** What the driver knows about the router it talks to. */
+export interface RouterInfo {
+  /** As the router spells it, such as `7.24 (stable)`. */
+  readonly version: string;
+  /** Such as `RDS2216`; "" when the router does not say. */
+  readonly board: string;
+  /** Whether an export can have an NQN of its own, which fencing rests on: RouterOS 7.21 and newer. */
+  readonly supportsNqn: boolean;
+  /** Whether it knows Btrfs subvolumes: RouterOS 7.18 and newer. */
+  readonly supportsSubvolumes: boolean;
+  /** Whether the driver can work with it at all: RouterOS 7.17 and newer. */
+  readonly supported: boolean;
+}
+
+/** What of a router decides how its answers are read. */
+export type RouterWords = Pick<RouterInfo, "supportsNqn" | "supportsSubvolumes">;
+
+/** What is assumed of a router that was not asked yet. */
+export const unknownRouter: RouterWords = { supportsNqn: true, supportsSubvolumes: false };
+
+/**
+ * Reads what `/system resource print` says about the router itself.
+ *
+ * @throws {VolumeError} unavailable when it names no version
+ */
+export function parseRouterInfo(resource: Row): RouterInfo {
+  const version = resource.text("version");
+  return {
+    version,
+    board: resource.text("board-name", ""),
+    supportsNqn: isAtLeast(version, 7, 21),
+    supportsSubvolumes: isAtLeast(version, 7, 18),
+    supported: isAtLeast(version, 7, 17),
+  };
+}
+
+/** Whether a RouterOS version is `major.minor` or newer; one that cannot be read is not. */
+export function isAtLeast(version: string, major: number, minor: number): boolean {
+  const match = /^(\d+)\.(\d+)/.exec(version);
+  if (match === null) return false;
+  const [ownMajor, ownMinor] = [Number(match[1]), Number(match[2])];
+  return ownMajor > major || (ownMajor === major && ownMinor >= minor);
+}
+
+/**
+ * Reads a frame of `/system resource print`: what the router is, and how many milliseconds it is up.
+ *
+ * @throws {VolumeError} unavailable when it names no version, or has no uptime in a form that is known
+ */
+export function parseResource(frame: string): { readonly info: RouterInfo; readonly upMs: number } {
+  const row = parseRow(frame, "system resource");
+  const uptime = row.text("uptime");
+  const upMs = parseUptime(uptime);
+  if (upMs === undefined) {
+    throw unreadable(
+      "system resource",
+      `its uptime has an unknown form: ${JSON.stringify(uptime.slice(0, 64))}`,
+    );
+  }
+  return { info: parseRouterInfo(row), upMs };
+}
+
+const clockForm = /^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d{1,2}):(\d{2}):(\d{2})(?:\.\d+)?)?$/;
+const letterForm = /^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)(?:\.\d+)?s)?(?:\d+ms)?$/;
+const daySeconds = 86_400;
+
+/**
+ * Milliseconds of a RouterOS duration such as `2w1d03:04:05`, `3d04:05:06`, `00:01:02` or `1w2d3h4m5s`, whole seconds
+ * only; undefined when it has another form. A year counts 365 days.
+ */
+export function parseUptime(text: string): number | undefined {
+  const match = text === "" ? null : clockForm.exec(text) ?? letterForm.exec(text);
+  if (match === null) return undefined;
+  const [years, weeks, days, hours, minutes, seconds] = match.slice(1, 7).map((part) => Number(part ?? 0));
+  const wholeDays = years! * 365 + weeks! * 7 + days!;
+  return (wholeDays * daySeconds + hours! * 3600 + minutes! * 60 + seconds!) * 1000;
+}
+
+/** The package that brings file-backed disks and NVMe exports. */
+export const storagePackage = "rose-storage";
+
+/**
+ * Checks that a router can do what this driver needs.
+ *
+ * @param packagesFrame what `/system package print` gave
+ * @throws {VolumeError} precondition when RouterOS is too old, or the storage package is missing or disabled
+ */
+export function assertFit(router: RouterInfo, packagesFrame: string): void {
+  if (!router.supported) {
+    throw new VolumeError(
+      "precondition",
+      `Cannot work with this router as its RouterOS is too old: version=${router.version} needed=7.17; ` +
+        "upgrade it (/system/package/update)",
+    );
+  }
+  const rows = parseRows(packagesFrame, "list of packages");
+  const storage = rows.find((row) => row.text("name") === storagePackage);
+  if (storage !== undefined && !storage.flag("disabled", false)) return;
+  const state = storage === undefined ? "missing" : "disabled";
+  const action = storage === undefined
+    ? "install it (upload the package of the same version and reboot)"
+    : `enable it (/system/package/enable ${storagePackage}, then reboot)`;
+  throw new VolumeError(
+    "precondition",
+    `Cannot work with this router as a package is ${state}: package=${storagePackage} version=${router.version}; ${action}`,
+  );
+}

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { VolumeError } from "../../volume/errors.ts";
+import { parseRow } from "./json.ts";
+import { isAtLeast, parseResource, parseRouterInfo, parseUptime } from "./router_info.ts";
+
+for (
+  const [version, supported, supportsSubvolumes, supportsNqn] of [
+    ["7.24 (stable)", true, true, true],
+    ["7.21beta3 (testing)", true, true, true],
+    ["7.20.8 (long-term)", true, true, false],
+    ["7.18", true, true, false],
+    ["7.17.2 (stable)", true, false, false],
+    ["7.9.2 (stable)", false, false, false],
+    ["6.49.10", false, false, false],
+    ["8.0", true, true, true],
+    ["unknown", false, false, false],
+  ] as const
+) {
+  Deno.test(`parseRouterInfo() knows what ${version} can do`, () => {
+    const info = parseRouterInfo(parseRow(JSON.stringify({ version, "board-name": "RDS2216" }), "x"));
+    assert.deepEqual(info, { version, board: "RDS2216", supported, supportsSubvolumes, supportsNqn });
+  });
+}
+
+Deno.test("isAtLeast() compares numbers, not text", () => {
+  assert.equal(isAtLeast("7.9", 7, 17), false);
+  assert.equal(isAtLeast("10.0", 7, 17), true);
+});
+
+const second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
+
+for (
+  const [text, ms] of [
+    ["00:01:02", minute + 2 * second],
+    ["23:59:59", day - second],
+    ["3d04:05:06", 3 * day + 4 * hour + 5 * minute + 6 * second],
+    ["2w1d03:04:05", 15 * day + 3 * hour + 4 * minute + 5 * second],
+    ["1y2w00:00:01", 379 * day + second],
+    ["1y", 365 * day],
+    ["2w", 14 * day],
+    ["00:00:05.120", 5 * second],
+    ["1w2d3h4m5s", 9 * day + 3 * hour + 4 * minute + 5 * second],
+    ["10s", 10 * second],
+    ["5m30s", 5 * minute + 30 * second],
+    ["2h", 2 * hour],
+    ["7s120ms", 7 * second],
+  ] as const
+) {
+  Deno.test(`parseUptime() reads ${text}`, () => assert.equal(parseUptime(text), ms));
+}
+
+for (const text of ["", "never", "1", "12:34", "-1d", "1d2w", "2x", "1d 00:00:00", "00:00:00x", "1.5d"]) {
+  Deno.test(`parseUptime() does not guess at ${JSON.stringify(text)}`, () => {
+    assert.equal(parseUptime(text), undefined);
+  });
+}
+
+function unavailable(action: () => unknown, form: RegExp): void {
+  assert.throws(action, (error) => VolumeError.is(error, "unavailable") && form.test(error.message));
+}
+
+Deno.test("parseResource() reads the uptime", () => {
+  assert.equal(parseResource(`{"uptime":"2w1d03:04:05","version":"7.24 (stable)"}`).upMs, 1307045000);
+});
+
+Deno.test("parseResource() throws unavailable when the uptime is missing or unreadable", () => {
+  unavailable(() => parseResource(`{"version":"7.24"}`), /uptime/);
+  unavailable(() => parseResource(`{"uptime":"soon"}`), /soon/);
+  unavailable(() => parseResource(`{"uptime":5}`), /uptime/);
+});
