@@ -1,7 +1,7 @@
 import { Buffer } from "node:buffer";
 import { createHmac } from "node:crypto";
 import assert from "node:assert/strict";
-import { VolumeError } from "../../volume/errors.ts";
+import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
 import { describeMismatch, fingerprint, isPinned, parseHostKeys } from "./host_key.ts";
 
 /** A key in wire form: the type and `length` bytes. */
@@ -48,7 +48,7 @@ Deno.test("parseHostKeys() takes of several known_hosts lines those that name th
 });
 
 Deno.test("parseHostKeys() throws invalid when several lines name other hosts only", () => {
-  assert.throws(() => blobs(`a ${one}\nb ${two}`), (error) => VolumeError.is(error, "invalid"));
+  throwsWith(() => blobs(`a ${one}\nb ${two}`), "invalid");
 });
 
 for (
@@ -67,7 +67,7 @@ for (
   ]
 ) {
   Deno.test(`parseHostKeys() throws invalid for ${JSON.stringify(line.slice(0, 30))}`, () => {
-    assert.throws(() => blobs(line), (error) => VolumeError.is(error, "invalid"));
+    throwsWith(() => blobs(line), "invalid");
   });
 }
 

@@ -1,75 +1,9 @@
+// What a session sends, in which order, and how often.
 import assert from "node:assert/strict";
-import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
-import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { ended, FakeSshTransport, notRun, torn } from "../../../tests/fakes/ssh_transport.ts";
-import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
-import { command, ros } from "../console/command.ts";
-import type { CommandEvent } from "./observer.ts";
-import type { ExecReply } from "./exec_request.ts";
-import { Session, type SessionOptions } from "./session.ts";
-import { ConnectError, type ExecEnd } from "./transport.ts";
-
-interface Bench {
-  readonly clock: FakeClock;
-  readonly ssh: FakeSshTransport;
-  readonly session: Session;
-  readonly events: CommandEvent[];
-  readonly states: string[];
-  run(name: string, options?: { key?: string; context?: CallContext }): Promise<ExecReply>;
-}
-
-function bench(options: Partial<SessionOptions> = {}): Bench {
-  const clock = new FakeClock();
-  const ssh = new FakeSshTransport();
-  const events: CommandEvent[] = [];
-  const states: string[] = [];
-  const session = new Session({
-    transport: ssh,
-    clock,
-    random: new SeededRandom(),
-    observer: { command: (event) => events.push(event), connection: ({ state }) => states.push(state) },
-    ...options,
-  });
-  return {
-    clock,
-    ssh,
-    session,
-    events,
-    states,
-    run: (name, { key = name, context = fakeCall(clock) } = {}) =>
-      session.run({ kind: "test", key, command: command(ros`/test name=${name}`), context }),
-  };
-}
-
-/** A router that answers each command only when told to. */
-function manual(ssh: FakeSshTransport) {
-  const open: { readonly name: string; readonly end: (end: ExecEnd) => void }[] = [];
-  ssh.router = (text, signal) =>
-    new Promise((resolve) => {
-      open.push({ name: text.slice(12, -1), end: resolve });
-      signal.addEventListener("abort", () => resolve(torn()));
-    });
-  return open;
-}
-
-async function rejectsWith(promise: Promise<unknown>, kind: VolumeErrorKind, form = /./): Promise<void> {
-  await assert.rejects(promise, (error) => VolumeError.is(error, kind) && form.test(error.message));
-}
-
-Deno.test("Session connects with the first command and keeps the connection", async () => {
-  const { session, ssh, run, states } = bench();
-  ssh.router = () => ended("hello");
-  assert.equal(session.state, "idle");
-  const reply = await run("a");
-  assert.equal(reply.output, "hello");
-  assert.equal(reply.ended, true);
-  assert.equal((await run("b")).connection, reply.connection);
-  assert.equal(ssh.attempts, 1);
-  assert.deepEqual(states, ["connecting", "ready"]);
-  session.close();
-});
+import { ended, notRun, torn } from "../../../tests/fakes/ssh_transport.ts";
+import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
+import { bench, frozen, manual, refuse } from "./session_test_support.ts";
 
 Deno.test("Session runs at most eight commands at once and lets keys take turns", async () => {
   const { session, ssh, run, clock } = bench();
@@ -104,35 +38,24 @@ Deno.test("Session refuses at once what does not fit into the queue", async () =
   await Promise.all(waiting.map((promise) => rejectsWith(promise, "unavailable", /shutting down/)));
 });
 
-Deno.test("Session never sends a command whose call was cancelled while it waited", async () => {
-  const { session, ssh, run, clock } = bench({ maxChannels: 1 });
-  const open = manual(ssh);
-  const first = run("running");
-  await clock.advance(0);
-  const call = fakeCall(clock);
-  const waiting = run("waiting", { context: call });
-  call.cancel();
-  await rejectsWith(waiting, "cancelled");
-  open[0]!.end(ended(""));
-  await first;
-  await clock.advance(0);
-  assert.deepEqual(ssh.commands, [`/test name="running"`]);
-  session.close();
-});
-
-Deno.test("Session never sends a command whose deadline passed while it waited", async () => {
-  const { session, ssh, run, clock } = bench({ maxChannels: 1 });
-  const open = manual(ssh);
-  const first = run("running");
-  const waiting = run("waiting", { context: fakeCall(clock, 1000) });
-  const failure = rejectsWith(waiting, "deadline");
-  await clock.advance(1000);
-  await failure;
-  open[0]!.end(ended(""));
-  await first;
-  assert.equal(ssh.commands.length, 1);
-  session.close();
-});
+for (const kind of ["cancelled", "deadline"] as const) {
+  Deno.test(`Session never sends a command whose call ended (${kind}) while it waited`, async () => {
+    const { session, ssh, run, clock } = bench({ maxChannels: 1 });
+    const open = manual(ssh);
+    const first = run("running");
+    const call = fakeCall(clock, kind === "deadline" ? 1000 : undefined);
+    const failure = rejectsWith(run("waiting", { context: call }), kind);
+    await clock.advance(0);
+    if (kind === "cancelled") call.cancel();
+    await clock.advance(1000);
+    await failure;
+    open[0]!.end(ended(""));
+    await first;
+    await clock.advance(0);
+    assert.deepEqual(ssh.commands, [`/test name="running"`]);
+    session.close();
+  });
+}
 
 Deno.test("Session refuses a call that is over before it starts", async () => {
   const { ssh, run, clock } = bench();
@@ -145,22 +68,13 @@ Deno.test("Session refuses a call that is over before it starts", async () => {
 
 Deno.test("Session gives the channel up when a call ends while its command runs", async () => {
   const { session, ssh, run, clock, events } = bench();
-  let aborted = false;
-  ssh.router = (_text, signal) =>
-    new Promise((resolve) =>
-      signal.addEventListener("abort", () => {
-        aborted = true;
-        resolve(torn());
-      })
-    );
+  ssh.router = frozen;
   const call = fakeCall(clock);
-  const running = run("a", { context: call });
-  const failure = rejectsWith(running, "cancelled");
+  const failure = rejectsWith(run("a", { context: call }), "cancelled");
   await clock.advance(0);
   call.cancel();
   await failure;
   await clock.advance(0);
-  assert.equal(aborted, true);
   assert.equal(events[0]?.outcome, "cancelled");
   assert.equal(clock.waiting, 0);
   session.close();
@@ -168,14 +82,11 @@ Deno.test("Session gives the channel up when a call ends while its command runs"
 
 Deno.test("Session answers a command that takes too long as not ended, with what had come", async () => {
   const { session, ssh, run, clock, events } = bench();
-  ssh.router = (_text, signal) =>
-    new Promise((resolve) => signal.addEventListener("abort", () => resolve(torn("half"))));
+  ssh.router = frozen;
   const reply = run("a");
   await clock.advance(30_000);
-  assert.deepEqual(
-    { ...await reply, receivedMs: 0 },
-    { output: "half", ended: false, connection: 1, receivedMs: 0 },
-  );
+  const { receivedMs: _, ...rest } = await reply;
+  assert.deepEqual(rest, { output: "half", ended: false, connection: 1 });
   assert.equal(events[0]?.outcome, "timeout");
   session.close();
 });
@@ -192,23 +103,6 @@ Deno.test("Session closes the connection when a channel that was given up linger
   session.close();
 });
 
-Deno.test("Session answers running commands as not ended when the connection breaks, and reconnects at once", async () => {
-  const { session, ssh, run, clock } = bench();
-  ssh.router = () => ended("");
-  await run("useful");
-  manual(ssh);
-  const running = run("a");
-  await clock.advance(0);
-  ssh.drop();
-  const reply = await running;
-  assert.equal(reply.ended, false);
-  ssh.router = () => ended("again");
-  const next = await run("b");
-  assert.equal(next.connection, 2);
-  assert.equal(next.output, "again");
-  session.close();
-});
-
 Deno.test("Session never sends a command twice when the connection breaks while it runs", async () => {
   const { session, ssh, run, clock } = bench();
   ssh.router = () => {
@@ -221,81 +115,7 @@ Deno.test("Session never sends a command twice when the connection breaks while 
   session.close();
 });
 
-Deno.test("Session backs off between attempts, and a command sits through two failures", async () => {
-  const { session, ssh, run, clock } = bench();
-  ssh.onConnect = (attempt) => {
-    if (attempt < 3) throw new ConnectError("ECONNREFUSED", { lasting: false });
-  };
-  ssh.router = () => ended("hello");
-  const reply = run("a");
-  await clock.advance(0);
-  assert.equal(session.state, "backing-off");
-  await clock.advance(100);
-  assert.equal(ssh.attempts, 1);
-  await clock.advance(150);
-  assert.equal(ssh.attempts, 2);
-  await clock.advance(500);
-  assert.equal((await reply).output, "hello");
-  session.close();
-});
-
-Deno.test("Session fails a command as unavailable with the cause after three failed attempts", async () => {
-  const { session, ssh, run, clock } = bench();
-  ssh.onConnect = () => {
-    throw new ConnectError("the connection was refused (ECONNREFUSED)", { lasting: false });
-  };
-  const failure = rejectsWith(run("a"), "unavailable", /ECONNREFUSED.*router=test@router:22/);
-  await clock.advance(2000);
-  await failure;
-  assert.equal(ssh.attempts, 3);
-  session.close();
-});
-
-Deno.test("Session fails every waiting command at once when a failure lasts", async () => {
-  const { session, ssh, run, clock } = bench();
-  ssh.onConnect = () => {
-    throw new ConnectError("its host key is not the pinned one", { lasting: true });
-  };
-  const failures = [run("a"), run("b")].map((promise) => rejectsWith(promise, "unavailable", /host key/));
-  await Promise.all(failures);
-  assert.equal(ssh.attempts, 1);
-  assert.equal(session.state, "backing-off");
-  await clock.advance(250);
-  assert.equal(ssh.attempts, 1, "nobody asks, so nobody connects");
-  session.close();
-});
-
-Deno.test("Session gives up a connection attempt that never ends", async () => {
-  const { session, ssh, run, clock } = bench({ openAfter: 1 });
-  ssh.connect = (signal?: AbortSignal) =>
-    new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(new Error("aborted"))));
-  const failure = rejectsWith(run("a"), "unavailable", /within 15 s/);
-  await clock.advance(15_000);
-  await failure;
-  session.close();
-});
-
-Deno.test("Session does not knock in a loop on a router that drops every connection", async () => {
-  const { session, ssh, run, clock } = bench();
-  const connect = ssh.connect.bind(ssh);
-  ssh.connect = async () => {
-    await connect();
-    return {
-      closed: Promise.resolve("the connection broke"),
-      exec: () => Promise.resolve(notRun()),
-      close() {},
-    };
-  };
-  const failure = rejectsWith(run("a"), "unavailable");
-  await clock.advance(1000);
-  assert.ok(ssh.attempts <= 4, `${ssh.attempts} attempts in a second`);
-  await clock.advance(60_000);
-  await failure;
-  assert.ok(ssh.attempts <= 8, `${ssh.attempts} attempts in all`);
-  session.close();
-});
-
-Deno.test("Session sends a command again when no channel was to be had", async () => {
+Deno.test("Session sends a command again when no channel was to be had, eight times", async () => {
   const { session, ssh, run, clock } = bench();
   let refusals = 2;
   ssh.router = () => refusals-- > 0 ? notRun() : ended("hello");
@@ -303,6 +123,11 @@ Deno.test("Session sends a command again when no channel was to be had", async (
   await clock.advance(500);
   assert.equal((await reply).output, "hello");
   assert.equal(ssh.commands.length, 3);
+  ssh.router = () => notRun("session limit");
+  const failure = rejectsWith(run("b"), "unavailable", /session limit.*limit of SSH sessions/);
+  await clock.advance(60_000);
+  await failure;
+  assert.equal(ssh.commands.length, 3 + 8);
   session.close();
 });
 
@@ -326,42 +151,6 @@ Deno.test("Session lets a refused command rest until a channel is free", async (
   session.close();
 });
 
-Deno.test("Session fails a command as unavailable when channels are refused for good", async () => {
-  const { session, ssh, run, clock } = bench();
-  ssh.router = () => notRun("session limit");
-  const failure = rejectsWith(run("a"), "unavailable", /session limit.*limit of SSH sessions/);
-  await clock.advance(60_000);
-  await failure;
-  assert.equal(ssh.commands.length, 8);
-  session.close();
-});
-
-Deno.test("Session refuses commands after close() and leaves no timer", async () => {
-  const { session, ssh, run, clock } = bench();
-  ssh.router = () => ended("");
-  await run("a");
-  session.close();
-  session.close();
-  await rejectsWith(run("b"), "unavailable", /shutting down/);
-  await clock.advance(0);
-  assert.equal(clock.waiting, 0);
-  assert.equal(session.state, "closed");
-});
-
-Deno.test("Session closes a connection that comes after close()", async () => {
-  const { session, ssh, run, clock } = bench();
-  const gate = Promise.withResolvers<void>();
-  ssh.onConnect = () => gate.promise;
-  const failure = rejectsWith(run("a"), "unavailable");
-  session.close();
-  await failure;
-  gate.resolve();
-  await clock.advance(0);
-  assert.deepEqual(ssh.commands, []);
-  assert.equal(session.state, "closed");
-  assert.equal(clock.waiting, 0);
-});
-
 Deno.test("Session reports each command to its observer", async () => {
   const { session, ssh, run, clock, events } = bench({ maxChannels: 1 });
   const open = manual(ssh);
@@ -372,30 +161,99 @@ Deno.test("Session reports each command to its observer", async () => {
   open[1]!.end(ended(""));
   await Promise.all(both);
   await clock.advance(0);
+  const event = { kind: "test", requestId: "test", outcome: "ended", statements: 1 };
   assert.deepEqual(events, [
-    { kind: "test", requestId: "test", outcome: "ended", ms: 40, waitedMs: 0, statements: 1, queued: 1 },
-    { kind: "test", requestId: "test", outcome: "ended", ms: 7, waitedMs: 40, statements: 1, queued: 0 },
+    { ...event, ms: 40, waitedMs: 0, queued: 1 },
+    { ...event, ms: 7, waitedMs: 40, queued: 0 },
   ]);
   session.close();
 });
 
 Deno.test("nothing leaves without the fence's leave, not even what has waited for its turn under it", async () => {
   let reason: string | undefined;
-  const one = bench({ maxChannels: 1, fence: () => reason });
-  const open = manual(one.ssh);
-  const first = one.run("first");
-  const second = one.run("second");
-  await one.clock.advance(0);
+  const { ssh, run, clock } = bench({ maxChannels: 1, fence: () => reason });
+  const open = manual(ssh);
+  const first = run("first");
+  const second = run("second");
+  await clock.advance(0);
   assert.deepEqual(open.map(({ name }) => name), ["first"]);
   reason = "another one leads";
   open[0]!.end(ended("done"));
   assert.equal((await first).ended, true);
   await rejectsWith(second, "unavailable", /another one leads/);
-  await rejectsWith(one.run("third"), "unavailable", /another one leads/);
+  await rejectsWith(run("third"), "unavailable", /another one leads/);
   assert.deepEqual(open.map(({ name }) => name), ["first"]);
   reason = undefined;
-  const fourth = one.run("fourth");
-  await one.clock.advance(0);
+  const fourth = run("fourth");
+  await clock.advance(0);
   open[1]!.end(ended("done"));
   assert.equal((await fourth).ended, true);
+});
+
+const hourMs = 3_600_000;
+/** Makes a request one that may take a day: it gets few channels, and its silence proves nothing. */
+const long = { timeoutMs: 24 * hourMs };
+
+Deno.test("Session runs at most two long requests at once; the third waits, and nobody behind it does", async () => {
+  const { clock, ssh, session, run } = bench();
+  const open = manual(ssh);
+  const names = () => open.map(({ name }) => name);
+  const copies = ["a", "b", "c"].map((name) => run(name, long));
+  await clock.advance(23 * hourMs);
+  assert.deepEqual(names(), ["a", "b"]);
+  const other = run("d");
+  await clock.advance(0);
+  open[2]!.end(ended(""));
+  assert.equal((await other).ended, true);
+  open[0]!.end(ended("done"));
+  await clock.advance(0);
+  assert.deepEqual(names(), ["a", "b", "d", "c"]);
+  for (const { end } of open) end(ended(""));
+  assert.equal((await Promise.all(copies))[0]?.output, "done");
+  assert.equal(ssh.attempts, 1);
+  session.close();
+});
+
+Deno.test("Session keeps the connection when the call of a long request ends, however long the channel lingers", async () => {
+  const { clock, ssh, session, run } = bench();
+  let hasGivenUp = false;
+  ssh.router = (_text, signal) => {
+    signal.addEventListener("abort", () => hasGivenUp = true);
+    return new Promise(() => {});
+  };
+  const context = fakeCall(clock);
+  const copy = rejectsWith(run("a", { context, ...long }), "cancelled");
+  await clock.advance(1000);
+  context.cancel();
+  await copy;
+  await clock.advance(hourMs);
+  assert.ok(hasGivenUp);
+  ssh.router = () => ended("");
+  assert.equal((await run("b")).connection, 1);
+  session.close();
+});
+
+Deno.test("Session takes a router for frozen that lets even a long request's time pass and its channel linger", async () => {
+  const { clock, ssh, session, run } = bench();
+  ssh.router = (text) => text.includes("copy") ? new Promise(() => {}) : ended("");
+  await run("first");
+  const copy = run("copy", { timeoutMs: hourMs });
+  await clock.advance(hourMs + 5000);
+  assert.equal((await copy).ended, false);
+  assert.equal((await run("b")).connection, 2);
+  session.close();
+});
+
+Deno.test("Session never sends a long request to find out whether the router is back", async () => {
+  const { clock, ssh, session, run } = bench();
+  refuse(ssh);
+  const failure = rejectsWith(run("first"), "unavailable");
+  await clock.advance(5000);
+  await failure;
+  ssh.onConnect = () => {};
+  await clock.advance(10_000);
+  await rejectsWith(run("a", long), "unavailable", /ECONNREFUSED/);
+  assert.equal((await run("b")).ended, true);
+  assert.equal((await run("c", long)).ended, true);
+  session.close();
 });

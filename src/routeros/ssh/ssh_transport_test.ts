@@ -6,10 +6,11 @@ import ssh2 from "ssh2";
 import type { AuthContext, Connection, ServerChannel } from "ssh2";
 import { VolumeError } from "../../volume/errors.ts";
 import { makeSshKeys } from "../../../tests/fakes/ssh_keys.ts";
+import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
 import { command, ros } from "../console/command.ts";
 import { fingerprint, parseHostKeys } from "./host_key.ts";
 import { Ssh2Transport, type SshAuthentication } from "./ssh_transport.ts";
-import { ConnectError } from "./transport.ts";
+import { ConnectError, type ExecEnd } from "./transport.ts";
 
 const hostKey = makeSshKeys();
 const rsaHostKey = ssh2.utils.generateKeyPairSync("rsa", { bits: 2048 });
@@ -118,65 +119,78 @@ async function failure(promise: Promise<unknown>): Promise<ConnectError> {
   return assert.fail("it connected");
 }
 
-Deno.test(
-  "Ssh2Transport runs a command and gives output, status and the end in order",
-  () =>
-    withServer({}, async (server) => {
-      assert.deepEqual(await run(server), {
-        state: "ended",
-        output: `:put "hello"\r\n`,
-        exitStatus: 0,
-        errors: "",
-      });
-      assert.deepEqual(server.warnings, []);
-    }),
-);
+function serverTest(
+  name: string,
+  behaviour: Behaviour,
+  test: (server: FakeServer) => Promise<void>,
+): void {
+  Deno.test(`Ssh2Transport ${name}`, () => withServer(behaviour, test));
+}
 
-Deno.test("Ssh2Transport adds what came on stderr behind the rest", () =>
-  withServer({
-    answer: (_text, channel) => {
-      channel.stderr.write("bad\r\n");
-      channel.write("good\r\n");
-      channel.exit(1);
-      channel.end();
-    },
-  }, async (server) => {
-    assert.deepEqual(await run(server), {
-      state: "ended",
-      output: "good\r\n\nbad\r\n",
-      exitStatus: 1,
-      errors: "bad\r\n",
-    });
-  }));
-
-Deno.test("Ssh2Transport runs commands side by side, and carries megabytes", () =>
-  withServer({
-    answer: (_text, channel) => {
-      channel.write("x".repeat(3_000_000), () => {
-        channel.exit(0);
+const answers: readonly (readonly [string, Behaviour, Partial<ExecEnd>])[] = [
+  [
+    "runs a command and gives output, status and the end in order",
+    {},
+    { state: "ended", output: `:put "hello"\r\n`, exitStatus: 0, errors: "" },
+  ],
+  [
+    "adds what came on stderr behind the rest",
+    {
+      answer: (_text, channel) => {
+        channel.stderr.write("bad\r\n");
+        channel.write("good\r\n");
+        channel.exit(1);
         channel.end();
-      });
+      },
     },
-  }, async (server) => {
-    const connection = await server.transport().connect(never);
-    try {
-      const ends = await Promise.all(Array.from({ length: 8 }, () => connection.exec(hello, never)));
-      assert.ok(ends.every((end) => end.state === "ended" && end.output.length === 3_000_000));
-    } finally {
-      connection.close();
-    }
-  }));
+    { state: "ended", output: "good\r\n\nbad\r\n", exitStatus: 1, errors: "bad\r\n" },
+  ],
+  [
+    "gives a channel without exit status as torn, with what had come",
+    {
+      answer: (_text, channel) => {
+        channel.write("half");
+        channel.close();
+      },
+    },
+    { state: "torn", output: "half" },
+  ],
+  ["gives a refused channel as not run", { refuse: true }, { state: "not-run" }],
+];
 
-Deno.test(
-  "Ssh2Transport logs in with a key, and with one that has a passphrase",
-  () =>
-    withServer({ accept: (attempt) => attempt.method === "publickey" }, async (server) => {
-      assert.equal((await run(server, { authentication: { privateKey: userKey.private } })).state, "ended");
-      const authentication = { privateKey: otherKey.private, passphrase: "secret" };
-      assert.equal((await run(server, { authentication })).state, "ended");
-      assert.ok(server.log.every((line) => !line.startsWith("auth") || line === "auth publickey"));
-    }),
-);
+for (const [name, behaviour, expected] of answers) {
+  serverTest(name, behaviour, async (server) => {
+    const end = await run(server, { fence: () => undefined });
+    assert.deepEqual({ ...end, ...expected }, end);
+    assert.deepEqual(server.warnings, []);
+  });
+}
+
+serverTest("runs commands side by side, and carries megabytes", {
+  answer: (_text, channel) => {
+    channel.write("x".repeat(3_000_000), () => {
+      channel.exit(0);
+      channel.end();
+    });
+  },
+}, async (server) => {
+  const connection = await server.transport().connect(never);
+  try {
+    const ends = await Promise.all(Array.from({ length: 8 }, () => connection.exec(hello, never)));
+    assert.ok(ends.every((end) => end.state === "ended" && end.output.length === 3_000_000));
+  } finally {
+    connection.close();
+  }
+});
+
+serverTest("logs in with a key, and with one that has a passphrase", {
+  accept: (attempt) => attempt.method === "publickey",
+}, async (server) => {
+  assert.equal((await run(server, { authentication: { privateKey: userKey.private } })).state, "ended");
+  const authentication = { privateKey: otherKey.private, passphrase: "secret" };
+  assert.equal((await run(server, { authentication })).state, "ended");
+  assert.ok(server.log.every((line) => !line.startsWith("auth") || line === "auth publickey"));
+});
 
 Deno.test("Ssh2Transport answers keyboard-interactive prompts with the password", () => {
   const given: string[] = [];
@@ -194,81 +208,50 @@ Deno.test("Ssh2Transport answers keyboard-interactive prompts with the password"
   });
 });
 
-Deno.test(
-  "Ssh2Transport fails for long when it is not let in, without naming the secret",
-  () =>
-    withServer({ accept: () => false }, async (server) => {
-      const error = await failure(
-        server.transport({ authentication: { password: "hunter2" } }).connect(never),
-      );
-      assert.equal(error.lasting, true);
-      assert.match(error.message, /refused the login/);
-      assert.ok(!error.message.includes("hunter2"));
-    }),
+serverTest("fails for long when it is not let in, without naming the secret", {
+  accept: () => false,
+}, async (server) => {
+  const error = await failure(server.transport({ authentication: { password: "hunter2" } }).connect(never));
+  assert.equal(error.lasting, true);
+  assert.match(error.message, /refused the login/);
+  assert.ok(!error.message.includes("hunter2"));
+});
+
+serverTest(
+  "refuses another host key before it says who it is, and names both fingerprints",
+  {},
+  async (server) => {
+    const error = await failure(server.transport({ hostKeys: userKey.public }).connect(never));
+    assert.equal(error.lasting, true);
+    for (const text of [hostKey.public, userKey.public]) {
+      const blob = Buffer.from(text.split(" ")[1]!, "base64");
+      assert.ok(error.message.includes(fingerprint(blob)), error.message);
+    }
+    assert.deepEqual(server.log.filter((line) => line.startsWith("auth")), []);
+  },
 );
 
-Deno.test(
-  "Ssh2Transport refuses another host key before it says who it is, and names both fingerprints",
-  () =>
-    withServer({}, async (server) => {
-      const error = await failure(server.transport({ hostKeys: userKey.public }).connect(never));
-      assert.equal(error.lasting, true);
-      for (const text of [hostKey.public, userKey.public]) {
-        const blob = Buffer.from(text.split(" ")[1]!, "base64");
-        assert.ok(error.message.includes(fingerprint(blob)), error.message);
-      }
-      assert.deepEqual(server.log.filter((line) => line.startsWith("auth")), []);
-    }),
-);
+serverTest("asks a router with several host keys for the pinned one", {
+  hostKeys: [hostKey.private, rsaHostKey.private],
+}, async (server) => {
+  assert.equal((await run(server, { hostKeys: rsaHostKey.public })).state, "ended");
+  assert.equal((await run(server, { hostKeys: hostKey.public })).state, "ended");
+});
 
-Deno.test(
-  "Ssh2Transport asks a router with several host keys for the pinned one",
-  () =>
-    withServer({ hostKeys: [hostKey.private, rsaHostKey.private] }, async (server) => {
-      assert.equal((await run(server, { hostKeys: rsaHostKey.public })).state, "ended");
-      assert.equal((await run(server, { hostKeys: hostKey.public })).state, "ended");
-    }),
-);
+serverTest("takes any host key when told to, and warns loudly", {}, async (server) => {
+  assert.equal((await run(server, { hostKeys: "insecure" })).state, "ended");
+  assert.equal(server.warnings.length, 1);
+  assert.match(server.warnings[0]!, /INSECURE/);
+});
 
-Deno.test(
-  "Ssh2Transport takes any host key when told to, and warns loudly",
-  () =>
-    withServer({}, async (server) => {
-      assert.equal((await run(server, { hostKeys: "insecure" })).state, "ended");
-      assert.equal(server.warnings.length, 1);
-      assert.match(server.warnings[0]!, /INSECURE/);
-    }),
-);
-
-Deno.test("Ssh2Transport gives a channel without exit status as torn, with what had come", () =>
-  withServer({
-    answer: (_text, channel) => {
-      channel.write("half");
-      channel.close();
-    },
-  }, async (server) => {
-    assert.deepEqual(await run(server), { state: "torn", output: "half" });
-  }));
-
-Deno.test(
-  "Ssh2Transport gives a command as torn when the connection breaks while it runs",
-  () =>
-    withServer({ answer: (_text, _channel, connection) => connection.end() }, async (server) => {
-      const connection = await server.transport().connect(never);
-      assert.deepEqual(await connection.exec(hello, never), { state: "torn", output: "" });
-      assert.match(await connection.closed, /closed|broke/);
-      assert.equal((await connection.exec(hello, never)).state, "not-run");
-    }),
-);
-
-Deno.test(
-  "Ssh2Transport gives a refused channel as not run",
-  () =>
-    withServer({ refuse: true }, async (server) => {
-      const end = await run(server);
-      assert.equal(end.state, "not-run");
-    }),
-);
+serverTest("gives a command as torn when the connection breaks while it runs", {
+  answer: (_text, _channel, connection) => connection.end(),
+}, async (server) => {
+  const connection = await server.transport().connect(never);
+  assert.deepEqual(await connection.exec(hello, never), { state: "torn", output: "" });
+  assert.match(await connection.closed, /closed|broke/);
+  assert.equal((await connection.exec(hello, never)).state, "not-run");
+});
 
 Deno.test("Ssh2Transport closes the channel of a command that is given up", () => {
   const closed = Promise.withResolvers<void>();
@@ -289,18 +272,14 @@ Deno.test("Ssh2Transport closes the channel of a command that is given up", () =
   );
 });
 
-Deno.test(
-  "Ssh2Transport names ECONNREFUSED and the permission that may be missing",
-  () =>
-    withServer({}, async (server) => {
-      const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-      const port = free.addr.port;
-      free.close();
-      const error = await failure(server.transport({ port }).connect(never));
-      assert.equal(error.lasting, false);
-      assert.match(error.message, /ECONNREFUSED.*--allow-net/);
-    }),
-);
+serverTest("names ECONNREFUSED and the permission that may be missing", {}, async (server) => {
+  const free = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const port = free.addr.port;
+  free.close();
+  const error = await failure(server.transport({ port }).connect(never));
+  assert.equal(error.lasting, false);
+  assert.match(error.message, /ECONNREFUSED.*--allow-net/);
+});
 
 Deno.test("Ssh2Transport gives up on a server that never answers", async () => {
   const silent = Deno.listen({ hostname: "127.0.0.1", port: 0 });
@@ -319,32 +298,24 @@ Deno.test("Ssh2Transport gives up on a server that never answers", async () => {
 });
 
 for (
-  const [name, authentication] of [
-    ["garbage", { privateKey: "garbage" }],
-    ["a public key", { privateKey: userKey.public }],
-    ["an encrypted key without its passphrase", { privateKey: otherKey.private }],
+  const [name, privateKey] of [
+    ["garbage", "garbage"],
+    ["a public key", userKey.public],
+    ["an encrypted key without its passphrase", otherKey.private],
   ] as const
 ) {
   Deno.test(`Ssh2Transport throws invalid for ${name} as its private key, without showing it`, () => {
-    const make = () =>
-      new Ssh2Transport({ host: "h", user: "u", authentication, hostKeys: "insecure", warning: () => {} });
+    const options = { host: "h", user: "u", hostKeys: "insecure", warning() {} } as const;
     assert.throws(
-      make,
-      (error) => VolumeError.is(error, "invalid") && !error.message.includes(authentication.privateKey),
+      () => new Ssh2Transport({ ...options, authentication: { privateKey } }),
+      (error) => VolumeError.is(error, "invalid") && !error.message.includes(privateKey),
     );
   });
 }
 
 Deno.test("Ssh2Transport throws invalid without a pinned host key", () => {
-  const make = () =>
-    new Ssh2Transport({
-      host: "h",
-      user: "u",
-      authentication: { password: "p" },
-      hostKeys: [],
-      warning: () => {},
-    });
-  assert.throws(make, (error) => VolumeError.is(error, "invalid"));
+  const options = { host: "h", user: "u", authentication: { password: "p" }, warning() {} };
+  throwsWith(() => new Ssh2Transport({ ...options, hostKeys: [] }), "invalid");
 });
 
 Deno.test({
@@ -362,9 +333,3 @@ Deno.test({
     });
   },
 });
-
-Deno.test("Ssh2Transport runs commands while its fence lets it", () =>
-  withServer({}, async (server) => {
-    const end = await run(server, { fence: () => undefined });
-    assert.equal(end.state, "ended");
-  }));
