@@ -1,15 +1,6 @@
 import assert from "node:assert/strict";
-import { VolumeError } from "../../volume/errors.ts";
+import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
 import { command, fits, type Fragment, joined, maxCommandBytes, onlyIf, quote, ros } from "./command.ts";
-
-function kindOf(action: () => unknown): string | undefined {
-  try {
-    action();
-  } catch (error) {
-    return VolumeError.is(error) ? error.kind : String(error);
-  }
-  return undefined;
-}
 
 for (
   const [value, sent] of [
@@ -32,7 +23,7 @@ for (
 
 for (const value of ["a\nb", "a\rb", "a\0b", "\t", "\u007f", "\u0085", "é", "日本", "\u2028", "\ud800"]) {
   Deno.test(`quote() throws invalid for ${JSON.stringify(value)}`, () => {
-    assert.equal(kindOf(() => quote(value)), "invalid");
+    throwsWith(() => quote(value), "invalid");
   });
 }
 
@@ -47,20 +38,20 @@ Deno.test("ros puts a fragment in as what it is", () => {
 });
 
 Deno.test("ros throws invalid for a number that is not exact", () => {
-  assert.equal(kindOf(() => ros`/disk set a=${2 ** 53}`), "invalid");
-  assert.equal(kindOf(() => ros`/disk set a=${NaN}`), "invalid");
+  throwsWith(() => ros`/disk set a=${2 ** 53}`, "invalid");
+  throwsWith(() => ros`/disk set a=${NaN}`, "invalid");
 });
 
 Deno.test("ros throws internal when it is handed text instead of a literal", () => {
   const made = Object.assign(["/disk remove [find]"], { raw: ["/disk remove [find]"] });
-  assert.equal(kindOf(() => ros(made as unknown as TemplateStringsArray)), "internal");
-  assert.equal(kindOf(() => ros(["/quit"] as unknown as TemplateStringsArray)), "internal");
-  assert.equal(kindOf(() => ros("/quit" as unknown as TemplateStringsArray)), "internal");
+  throwsWith(() => ros(made as unknown as TemplateStringsArray), "internal");
+  throwsWith(() => ros(["/quit"] as unknown as TemplateStringsArray), "internal");
+  throwsWith(() => ros("/quit" as unknown as TemplateStringsArray), "internal");
 });
 
 Deno.test("ros throws internal when a literal holds a second statement or a line end", () => {
-  assert.equal(kindOf(() => ros`/disk print; /quit`), "internal");
-  assert.equal(kindOf(() => ros`/disk print\n/quit`), "internal");
+  throwsWith(() => ros`/disk print; /quit`, "internal");
+  throwsWith(() => ros`/disk print\n/quit`, "internal");
 });
 
 Deno.test("ros quotes an object that only looks like a fragment", () => {
@@ -75,15 +66,15 @@ Deno.test("command() chains statements with a semicolon", () => {
 });
 
 Deno.test("command() throws internal for none and for five statements", () => {
-  assert.equal(kindOf(() => command()), "internal");
-  assert.equal(kindOf(() => command(ros`/a`, ros`/a`, ros`/a`, ros`/a`, ros`/a`)), "internal");
+  throwsWith(() => command(), "internal");
+  throwsWith(() => command(ros`/a`, ros`/a`, ros`/a`, ros`/a`, ros`/a`), "internal");
 });
 
 Deno.test("command() throws invalid above 1024 bytes, counting escapes", () => {
   const room = maxCommandBytes - `/a b=""`.length;
   assert.equal(command(ros`/a b=${"x".repeat(room)}`).text.length, maxCommandBytes);
-  assert.equal(kindOf(() => command(ros`/a b=${"x".repeat(room + 1)}`)), "invalid");
-  assert.equal(kindOf(() => command(ros`/a b=${"x".repeat(room - 1) + "$"}`)), "invalid");
+  throwsWith(() => command(ros`/a b=${"x".repeat(room + 1)}`), "invalid");
+  throwsWith(() => command(ros`/a b=${"x".repeat(room - 1) + "$"}`), "invalid");
   assert.equal(fits([ros`/a b=${"x".repeat(room)}`]), true);
   assert.equal(fits([ros`/a b=${"x".repeat(room + 1)}`]), false);
 });

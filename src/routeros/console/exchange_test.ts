@@ -10,7 +10,8 @@ import {
   printFrames,
   torn,
 } from "../../../tests/fakes/ssh_transport.ts";
-import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
+import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
 import { ros } from "./command.ts";
 import { divideIntoExecs, Exchange, fitsOneExec, type Question } from "./exchange.ts";
@@ -36,10 +37,6 @@ function bench(...replies: FakeRouter[]) {
 
 const good = answering((_query, index) => `[${index}]`);
 const cut: FakeRouter = (command) => ended(printFrames(command, () => "[]").slice(0, 20));
-
-async function rejectsWith(promise: Promise<unknown>, kind: VolumeErrorKind, form = /./): Promise<void> {
-  await assert.rejects(promise, (error) => VolumeError.is(error, kind) && form.test(error.message));
-}
 
 Deno.test("Exchange.ask() gives every frame of one exec, each with another nonce", async () => {
   const { exchange, question, ssh } = bench(good);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { VolumeError } from "../../volume/errors.ts";
+import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
 import { parseRow } from "./json.ts";
-import { isAtLeast, parseResource, parseRouterInfo, parseUptime } from "./router_info.ts";
+import { assertFit, isAtLeast, parseResource, parseRouterInfo, parseUptime } from "./router_info.ts";
 
 for (
   const [version, supported, supportsSubvolumes, supportsNqn] of [
@@ -55,16 +55,30 @@ for (const text of ["", "never", "1", "12:34", "-1d", "1d2w", "2x", "1d 00:00:00
   });
 }
 
-function unavailable(action: () => unknown, form: RegExp): void {
-  assert.throws(action, (error) => VolumeError.is(error, "unavailable") && form.test(error.message));
-}
-
 Deno.test("parseResource() reads the uptime", () => {
   assert.equal(parseResource(`{"uptime":"2w1d03:04:05","version":"7.24 (stable)"}`).upMs, 1307045000);
 });
 
 Deno.test("parseResource() throws unavailable when the uptime is missing or unreadable", () => {
-  unavailable(() => parseResource(`{"version":"7.24"}`), /uptime/);
-  unavailable(() => parseResource(`{"uptime":"soon"}`), /soon/);
-  unavailable(() => parseResource(`{"uptime":5}`), /uptime/);
+  throwsWith(() => parseResource(`{"version":"7.24"}`), "unavailable", /uptime/);
+  throwsWith(() => parseResource(`{"uptime":"soon"}`), "unavailable", /soon/);
+  throwsWith(() => parseResource(`{"uptime":5}`), "unavailable", /uptime/);
 });
+
+const storage = { name: "rose-storage" };
+
+for (
+  const [name, version, packages, form] of [
+    ["RouterOS before 7.17", "7.16.2 (stable)", [storage], /needed=7\.17/],
+    ["no rose-storage", "7.24", [{ name: "routeros" }], /rose-storage.*install/],
+    ["a disabled rose-storage", "7.24", [{ ...storage, disabled: "yes" }], /disabled.*enable/],
+    ["nothing to find fault with", "7.17", [{ ...storage, disabled: false }], undefined],
+  ] as const
+) {
+  Deno.test(`assertFit() says what to do about ${name}`, () => {
+    const info = parseRouterInfo(parseRow(JSON.stringify({ version }), "x"));
+    const check = () => assertFit(info, JSON.stringify(packages));
+    if (form === undefined) check();
+    else throwsWith(check, "precondition", form);
+  });
+}

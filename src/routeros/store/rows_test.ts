@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
-import { VolumeError } from "../../volume/errors.ts";
+import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
 import { parseDisks, parseFiles, parseSubvolume } from "./rows.ts";
 
-function unavailable(action: () => unknown, form: RegExp): void {
-  assert.throws(action, (error) => VolumeError.is(error, "unavailable") && form.test(error.message));
-}
+const unavailable = (action: () => unknown, form: RegExp) => throwsWith(action, "unavailable", form);
 
 const disk = {
   ".id": "*1F",

@@ -1,10 +1,8 @@
 // A router that answers from a model, and a store that talks to it, for the tests of the store.
-import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { answering, type FakeRouter, FakeSshTransport } from "../../../tests/fakes/ssh_transport.ts";
-import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { Pool, StoredVolume } from "../../volume/ports/ports.ts";
 import { Session } from "../ssh/session.ts";
 import { RouterVolumeStore, type RouterVolumeStoreOptions } from "./volume_store.ts";
@@ -129,16 +127,4 @@ export function bench(
     ...options,
   });
   return { clock, ssh, session, store, held, replies, print, warnings, call: () => fakeCall(clock) };
-}
-
-/** Fails unless the promise is rejected with that kind. */
-export async function rejectsWith(
-  promise: Promise<unknown>,
-  kind: VolumeErrorKind,
-  form = /./,
-): Promise<void> {
-  await assert.rejects(promise, (error) => {
-    assert.ok(VolumeError.is(error, kind) && form.test(error.message), String(error));
-    return true;
-  });
 }
