@@ -8,7 +8,6 @@ import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh/ss
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
-import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
 import { plainPlace } from "../../src/volume/model/layout.ts";
 import type {
   CallContext,
@@ -18,6 +17,8 @@ import type {
   Wanted,
 } from "../../src/volume/ports/ports.ts";
 import { fakeCall } from "../fakes/contexts.ts";
+
+export { rejectsWith } from "../fakes/volume_errors.ts";
 
 export const folder = "/storage-pool/metal-csi";
 export const slot = "pvc-0123456789abcdef0123456789ab";
@@ -117,17 +118,6 @@ export function contractTest(
   options: SimulatorOptions = {},
 ): void {
   Deno.test(name, () => withRouter(options, test));
-}
-
-export async function rejectsWith(
-  promise: Promise<unknown>,
-  kind: VolumeErrorKind,
-  form = /./,
-): Promise<void> {
-  await assert.rejects(promise, (error) => {
-    assert.ok(VolumeError.is(error, kind) && form.test(error.message), String(error));
-    return true;
-  });
 }
 
 /** What the router really holds in a slot. */

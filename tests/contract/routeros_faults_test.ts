@@ -3,16 +3,8 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { FaultAction } from "../../src/simulator/faults.ts";
-import {
-  addOne,
-  contractTest,
-  rejectsWith,
-  slot,
-  stem,
-  type StepPlan,
-  steps,
-  truth,
-} from "./_routeros_bench.ts";
+import { rejectsWith } from "../fakes/volume_errors.ts";
+import { addOne, contractTest, slot, stem, type StepPlan, steps, truth } from "./_routeros_bench.ts";
 import { copySteps, subvolumeSteps } from "./_routeros_images.ts";
 
 const faults: readonly (readonly [FaultAction, (string | number)?])[] = [

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { plainPlace } from "../../src/volume/model/layout.ts";
+import { rejectsWith } from "../fakes/volume_errors.ts";
 import {
   addOne,
   contractTest,
@@ -17,7 +18,6 @@ import {
   nqn,
   placeOf,
   record,
-  rejectsWith,
   slot,
   stem,
   stemOf,
@@ -264,8 +264,19 @@ contractTest(
     await store.files(snapshotPart, call());
     await store.removeImage(plainPlace(unfinished), snapshotPart, call());
     await store.remove(one, placeOf(slot), stem, call());
-    await rejectsWith(store.subvolume(innerPlace(slot).subvolume, call()), "unsupported", /7\.17/);
-    await rejectsWith(store.addSubvolume(newSnapshot, snapshotPart, call()), "unsupported", /7\.17/);
+    await store.copyFile(imageOf(slot), unfinished, call(), makeFolder);
+    await store.renameFile(unfinished, copy.path, undefined, snapshotPart, call());
+    const inner = innerPlace(slot);
+    const refused: (() => Promise<unknown>)[] = [
+      () => store.subvolume(inner.subvolume, call()),
+      () => store.add({ ...newVolume(), makeFolder: { path: folder, label } }, call()),
+      () => store.add(newInnerVolume(), call()),
+      () => store.remove(one, inner, stem, call()),
+      () => store.removeImage(inner, stem, call()),
+      () => store.addSubvolume(newSnapshot, snapshotPart, call()),
+      () => store.copyFile(imageOf(slot), unfinished, call(), { path: folder, label }),
+    ];
+    for (const use of refused) await rejectsWith(use(), "unsupported", /7\.17/);
     assert.ok(router.journal.list().every(({ command }) => !command.includes("btrfs")));
   },
   { profile: "ros-7.17" },

@@ -1,19 +1,9 @@
 // How many commands many equal questions at once cost the router, and that no answer is older than its question.
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
-import { fakeCall } from "../fakes/contexts.ts";
 import { cost, create } from "../support/controller_calls.ts";
 import { startStack } from "../support/stack.ts";
-import {
-  addOne,
-  contractTest,
-  newVolume,
-  rejectsWith,
-  slot,
-  stem,
-  truth,
-  wanted,
-} from "./_routeros_bench.ts";
+import { addOne, contractTest, newVolume, slot, truth, wanted } from "./_routeros_bench.ts";
 
 Deno.test("50 ListVolumes calls at once cost far fewer than 50 commands, and all list the same", async () => {
   await using stack = await startStack();
@@ -59,31 +49,6 @@ contractTest(
     const newer = await Promise.all(Array.from({ length: 20 }, () => store.inventory(call())));
     for (const { volumes } of newer) assert.deepEqual(volumes.map(({ id }) => id), [slot, "pvc-new"]);
     await Promise.all(older);
-  },
-);
-
-contractTest(
-  "inventories that wait end each with its own call, and the last takes the command along",
-  async (bench) => {
-    const { store, call, router } = bench;
-    await store.probe(call());
-    router.faults.arm({ match: "/disk print", nth: 1, times: 8, action: "delay", value: 150 });
-    const running = Array.from({ length: 8 }, () => store.view(slot, stem, call()));
-    const calls = [fakeCall(systemClock, 10_000), fakeCall(systemClock, 10_000)];
-    const waiting = calls.map((one) => rejectsWith(store.inventory(one), "cancelled"));
-    const short = rejectsWith(store.inventory(call(50)), "deadline");
-    calls[0]!.cancel();
-    await waiting[0];
-    await short;
-    calls[1]!.cancel();
-    await waiting[1];
-    await Promise.all(running);
-    const sent = () =>
-      router.journal.list().filter(({ command }) => command.includes("proplist=slot")).length;
-    await store.view(slot, stem, call());
-    assert.equal(sent(), 0);
-    await store.inventory(call());
-    assert.equal(sent(), 1);
   },
 );
 

@@ -1,12 +1,12 @@
 // The RouterOS adapter against the simulator's real SSH server: what it asks, what it believes, and that it asks so in
 // few commands.
 import assert from "node:assert/strict";
-import { systemClock } from "../../src/host/clock.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { fakeCall } from "../fakes/contexts.ts";
+import { rejectsWith } from "../fakes/volume_errors.ts";
 import {
   addOne,
   contractTest,
+  folder,
   gib,
   hasImage,
   held,
@@ -16,14 +16,12 @@ import {
   nqn,
   placeOf,
   record,
-  rejectsWith,
   slot,
   stem,
   steps,
   truth,
   wanted,
 } from "./_routeros_bench.ts";
-import { makeSshKeys } from "../fakes/ssh_keys.ts";
 
 contractTest("a volume's whole life takes one command a step, of at most four statements", async (bench) => {
   const { router, store, call, cost } = bench;
@@ -216,13 +214,6 @@ for (const [name, options] of knobSets) {
   }, options);
 }
 
-contractTest("probe() finds the router fit, and knows its version", async ({ store, call, cost }) => {
-  await store.probe(call());
-  await store.probe(call());
-  assert.deepEqual(cost(), { execs: 1, statements: 2 });
-  assert.equal(store.routerInfo?.supportsNqn, true);
-});
-
 contractTest("probe() throws precondition without rose-storage", async ({ store, call }) => {
   await rejectsWith(store.probe(call()), "precondition", /rose-storage/);
 }, { profile: "no-rose" });
@@ -271,17 +262,28 @@ contractTest("inventory() lists 5000 volumes in one command", async ({ store, ca
 }, { seedDisks: 5000 });
 
 contractTest(
-  "inventory() and createView() list everything in parts where the output is limited",
+  "a list comes in parts where the output is limited, and the uptime last: a reboot in its middle shows",
   async (bench) => {
     const { store, call, router } = bench;
     await addOne(bench);
+    const hex = (i: number) => i.toString(16).padStart(2, "0");
+    const snapshots = Array.from({ length: 99 }, (_, i) => `${folder}/snap-${hex(i)}.s0.x.n.1a2b3c4d.img`);
+    for (const path of snapshots) router.model.files.create(path.slice(1), gib, "");
     const all = router.model.disks.list().filter((disk) => disk.filePath !== "").map((disk) => disk.slot)
       .toSorted();
+    const assertUptimeLast = () =>
+      assert.match(router.journal.list().at(-1)!.command, /\/system resource print as-value\]\]\.[^:]*$/);
     assert.deepEqual((await store.inventory(call(60_000))).volumes.map(({ id }) => id), all);
+    assertUptimeLast();
     const view = await store.createView(wanted(slot), call(60_000));
+    assertUptimeLast();
     assert.deepEqual(view.volumes.map(({ id }) => id), all);
-    assert.deepEqual(view.files.map(({ path }) => path).toSorted(), [makeFolder.path, imageOf(slot)]);
+    assert.deepEqual(view.files.map(({ path }) => path).toSorted(), [folder, imageOf(slot), ...snapshots]);
     assert.equal(view.pools.length, 1);
+    const { files, pools } = await store.files("/snap-", call(60_000));
+    assertUptimeLast();
+    assert.deepEqual(files.map(({ path }) => path), snapshots);
+    assert.equal(pools.length, 1);
   },
   { seedDisks: 300, knobs: { maxPut: 8000 } },
 );
@@ -298,20 +300,6 @@ contractTest("200 volumes at once: none fails, one connection, eight channels at
   assert.equal(router.model.disks.list().filter((disk) => disk.filePath !== "").length, 200);
   assert.equal(new Set(router.journal.list().map((entry) => entry.session)).size, 1);
 }, { knobs: { maxSessions: 1 } });
-
-contractTest("cancelled calls are never sent when they waited", async ({ store, call, router }) => {
-  router.faults.arm({ match: "", nth: 1, times: 8, action: "delay", value: 100 });
-  const running = Array.from({ length: 8 }, () => store.view(slot, stem, call()));
-  const cancelled = fakeCall(systemClock, 10_000);
-  const waiting = store.add(newVolume(), cancelled);
-  const failure = rejectsWith(waiting, "cancelled");
-  await systemClock.sleep(20);
-  cancelled.cancel();
-  await failure;
-  await Promise.all(running);
-  assert.equal(truth(router, slot), undefined);
-  assert.ok(router.journal.list().every((entry) => !entry.command.includes("/disk add")));
-});
 
 contractTest(
   "a reboot between two looks shows in the uptime, and no connection outlives it",
@@ -332,12 +320,3 @@ contractTest(
     assert.ok(hasImage(router, slot));
   },
 );
-
-contractTest("a key logs in, and another host key is refused", async ({ router, another, call }) => {
-  const key = makeSshKeys();
-  const stranger = another({ authentication: { privateKey: key.private } });
-  await rejectsWith(stranger.probe(call()), "unavailable", /refused the login/);
-  const deceived = another({ hostKey: key.public });
-  await rejectsWith(deceived.probe(call()), "unavailable", /presented=SHA256:.*pinned=SHA256:/);
-  assert.equal(router.journal.counts.execs, 0);
-});
