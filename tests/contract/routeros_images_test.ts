@@ -21,6 +21,7 @@ import {
   slot,
   stem,
   stemOf,
+  steps,
   truth,
   wanted,
 } from "./_routeros_bench.ts";
@@ -282,20 +283,27 @@ contractTest(
   { profile: "ros-7.17" },
 );
 
-const knobSets: readonly (readonly [string, SimulatorOptions])[] = [
+const plainSteps = { ...steps, ...copySteps };
+const allSteps = { ...plainSteps, ...subvolumeSteps };
+
+const settings: readonly (readonly [string, SimulatorOptions, typeof plainSteps?])[] = [
   ["the hostile profile", { profile: "hostile" }],
+  ["RouterOS 7.21", { profile: "ros-7.21" }, steps],
+  ["an XFS pool", { profile: "xfs-pool" }, plainSteps],
   ["numbers and booleans as words", { knobs: { numbers: "text", booleans: "yes-no", fileSize: "human" } }],
+  ["no file-size, and LF for line ends", { knobs: { fileSize: "absent", lineEnd: "lf" } }],
   ["errors on stderr with a status", { knobs: { errorStream: "stderr", exitOnError: 1, errorPlace: true } }],
   ["an empty find that is an error", { knobs: { emptyFind: "no-such-item", noise: true } }],
   ["an empty find that lacks an item id", { knobs: { emptyFind: "item-id-error", errorText: "random" } }],
-  ["sessions that take turns", { knobs: { interleave: true, allocation: "full" } }],
+  ["sessions that take turns", { knobs: { interleave: true, unexport: 20, allocation: "full" } }],
   ["text that matches whatever its case", { knobs: { textMatch: "ignore-case" } }],
   ["sizes that have to fit", { knobs: { otherSize: "refused" } }],
 ];
 
-for (const [name, options] of knobSets) {
-  for (const [what, plan] of Object.entries({ ...subvolumeSteps, ...copySteps })) {
+for (const [name, options, plans = allSteps] of settings) {
+  for (const [what, plan] of Object.entries(plans)) {
     contractTest(`${what}: works, and again, with ${name}`, async (bench) => {
+      await bench.store.probe(bench.call());
       await plan.prepare(bench);
       for (let round = 0; round < 2; round++) {
         const { shown } = await plan.run(bench, bench.call());

@@ -1,7 +1,6 @@
 // The RouterOS adapter against the simulator's real SSH server: what it asks, what it believes, and that it asks so in
 // few commands.
 import assert from "node:assert/strict";
-import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
 import {
   addOne,
@@ -18,7 +17,6 @@ import {
   record,
   slot,
   stem,
-  steps,
   truth,
   wanted,
 } from "./_routeros_bench.ts";
@@ -184,35 +182,6 @@ contractTest(
     await rejectsWith(store.probe(call()), "unavailable", /not enough permissions/);
   },
 );
-
-const knobSets: readonly (readonly [string, SimulatorOptions])[] = [
-  ["the hostile profile", { profile: "hostile" }],
-  ["RouterOS 7.21", { profile: "ros-7.21" }],
-  ["an XFS pool", { profile: "xfs-pool" }],
-  ["numbers and booleans as words", { knobs: { numbers: "text", booleans: "yes-no", fileSize: "human" } }],
-  ["no file-size", { knobs: { fileSize: "absent" } }],
-  ["LF for line ends", { knobs: { lineEnd: "lf" } }],
-  ["errors on stderr with a status", { knobs: { errorStream: "stderr", exitOnError: 1, errorPlace: true } }],
-  ["an empty find that is an error", { knobs: { emptyFind: "no-such-item", noise: true } }],
-  ["an empty find that lacks an item id", { knobs: { emptyFind: "item-id-error", errorText: "random" } }],
-  ["sessions that take turns", { knobs: { interleave: true, unexport: 20, allocation: "full" } }],
-];
-
-for (const [name, options] of knobSets) {
-  contractTest(`a volume's whole life works with ${name}`, async (bench) => {
-    const { router } = bench;
-    await bench.store.probe(bench.call());
-    for (const plan of Object.values(steps)) {
-      const { shown } = await plan.run(bench, bench.call());
-      assert.deepEqual(shown, plan.truth(router));
-      if (plan === steps.change) {
-        const { after } = await bench.store.change(slot, "wrong", { comment: "x" }, bench.call());
-        assert.deepEqual(after.volume, truth(router, slot));
-        await bench.store.change(slot, held, { comment: held, export: false }, bench.call());
-      } else assert.ok(plan.isDone(router));
-    }
-  }, options);
-}
 
 contractTest("probe() throws precondition without rose-storage", async ({ store, call }) => {
   await rejectsWith(store.probe(call()), "precondition", /rose-storage/);

@@ -2,27 +2,17 @@ import { contextEnd } from "../../host/call_end.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
 import { backoffMs, type BackoffOptions } from "../ssh/circuit_breaker.ts";
+import type { ExecRequest } from "../ssh/exec_request.ts";
 import type { Session } from "../ssh/session.ts";
 import { command, fits, type Fragment, onlyIf } from "./command.ts";
 import { explainRefusal, framed, nonceBytes, parseReply, sign } from "./reply.ts";
 
-/** What is to be read in one exec. */
-export interface Question {
-  /** What it is for, in a word, for logs and metrics. */
-  readonly kind: string;
-  /** Requests of one key wait for one another; keys take turns. */
-  readonly key: string;
+/** What is to be read in one exec, and how it is sent. */
+export interface Question extends Omit<ExecRequest, "command"> {
   /** What to print, one frame each; nothing prints a frame with nothing in it, as a sign of the end. */
   readonly queries: readonly Fragment[];
-  readonly context: CallContext;
-  /** Sends it only on this connection, numbered from 1. */
-  readonly onlyOn?: number;
   /** Lets the router look at these first: unless all hold it does and prints nothing. */
   readonly conditions?: readonly Fragment[];
-  /** For one that works for long, see `ExecRequest`. */
-  readonly timeoutMs?: number;
-  /** Called each time right before it is sent. */
-  readonly onSent?: () => void;
 }
 
 /** A reply with every frame whole. */
@@ -102,31 +92,31 @@ export class Exchange {
   }
 
   /**
-   * Reads; an answer that was lost or cut is asked for again, up to five times.
+   * Reads; an answer that was lost is asked for again, up to five times. So is one that came cut, though the router ended
+   * the channel in order: unless `whenCut` says to return it as "cut", as its output has a limit.
    *
    * @throws {ReadRefused} when the router refuses
    * @throws {VolumeError} unavailable when the router cannot be asked, or never answers whole
    */
-  async ask(question: Question): Promise<Answer> {
+  ask(question: Question): Promise<Answer>;
+  ask(question: Question, whenCut: "return"): Promise<Answer | "cut">;
+  async ask(question: Question, whenCut?: "return"): Promise<Answer | "cut"> {
     for (let attempt = 1;; attempt++) {
-      const tried = await this.#try(question);
-      if (typeof tried === "object") return tried;
-      await this.#pauseOrFail(question, attempt, tried);
-    }
-  }
-
-  /**
-   * Reads like {@linkcode Exchange.ask}, but gives "cut" where the router ended the channel in order and yet a frame is
-   * torn: its output has a limit.
-   *
-   * @throws {ReadRefused} when the router refuses
-   * @throws {VolumeError} unavailable when the router cannot be asked, or never answers whole
-   */
-  async askOrCut(question: Question): Promise<Answer | "cut"> {
-    for (let attempt = 1;; attempt++) {
-      const tried = await this.#try(question);
-      if (tried !== "lost") return tried;
-      await this.#pauseOrFail(question, attempt, tried);
+      const { answer, refusal, cut } = await this.exec([], question);
+      if (answer !== undefined) return answer;
+      if (cut && whenCut === "return") return "cut";
+      const place = `router=${this.#session.target} what=${question.kind}`;
+      if (refusal !== undefined) {
+        throw new ReadRefused(`Cannot read from the router as it refused: ${refusal}; ${place}`);
+      }
+      if (attempt === readAttempts) {
+        const reason = cut ? "its answer came cut" : "its answer was lost";
+        throw new VolumeError(
+          "unavailable",
+          `Cannot read from the router as ${reason} ${attempt} times: ${place}`,
+        );
+      }
+      await this.#pause(attempt, question.context);
     }
   }
 
@@ -173,26 +163,6 @@ export class Exchange {
       }
       await this.#pause(attempt, context);
     }
-  }
-
-  async #try(question: Question): Promise<Answer | "lost" | "cut"> {
-    const { answer, refusal, cut } = await this.exec([], question);
-    if (answer !== undefined) return answer;
-    if (cut) return "cut";
-    if (refusal === undefined) return "lost";
-    throw new ReadRefused(
-      `Cannot read from the router as it refused: ${refusal}; ` +
-        `router=${this.#session.target} what=${question.kind}`,
-    );
-  }
-
-  async #pauseOrFail(question: Question, attempt: number, state: "lost" | "cut"): Promise<void> {
-    if (attempt < readAttempts) return await this.#pause(attempt, question.context);
-    const reason = state === "cut" ? "its answer came cut" : "its answer was lost";
-    throw new VolumeError(
-      "unavailable",
-      `Cannot read from the router as ${reason} ${attempt} times: router=${this.#session.target} what=${question.kind}`,
-    );
   }
 
   async #pause(attempt: number, context: CallContext): Promise<void> {

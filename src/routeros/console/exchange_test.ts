@@ -91,11 +91,11 @@ Deno.test("Exchange.ask() stops when its call ends between two tries", async () 
   await cancelled;
 });
 
-Deno.test("Exchange.askOrCut() tells a router that cuts its answers from one that loses them", async () => {
+Deno.test("Exchange.ask() tells a router that cuts its answers from one that loses them", async () => {
   const first = bench(cut);
-  assert.equal(await first.exchange.askOrCut(first.question()), "cut");
+  assert.equal(await first.exchange.ask(first.question(), "return"), "cut");
   const second = bench((command) => torn(printFrames(command, () => "[]").slice(0, 20)), good);
-  const answer = second.exchange.askOrCut(second.question());
+  const answer = second.exchange.ask(second.question(), "return");
   await second.clock.advance(1000);
   assert.notEqual(await answer, "cut");
 });

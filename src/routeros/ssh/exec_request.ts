@@ -1,5 +1,5 @@
 import { watchContext } from "../../host/call_end.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import type { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/ports.ts";
 import type { Command } from "../console/command.ts";
 
@@ -36,15 +36,13 @@ export interface ExecReply {
 /** A request on its way through a session: settled once, by an answer or by the end of its call. */
 export class Pending {
   readonly request: ExecRequest;
-  readonly promise: Promise<ExecReply>;
   readonly queuedMs: number;
   /** How often no channel was to be had for it. */
   refusals = 0;
   /** Set while it runs: gives its channel up. */
   giveUp: (() => void) | undefined;
   #settled = false;
-  readonly #resolve: (reply: ExecReply) => void;
-  readonly #reject: (error: VolumeError) => void;
+  readonly #outcome = Promise.withResolvers<ExecReply>();
   readonly #release: () => void;
 
   /**
@@ -53,14 +51,15 @@ export class Pending {
   constructor(request: ExecRequest, clock: Clock, onEnd: (pending: Pending) => void) {
     this.request = request;
     this.queuedMs = clock.monotonicMs();
-    const { promise, resolve, reject } = Promise.withResolvers<ExecReply>();
-    this.promise = promise;
-    this.#resolve = resolve;
-    this.#reject = reject;
-    const end = (error: VolumeError) => {
-      if (this.fail(error)) onEnd(this);
-    };
-    this.#release = watchContext(request.context, clock, end);
+    this.#release = watchContext(request.context, clock, (error) => {
+      this.fail(error);
+      onEnd(this);
+    });
+  }
+
+  /** What comes of it. */
+  get promise(): Promise<ExecReply> {
+    return this.#outcome.promise;
   }
 
   /** Whether it was answered or failed already. */
@@ -68,21 +67,20 @@ export class Pending {
     return this.#settled;
   }
 
-  /** Answers it; false when it was settled before. */
-  answer(reply: ExecReply): boolean {
-    return this.#settle(() => this.#resolve(reply));
+  /** Answers it, unless it was settled before. */
+  answer(reply: ExecReply): void {
+    this.#settle();
+    this.#outcome.resolve(reply);
   }
 
-  /** Fails it; false when it was settled before. */
-  fail(error: VolumeError): boolean {
-    return this.#settle(() => this.#reject(error));
+  /** Fails it, unless it was settled before. */
+  fail(error: VolumeError): void {
+    this.#settle();
+    this.#outcome.reject(error);
   }
 
-  #settle(how: () => void): boolean {
-    if (this.#settled) return false;
+  #settle(): void {
     this.#settled = true;
     this.#release();
-    how();
-    return true;
   }
 }

@@ -1,12 +1,9 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type {
   CallContext,
-  Clock,
   CreateView,
   FileView,
   Inventory,
-  Pool,
-  Random,
   RouterState,
   StoredFile,
   StoredSubvolume,
@@ -17,10 +14,15 @@ import type {
 } from "../../volume/ports/ports.ts";
 import { anySnapshot } from "../../volume/model/snapshots.ts";
 import type { Fragment } from "../console/command.ts";
-import { type Answer, Exchange, type Question, ReadRefused } from "../console/exchange.ts";
+import {
+  type Answer,
+  Exchange,
+  type ExchangeOptions,
+  type Question,
+  ReadRefused,
+} from "../console/exchange.ts";
 import { parseResource, type RouterInfo, type RouterWords, unknownRouter } from "../console/router_info.ts";
 import type { RouterObserver } from "../ssh/observer.ts";
-import type { Session } from "../ssh/session.ts";
 import { listDisksInParts, listFilesInParts } from "./paged_lists.ts";
 import {
   allDisksQuery,
@@ -40,10 +42,7 @@ import { type Disks, parseDisks, parseFiles, parseSubvolume } from "./rows.ts";
 import { SharedRead } from "./shared_read.ts";
 
 /** What a {@linkcode RouterReader} needs. */
-export interface RouterReaderOptions {
-  readonly session: Session;
-  readonly clock: Clock;
-  readonly random: Random;
+export interface RouterReaderOptions extends ExchangeOptions {
   readonly observer?: RouterObserver;
 }
 
@@ -104,11 +103,9 @@ export class RouterReader {
     const answer = await this.#list(question, (nqn) => createQueries(nqn, wanted));
     if (answer === "cut") return await this.#createViewInParts(wanted, context);
     this.#looks.set(context, answer.connection);
-    const upMs = this.readResource(answer.frames[2]!, answer);
-    const { volumes, others, pools } = this.#disksOf(answer);
+    const { volumes, others, state } = this.#disksOf(answer);
     const foreign = others.find((disk) => disk.id === wanted?.id);
-    const files = createFilesOf(wanted, answer.frames[1]!);
-    return this.#told({ ...this.#state(pools, upMs), volumes, foreign, files });
+    return this.#told({ ...state, volumes, foreign, files: createFilesOf(wanted, answer.frames[1]!) });
   }
 
   /** See `VolumeStore.inventory()`. */
@@ -119,7 +116,7 @@ export class RouterReader {
   /** See `VolumeStore.files()`. */
   async files(part: string, context: CallContext): Promise<FileView> {
     const question = { kind: "files", key: part, context };
-    const answer = await this.exchange.askOrCut({ ...question, queries: fileViewQueries(part) });
+    const answer = await this.exchange.ask({ ...question, queries: fileViewQueries(part) }, "return");
     if (answer !== "cut") {
       // What is decided may rest on an earlier look; only the first connection vouches for both.
       if (!this.#looks.has(context)) this.#looks.set(context, answer.connection);
@@ -127,8 +124,7 @@ export class RouterReader {
     }
     const files = await this.#filesInParts(part, part, context);
     const base = await this.exchange.ask({ ...question, queries: [poolsQuery, resourceQuery] });
-    const upMs = this.readResource(base.frames[1]!, base);
-    return { ...this.#state(this.#disksOf(base).pools, upMs), files };
+    return { ...this.#disksOf(base).state, files };
   }
 
   /** See `VolumeStore.filesAt()`. */
@@ -138,8 +134,7 @@ export class RouterReader {
     for (const some of divideIntoQuestions(paths)) {
       const queries = namedFilesViewQueries(some);
       const answer = await this.exchange.ask({ kind: "files-at", key: "", queries, context });
-      const upMs = this.readResource(answer.frames[2]!, answer);
-      state = this.#state(this.#disksOf(answer, 1).pools, upMs);
+      ({ state } = this.#disksOf(answer, 1));
       files.push(...parseFiles(answer.frames[0]!, (path) => some.includes(path)));
     }
     if (state === undefined) throw new VolumeError("internal", "Cannot look for no file at all");
@@ -159,11 +154,11 @@ export class RouterReader {
    *
    * @throws {VolumeError} unsupported when RouterOS is too old for them
    */
-  async assertSubvolumes(context: CallContext): Promise<void> {
+  protected async assertSubvolumes(context: CallContext): Promise<void> {
     if (this.#info === undefined) {
       const queries = [resourceQuery];
       const answer = await this.exchange.ask({ kind: "version", key: "", queries, context });
-      this.readResource(answer.frames[0]!, answer);
+      this.readResource(answer);
     }
     if (this.#info?.supportsSubvolumes) return;
     throw new VolumeError(
@@ -172,24 +167,39 @@ export class RouterReader {
     );
   }
 
-  /** The volume of an answer to `viewQueries()`. */
-  protected viewOf(id: string, stem: string | undefined, answer: Answer): VolumeView {
-    return this.#volumeView(id, stem, answer, this.readResource(answer.frames.at(-1)!, answer));
+  /**
+   * The volume of an answer to `viewQueries()`. The router's `where` has only narrowed disks and files down: slot and path
+   * are compared again here, to the letter.
+   */
+  protected viewOf(
+    id: string,
+    stem: string | undefined,
+    answer: Answer,
+    upMs = this.readResource(answer),
+  ): VolumeView {
+    const { volumes, others, state } = this.#disksOf(answer, 0, upMs);
+    return {
+      ...state,
+      volume: volumes.find((volume) => volume.id === id),
+      foreign: others.find((disk) => disk.id === id),
+      sharers: volumes.filter((volume) =>
+        volume.id !== id && stem !== undefined && volume.imagePath.includes(stem)
+      ),
+      files: stem === undefined ? [] : filesHolding(stem, answer.frames[1]!),
+    };
   }
 
   /** The files of an answer to `fileViewQueries()`. */
   protected fileViewOf(part: string, answer: Answer): FileView {
-    const upMs = this.readResource(answer.frames[2]!, answer);
-    const { pools } = this.#disksOf(answer, 1);
-    return { ...this.#state(pools, upMs), files: filesHolding(part, answer.frames[0]!) };
+    return { ...this.#disksOf(answer, 1).state, files: filesHolding(part, answer.frames[0]!) };
   }
 
   /** All disks of an answer to `allDisksQuery()` alone; undefined under the same condition as {@linkcode leftOf}. */
   protected inventoryOf(answer: Answer): Inventory | undefined {
     const upMs = this.#carriedUpMs(answer);
     if (upMs === undefined) return undefined;
-    const { volumes, pools } = this.#disksOf(answer);
-    return this.#told({ ...this.#state(pools, upMs), volumes });
+    const { volumes, state } = this.#disksOf(answer, 0, upMs);
+    return this.#told({ ...state, volumes });
   }
 
   /**
@@ -198,12 +208,12 @@ export class RouterReader {
    */
   protected leftOf(id: string, stem: string, answer: Answer): VolumeView | undefined {
     const upMs = this.#carriedUpMs(answer);
-    return upMs === undefined ? undefined : this.#volumeView(id, stem, answer, upMs);
+    return upMs === undefined ? undefined : this.viewOf(id, stem, answer, upMs);
   }
 
-  /** Reads the router's own row and remembers what it says; returns the uptime in milliseconds. */
-  protected readResource(frame: string, answer: Answer): number {
-    const { info, upMs } = parseResource(frame);
+  /** Reads the router's own row, the last frame, and remembers what it says; returns the uptime in milliseconds. */
+  protected readResource(answer: Answer): number {
+    const { info, upMs } = parseResource(answer.frames.at(-1)!);
     if (info.version !== this.#info?.version) this.observer?.identified?.(info);
     this.#info = info;
     this.#uptime = { upMs, answer };
@@ -220,31 +230,15 @@ export class RouterReader {
     return this.#uptime.upMs + Math.max(0, receivedMs - this.#uptime.answer.receivedMs);
   }
 
-  /** The router's `where` has only narrowed disks and files down: slot and path are compared again here, to the letter. */
-  #volumeView(id: string, stem: string | undefined, answer: Answer, upMs: number): VolumeView {
-    const { volumes, others, pools } = this.#disksOf(answer);
-    return {
-      ...this.#state(pools, upMs),
-      volume: volumes.find((volume) => volume.id === id),
-      foreign: others.find((disk) => disk.id === id),
-      sharers: volumes.filter((volume) =>
-        volume.id !== id && stem !== undefined && volume.imagePath.includes(stem)
-      ),
-      files: stem === undefined ? [] : filesHolding(stem, answer.frames[1]!),
-    };
-  }
-
   get #words(): RouterWords {
     return this.#info ?? unknownRouter;
   }
 
-  #disksOf(answer: Answer, index = 0): Disks {
-    return parseDisks(answer.frames[index]!, this.#words);
-  }
-
-  /** What every look tells beside its subject. */
-  #state(pools: readonly Pool[], upMs: number): RouterState {
-    return { pools, upMs, ...this.supportsNqn ? {} : { unfenced: true } };
+  /** The disks in one frame of an answer, and what every look shows beside its subject. */
+  #disksOf(answer: Answer, index = 0, upMs = this.readResource(answer)): Disks & { state: RouterState } {
+    const disks = parseDisks(answer.frames[index]!, this.#words);
+    const { pools } = disks;
+    return { ...disks, state: { pools, upMs, ...this.supportsNqn ? {} : { unfenced: true } } };
   }
 
   #told<Look extends Inventory>(look: Look): Look {
@@ -261,9 +255,8 @@ export class RouterReader {
       const queries = [poolsQuery, resourceQuery];
       answer = await this.exchange.ask({ kind: "inventory", key: "", queries, context });
     }
-    const upMs = this.readResource(answer.frames[1]!, answer);
-    const { volumes, pools } = this.#disksOf(answer);
-    return this.#told({ ...this.#state(pools, upMs), volumes: inParts ?? volumes });
+    const { volumes, state } = this.#disksOf(answer);
+    return this.#told({ ...state, volumes: inParts ?? volumes });
   }
 
   /**
@@ -276,14 +269,14 @@ export class RouterReader {
   ): Promise<Answer | "cut"> {
     const assumed = this.supportsNqn;
     try {
-      return await this.exchange.askOrCut({ ...question, queries: queriesFor(assumed) });
+      return await this.exchange.ask({ ...question, queries: queriesFor(assumed) }, "return");
     } catch (error) {
       if (!(error instanceof ReadRefused)) throw error;
       const answer = await this.exchange.ask({ ...question, queries: [resourceQuery] });
-      this.readResource(answer.frames[0]!, answer);
+      this.readResource(answer);
       if (this.supportsNqn === assumed) throw error;
     }
-    return await this.exchange.askOrCut({ ...question, queries: queriesFor(this.supportsNqn) });
+    return await this.exchange.ask({ ...question, queries: queriesFor(this.supportsNqn) }, "return");
   }
 
   /** The uptime is read last: a reboot in the middle of the list, after which disks come late, shows in it. */
@@ -293,36 +286,32 @@ export class RouterReader {
     const snapshots = await this.#filesInParts(anySnapshot, key, context);
     const queries = createBaseQueries(wanted);
     const answer = await this.exchange.ask({ kind: "create-view", key, queries, context });
-    const upMs = this.readResource(answer.frames.at(-1)!, answer);
-    const { others, pools } = this.#disksOf(answer);
+    const { others, state } = this.#disksOf(answer);
     const foreign = others.find((disk) => disk.id === wanted?.id);
     const own = wanted === undefined ? [] : createFilesOf(wanted, answer.frames[1]!);
     const files = [...own.filter((file) => !file.path.includes(anySnapshot)), ...snapshots];
-    return this.#told({ ...this.#state(pools, upMs), volumes, foreign, files });
+    return this.#told({ ...state, volumes, foreign, files });
   }
 
   #volumesInParts(key: string, context: CallContext): Promise<StoredVolume[]> {
-    this.#sayLimited();
-    return listDisksInParts(async (pattern) => {
-      const queries = [someDisksQuery(this.supportsNqn, pattern)];
-      const answer = await this.exchange.askOrCut({ kind: "inventory-part", key, queries, context });
-      return answer === "cut" ? undefined : answer.frames[0];
-    }, () => this.#words);
+    const query = (pattern: string) => someDisksQuery(this.supportsNqn, pattern);
+    return listDisksInParts(this.#partOf({ kind: "inventory-part", key, context }, query), () => this.#words);
   }
 
-  #filesInParts(text: string, key: string, context: CallContext) {
-    this.#sayLimited();
-    return listFilesInParts(text, async (pattern) => {
-      const queries = [someFilesQuery(pattern)];
-      const answer = await this.exchange.askOrCut({ kind: "files-part", key, queries, context });
-      return answer === "cut" ? undefined : answer.frames[0];
-    });
+  #filesInParts(text: string, key: string, context: CallContext): Promise<StoredFile[]> {
+    return listFilesInParts(text, this.#partOf({ kind: "files-part", key, context }, someFilesQuery));
   }
 
-  #sayLimited(): void {
-    if (this.#saidLimited) return;
-    this.observer?.warning?.("The router's output is limited: what it holds is listed in parts");
+  /** How to ask for what matches a pattern; undefined when that comes cut too. */
+  #partOf(question: Omit<Question, "queries">, query: (pattern: string) => Fragment) {
+    if (!this.#saidLimited) {
+      this.observer?.warning?.("The router's output is limited: what it holds is listed in parts");
+    }
     this.#saidLimited = true;
+    return async (pattern: string) => {
+      const answer = await this.exchange.ask({ ...question, queries: [query(pattern)] }, "return");
+      return answer === "cut" ? undefined : answer.frames[0];
+    };
   }
 }
 

@@ -104,20 +104,21 @@ Deno.test("parseDisks() takes what the router leaves out of an unexported disk f
   }]);
 });
 
-for (const key of ["slot", "type", "file-path", "nvme-tcp-export"]) {
-  Deno.test(`parseDisks() throws unavailable without ${key}, naming it`, () => {
-    unavailable(() => disksOf(without(disk, key)), new RegExp(key));
+const unreadable: readonly (readonly [what: string, rows: readonly object[], form: RegExp])[] = [
+  ...["slot", "type", "file-path", "nvme-tcp-export"].map((key) =>
+    [`a disk without ${key}`, [without(disk, key)], new RegExp(key)] as const
+  ),
+  ["a disk with a rounded file-size alone", [{ ...without(disk, "size"), "file-size": "50.0GiB" }], /size/],
+  ["a disk with a rounded size", [{ ...disk, size: "50.0GiB" }], /size/],
+  ["two disks in one slot", [disk, { ...disk, "file-path": "/pool/other" }], /s1/],
+  ["a pool whose free space is rounded", [{ ...pool, free: "6.6TiB" }], /free/],
+];
+
+for (const [what, rows, form] of unreadable) {
+  Deno.test(`parseDisks() throws unavailable for ${what}, naming it`, () => {
+    unavailable(() => disksOf(...rows), form);
   });
 }
-
-Deno.test("parseDisks() throws unavailable when no exact size is given", () => {
-  unavailable(() => disksOf({ ...without(disk, "size"), "file-size": "50.0GiB" }), /size/);
-  unavailable(() => disksOf({ ...disk, size: "50.0GiB" }), /size/);
-});
-
-Deno.test("parseDisks() throws unavailable for two disks in one slot", () => {
-  unavailable(() => disksOf(disk, { ...disk, "file-path": "/pool/other" }), /s1/);
-});
 
 Deno.test("parseDisks() orders volumes by the code units of their ids", () => {
   const ids = disksOf(...["b", "a-", "B", "a0", "a"].map((slot) => ({ ...disk, slot }))).volumes.map((
@@ -127,10 +128,11 @@ Deno.test("parseDisks() orders volumes by the code units of their ids", () => {
 });
 
 Deno.test("parseDisks() takes only mounted disks that tell their space for pools", () => {
-  assert.deepEqual(disksOf({ ...pool, mounted: false }).pools, []);
-  assert.deepEqual(disksOf(without(pool, "mounted")).pools, []);
-  assert.deepEqual(disksOf(without(pool, "free")).pools, []);
-  assert.deepEqual(disksOf({ ...pool, "mount-point": "" }).pools, []);
+  for (
+    const change of [{ mounted: false }, { mounted: undefined }, { free: undefined }, { "mount-point": "" }]
+  ) {
+    assert.deepEqual(disksOf({ ...pool, ...change }).pools, [], JSON.stringify(change));
+  }
   assert.equal(disksOf({ ...pool, "mount-point": "/pool/", mounted: "yes" }).pools[0]?.mountPoint, "pool");
 });
 
@@ -138,11 +140,13 @@ Deno.test("parseDisks() gives a pool no label where subvolumes cannot be made by
   const labelOf = (row: object, words = router) =>
     parseDisks(JSON.stringify([row]), words).pools[0]!.subvolumeLabel;
   assert.equal(labelOf(pool, { ...router, supportsSubvolumes: false }), undefined);
-  assert.equal(labelOf({ ...pool, fs: "xfs" }), undefined);
-  assert.equal(labelOf(without(pool, "fs")), undefined);
-  assert.equal(labelOf(without(pool, "fs-label")), undefined);
-  assert.equal(labelOf({ ...pool, "fs-label": "" }), undefined);
-  assert.equal(labelOf({ ...pool, "fs-label": "größer" }), undefined, "it could not be sent");
+  // The last could not be sent.
+  const changes = [{ fs: "xfs" }, { fs: undefined }, { "fs-label": undefined }, { "fs-label": "" }, {
+    "fs-label": "größer",
+  }];
+  for (const change of changes) {
+    assert.equal(labelOf({ ...pool, ...change }), undefined, JSON.stringify(change));
+  }
 });
 
 Deno.test("parseDisks() gives no pool a label that another one has too", () => {
@@ -169,10 +173,6 @@ Deno.test("parseDisks() names an export after its slot where it cannot be given 
   assert.equal(read(bare), "s1");
   assert.equal(read({ ...bare, "nvme-tcp-export": false }), "");
   assert.equal(disksOf(bare).volumes[0]!.exportNqn, "");
-});
-
-Deno.test("parseDisks() throws unavailable for a pool whose free space cannot be read", () => {
-  unavailable(() => disksOf({ ...pool, free: "6.6TiB" }), /free/);
 });
 
 const all = () => true;

@@ -105,7 +105,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
 
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
     const { id, makeFolder, subvolume } = volume;
-    if (subvolume?.guard !== undefined) assertComparable(subvolume.guard.id, subvolume.guard.comment);
+    assertComparable(subvolume?.guard);
     if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.assertSubvolumes(context);
     // Uptime has no room in this command, nor in that of remove: it is carried over from the look before.
     return await this.#mutate({
@@ -128,7 +128,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     change: VolumeChange,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
-    assertComparable(id, expectedComment);
+    assertComparable({ id, comment: expectedComment });
     if (change.export !== undefined && change.export !== false) this.#assertFenced(id);
     const statements = changeStatements(id, expectedComment, change, this.supportsNqn);
     const readAgain = () => this.view(id, undefined, context);
@@ -151,7 +151,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
     const { id } = disk;
-    assertComparable(id, disk.comment);
+    assertComparable(disk);
     if (place.subvolume !== undefined) await this.assertSubvolumes(context);
     return await this.#mutate({
       kind: "remove",
@@ -184,8 +184,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>> {
-    const { guard } = subvolume;
-    if (guard !== undefined) assertComparable(guard.id, guard.comment);
+    assertComparable(subvolume.guard);
     await this.assertSubvolumes(context);
     return await this.#changeFiles("add-subvolume", subvolumeStatement(subvolume, part), part, context);
   }
@@ -197,7 +196,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>> {
-    if (guard !== undefined) assertComparable(guard.id, guard.comment);
+    assertComparable(guard);
     return await this.#changeFiles("rename", renameStatement(from, to, guard), part, context);
   }
 
@@ -233,14 +232,14 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
         return;
       }
     }
-    const answer = await this.#askProbe([resourceQuery, packagesQuery], context);
+    const answer = await this.#askProbe([packagesQuery, resourceQuery], context);
     this.#assertFit(answer);
     this.#probed = { connection: answer.connection, atMs };
   }
 
   #assertFit({ frames, connection }: Answer): void {
     try {
-      assertFit(this.routerInfo!, frames[1]!);
+      assertFit(this.routerInfo!, frames[0]!);
     } catch (error) {
       if (connection !== this.#toldUnfit && error instanceof Error) this.observer?.unfit?.(error.message);
       this.#toldUnfit = connection;
@@ -250,7 +249,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
 
   async #askProbe(queries: readonly Fragment[], context: CallContext): Promise<Answer> {
     const answer = await this.exchange.ask({ kind: "probe", key: "", queries, context });
-    this.readResource(answer.frames[0]!, answer);
+    this.readResource(answer);
     return answer;
   }
 
@@ -312,15 +311,15 @@ function ifReadable<Result>(read: () => Result): Result | undefined {
 }
 
 /**
- * Checks that a comment can be sent back to the router for comparison.
+ * Checks that the comment of a guard, where there is one, can be sent back to the router for comparison.
  *
  * @throws {VolumeError} precondition when a person put characters into it that cannot
  */
-function assertComparable(id: string, comment: string): void {
-  if (isSendable(comment)) return;
+function assertComparable(guard: DiskGuard | undefined): void {
+  if (guard === undefined || isSendable(guard.comment)) return;
   throw new VolumeError(
     "precondition",
-    `Cannot change the volume as its comment on the router holds control or non-ASCII characters: volume=${id}; ` +
+    `Cannot change the volume as its comment on the router holds control or non-ASCII characters: volume=${guard.id}; ` +
       "take them out of the disk's comment, and leave the part in braces as it is",
   );
 }
