@@ -46,10 +46,10 @@ export interface ExchangeOptions {
   readonly session: Session;
   readonly clock: Clock;
   readonly random: Random;
-  /** Milliseconds for settling an unknown outcome when the call itself has no deadline. @default {60000} */
-  readonly settleLimitMs?: number;
 }
 
+/** Milliseconds for settling an unknown outcome when the call itself has no deadline. */
+const settleLimitMs = 60_000;
 const readAttempts = 5;
 const retryBackoff: BackoffOptions = { firstMs: 50, mostMs: 2000 };
 const sampleNonce = "0".repeat(nonceBytes * 2);
@@ -82,13 +82,11 @@ export class Exchange {
   readonly #session: Session;
   readonly #clock: Clock;
   readonly #random: Random;
-  readonly #settleLimitMs: number;
 
   constructor(options: ExchangeOptions) {
     this.#session = options.session;
     this.#clock = options.clock;
     this.#random = options.random;
-    this.#settleLimitMs = options.settleLimitMs ?? 60_000;
   }
 
   /**
@@ -152,9 +150,7 @@ export class Exchange {
    * @throws {VolumeError} unavailable when the router does not answer in that time
    */
   async settle<Result>(read: () => Promise<Result>, context: CallContext): Promise<Result> {
-    const limitMs = context.deadlineMs === Infinity
-      ? this.#clock.now() + this.#settleLimitMs
-      : context.deadlineMs;
+    const limitMs = context.deadlineMs === Infinity ? this.#clock.now() + settleLimitMs : context.deadlineMs;
     for (let attempt = 1;; attempt++) {
       try {
         return await read();

@@ -15,8 +15,6 @@ export interface SessionOptions {
   readonly observer?: RouterObserver;
   /** The most exec channels at once. @default {8} */
   readonly maxChannels?: number;
-  /** The most of them that work for long, see `ExecRequest.timeoutMs`: the others need channels too. @default {2} */
-  readonly maxLong?: number;
   /** The most requests that wait; one more is refused at once. @default {1024} */
   readonly maxQueued?: number;
   /** Milliseconds after which a command counts as unanswered. @default {30000} */
@@ -27,8 +25,6 @@ export interface SessionOptions {
   readonly lingerMs?: number;
   /** Failed connection attempts in a row after which requests are refused at once. @default {3} */
   readonly openAfter?: number;
-  /** Delays between connection attempts. @default {{ firstMs: 250, mostMs: 5000 }} */
-  readonly backoff?: BackoffOptions;
   /**
    * Why nothing may be sent now, in words that follow "as"; undefined while it may. It is asked right before each command
    * leaves. @default {it always may}
@@ -36,8 +32,12 @@ export interface SessionOptions {
   readonly fence?: () => string | undefined;
 }
 
+/** The most channels for requests that work for long, see `ExecRequest.timeoutMs`: the others need channels too. */
+const maxLong = 2;
 /** Refusals of a channel that one request sits through. */
 const channelAttempts = 8;
+/** Delays between connection attempts. */
+const connectBackoff: BackoffOptions = { firstMs: 250, mostMs: 5000 };
 const channelBackoff: BackoffOptions = { firstMs: 100, mostMs: 2000 };
 
 /** One connection and what runs on it. */
@@ -88,18 +88,17 @@ export class Session {
   constructor(options: SessionOptions) {
     this.#options = {
       maxChannels: 8,
-      maxLong: 2,
       maxQueued: 1024,
       commandTimeoutMs: 30_000,
       connectTimeoutMs: 15_000,
       lingerMs: 5000,
       openAfter: 3,
-      backoff: { firstMs: 250, mostMs: 5000 },
       fence: () => undefined,
       ...options,
     };
     this.#breaker = new CircuitBreaker({
       ...this.#options,
+      backoff: connectBackoff,
       changed: (event) => options.observer?.breaker?.(event),
     });
   }
@@ -133,7 +132,7 @@ export class Session {
    */
   run(request: ExecRequest): Promise<ExecReply> {
     const { clock } = this.#options;
-    const refusal = contextEnd(request.context, clock) ?? this.#refusalOf(request);
+    const refusal = contextEnd(request.context, clock) ?? this.refusal(isLong(request));
     if (refusal !== undefined) return Promise.reject(refusal);
     const pending = new Pending(request, clock, (ended) => {
       this.#queue.remove(request.key, ended);
@@ -144,19 +143,18 @@ export class Session {
     return pending.promise;
   }
 
-  /** One that works for long is not sent to find out whether the router is back: all others would wait for it. */
-  #refusalOf(request: ExecRequest): VolumeError | undefined {
-    const trial = isLong(request) && this.#state !== "closed" && this.#breaker.state !== "closed";
-    return trial ? this.#unavailable(this.#breaker.words) : this.refusal();
-  }
-
-  /** Why one more request would be refused at once, kind `unavailable`; undefined when it may wait. */
-  refusal(): VolumeError | undefined {
+  /**
+   * Why one more request would be refused at once, kind `unavailable`; undefined when it may wait. One that works for long
+   * is not sent to find out whether the router is back: all others would wait for it.
+   */
+  refusal(worksLong = false): VolumeError | undefined {
     const { maxQueued, fence } = this.#options;
     if (this.#state === "closed") return this.#unavailable("the driver is shutting down");
     const fenced = fence();
     if (fenced !== undefined) return this.#unavailable(fenced);
-    if (this.#breaker.state !== "closed" && !this.#mayTry()) return this.#unavailable(this.#breaker.words);
+    if (this.#breaker.state !== "closed" && (worksLong || !this.#mayTry())) {
+      return this.#unavailable(this.#breaker.words);
+    }
     if (this.#queue.size < maxQueued) return undefined;
     return this.#unavailable(`${maxQueued} commands already wait for it`);
   }
@@ -182,9 +180,7 @@ export class Session {
     const link = this.#link;
     if (this.#state !== "ready" || link === undefined) return;
     while (link.running < this.#options.maxChannels && link.resume === undefined) {
-      const pending = this.#queue.shift(({ request }) =>
-        !isLong(request) || link.long < this.#options.maxLong
-      );
+      const pending = this.#queue.shift(({ request }) => !isLong(request) || link.long < maxLong);
       if (pending === undefined) return;
       const reason = this.#reasonAgainst(pending, link);
       if (reason === undefined) void this.#send(link, pending);
@@ -311,15 +307,10 @@ export class Session {
   #notRun(link: Link, pending: Pending, reason: string): void {
     const { clock, random } = this.#options;
     if (pending.settled) return;
-    if (this.#breaker.state === "open") {
-      pending.fail(this.#unavailable(this.#breaker.words));
-      return;
-    }
+    if (this.#breaker.state === "open") return pending.fail(this.#unavailable(this.#breaker.words));
     if (this.#state === "closed" || ++pending.refusals >= channelAttempts) {
-      pending.fail(
-        this.#unavailable(`it gives no channel (${reason}); it may be at its limit of SSH sessions`),
-      );
-      return;
+      const words = `it gives no channel (${reason}); it may be at its limit of SSH sessions`;
+      return pending.fail(this.#unavailable(words));
     }
     this.#queue.putBack(pending.request.key, pending);
     if (this.#link !== link || link.resume !== undefined) return;

@@ -10,8 +10,8 @@ import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
 
 /** How the driver proves who it is. */
 export type SshAuthentication =
-  /** A private key in OpenSSH or PEM form. */
-  | { readonly privateKey: string; readonly passphrase?: string }
+  /** A private key in OpenSSH or PEM form, without a passphrase. */
+  | { readonly privateKey: string }
   | { readonly password: string };
 
 /** Options of {@linkcode Ssh2Transport}. */
@@ -27,8 +27,6 @@ export interface Ssh2Options {
   readonly warning: (message: string) => void;
   /** Milliseconds for the whole handshake. @default {10000} */
   readonly readyTimeoutMs?: number;
-  /** Milliseconds between keepalives; three without an answer end the connection. @default {10000} */
-  readonly keepaliveMs?: number;
   /** Why nothing may be sent now; undefined while it may. @default {it always may} */
   readonly fence?: (() => string | undefined) | undefined;
 }
@@ -112,7 +110,7 @@ export class Ssh2Transport implements SshTransport {
   }
 
   #config(onMismatch: (reason: string) => void): ConnectConfig {
-    const { host, user, authentication, hostKeys, readyTimeoutMs, keepaliveMs } = this.#options;
+    const { host, user, authentication, hostKeys, readyTimeoutMs } = this.#options;
     const secret = "password" in authentication
       ? { password: authentication.password, tryKeyboard: true }
       : authentication;
@@ -123,7 +121,7 @@ export class Ssh2Transport implements SshTransport {
       ...secret,
       authHandler: "password" in authentication ? ["password", "keyboard-interactive"] : ["publickey"],
       readyTimeout: readyTimeoutMs ?? 10_000,
-      keepaliveInterval: keepaliveMs ?? 10_000,
+      keepaliveInterval: 10_000,
       keepaliveCountMax: 3,
       algorithms: { ...algorithms, serverHostKey: preferPinned(hostKeys) },
       hostVerifier: (presented: Buffer) => {
@@ -137,7 +135,7 @@ export class Ssh2Transport implements SshTransport {
 
 function assertPrivateKey(authentication: SshAuthentication): void {
   if ("password" in authentication) return;
-  const parsed = ssh2.utils.parseKey(authentication.privateKey, authentication.passphrase);
+  const parsed = ssh2.utils.parseKey(authentication.privateKey);
   // The library's message names the form, never the key.
   const reason = parsed instanceof Error
     ? parsed.message

@@ -183,12 +183,10 @@ serverTest("runs commands side by side, and carries megabytes", {
   }
 });
 
-serverTest("logs in with a key, and with one that has a passphrase", {
+serverTest("logs in with a key", {
   accept: (attempt) => attempt.method === "publickey",
 }, async (server) => {
   assert.equal((await run(server, { authentication: { privateKey: userKey.private } })).state, "ended");
-  const authentication = { privateKey: otherKey.private, passphrase: "secret" };
-  assert.equal((await run(server, { authentication })).state, "ended");
   assert.ok(server.log.every((line) => !line.startsWith("auth") || line === "auth publickey"));
 });
 

@@ -128,7 +128,7 @@ export function removeStatements(disk: DiskGuard, place: ImagePlace): Fragment[]
 
 /** Removes an image that no disk uses, or the subvolume with it. */
 export function removeImageStatement(place: ImagePlace): Fragment {
-  return onlyIf([noDiskOn(endOf(place))], removeAt(place));
+  return onlyIf([none(ros`/disk find where file-path~${holding(endOf(place))}`)], removeAt(place));
 }
 
 function removeAt({ path, subvolume }: ImagePlace): Fragment {
@@ -139,7 +139,8 @@ function removeAt({ path, subvolume }: ImagePlace): Fragment {
 
 /** Makes a subvolume if no path holds the text. */
 export function subvolumeStatement(subvolume: NewSubvolume, part: string): Fragment {
-  return onlyIf([noFileHolding(part), ...subvolumeConditions(subvolume)], makeSubvolume(subvolume));
+  const isFree = none(ros`/file find where name~${holding(part)}`);
+  return onlyIf([isFree, ...subvolumeConditions(subvolume)], makeSubvolume(subvolume));
 }
 
 function newSubvolumeStatement(subvolume: NewSubvolume): Fragment {
@@ -150,7 +151,9 @@ function newSubvolumeStatement(subvolume: NewSubvolume): Fragment {
 /** A parent is known by its last name only: of two that have it nobody knows which one the router would take. */
 function subvolumeConditions({ label, parent, guard }: NewSubvolume): Fragment[] {
   return [
-    ...parent === undefined ? [] : [oneSubvolume(label, lastSegment(parent.path))],
+    ...parent === undefined
+      ? []
+      : [one(ros`/disk/btrfs/subvolume/find where fs=${label} and name=${lastSegment(parent.path)}`)],
     ...guard === undefined ? [] : [diskAsGuarded(guard)],
   ];
 }
@@ -180,37 +183,32 @@ function ownDisk({ id, comment }: DiskGuard): Fragment {
 
 /** That no disk is in the slot, and none uses an image whose path holds the text. */
 function noDisk(slot: string, part: string): Fragment {
-  return ros`[:len [/disk find where slot=${slot} or file-path~${holding(part)}]]=0`;
-}
-
-/** That no disk uses an image whose path holds the text. */
-function noDiskOn(part: string): Fragment {
-  return ros`[:len [/disk find where file-path~${holding(part)}]]=0`;
+  return none(ros`/disk find where slot=${slot} or file-path~${holding(part)}`);
 }
 
 /** That the disk is there with exactly that comment. */
 function diskAsGuarded(guard: DiskGuard): Fragment {
-  return ros`[:len [/disk find where slot=${guard.id} and comment=${guard.comment}]]=1`;
+  return one(ros`/disk find where slot=${guard.id} and comment=${guard.comment}`);
 }
 
 /** That nothing is at the path. */
 export function noFile(path: string): Fragment {
-  return ros`[:len [/file find where name=${fileName(path)}]]=0`;
+  return none(ros`/file find where name=${fileName(path)}`);
 }
 
 /** That a file is at the path. */
 function oneFile(path: string): Fragment {
-  return ros`[:len [/file find where name=${fileName(path)}]]=1`;
+  return one(ros`/file find where name=${fileName(path)}`);
 }
 
-/** That no path holds the text. */
-function noFileHolding(part: string): Fragment {
-  return ros`[:len [/file find where name~${holding(part)}]]=0`;
+/** That the router finds nothing. */
+function none(find: Fragment): Fragment {
+  return ros`[:len [${find}]]=0`;
 }
 
-/** That one subvolume of the file system, and no other, has that last name. */
-function oneSubvolume(label: string, name: string): Fragment {
-  return ros`[:len [/disk/btrfs/subvolume/find where fs=${label} and name=${name}]]=1`;
+/** That the router finds exactly one item. */
+function one(find: Fragment): Fragment {
+  return ros`[:len [${find}]]=1`;
 }
 
 /** What the path of every disk on that image holds. Its end only, as the whole takes room that the comments need. */

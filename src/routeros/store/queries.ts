@@ -59,11 +59,6 @@ export function namedFilesQuery(paths: readonly string[]): Fragment {
   return filesWhere(paths.map((path) => ros`name=${fileName(path)}`));
 }
 
-/** The files of the stem and the folder that are wanted. */
-export function wantedFilesQuery(wanted: Wanted): Fragment {
-  return filesWhere(wantedTerms(wanted));
-}
-
 /** The files of the stem and the folder that are wanted, and all snapshots. */
 export function createFilesQuery(wanted: Wanted | undefined): Fragment {
   const terms = wanted === undefined ? [] : wantedTerms(wanted);
@@ -104,7 +99,7 @@ export function createQueries(supportsNqn: boolean, wanted: Wanted | undefined):
 /** What is left of a create's view without the lists of disks and snapshots. */
 export function createBaseQueries(wanted: Wanted | undefined): Fragment[] {
   if (wanted === undefined) return [poolsQuery, resourceQuery];
-  return [disksQuery(wanted.id), wantedFilesQuery(wanted), resourceQuery];
+  return [disksQuery(wanted.id), filesWhere(wantedTerms(wanted)), resourceQuery];
 }
 
 /** The frames of a look at files: files, pools, the router's own row. */

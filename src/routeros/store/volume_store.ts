@@ -41,10 +41,11 @@ import {
 } from "./queries.ts";
 import { RouterReader, type RouterReaderOptions } from "./reader.ts";
 
+/** Milliseconds for which a successful probe of the same connection is believed. */
+const probeCacheMs = 5000;
+
 /** What a {@linkcode RouterVolumeStore} needs. */
 export interface RouterVolumeStoreOptions extends RouterReaderOptions {
-  /** Milliseconds for which a successful probe of the same connection is believed. @default {5000} */
-  readonly probeCacheMs?: number;
   /** Milliseconds that copying a file may take. @default {86400000} */
   readonly copyTimeoutMs?: number;
   /**
@@ -76,7 +77,6 @@ interface Mutation<View> {
 export class RouterVolumeStore extends RouterReader implements VolumeStore {
   readonly #session: Session;
   readonly #clock: Clock;
-  readonly #probeCacheMs: number;
   readonly #copyTimeoutMs: number;
   readonly #allowUnfenced: boolean;
   /** The last connection of which it was told that its router cannot be used. */
@@ -88,7 +88,6 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     super(options);
     this.#session = options.session;
     this.#clock = options.clock;
-    this.#probeCacheMs = options.probeCacheMs ?? 5000;
     this.#copyTimeoutMs = options.copyTimeoutMs ?? 86_400_000;
     this.#allowUnfenced = options.allowUnfenced ?? false;
   }
@@ -224,7 +223,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     const connection = this.#session.connection;
     const atMs = this.#clock.monotonicMs();
     if (this.#probed !== undefined && this.#probed.connection === connection) {
-      if (atMs - this.#probed.atMs < this.#probeCacheMs) return;
+      if (atMs - this.#probed.atMs < probeCacheMs) return;
       // A package comes and goes only with a reboot, which ends the connection: asking for a sign of life is enough.
       const answer = await this.#askProbe([resourceQuery], context);
       if (answer.connection === connection) {
