@@ -173,21 +173,6 @@ contractTest("a slot with something else in it is foreign, and stays as it is", 
 });
 
 contractTest(
-  "reads throw unavailable with the router's words when it refuses",
-  async ({ router, store, call }) => {
-    router.faults.arm({ match: "", nth: 1, times: 99, action: "error", value: "not enough permissions (9)" });
-    await rejectsWith(store.view(slot, stem, call()), "unavailable", /policies ssh, read and write/);
-    await rejectsWith(store.createView(wanted(slot), call()), "unavailable", /not enough permissions/);
-    await rejectsWith(store.inventory(call()), "unavailable", /not enough permissions/);
-    await rejectsWith(store.probe(call()), "unavailable", /not enough permissions/);
-  },
-);
-
-contractTest("probe() throws precondition without rose-storage", async ({ store, call }) => {
-  await rejectsWith(store.probe(call()), "precondition", /rose-storage/);
-}, { profile: "no-rose" });
-
-contractTest(
   "change() throws precondition for an export on RouterOS 7.20, and sends nothing",
   async (bench) => {
     const { store, call, router, cost } = bench;

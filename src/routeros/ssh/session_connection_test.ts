@@ -146,21 +146,6 @@ Deno.test("Session lets one request try after the delay, refuses the others, and
   session.close();
 });
 
-Deno.test("Session waits longer after a try that failed", async () => {
-  const all = bench();
-  const { ssh, run, clock, session, breaker } = all;
-  await openBreaker(all);
-  await clock.advance(1000);
-  await rejectsWith(run("try"), "unavailable", /4 times/);
-  await clock.advance(900);
-  await rejectsWith(run("too early"), "unavailable", /4 times/);
-  assert.equal(ssh.attempts, 4);
-  await clock.advance(1100);
-  await rejectsWith(run("try again"), "unavailable", /5 times/);
-  assert.deepEqual(breaker, ["open", "trying", "open", "trying", "open"]);
-  session.close();
-});
-
 Deno.test("Session sends one command at a time over a new connection until one has ended in order", async () => {
   const all = bench();
   const { ssh, run, clock, session, breaker } = all;
