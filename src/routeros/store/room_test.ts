@@ -191,32 +191,24 @@ for (const [name, volume] of Object.entries(additions(longest))) {
   });
 }
 
-for (const name of ["plain", "subvolume"]) {
-  Deno.test(`the longest addition of a new volume (${name}) reads everything back in the same exec`, () => {
-    const statements = addStatements(additions(longest)[name]!);
-    assert.ok(fitsOneExec(statements, [allDisksQuery(true)]), String(bytes(statements)));
-  });
-}
-
-for (
-  const name of [
+const poolLabel = `${longest.base.split("/")[1]}-fs`;
+const withRoom: readonly (readonly [what: string, Lengths, query: Fragment, ways: readonly string[]])[] = [
+  ["longest addition", longest, allDisksQuery(true), ["plain", "subvolume"]],
+  ["longest addition with a usual label", { ...longest, label: poolLabel }, allDisksInFullQuery, [
     "plain, in a new folder",
     "subvolume, in a new folder",
     "clone that was made before",
-  ]
-) {
-  Deno.test(`the longest addition (${name}) with a usual label reads everything back in the same exec`, () => {
-    const label = `${longest.base.split("/")[1]}-fs`;
-    const statements = addStatements(additions({ ...longest, label })[name]!);
-    assert.ok(fitsOneExec(statements, [allDisksInFullQuery]), String(bytes(statements)));
-  });
-}
+  ]],
+  ["usual addition", usual, allDisksQuery(true), ["plain", "subvolume", "subvolume, in a new folder"]],
+];
 
-for (const name of ["plain", "subvolume", "subvolume, in a new folder"]) {
-  Deno.test(`a usual addition (${name}) reads everything back in the same exec`, () => {
-    const statements = addStatements(additions(usual)[name]!);
-    assert.ok(fitsOneExec(statements, [allDisksQuery(true)]), String(bytes(statements)));
-  });
+for (const [what, lengths, query, ways] of withRoom) {
+  for (const way of ways) {
+    Deno.test(`the ${what} (${way}) reads everything back in the same exec`, () => {
+      const statements = addStatements(additions(lengths)[way]!);
+      assert.ok(fitsOneExec(statements, [query]), String(bytes(statements)));
+    });
+  }
 }
 
 Deno.test("usual changes read everything back in the same exec", () => {
