@@ -70,10 +70,8 @@ export function fileRow(path: string, size = 1024): object {
 export interface Model {
   disks: object[];
   files: object[];
-  subvolumes: object[];
   uptime: string;
   version: string;
-  packages: object[];
 }
 
 /** A store and the router that it asks. */
@@ -86,7 +84,6 @@ export interface StoreBench {
   readonly held: Model;
   /** How the next commands are answered instead. */
   readonly replies: FakeRouter[];
-  readonly print: (query: string) => string;
   readonly warnings: string[];
   call(): FakeCall;
 }
@@ -101,17 +98,16 @@ export function bench(
   const held: Model = {
     disks: [poolRow],
     files: [],
-    subvolumes: [],
     uptime: "1d00:00:00",
     version: "7.24 (stable)",
-    packages: [{ name: "routeros" }, { name: "rose-storage", disabled: false }],
     ...model,
   };
   const print = (query: string) => {
-    if (query.startsWith("/disk/btrfs/subvolume")) return JSON.stringify(held.subvolumes);
     if (query.startsWith("/disk")) return JSON.stringify(held.disks);
     if (query.startsWith("/file")) return JSON.stringify(held.files);
-    if (query.startsWith("/system package")) return JSON.stringify(held.packages);
+    if (query.startsWith("/system package")) {
+      return JSON.stringify([{ name: "rose-storage", disabled: false }]);
+    }
     return JSON.stringify({ uptime: held.uptime, version: held.version, "board-name": "RDS2216" });
   };
   const good = answering(print);
@@ -126,5 +122,5 @@ export function bench(
     observer: { warning: (message) => warnings.push(message) },
     ...options,
   });
-  return { clock, ssh, session, store, held, replies, print, warnings, call: () => fakeCall(clock) };
+  return { clock, ssh, session, store, held, replies, warnings, call: () => fakeCall(clock) };
 }
