@@ -82,8 +82,8 @@ export class Session {
   #state: ConnectionEvent["state"] = "idle";
   #link: Link | undefined;
   #connections = 0;
-  #stopWaiting: (() => void) | undefined;
-  #abortConnect: (() => void) | undefined;
+  /** Ends the attempt to connect, or the wait for the next one. */
+  #interrupt = () => {};
 
   constructor(options: SessionOptions) {
     this.#options = {
@@ -163,8 +163,7 @@ export class Session {
   close(): void {
     if (this.#state === "closed") return;
     this.#enter("closed");
-    this.#stopWaiting?.();
-    this.#abortConnect?.();
+    this.#interrupt();
     this.#link?.resume?.();
     this.#link?.connection.close();
     this.#failWaiting("the driver is shutting down");
@@ -200,7 +199,7 @@ export class Session {
     this.#breaker.tries();
     const controller = new AbortController();
     const cancelTimer = clock.timer(connectTimeoutMs, () => controller.abort());
-    this.#abortConnect = () => controller.abort();
+    this.#interrupt = () => controller.abort();
     try {
       this.#opened(await transport.connect(controller.signal));
     } catch (error) {
@@ -212,7 +211,6 @@ export class Session {
       this.#failed(words, error instanceof ConnectError && error.lasting);
     } finally {
       cancelTimer();
-      this.#abortConnect = undefined;
     }
   }
 
@@ -242,8 +240,7 @@ export class Session {
     const delayMs = this.#breaker.failed(reason, lasting);
     this.#enter("backing-off", reason);
     if (this.#breaker.state === "open") this.#failWaiting(this.#breaker.words);
-    this.#stopWaiting = this.#options.clock.timer(delayMs, () => {
-      this.#stopWaiting = undefined;
+    this.#interrupt = this.#options.clock.timer(delayMs, () => {
       this.#enter("idle");
       this.#pump();
     });

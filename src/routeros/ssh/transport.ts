@@ -57,7 +57,7 @@ export class ConnectError extends Error {
 }
 
 /**
- * A transport that makes its way to the router from what the files of credentials say when it connects, so that an
+ * A transport that calls `open` for each connection, which reads the files of credentials and host keys anew: an
  * exchanged key needs no restart.
  *
  * It keeps nothing of what the files said before. What cannot be read now would not be used after a restart either, and a

@@ -234,7 +234,7 @@ export class RouterReader {
     return this.#info ?? unknownRouter;
   }
 
-  /** The disks in one frame of an answer, and what every look shows beside its subject. */
+  /** The disks in one frame of an answer, and the state of the router that every read returns with its subject. */
   #disksOf(answer: Answer, index = 0, upMs = this.readResource(answer)): Disks & { state: RouterState } {
     const disks = parseDisks(answer.frames[index]!, this.#words);
     const { pools } = disks;
