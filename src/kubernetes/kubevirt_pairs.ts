@@ -1,8 +1,8 @@
 import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { type ClaimUser, reasonAgainstPair } from "../volume/rules/migration_pairs.ts";
-import type { KubernetesApi, Metadata } from "./api.ts";
-import { listKept } from "./pages.ts";
+import type { KubernetesApi } from "./api.ts";
+import { listKept, type Metadata } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
 
 interface RawPod {

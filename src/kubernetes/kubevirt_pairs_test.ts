@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { aPersistentVolume, type KubePair, startKube, testDriver } from "../../tests/fakes/kube_client.ts";
 import { KubevirtPairs } from "./kubevirt_pairs.ts";
-import { PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
+import { volumesPath } from "./objects.ts";
+import { PersistentVolumes } from "./persistent_volumes.ts";
 import { clusterRules, kubevirtRules } from "./rules.ts";
 
 const path = "/api/v1/namespaces/apps/pods";

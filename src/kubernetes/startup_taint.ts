@@ -1,11 +1,6 @@
 import type { Clock } from "../volume/ports/ports.ts";
-import { ApiError, type KubernetesApi, type Metadata } from "./api.ts";
-import { listKept } from "./pages.ts";
-
-interface RawCsiNode {
-  readonly metadata?: Metadata;
-  readonly spec?: { readonly drivers?: readonly { readonly name?: string }[] };
-}
+import { ApiError, type KubernetesApi } from "./api.ts";
+import { csiNodesPath, listKept, type Metadata, parseCsiNode, type RawCsiNode } from "./objects.ts";
 
 /** A taint with whatever else it has: it is written back as it was read. */
 interface RawTaint {
@@ -45,7 +40,6 @@ export interface StartupTaintOptions {
   readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-const csiNodesPath = "/apis/storage.k8s.io/v1/csinodes";
 const nodesPath = "/api/v1/nodes";
 
 /** How often CSINodes are listed, and how often nodes without the taint are looked at again, in milliseconds. */
@@ -136,12 +130,9 @@ export class StartupTaint {
 
   async #listRegistered(signal: AbortSignal): Promise<Registered[]> {
     const { api, driverName } = this.#options;
-    return await listKept(api, { path: csiNodesPath, signal }, ({ metadata = {}, spec }: RawCsiNode) => {
-      const isHere = spec?.drivers?.some(({ name }) => name === driverName) === true;
-      const owner = metadata.ownerReferences?.find(({ kind }) => kind === "Node");
-      return isHere && metadata.name !== undefined && owner?.uid !== undefined
-        ? { name: metadata.name, uid: owner.uid }
-        : undefined;
+    return await listKept(api, { path: csiNodesPath, signal }, (raw: RawCsiNode) => {
+      const { name, nodeUid } = parseCsiNode(raw, driverName) ?? {};
+      return name && nodeUid !== undefined ? { name, uid: nodeUid } : undefined;
     });
   }
 

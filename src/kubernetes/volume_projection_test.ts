@@ -10,7 +10,8 @@ import {
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { aHolder, aVolume } from "../../tests/fakes/records.ts";
 import type { Attachment } from "../volume/ports/projection.ts";
-import { PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
+import { volumesPath } from "./objects.ts";
+import { PersistentVolumes } from "./persistent_volumes.ts";
 import { clusterRules } from "./rules.ts";
 import { AnnotationProjection } from "./volume_projection.ts";
 
