@@ -1,5 +1,5 @@
-import { type AuditKind, auditKinds } from "../volume/rules/audit_finding.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
+import { type AuditKind, auditKinds } from "../volume/rules/audit_finding.ts";
 import { elsewhere, type Figures, type FolderFigures } from "../volume/rules/totals.ts";
 import { type Labels, type Meter, type MetricRegistry, type MetricTable, withLabels } from "./metrics.ts";
 
@@ -179,3 +179,21 @@ type GaugeOfFolder =
   | "rds_csi_volumes"
   | "rds_csi_attachments"
   | "rds_csi_migrations";
+
+/** What is told of a controller that takes part in an election. */
+export const leaderMetrics = {
+  rds_csi_leader: {
+    type: "gauge",
+    help:
+      "Whether this controller leads: it runs the loops, and with --leader-election it is the one that serves.",
+    labels: [],
+  },
+} as const satisfies MetricTable;
+
+/** Declares the metric; what it returns shows whether this controller leads. */
+export function showsLeader(registry: MetricRegistry): (isLeading: boolean) => void {
+  const meter = registry.declare(leaderMetrics);
+  const show = (isLeading: boolean) => meter.set("rds_csi_leader", isLeading ? 1 : 0);
+  show(false);
+  return show;
+}

@@ -1,6 +1,5 @@
 import { getJsonLinesFormatter, type LogRecord } from "@logtape/logtape";
 import type { Clock } from "../volume/ports/ports.ts";
-import { textLine } from "./text_line.ts";
 
 /** How much a record matters, least first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -70,7 +69,7 @@ export interface LoggerOptions {
 
 /**
  * Makes a logger that writes one JSON object a line: `@timestamp`, `level`, `message`, `logger` and the fields; or the same
- * for people, see {@linkcode textLine}.
+ * for people.
  *
  * Of LogTape only the formatter is used: its loggers and sinks are one global configuration, and two instances of this
  * driver in a process must share nothing.
@@ -191,4 +190,40 @@ function renamed(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).map(([key, value]) => [RESERVED.has(key) ? `${key}_` : key, value]),
   );
+}
+
+/** Writes whole lines to standard error before it returns, so that the last words of a dying process are not lost. */
+export function stderrSink(): LogSink {
+  const encoder = new TextEncoder();
+  return (line) => {
+    const bytes = encoder.encode(line);
+    for (let written = 0; written < bytes.length;) {
+      written += Deno.stderr.writeSync(bytes.subarray(written));
+    }
+  };
+}
+
+/**
+ * A record as one line for people: time, level, message, and the fields as `name=value`. What would break the line, or be
+ * taken for another field, is quoted as JSON does it.
+ */
+function textLine({ timestamp, level, message, properties }: LogRecord): string {
+  const time = new Date(timestamp).toISOString();
+  const word = (level === "warning" ? "warn" : level).toUpperCase().padEnd(5);
+  const fields = Object.entries(properties).map(([name, value]) => ` ${name}=${fieldText(value)}`);
+  return `${time} ${word} ${oneLine(message.join(""))}${fields.join("")}\n`;
+}
+
+function fieldText(value: unknown): string {
+  const text = value instanceof Error
+    ? value.stack ?? value.message
+    : typeof value === "object" && value !== null
+    ? JSON.stringify(value, (_, one) => typeof one === "bigint" ? String(one) : one)
+    : String(value);
+  return /^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text);
+}
+
+/** Nothing that was logged may look like a line of its own, or move the cursor of a terminal. */
+function oneLine(text: string): string {
+  return text.replace(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1));
 }
