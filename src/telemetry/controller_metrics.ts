@@ -1,7 +1,7 @@
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
 import { type AuditKind, auditKinds } from "../volume/rules/audit_finding.ts";
 import { elsewhere, type Figures, type FolderFigures } from "../volume/rules/totals.ts";
-import { type Labels, type Meter, type MetricRegistry, type MetricTable, withLabels } from "./metrics.ts";
+import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** What is counted of a controller's work. */
 export const controllerMetrics = {
@@ -104,7 +104,7 @@ export class ControllerMetrics implements ControllerEvents {
    * @param backend name of the router
    */
   constructor(registry: MetricRegistry, nowMs: () => number, backend: string) {
-    this.#meter = withLabels(registry.declare(controllerMetrics), controllerMetrics, { backend });
+    this.#meter = registry.declare(controllerMetrics, { backend });
     this.#nowMs = nowMs;
     for (const subject of ["disks", "snapshots"]) {
       this.#meter.set("rds_csi_inventory_timestamp_seconds", 0, { of: subject });

@@ -63,8 +63,6 @@ export interface LoggerOptions {
   readonly level?: LogLevel | LogThreshold;
   /** @default {"json"} */
   readonly format?: LogFormat;
-  /** Value of the `logger` field. @default {"rds-csi"} */
-  readonly name?: string;
 }
 
 /**
@@ -77,16 +75,7 @@ export interface LoggerOptions {
 export function createLogger(options: LoggerOptions): Logger {
   const { level = "info", format = "json" } = options;
   const threshold = typeof level === "string" ? { level } : level;
-  return new LeveledLogger(
-    new LineWriter(options.sink, options.clock, options.name ?? "rds-csi", format),
-    threshold,
-    {},
-  );
-}
-
-/** Reads the name of a level; undefined for anything else. */
-export function parseLogLevel(text: string): LogLevel | undefined {
-  return LOG_LEVELS.find((level) => level === text);
+  return new LeveledLogger(new LineWriter(options.sink, options.clock, format), threshold, {});
 }
 
 /** Names that the formatter uses itself: a field of that name gets a trailing underscore. */
@@ -141,15 +130,13 @@ class LeveledLogger implements Logger {
 class LineWriter {
   readonly #sink: LogSink;
   readonly #clock: Pick<Clock, "now">;
-  readonly #category: readonly string[];
   readonly #format: (record: LogRecord) => string;
   #dropped = 0;
 
-  constructor(sink: LogSink, clock: Pick<Clock, "now">, name: string, format: LogFormat) {
+  constructor(sink: LogSink, clock: Pick<Clock, "now">, format: LogFormat) {
     this.#sink = sink;
     this.#clock = clock;
     this.#format = format === "text" ? textLine : getJsonLinesFormatter({ properties: "flatten" });
-    this.#category = [name];
   }
 
   /** A lost line is worth less than the call that wanted to log it: it is counted, and the next line tells. */
@@ -174,7 +161,7 @@ class LineWriter {
 
   #formatted(level: LogLevel, message: string, properties: Record<string, unknown>): string {
     const record: LogRecord = {
-      category: this.#category,
+      category: ["rds-csi"],
       level: FORMATTED_LEVEL[level],
       message: [message],
       rawMessage: message,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
-import { createLogger, type Logger, type LoggerOptions, LogThreshold, parseLogLevel } from "./log.ts";
+import { createLogger, type Logger, type LoggerOptions, LogThreshold } from "./log.ts";
 
 function collect(options: Partial<LoggerOptions> = {}): { log: Logger; lines: string[] } {
   const lines: string[] = [];
@@ -134,19 +134,12 @@ Deno.test("Logger does not throw when its sink does, and tells how many lines we
 });
 
 Deno.test("two Loggers share nothing", () => {
-  const a = collect({ level: "debug", name: "a" });
-  const b = collect({ level: "error", name: "b" });
+  const a = collect({ level: "debug" });
+  const b = collect({ level: "error" });
   a.log.debug("x");
   b.log.debug("y");
   assert.equal(a.lines.length, 1);
   assert.equal(b.lines.length, 0);
-});
-
-Deno.test("parseLogLevel() knows the four levels and nothing else", () => {
-  assert.equal(parseLogLevel("warn"), "warn");
-  for (const text of ["", "WARN", "trace", "warning", "toString"]) {
-    assert.equal(parseLogLevel(text), undefined, text);
-  }
 });
 
 function textLog() {
