@@ -81,18 +81,12 @@ Deno.test("a volume's object shows who holds it, since when and how, and nothing
       [since]: "2023-11-14T22:13:20Z",
       [readOnly]: "false",
     });
+    projection.show("v", heldBy("node-2", "node-1"));
+    await done();
+    assert.equal(annotations("v")?.[node], "node-2,node-1", "both nodes of a migration");
     projection.show("v", heldBy());
     await done();
     assert.deepEqual(annotations("v"), provisioner);
-  });
-});
-
-Deno.test("both nodes of a migration are shown", async () => {
-  await withProjection(async ({ api, projection, annotations, done }) => {
-    api.put(volumesPath, aPersistentVolume("v"));
-    projection.show("v", heldBy("node-2", "node-1"));
-    await done();
-    assert.equal(annotations("v")?.[node], "node-2,node-1");
   });
 });
 
