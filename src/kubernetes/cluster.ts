@@ -1,4 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
+import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
 import type { Clock, NodeDirectory, Random } from "../volume/ports/ports.ts";
 import type { KubernetesApi } from "./api.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
@@ -7,7 +8,7 @@ import { CsiNodes } from "./csi_nodes.ts";
 import { Election, type ElectionOptions } from "./election.ts";
 import { ClusterLease } from "./lease.ts";
 import { EventRecorder } from "./event_recorder.ts";
-import { KubevirtPairs } from "./kubevirt_pairs.ts";
+import { kubevirtPairs } from "./kubevirt_pairs.ts";
 import { StartupTaint } from "./startup_taint.ts";
 import type { Metadata } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
@@ -66,8 +67,8 @@ export class Cluster {
   }
 
   /** What lets only the pods of one KubeVirt virtual machine share a volume. */
-  kubevirtPairs(): KubevirtPairs {
-    return new KubevirtPairs({ api: this.#client, volumes: this.volumes });
+  kubevirtPairs(): MigrationPairs {
+    return kubevirtPairs(this.#client, this.volumes);
   }
 
   /** What takes the taint of that key off nodes on which this driver has registered itself. */

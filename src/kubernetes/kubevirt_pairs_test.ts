@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { aPersistentVolume, type KubePair, startKube, testDriver } from "../../tests/fakes/kube_client.ts";
-import { KubevirtPairs } from "./kubevirt_pairs.ts";
+import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
+import { kubevirtPairs } from "./kubevirt_pairs.ts";
 import { volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 import { clusterRules, kubevirtRules } from "./rules.ts";
@@ -11,7 +12,7 @@ const { signal } = new AbortController();
 
 async function withPairs(
   work: (
-    scene: KubePair & { launcher(name: string, over?: Launcher): void; pairs: KubevirtPairs },
+    scene: KubePair & { launcher(name: string, over?: Launcher): void; pairs: MigrationPairs },
   ) => Promise<void>,
 ): Promise<void> {
   await using pair = await startKube();
@@ -31,7 +32,7 @@ async function withPairs(
       spec: { volumes: [{ name: "x" }, { name: "disk", persistentVolumeClaim: { claimName: claim } }] },
       status: { phase },
     });
-  await work({ ...pair, launcher, pairs: new KubevirtPairs({ api: pair.client, volumes }) });
+  await work({ ...pair, launcher, pairs: kubevirtPairs(pair.client, volumes) });
 }
 
 interface Launcher {

@@ -75,7 +75,7 @@ export interface LoggerOptions {
 export function createLogger(options: LoggerOptions): Logger {
   const { level = "info", format = "json" } = options;
   const threshold = typeof level === "string" ? { level } : level;
-  return new LeveledLogger(new LineWriter(options.sink, options.clock, format), threshold, {});
+  return loggerOf(new LineWriter(options.sink, options.clock, format), threshold, {});
 }
 
 /** Names that the formatter uses itself: a field of that name gets a trailing underscore. */
@@ -83,48 +83,22 @@ const RESERVED = new Set(["@timestamp", "level", "message", "logger", "droppedLi
 
 const FORMATTED_LEVEL = { debug: "debug", info: "info", warn: "warning", error: "error" } as const;
 
-class LeveledLogger implements Logger {
-  readonly #writer: LineWriter;
-  readonly #threshold: Pick<LogThreshold, "level">;
-  readonly #fields: Readonly<Record<string, unknown>>;
-
-  constructor(
-    writer: LineWriter,
-    threshold: Pick<LogThreshold, "level">,
-    fields: Readonly<Record<string, unknown>>,
-  ) {
-    this.#writer = writer;
-    this.#threshold = threshold;
-    this.#fields = fields;
-  }
-
-  debug(message: string, fields?: LogFields): void {
-    this.#log("debug", message, fields);
-  }
-
-  info(message: string, fields?: LogFields): void {
-    this.#log("info", message, fields);
-  }
-
-  warn(message: string, fields?: LogFields): void {
-    this.#log("warn", message, fields);
-  }
-
-  error(message: string, fields?: LogFields): void {
-    this.#log("error", message, fields);
-  }
-
-  with(fields: Readonly<Record<string, unknown>>): Logger {
-    return new LeveledLogger(this.#writer, this.#threshold, { ...this.#fields, ...fields });
-  }
-
-  #log(level: LogLevel, message: string, fields: LogFields | undefined): void {
-    if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(this.#threshold.level)) return;
-    this.#writer.write(level, message, () => ({
-      ...this.#fields,
-      ...(typeof fields === "function" ? fields() : fields),
-    }));
-  }
+function loggerOf(
+  writer: LineWriter,
+  threshold: Pick<LogThreshold, "level">,
+  fields: Readonly<Record<string, unknown>>,
+): Logger {
+  const at = (level: LogLevel) => (message: string, more?: LogFields) => {
+    if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(threshold.level)) return;
+    writer.write(level, message, () => ({ ...fields, ...(typeof more === "function" ? more() : more) }));
+  };
+  return {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    with: (more) => loggerOf(writer, threshold, { ...fields, ...more }),
+  };
 }
 
 class LineWriter {
