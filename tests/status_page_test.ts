@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
-import { browserPath, photograph, understood } from "./support/browser.ts";
+import { browserPath, photograph, type Picture, understood } from "./support/browser.ts";
 import { eventually } from "./support/cluster_stack.ts";
 import { create, gibibyte, publishRequest, rejectsWith } from "./support/controller_calls.ts";
 import { status } from "@grpc/grpc-js";
-import type { Picture } from "./support/png.ts";
 import { routerPassword, type Stack, startStack } from "./support/stack.ts";
 
 /** A folder to keep the pictures in, for whoever wants to look at them too. */

@@ -60,6 +60,34 @@ const nodeFlagsNote = `Takes the flags of the node: ${
   Object.keys(nodeFlags).map((name) => `\`--${name}\``).join(", ")
 }.`;
 
+const routerFlagsNote = "Takes the flags of the controller as well, as `rds-csi allow-format` does.";
+
+/** Commands that have flags of their own, and what is to be said of the others. */
+const commandParts: readonly (readonly [title: string, flags: FlagTable, note: string])[] = [
+  [
+    "doctor",
+    without(doctorFlags, routerFlags),
+    "Takes the flags of the controller as well, none of which is required.",
+  ],
+  ["describe [VOLUME]", without(describeCommandFlags, nodeFlags), nodeFlagsNote],
+  ["attach NQN|VOLUME", without(attachFlags, nodeFlags), nodeFlagsNote],
+  ["detach NQN|VOLUME", without(detachFlags, nodeFlags), nodeFlagsNote],
+  ["audit", auditFlags, routerFlagsNote],
+  [
+    "adopt VOLUME",
+    adoptFlags,
+    "Takes the flags of the controller as well, as `rds-csi allow-format` does; so does `rds-csi release VOLUME`, which has no\n" +
+    "others.",
+  ],
+  [
+    "import SLOT",
+    importCommandFlags,
+    "`rds-csi import --path FILE` as well. Takes the flags of the controller as well, as `rds-csi allow-format` does, and\n" +
+    "`--driver-name`. [Static volumes](../guides/static-volumes.md) says what it does.",
+  ],
+  ["withdraw VOLUME", withdrawFlags, routerFlagsNote],
+];
+
 const pages: Readonly<Record<string, string>> = {
   "docs/reference/commands.md": await commandsPage(),
   "docs/reference/config.md": configPage(),
@@ -84,57 +112,10 @@ These have no effect, which the log says: ${
     Object.keys(earlierFlags).map((name) => `\`--${name}\``).join(", ")
   }.
 
-## rds-csi doctor
-
-${table(without(doctorFlags, routerFlags))}
-Takes the flags of the controller as well, none of which is required.
-
-## rds-csi describe [VOLUME]
-
-${table(without(describeCommandFlags, nodeFlags))}
-${nodeFlagsNote}
-
-## rds-csi attach NQN|VOLUME
-
-${table(without(attachFlags, nodeFlags))}
-${nodeFlagsNote}
-
-## rds-csi detach NQN|VOLUME
-
-${table(without(detachFlags, nodeFlags))}
-${nodeFlagsNote}
-
-## rds-csi audit
-
-${table(auditFlags)}
-Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
-
-## rds-csi adopt VOLUME
-
-${table(adoptFlags)}
-Takes the flags of the controller as well, as \`rds-csi allow-format\` does; so does \`rds-csi release VOLUME\`, which has no
-others.
-
-${importPart()}
-## rds-csi withdraw VOLUME
-
-${table(withdrawFlags)}
-Takes the flags of the controller as well, as \`rds-csi allow-format\` does.
-
+${commandParts.map(([title, flags, note]) => `## rds-csi ${title}\n\n${table(flags)}\n${note}\n`).join("\n")}
 ## rds-csi allow-format VOLUME
 
 Takes the flags of the controller: ${Object.keys(routerFlags).map((name) => `\`--${name}\``).join(", ")}.
-`;
-}
-
-function importPart(): string {
-  return `## rds-csi import SLOT
-
-\`rds-csi import --path FILE\` as well.
-
-${table(importCommandFlags)}
-Takes the flags of the controller as well, as \`rds-csi allow-format\` does, and \`--driver-name\`.
-[Static volumes](../guides/static-volumes.md) says what it does.
 `;
 }
 

@@ -52,16 +52,3 @@ export class ApiError extends Error {
     return error instanceof ApiError && statuses.includes(error.status);
   }
 }
-
-/** What every object of the API has; what is not used here is left out. */
-export interface Metadata {
-  readonly name?: string;
-  readonly namespace?: string;
-  readonly uid?: string;
-  readonly resourceVersion?: string;
-  readonly annotations?: Readonly<Record<string, string>>;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly creationTimestamp?: string;
-  readonly deletionTimestamp?: string;
-  readonly ownerReferences?: readonly { readonly kind?: string; readonly uid?: string }[];
-}

@@ -1,4 +1,5 @@
 import "../host/no_deprecations.ts";
+import { Buffer } from "node:buffer";
 import { readFileSync } from "node:fs";
 import {
   Agent as HttpAgent,
@@ -222,17 +223,7 @@ async function readAll(response: IncomingMessage): Promise<string> {
     if (bytes > mostAnswerBytes) throw new Error(`the answer is longer than ${mostAnswerBytes} bytes`);
     chunks.push(chunk);
   }
-  return new TextDecoder().decode(concat(chunks, bytes));
-}
-
-function concat(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
-  const whole = new Uint8Array(bytes);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
+  return Buffer.concat(chunks).toString("utf-8");
 }
 
 function parseJson<T>(text: string, call: ApiCall): T {

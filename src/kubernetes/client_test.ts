@@ -3,7 +3,7 @@ import { systemClock } from "../host/clock.ts";
 import { FakeKubeApi } from "../../tests/fakes/kube_api.ts";
 import { ApiError } from "./api.ts";
 import { KubernetesClient } from "./client.ts";
-import { listKept, pageSize } from "./pages.ts";
+import { listKept, pageSize } from "./objects.ts";
 
 const volumes = "/api/v1/persistentvolumes";
 

@@ -1,16 +1,22 @@
+import { VolumeError } from "../volume/errors.ts";
+import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
 import type { Clock, NodeDirectory, Random } from "../volume/ports/ports.ts";
+import type { KubernetesApi } from "./api.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
-import { ClusterUse } from "./cluster_use.ts";
-import { readClusterUid } from "./cluster_uid.ts";
+import { KubernetesClusterObjects, KubernetesClusterView } from "./cluster_view.ts";
 import { CsiNodes } from "./csi_nodes.ts";
 import { Election, type ElectionOptions } from "./election.ts";
 import { ClusterLease } from "./lease.ts";
-import { VolumeAttachments } from "./volume_attachments.ts";
 import { EventRecorder } from "./event_recorder.ts";
-import { KubevirtPairs } from "./kubevirt_pairs.ts";
+import { kubevirtPairs } from "./kubevirt_pairs.ts";
 import { StartupTaint } from "./startup_taint.ts";
+import type { Metadata } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 import { AnnotationProjection, type ProjectionOptions } from "./volume_projection.ts";
+
+/** How often the API server is asked before a controller gives its start up, and how long it waits in between. */
+const attempts = 12;
+const pauseMs = 5_000;
 
 /** Options of {@linkcode Cluster}. */
 export interface ClusterOptions {
@@ -30,14 +36,14 @@ export class Cluster {
   readonly #client: KubernetesClient;
   readonly volumes: PersistentVolumes;
   /** What the cluster uses of this driver's volumes. */
-  readonly use: ClusterUse;
+  readonly use: KubernetesClusterView;
 
   /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
   constructor(options: ClusterOptions) {
     this.#options = options;
     this.#client = KubernetesClient.open(options.address, options.clock);
     this.volumes = new PersistentVolumes({ ...options, api: this.#client });
-    this.use = new ClusterUse({ ...options, api: this.#client });
+    this.use = new KubernetesClusterView({ ...options, api: this.#client });
   }
 
   /** See {@linkcode readClusterUid}. */
@@ -61,8 +67,8 @@ export class Cluster {
   }
 
   /** What lets only the pods of one KubeVirt virtual machine share a volume. */
-  kubevirtPairs(): KubevirtPairs {
-    return new KubevirtPairs({ api: this.#client, volumes: this.volumes });
+  kubevirtPairs(): MigrationPairs {
+    return kubevirtPairs(this.#client, this.volumes);
   }
 
   /** What takes the taint of that key off nodes on which this driver has registered itself. */
@@ -71,8 +77,8 @@ export class Cluster {
   }
 
   /** The attachments. */
-  objects(): VolumeAttachments {
-    return new VolumeAttachments({ ...this.#options, api: this.#client, volumes: this.volumes });
+  objects(): KubernetesClusterObjects {
+    return new KubernetesClusterObjects({ ...this.#options, api: this.#client, volumes: this.volumes });
   }
 
   /**
@@ -107,5 +113,33 @@ export class Cluster {
   /** Ends the connections. */
   close(): void {
     this.#client.close();
+  }
+}
+
+/**
+ * What tells this cluster from any other one: the uid of its namespace `kube-system`, which is as old as the cluster.
+ *
+ * @throws {VolumeError} unavailable when the API server does not tell within a minute; whatever the signal's reason is
+ */
+export async function readClusterUid(api: KubernetesApi, clock: Clock, signal: AbortSignal): Promise<string> {
+  for (let attempt = 1;; attempt++) {
+    try {
+      const path = "/api/v1/namespaces/kube-system";
+      const { metadata } = await api.request<{ metadata?: Metadata }>({ method: "GET", path, signal });
+      if (metadata?.uid) return metadata.uid;
+      throw new Error("the namespace kube-system has no uid");
+    } catch (error) {
+      signal.throwIfAborted();
+      if (attempt < attempts) await clock.sleep(pauseMs, signal);
+      else {
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new VolumeError(
+          "unavailable",
+          `Cannot tell which cluster this is as its API server does not say: ${reason}; give --cluster-id, or let the ` +
+            "service account get the namespace kube-system",
+          { cause: error },
+        );
+      }
+    }
   }
 }

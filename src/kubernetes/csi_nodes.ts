@@ -1,12 +1,6 @@
 import type { CallContext, Clock, NodeDirectory } from "../volume/ports/ports.ts";
-import type { KubernetesApi, Metadata } from "./api.ts";
-import { listKept } from "./pages.ts";
-
-/** A node's drivers as the API has them. */
-interface RawCsiNode {
-  readonly metadata?: Metadata;
-  readonly spec?: { readonly drivers?: readonly { readonly name?: string; readonly nodeID?: string }[] };
-}
+import type { KubernetesApi } from "./api.ts";
+import { csiNodesPath, listKept, parseCsiNode, type RawCsiNode } from "./objects.ts";
 
 /** Options of {@linkcode CsiNodes}. */
 export interface CsiNodesOptions {
@@ -71,11 +65,10 @@ export class CsiNodes implements NodeDirectory {
     const over = new AbortController();
     const cancel = clock.timer(patienceMs, () => over.abort(new Error("it takes too long")));
     try {
-      const path = "/apis/storage.k8s.io/v1/csinodes";
       const ids = await listKept(
         api,
-        { path, signal: over.signal },
-        (raw: RawCsiNode) => raw.spec?.drivers?.find(({ name }) => name === driverName)?.nodeID,
+        { path: csiNodesPath, signal: over.signal },
+        (raw: RawCsiNode) => parseCsiNode(raw, driverName)?.nodeId,
       );
       this.#known = new Set(ids);
       this.#listedMs = clock.monotonicMs();

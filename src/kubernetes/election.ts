@@ -2,18 +2,12 @@ import type { Clock, Random } from "../volume/ports/ports.ts";
 import { ApiError } from "./api.ts";
 import type { LeaseState, LeaseStore } from "./lease.ts";
 
-/** How an election goes, in milliseconds. */
-export interface ElectionTimes {
-  /** How long candidates wait for a sign of the leader before one of them takes over. */
-  readonly leaseMs: number;
-  /** How long a leader leads after it has begun to renew with success; less than `leaseMs`, so that it ends first. */
-  readonly leadMs: number;
-  /** How often a leader renews, and a candidate looks. */
-  readonly retryMs: number;
-}
-
-/** As the cluster's own controllers have it. */
-export const usualTimes: ElectionTimes = { leaseMs: 15_000, leadMs: 10_000, retryMs: 2_000 };
+/** How long candidates wait for a sign of the leader before one of them takes over; as the cluster's own controllers have it. */
+const leaseMs = 15_000;
+/** How long a leader leads after it has begun to renew with success: less, so that it ends first. */
+export const leadMs = 10_000;
+/** How often a leader renews, and a candidate looks. */
+const retryMs = 2_000;
 
 /** Options of {@linkcode Election}. */
 export interface ElectionOptions {
@@ -22,8 +16,6 @@ export interface ElectionOptions {
   readonly identity: string;
   readonly clock: Clock;
   readonly random: Random;
-  /** @default {usualTimes} */
-  readonly times?: ElectionTimes;
   /** Hears when this process begins or ends to lead, and why it cannot take part. */
   readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Hears until when this process leads, by its monotonic clock, before it does anything with that: at first and with each renewal. */
@@ -57,7 +49,6 @@ class Done extends Error {
  */
 export class Election {
   readonly #options: ElectionOptions;
-  readonly #times: ElectionTimes;
   /** What was last seen, and when it was first seen so. */
   #seen: { readonly state: LeaseState; readonly sinceMs: number } | undefined;
   #complaint: string | undefined;
@@ -65,7 +56,6 @@ export class Election {
 
   constructor(options: ElectionOptions) {
     this.#options = options;
-    this.#times = options.times ?? usualTimes;
   }
 
   /**
@@ -86,7 +76,6 @@ export class Election {
   /** Until when this process leads, by its monotonic clock; undefined when it does not. */
   async #tryAcquire(signal: AbortSignal): Promise<number | undefined> {
     const { store, identity, clock } = this.#options;
-    const { leaseMs, leadMs } = this.#times;
     try {
       const state = await store.read(signal);
       this.#see(state);
@@ -117,7 +106,7 @@ export class Election {
     if (holder === "" || holder === this.#options.identity) return true;
     const silentMs = this.#options.clock.monotonicMs() - this.#seen!.sinceMs;
     // Never less than this process's own: what is written there is another's, and may be anything.
-    return silentMs >= Math.max(durationSeconds * 1000, this.#times.leaseMs);
+    return silentMs >= Math.max(durationSeconds * 1000, leaseMs);
   }
 
   #see(state: LeaseState | undefined): void {
@@ -183,7 +172,7 @@ export class Election {
       const state = this.#seen?.state;
       if (state === undefined) return undefined;
       this.#see(await store.write({ ...state, holder: identity }, state, signal));
-      const untilMs = startedMs + this.#times.leadMs;
+      const untilMs = startedMs + leadMs;
       this.#options.leads?.(untilMs);
       return untilMs;
     } catch (error) {
@@ -207,7 +196,7 @@ export class Election {
   async #release(): Promise<void> {
     const { store, identity, clock } = this.#options;
     const over = new AbortController();
-    const cancel = clock.timer(this.#times.retryMs, () => over.abort(new Lost("it takes too long")));
+    const cancel = clock.timer(retryMs, () => over.abort(new Lost("it takes too long")));
     try {
       const state = await store.read(over.signal);
       if (state?.holder === identity) {
@@ -224,7 +213,7 @@ export class Election {
   /** Longer by chance, so that candidates do not come all at once. */
   async #pause(signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#options;
-    await clock.sleep(this.#times.retryMs * (1 + random.fraction() / 5), signal).catch(() => {
+    await clock.sleep(retryMs * (1 + random.fraction() / 5), signal).catch(() => {
       // Only the signal ends a sleep, and whoever waits asks it.
     });
   }

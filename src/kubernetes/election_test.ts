@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { ApiError } from "./api.ts";
-import { Election, usualTimes } from "./election.ts";
+import { Election, leadMs } from "./election.ts";
 import type { LeaseState, LeaseStore } from "./lease.ts";
 
 /** A lease in memory, as the API server would keep it. */
@@ -128,7 +128,7 @@ Deno.test("a leader that cannot renew stops before another one may take its plac
   link.before = () => {
     throw new ApiError(0, "the network is gone");
   };
-  await race.clock.advance(usualTimes.leadMs + 4_000);
+  await race.clock.advance(leadMs + 4_000);
   assert.deepEqual([...race.leading], []);
   await race.clock.advance(15_000);
   assert.deepEqual(race.led, ["a", "b"]);
@@ -143,7 +143,7 @@ Deno.test("a lead that was lost is not given back early, as the last that was se
   link.before = () => {
     throw new ApiError(0, "the network is gone");
   };
-  await race.clock.advance(usualTimes.leadMs + 500);
+  await race.clock.advance(leadMs + 500);
   assert.deepEqual([...race.leading], []);
   delete link.before;
   await race.clock.advance(0);
@@ -170,7 +170,7 @@ Deno.test("a leader is told until when it leads, with each renewal, and a candid
   );
   await clock.advance(60_000);
   assert.ok(until.length > 20, `${until.length} renewals`);
-  assert.deepEqual([...new Set(until)], [usualTimes.leadMs]);
+  assert.deepEqual([...new Set(until)], [leadMs]);
   assert.deepEqual([...new Set(holders)], [board.state?.holder]);
   stop.abort(new Error("stopped"));
   await clock.advance(10_000);
@@ -215,7 +215,7 @@ Deno.test("renewals whose answers are lost keep the lease, and do not keep the l
   link.after = () => {
     throw new ApiError(0, "the answer was lost");
   };
-  await race.clock.advance(usualTimes.leadMs + 3_000);
+  await race.clock.advance(leadMs + 3_000);
   assert.deepEqual([...race.leading], []);
   delete link.after;
   await race.clock.advance(30_000);

@@ -1,18 +1,11 @@
+import { digest } from "../volume/model/digest.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
 import { type EventText, eventText } from "../volume/rules/event_text.ts";
 import type { Clock, Random } from "../volume/ports/ports.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
-import {
-  eventName,
-  eventPatch,
-  eventsPath,
-  type Involved,
-  newEvent,
-  type RawEvent,
-  withoutFigures,
-} from "./event_object.ts";
-import { Pace } from "./rate_limiter.ts";
+import type { Metadata, ObjectRef } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
+import { Pace } from "./rate_limiter.ts";
 
 /** Options of {@linkcode EventRecorder}. */
 export interface EventRecorderOptions {
@@ -36,6 +29,27 @@ const keepMs = 30 * 60_000;
 
 /** Events that are remembered or wait; beyond that the one that was seen longest ago is dropped. */
 const mostEvents = 1_000;
+
+/** The longest message that the API takes, in bytes. */
+const mostMessageBytes = 1_024;
+
+/** What an event is about. */
+interface Involved extends ObjectRef {
+  readonly kind: "PersistentVolume" | "PersistentVolumeClaim";
+}
+
+/** How often something was seen, and when first and last, in `Clock.now()` milliseconds. */
+interface Sightings {
+  readonly count: number;
+  readonly firstMs: number;
+  readonly lastMs: number;
+}
+
+/** An event as the API has it. */
+interface RawEvent {
+  readonly metadata?: Metadata;
+  readonly count?: number;
+}
 
 interface Remembered {
   readonly about: Extract<ControllerEvent, { kind: "out-of-space" }>["about"];
@@ -203,4 +217,58 @@ export class EventRecorder implements ControllerEvents {
     const reason = error instanceof Error ? error.message : String(error);
     this.#options.warn("cannot write events on the cluster's objects", { waiting: this.pending, reason });
   }
+}
+
+/** A message without the sizes and seconds in it, which differ from time to time; names keep their numbers. */
+function withoutFigures(message: string): string {
+  return message.replace(/=[0-9]+\b|\b[0-9]+(?= s\b)/g, "#");
+}
+
+/**
+ * What makes two events the same one, seen twice: the object, the reason, and the message but for its figures. The same on
+ * every controller, so that one that restarts goes on counting.
+ */
+function eventName({ name, uid }: Involved, { reason, message }: EventText): string {
+  return `${name.slice(0, 230)}.${digest(JSON.stringify([uid, reason, withoutFigures(message)]), 16)}`;
+}
+
+/** Path of the events about an object: beside it, or in `default` where it has no namespace. */
+function eventsPath({ namespace }: Involved): string {
+  return `/api/v1/namespaces/${namespace ?? "default"}/events`;
+}
+
+/** A new event. */
+function newEvent(involved: Involved, text: EventText, seen: Sightings, component: string) {
+  const { kind, namespace, name, uid } = involved;
+  return {
+    apiVersion: "v1",
+    kind: "Event",
+    metadata: { name: eventName(involved, text), namespace: namespace ?? "default" },
+    involvedObject: { apiVersion: "v1", kind, ...(namespace === undefined ? {} : { namespace }), name, uid },
+    type: text.type,
+    reason: text.reason,
+    message: cut(text.message),
+    count: seen.count,
+    firstTimestamp: rfc3339(seen.firstMs),
+    lastTimestamp: rfc3339(seen.lastMs),
+    source: { component },
+    reportingComponent: component,
+    reportingInstance: component,
+  };
+}
+
+/** What changes of an event that was seen again. */
+function eventPatch({ message }: EventText, { count, lastMs }: Sightings) {
+  return { message: cut(message), count, lastTimestamp: rfc3339(lastMs) };
+}
+
+function cut(message: string): string {
+  const bytes = new TextEncoder().encode(message);
+  if (bytes.length <= mostMessageBytes) return message;
+  // A character that was cut in two is left out.
+  return new TextDecoder().decode(bytes.subarray(0, mostMessageBytes - 3)).replace(/\ufffd+$/, "") + "...";
+}
+
+function rfc3339(ms: number): string {
+  return new Date(Math.floor(ms / 1000) * 1000).toISOString().replace(".000Z", "Z");
 }

@@ -11,7 +11,8 @@ import type { KubeObject } from "../../tests/fakes/kube_api.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import type { ControllerEvent } from "../volume/ports/controller_events.ts";
 import { EventRecorder } from "./event_recorder.ts";
-import { PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
+import { volumesPath } from "./objects.ts";
+import { PersistentVolumes } from "./persistent_volumes.ts";
 import { clusterRules } from "./rules.ts";
 
 const onVolume = "/api/v1/namespaces/default/events";

@@ -1,8 +1,8 @@
 import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { type ClaimUser, reasonAgainstPair } from "../volume/rules/migration_pairs.ts";
-import type { KubernetesApi, Metadata } from "./api.ts";
-import { listKept } from "./pages.ts";
+import type { KubernetesApi } from "./api.ts";
+import { listKept, type Metadata } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
 
 interface RawPod {
@@ -17,36 +17,28 @@ interface RawPod {
 const createdBy = "kubevirt.io/created-by";
 
 /** Lets two nodes share a volume only for the two pods of one KubeVirt virtual machine. */
-export class KubevirtPairs implements MigrationPairs {
-  readonly #api: KubernetesApi;
-  readonly #volumes: PersistentVolumes;
-
-  constructor(options: { readonly api: KubernetesApi; readonly volumes: PersistentVolumes }) {
-    this.#api = options.api;
-    this.#volumes = options.volumes;
-  }
-
-  async reasonAgainst(volumeId: string, signal: AbortSignal): Promise<string | undefined> {
-    try {
-      const claim = (await this.#volumes.current(volumeId, signal))?.claim;
-      if (claim?.namespace === undefined) return "no claim is bound to it";
-      const pods = await listKept(
-        this.#api,
-        { path: `/api/v1/namespaces/${claim.namespace}/pods`, signal },
-        (pod: RawPod) => parsePod(pod, claim.name),
-      );
-      return reasonAgainstPair(pods);
-    } catch (error) {
-      signal.throwIfAborted();
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new VolumeError(
-        "unavailable",
-        `Cannot tell whether two nodes may share the volume as the cluster does not say who uses it: ` +
-          `volume=${volumeId}: ${reason} (--migration-pairs kubevirt)`,
-        { cause: error },
-      );
-    }
-  }
+export function kubevirtPairs(api: KubernetesApi, volumes: PersistentVolumes): MigrationPairs {
+  return {
+    async reasonAgainst(volumeId, signal) {
+      try {
+        const claim = (await volumes.current(volumeId, signal))?.claim;
+        if (claim?.namespace === undefined) return "no claim is bound to it";
+        const path = `/api/v1/namespaces/${claim.namespace}/pods`;
+        return reasonAgainstPair(
+          await listKept(api, { path, signal }, (pod: RawPod) => parsePod(pod, claim.name)),
+        );
+      } catch (error) {
+        signal.throwIfAborted();
+        const reason = error instanceof Error ? error.message : String(error);
+        throw new VolumeError(
+          "unavailable",
+          `Cannot tell whether two nodes may share the volume as the cluster does not say who uses it: ` +
+            `volume=${volumeId}: ${reason} (--migration-pairs kubevirt)`,
+          { cause: error },
+        );
+      }
+    },
+  };
 }
 
 /** Undefined for pods that are of no interest. */

@@ -1,6 +1,6 @@
 import type { Clock } from "../volume/ports/ports.ts";
-import type { KubernetesApi, Metadata } from "./api.ts";
-import { ApiError } from "./api.ts";
+import { ApiError, type KubernetesApi } from "./api.ts";
+import type { Metadata } from "./objects.ts";
 
 /** Who leads, as it stands in the cluster. */
 export interface LeaseState {

@@ -1,65 +1,15 @@
 import type { Clock } from "../volume/ports/ports.ts";
-import { ApiError, type KubernetesApi, type Metadata } from "./api.ts";
-import { listKept } from "./pages.ts";
-
-/** Path of the collection of persistent volumes. */
-export const volumesPath = "/api/v1/persistentvolumes";
-
-/** An object that an event can be about. */
-export interface ObjectRef {
-  readonly namespace?: string;
-  readonly name: string;
-  readonly uid: string;
-}
-
-/** A persistent volume of this driver, as far as it is used here. */
-export interface PersistentVolume extends ObjectRef {
-  readonly volumeId: string;
-  /** The claim that is bound to it. */
-  readonly claim: ObjectRef | undefined;
-  readonly annotations: Readonly<Record<string, string>>;
-  /** The volume context. */
-  readonly attributes: Readonly<Record<string, string>>;
-  readonly resourceVersion: string;
-}
-
-/** A persistent volume as the API has it. */
-export interface RawPersistentVolume {
-  readonly metadata?: Metadata;
-  readonly spec?: {
-    readonly csi?: {
-      readonly driver?: string;
-      readonly volumeHandle?: string;
-      readonly volumeAttributes?: Readonly<Record<string, string>>;
-    };
-    readonly claimRef?: { readonly namespace?: string; readonly name?: string; readonly uid?: string };
-  };
-}
-
-/** What begins the names of this driver's annotations. */
-export const annotationPrefix = "csi.rds.srvlab.io/";
+import { ApiError, type KubernetesApi } from "./api.ts";
+import {
+  listKept,
+  parseVolume,
+  type PersistentVolume,
+  type RawPersistentVolume,
+  volumesPath,
+} from "./objects.ts";
 
 /** How long a list is good enough for one who misses a volume in it, in milliseconds. */
 const relistMs = 5_000;
-
-/** Reads a persistent volume; undefined when it is another driver's. */
-export function parseVolume(raw: RawPersistentVolume, driverName: string): PersistentVolume | undefined {
-  const { metadata = {}, spec: { csi, claimRef } = {} } = raw;
-  if (csi?.driver !== driverName || !csi.volumeHandle || !metadata.name || !metadata.uid) return undefined;
-  const claim = claimRef?.namespace && claimRef.name && claimRef.uid
-    ? { namespace: claimRef.namespace, name: claimRef.name, uid: claimRef.uid }
-    : undefined;
-  const own = Object.entries(metadata.annotations ?? {}).filter(([key]) => key.startsWith(annotationPrefix));
-  return {
-    name: metadata.name,
-    uid: metadata.uid,
-    volumeId: csi.volumeHandle,
-    claim,
-    annotations: Object.fromEntries(own),
-    attributes: csi.volumeAttributes ?? {},
-    resourceVersion: metadata.resourceVersion ?? "",
-  };
-}
 
 /** The persistent volumes of this driver by volume id, as of the last list; listed again when one is missed. */
 export class PersistentVolumes {

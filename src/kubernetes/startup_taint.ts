@@ -1,11 +1,6 @@
 import type { Clock } from "../volume/ports/ports.ts";
-import { ApiError, type KubernetesApi, type Metadata } from "./api.ts";
-import { listKept } from "./pages.ts";
-
-interface RawCsiNode {
-  readonly metadata?: Metadata;
-  readonly spec?: { readonly drivers?: readonly { readonly name?: string }[] };
-}
+import { ApiError, type KubernetesApi } from "./api.ts";
+import { csiNodesPath, listKept, type Metadata, parseCsiNode, type RawCsiNode } from "./objects.ts";
 
 /** A taint with whatever else it has: it is written back as it was read. */
 interface RawTaint {
@@ -25,13 +20,6 @@ interface TaintedNode {
   readonly taints: readonly RawTaint[];
 }
 
-/** A node on which the driver has registered itself. */
-interface Registered {
-  readonly name: string;
-  /** Uid of the Node that the registration belongs to: another one may have taken the name since. */
-  readonly uid: string;
-}
-
 /** Options of {@linkcode StartupTaint}. */
 export interface StartupTaintOptions {
   readonly api: KubernetesApi;
@@ -45,7 +33,6 @@ export interface StartupTaintOptions {
   readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-const csiNodesPath = "/apis/storage.k8s.io/v1/csinodes";
 const nodesPath = "/api/v1/nodes";
 
 /** How often CSINodes are listed, and how often nodes without the taint are looked at again, in milliseconds. */
@@ -103,16 +90,16 @@ export class StartupTaint {
   async #look(signal: AbortSignal): Promise<void> {
     const { api, clock } = this.#options;
     const registered = await this.#listRegistered(signal);
-    const names = new Map(registered.map(({ name, uid }) => [name, uid]));
-    this.#forget(new Set(names.values()), clock.monotonicMs());
-    if (registered.every(({ uid }) => this.#clean.has(uid))) return;
+    const uids = new Set(registered.values());
+    this.#forget(uids, clock.monotonicMs());
+    if (uids.isSubsetOf(this.#clean)) return;
     const nodes = await listKept(api, { path: nodesPath, signal }, (raw: RawNode) => {
       const node = parseNode(raw);
-      return names.get(node.name) === node.uid ? node : undefined;
+      return registered.get(node.name) === node.uid ? node : undefined;
     });
     // Whoever is not there any more never comes back: another node of that name has another uid.
     const there = new Set(nodes.map(({ uid }) => uid));
-    for (const { uid } of registered) if (!there.has(uid)) this.#clean.add(uid);
+    for (const uid of uids) if (!there.has(uid)) this.#clean.add(uid);
     const failures: unknown[] = [];
     for (const node of nodes) {
       try {
@@ -134,15 +121,14 @@ export class StartupTaint {
     for (const uid of this.#clean) if (!registered.has(uid)) this.#clean.delete(uid);
   }
 
-  async #listRegistered(signal: AbortSignal): Promise<Registered[]> {
+  /** Nodes by name, with the uid of the Node that is registered: another one may have taken the name since. */
+  async #listRegistered(signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
     const { api, driverName } = this.#options;
-    return await listKept(api, { path: csiNodesPath, signal }, ({ metadata = {}, spec }: RawCsiNode) => {
-      const isHere = spec?.drivers?.some(({ name }) => name === driverName) === true;
-      const owner = metadata.ownerReferences?.find(({ kind }) => kind === "Node");
-      return isHere && metadata.name !== undefined && owner?.uid !== undefined
-        ? { name: metadata.name, uid: owner.uid }
-        : undefined;
+    const pairs = await listKept(api, { path: csiNodesPath, signal }, (raw: RawCsiNode) => {
+      const { name, nodeUid } = parseCsiNode(raw, driverName) ?? {};
+      return name && nodeUid !== undefined ? [name, nodeUid] as const : undefined;
     });
+    return new Map(pairs);
   }
 
   /** Writes the other taints back as they are, and only over what was read. */

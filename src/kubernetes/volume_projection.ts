@@ -2,10 +2,10 @@ import type { OwnedVolume } from "../volume/rules/ownership.ts";
 import type { Clock, Random } from "../volume/ports/ports.ts";
 import { type Attachment, attachmentOf, type VolumeProjection } from "../volume/ports/projection.ts";
 import type { VolumeRecord } from "../volume/model/record.ts";
-import { annotationsFor, areSo } from "./annotations.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
+import { annotationPrefix, volumesPath } from "./objects.ts";
+import type { PersistentVolumes } from "./persistent_volumes.ts";
 import { Pace } from "./rate_limiter.ts";
-import { type PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
 
 /** Options of {@linkcode AnnotationProjection}. */
 export interface ProjectionOptions {
@@ -27,6 +27,13 @@ const workers = 4;
 
 /** After how long what was shown may be out of date, since another controller may have changed it: it is read again. */
 const staleMs = 15_000;
+
+/** Of the node, of the time since when it holds the volume, and of whether it may only read. */
+const annotationNames = [
+  `${annotationPrefix}attached-node`,
+  `${annotationPrefix}attach-time`,
+  `${annotationPrefix}readonly`,
+] as const;
 
 /** What has to be written. */
 interface Shown {
@@ -180,4 +187,24 @@ export class AnnotationProjection implements VolumeProjection {
     const fields = { volume: id, waiting: this.#waiting.size + 1, reason };
     this.#options.warn("cannot show on the volume's object who holds it; it is tried again", fields);
   }
+}
+
+/** The annotations that show who holds a volume: every one of them, null where it is to be taken away. */
+function annotationsFor(attachment: Attachment | undefined): Readonly<Record<string, string | null>> {
+  const [node, time, readOnly] = annotationNames;
+  if (attachment === undefined) return { [node]: null, [time]: null, [readOnly]: null };
+  return {
+    [node]: attachment.nodes.join(","),
+    // RFC 3339, of whole seconds.
+    [time]: new Date(attachment.sinceSeconds * 1000).toISOString().replace(/\.000Z$/, "Z"),
+    [readOnly]: String(attachment.readOnly),
+  };
+}
+
+/** Whether a volume's annotations are so already. */
+function areSo(
+  annotations: Readonly<Record<string, string>>,
+  wanted: Readonly<Record<string, string | null>>,
+): boolean {
+  return Object.entries(wanted).every(([name, value]) => (annotations[name] ?? null) === value);
 }

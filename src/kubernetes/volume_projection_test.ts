@@ -10,7 +10,8 @@ import {
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { aHolder, aVolume } from "../../tests/fakes/records.ts";
 import type { Attachment } from "../volume/ports/projection.ts";
-import { PersistentVolumes, volumesPath } from "./persistent_volumes.ts";
+import { volumesPath } from "./objects.ts";
+import { PersistentVolumes } from "./persistent_volumes.ts";
 import { clusterRules } from "./rules.ts";
 import { AnnotationProjection } from "./volume_projection.ts";
 
@@ -80,18 +81,12 @@ Deno.test("a volume's object shows who holds it, since when and how, and nothing
       [since]: "2023-11-14T22:13:20Z",
       [readOnly]: "false",
     });
+    projection.show("v", heldBy("node-2", "node-1"));
+    await done();
+    assert.equal(annotations("v")?.[node], "node-2,node-1", "both nodes of a migration");
     projection.show("v", heldBy());
     await done();
     assert.deepEqual(annotations("v"), provisioner);
-  });
-});
-
-Deno.test("both nodes of a migration are shown", async () => {
-  await withProjection(async ({ api, projection, annotations, done }) => {
-    api.put(volumesPath, aPersistentVolume("v"));
-    projection.show("v", heldBy("node-2", "node-1"));
-    await done();
-    assert.equal(annotations("v")?.[node], "node-2,node-1");
   });
 });
 

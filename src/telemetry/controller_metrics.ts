@@ -1,7 +1,7 @@
-import { type AuditKind, auditKinds } from "../volume/rules/audit_finding.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
+import { type AuditKind, auditKinds } from "../volume/rules/audit_finding.ts";
 import { elsewhere, type Figures, type FolderFigures } from "../volume/rules/totals.ts";
-import { type Labels, type Meter, type MetricRegistry, type MetricTable, withLabels } from "./metrics.ts";
+import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** What is counted of a controller's work. */
 export const controllerMetrics = {
@@ -104,7 +104,7 @@ export class ControllerMetrics implements ControllerEvents {
    * @param backend name of the router
    */
   constructor(registry: MetricRegistry, nowMs: () => number, backend: string) {
-    this.#meter = withLabels(registry.declare(controllerMetrics), controllerMetrics, { backend });
+    this.#meter = registry.declare(controllerMetrics, { backend });
     this.#nowMs = nowMs;
     for (const subject of ["disks", "snapshots"]) {
       this.#meter.set("rds_csi_inventory_timestamp_seconds", 0, { of: subject });
@@ -179,3 +179,21 @@ type GaugeOfFolder =
   | "rds_csi_volumes"
   | "rds_csi_attachments"
   | "rds_csi_migrations";
+
+/** What is told of a controller that takes part in an election. */
+export const leaderMetrics = {
+  rds_csi_leader: {
+    type: "gauge",
+    help:
+      "Whether this controller leads: it runs the loops, and with --leader-election it is the one that serves.",
+    labels: [],
+  },
+} as const satisfies MetricTable;
+
+/** Declares the metric; what it returns shows whether this controller leads. */
+export function showsLeader(registry: MetricRegistry): (isLeading: boolean) => void {
+  const meter = registry.declare(leaderMetrics);
+  const show = (isLeading: boolean) => meter.set("rds_csi_leader", isLeading ? 1 : 0);
+  show(false);
+  return show;
+}

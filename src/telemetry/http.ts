@@ -1,4 +1,3 @@
-import type { ListenAddress } from "./listen_address.ts";
 import type { Status, StatusQuery } from "./status/model.ts";
 
 /** What is served over HTTP. */
@@ -82,7 +81,7 @@ async function page({ status, query }: Asked): Promise<Response> {
 }
 
 async function document({ status }: Asked): Promise<Response> {
-  const { statusJson } = await import("./status/status_json.ts");
+  const { statusJson } = await import("./status/page.ts");
   return new Response(statusJson(status), {
     headers: { ...ofThisMoment, "content-type": "application/json; charset=utf-8" },
   });
@@ -94,4 +93,21 @@ function verdict(problem: string | undefined): Response {
 
 function plain(text: string, status: number): Response {
   return new Response(`${text}\n`, { status, headers: { "content-type": plainType } });
+}
+
+/** Where to listen for HTTP. */
+export interface ListenAddress {
+  readonly hostname: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+}
+
+/**
+ * Reads `host:port`, `[IPv6]:port`, or `:port`, which is every IPv4 address of the machine; undefined for anything else.
+ */
+export function parseListenAddress(text: string): ListenAddress | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]*)):([0-9]{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65_535) return undefined;
+  return { hostname: match[1] ?? (match[2] || "0.0.0.0"), port };
 }

@@ -1,6 +1,5 @@
 import { getJsonLinesFormatter, type LogRecord } from "@logtape/logtape";
 import type { Clock } from "../volume/ports/ports.ts";
-import { textLine } from "./text_line.ts";
 
 /** How much a record matters, least first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
@@ -64,13 +63,11 @@ export interface LoggerOptions {
   readonly level?: LogLevel | LogThreshold;
   /** @default {"json"} */
   readonly format?: LogFormat;
-  /** Value of the `logger` field. @default {"rds-csi"} */
-  readonly name?: string;
 }
 
 /**
  * Makes a logger that writes one JSON object a line: `@timestamp`, `level`, `message`, `logger` and the fields; or the same
- * for people, see {@linkcode textLine}.
+ * for people.
  *
  * Of LogTape only the formatter is used: its loggers and sinks are one global configuration, and two instances of this
  * driver in a process must share nothing.
@@ -78,16 +75,7 @@ export interface LoggerOptions {
 export function createLogger(options: LoggerOptions): Logger {
   const { level = "info", format = "json" } = options;
   const threshold = typeof level === "string" ? { level } : level;
-  return new LeveledLogger(
-    new LineWriter(options.sink, options.clock, options.name ?? "rds-csi", format),
-    threshold,
-    {},
-  );
-}
-
-/** Reads the name of a level; undefined for anything else. */
-export function parseLogLevel(text: string): LogLevel | undefined {
-  return LOG_LEVELS.find((level) => level === text);
+  return loggerOf(new LineWriter(options.sink, options.clock, format), threshold, {});
 }
 
 /** Names that the formatter uses itself: a field of that name gets a trailing underscore. */
@@ -95,62 +83,34 @@ const RESERVED = new Set(["@timestamp", "level", "message", "logger", "droppedLi
 
 const FORMATTED_LEVEL = { debug: "debug", info: "info", warn: "warning", error: "error" } as const;
 
-class LeveledLogger implements Logger {
-  readonly #writer: LineWriter;
-  readonly #threshold: Pick<LogThreshold, "level">;
-  readonly #fields: Readonly<Record<string, unknown>>;
-
-  constructor(
-    writer: LineWriter,
-    threshold: Pick<LogThreshold, "level">,
-    fields: Readonly<Record<string, unknown>>,
-  ) {
-    this.#writer = writer;
-    this.#threshold = threshold;
-    this.#fields = fields;
-  }
-
-  debug(message: string, fields?: LogFields): void {
-    this.#log("debug", message, fields);
-  }
-
-  info(message: string, fields?: LogFields): void {
-    this.#log("info", message, fields);
-  }
-
-  warn(message: string, fields?: LogFields): void {
-    this.#log("warn", message, fields);
-  }
-
-  error(message: string, fields?: LogFields): void {
-    this.#log("error", message, fields);
-  }
-
-  with(fields: Readonly<Record<string, unknown>>): Logger {
-    return new LeveledLogger(this.#writer, this.#threshold, { ...this.#fields, ...fields });
-  }
-
-  #log(level: LogLevel, message: string, fields: LogFields | undefined): void {
-    if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(this.#threshold.level)) return;
-    this.#writer.write(level, message, () => ({
-      ...this.#fields,
-      ...(typeof fields === "function" ? fields() : fields),
-    }));
-  }
+function loggerOf(
+  writer: LineWriter,
+  threshold: Pick<LogThreshold, "level">,
+  fields: Readonly<Record<string, unknown>>,
+): Logger {
+  const at = (level: LogLevel) => (message: string, more?: LogFields) => {
+    if (LOG_LEVELS.indexOf(level) < LOG_LEVELS.indexOf(threshold.level)) return;
+    writer.write(level, message, () => ({ ...fields, ...(typeof more === "function" ? more() : more) }));
+  };
+  return {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    with: (more) => loggerOf(writer, threshold, { ...fields, ...more }),
+  };
 }
 
 class LineWriter {
   readonly #sink: LogSink;
   readonly #clock: Pick<Clock, "now">;
-  readonly #category: readonly string[];
   readonly #format: (record: LogRecord) => string;
   #dropped = 0;
 
-  constructor(sink: LogSink, clock: Pick<Clock, "now">, name: string, format: LogFormat) {
+  constructor(sink: LogSink, clock: Pick<Clock, "now">, format: LogFormat) {
     this.#sink = sink;
     this.#clock = clock;
     this.#format = format === "text" ? textLine : getJsonLinesFormatter({ properties: "flatten" });
-    this.#category = [name];
   }
 
   /** A lost line is worth less than the call that wanted to log it: it is counted, and the next line tells. */
@@ -175,7 +135,7 @@ class LineWriter {
 
   #formatted(level: LogLevel, message: string, properties: Record<string, unknown>): string {
     const record: LogRecord = {
-      category: this.#category,
+      category: ["rds-csi"],
       level: FORMATTED_LEVEL[level],
       message: [message],
       rawMessage: message,
@@ -191,4 +151,40 @@ function renamed(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).map(([key, value]) => [RESERVED.has(key) ? `${key}_` : key, value]),
   );
+}
+
+/** Writes whole lines to standard error before it returns, so that the last words of a dying process are not lost. */
+export function stderrSink(): LogSink {
+  const encoder = new TextEncoder();
+  return (line) => {
+    const bytes = encoder.encode(line);
+    for (let written = 0; written < bytes.length;) {
+      written += Deno.stderr.writeSync(bytes.subarray(written));
+    }
+  };
+}
+
+/**
+ * A record as one line for people: time, level, message, and the fields as `name=value`. What would break the line, or be
+ * taken for another field, is quoted as JSON does it.
+ */
+function textLine({ timestamp, level, message, properties }: LogRecord): string {
+  const time = new Date(timestamp).toISOString();
+  const word = (level === "warning" ? "warn" : level).toUpperCase().padEnd(5);
+  const fields = Object.entries(properties).map(([name, value]) => ` ${name}=${fieldText(value)}`);
+  return `${time} ${word} ${oneLine(message.join(""))}${fields.join("")}\n`;
+}
+
+function fieldText(value: unknown): string {
+  const text = value instanceof Error
+    ? value.stack ?? value.message
+    : typeof value === "object" && value !== null
+    ? JSON.stringify(value, (_, one) => typeof one === "bigint" ? String(one) : one)
+    : String(value);
+  return /^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text);
+}
+
+/** Nothing that was logged may look like a line of its own, or move the cursor of a terminal. */
+function oneLine(text: string): string {
+  return text.replace(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1));
 }

@@ -1,10 +1,7 @@
-import { controllerMetrics } from "./controller_metrics.ts";
-import { grpcMetrics } from "./grpc_metrics.ts";
-import { leaderMetrics } from "./leader_metrics.ts";
+import { controllerMetrics, leaderMetrics } from "./controller_metrics.ts";
+import { grpcMetrics, processMetrics } from "./driver_metrics.ts";
 import type { MetricTable } from "./metrics.ts";
-import { nodeMetrics } from "./node_metrics.ts";
-import { processMetrics } from "./process_metrics.ts";
-import { registrationMetrics } from "./registration_metrics.ts";
+import { nodeMetrics, registrationMetrics } from "./node_metrics.ts";
 import { routerMetrics } from "./router_metrics.ts";
 import { volumeIoMetrics } from "./volume_io.ts";
 

@@ -47,21 +47,23 @@ export class MetricRegistry {
   readonly #readers: (() => void)[] = [];
 
   /**
-   * Declares the metrics of a table. What has no labels shows up at once, at zero. Declared again, the same table counts on.
+   * Declares the metrics of a table. Declared again, the same table counts on.
    *
+   * @param own labels that every value of this meter has; what has no others shows up at once, at zero
    * @throws {TypeError} when a name is declared by another table or the text format does not allow it
    */
-  declare<Table extends MetricTable>(table: Table): Meter<Table> {
+  declare<Table extends MetricTable>(table: Table, own: Labels = {}): Meter<Table> {
     if (!this.#tables.has(table)) this.#declare(table);
     this.#tables.add(table);
     const get = (name: string) => this.#metrics.get(name)!;
+    for (const name of Object.keys(table)) get(name).begin(own);
     return {
-      add: (name, labels = {}, amount = 1) => get(name).add(labels, amount),
-      total: (name, value, labels = {}) => get(name).set(labels, value),
-      set: (name, value, labels = {}) => get(name).set(labels, value),
-      drop: (name, labels) => get(name).drop(labels),
-      read: (name, value, labels = {}) => get(name).read(labels, value),
-      observe: (name, value, labels = {}) => get(name).observe(labels, value),
+      add: (name, labels, amount = 1) => get(name).add({ ...labels, ...own }, amount),
+      total: (name, value, labels) => get(name).set({ ...labels, ...own }, value),
+      set: (name, value, labels) => get(name).set({ ...labels, ...own }, value),
+      drop: (name, labels) => get(name).drop({ ...labels, ...own }),
+      read: (name, value, labels) => get(name).read({ ...labels, ...own }, value),
+      observe: (name, value, labels) => get(name).observe({ ...labels, ...own }, value),
     };
   }
 
@@ -103,7 +105,13 @@ class Metric {
   constructor(name: string, info: MetricInfo) {
     this.#name = name;
     this.#info = info;
-    if (info.labels.length === 0) this.#at({});
+  }
+
+  /** Shows what has no labels but its own at zero. */
+  begin(own: Labels): void {
+    const { type, labels } = this.#info;
+    const isWhole = labels.every((label) => Object.hasOwn(own, label));
+    if (isWhole && (type !== "histogram" || labels.length === 0)) this.#at(own);
   }
 
   add(labels: Labels, amount: number): void {
@@ -180,30 +188,4 @@ function line(name: string, labels: Labels, value: number): string {
 
 function escaped(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
-}
-
-/**
- * A meter whose every value has some labels more. What has no others shows up at once, at zero, as what has no labels does.
- *
- * @param table what was declared
- */
-export function withLabels<Table extends MetricTable>(
-  meter: Meter<Table>,
-  table: Table,
-  more: Labels,
-): Meter<Table> {
-  const own = Object.keys(more).toSorted().join();
-  for (const [name, { type, labels }] of Object.entries(table)) {
-    if (labels.length === 0 || labels.toSorted().join() !== own) continue;
-    if (type === "counter") meter.add(name as NamesOf<Table, "counter">, more, 0);
-    if (type === "gauge") meter.set(name as NamesOf<Table, "gauge">, 0, more);
-  }
-  return {
-    add: (name, labels = {}, amount = 1) => meter.add(name, { ...labels, ...more }, amount),
-    total: (name, value, labels = {}) => meter.total(name, value, { ...labels, ...more }),
-    set: (name, value, labels = {}) => meter.set(name, value, { ...labels, ...more }),
-    drop: (name, labels) => meter.drop(name, { ...labels, ...more }),
-    read: (name, value, labels = {}) => meter.read(name, value, { ...labels, ...more }),
-    observe: (name, value, labels = {}) => meter.observe(name, value, { ...labels, ...more }),
-  };
 }

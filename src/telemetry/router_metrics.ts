@@ -1,4 +1,4 @@
-import { type Meter, type MetricRegistry, type MetricTable, withLabels } from "./metrics.ts";
+import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** What is counted of a controller's commands to the router, and of its connection. */
 export const routerMetrics = {
@@ -109,7 +109,7 @@ export class RouterMetrics implements RouterEvents {
 
   /** @param backend name of the router */
   constructor(registry: MetricRegistry, backend: string) {
-    this.#meter = withLabels(registry.declare(routerMetrics), routerMetrics, { backend });
+    this.#meter = registry.declare(routerMetrics, { backend });
   }
 
   command({ kind, outcome, ms, waitedMs }: Parameters<RouterEvents["command"]>[0]): void {

@@ -11,7 +11,8 @@ import { credentials } from "@grpc/grpc-js";
 import { type CsiPackage, loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { v8Flags } from "../../tools/v8_flags.ts";
-import { judge, type Sample } from "./growth.ts";
+import { residentBytes } from "../support/parts.ts";
+import { report, type Sample, Samples } from "./growth.ts";
 
 /** As the product is built. */
 const V8_FLAGS = `--v8-flags=${v8Flags.join(",")}`;
@@ -29,15 +30,8 @@ const options = parseArgs({
 }).values;
 
 const samples = await measure(Number(options.connections), Number(options.every));
-const verdict = judge(samples, { limitBytes: 110e6, of: "connection" });
-print(`${verdict.flat ? "flat" : "NOT FLAT"}: ${verdict.text}`);
-if (options.json !== undefined) {
-  await Deno.writeTextFile(
-    options.json,
-    `${JSON.stringify({ deno: Deno.version.deno, samples, verdict }, null, 2)}\n`,
-  );
-}
-Deno.exit(verdict.flat ? 0 : 1);
+const required = { limitBytes: 110e6, of: "connection" };
+Deno.exit(await report(`Deno ${Deno.version.deno}`, samples, required, options.json));
 
 async function measure(connections: number, every: number): Promise<readonly Sample[]> {
   const folder = await Deno.makeTempDir({ prefix: "csi-bench-" });
@@ -74,24 +68,10 @@ async function dialAndSample(
   target: string,
   connections: number,
   every: number,
-): Promise<Sample[]> {
+): Promise<readonly Sample[]> {
   const csi = loadCsi();
-  const samples: Sample[] = [];
-  const startMs = systemClock.monotonicMs();
-  const sample = (done: number) => {
-    const taken = {
-      done,
-      rssBytes: residentBytes(pid),
-      ms: systemClock.monotonicMs() - startMs,
-    };
-    samples.push(taken);
-    print(
-      `${String(done).padStart(8)} ${(taken.rssBytes / 1e6).toFixed(1).padStart(7)} MB ${
-        (taken.ms / 1e3).toFixed(1)
-      } s`,
-    );
-  };
-  sample(0);
+  const samples = new Samples(() => residentBytes(pid));
+  await samples.take(0);
   for (let done = 0; done < connections;) {
     const batch = Math.min(every, connections - done);
     let left = batch;
@@ -100,9 +80,9 @@ async function dialAndSample(
     };
     await Promise.all(Array.from({ length: PARALLEL }, worker));
     done += batch;
-    sample(done);
+    await samples.take(done);
   }
-  return samples;
+  return samples.taken;
 }
 
 /** Dials, makes one call and hangs up. */
@@ -122,16 +102,4 @@ function dialOnce(csi: CsiPackage, target: string, turn: number): Promise<void> 
   if (turn % 2 === 0) client.Probe({}, deadline, answered);
   else client.GetPluginInfo({}, deadline, answered);
   return promise;
-}
-
-/** VmRSS of another process (proc_pid_status(5)). */
-function residentBytes(pid: number): number {
-  const status = Deno.readTextFileSync(`/proc/${pid}/status`);
-  const kib = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
-  if (kib === undefined) throw new Error(`no VmRSS in the status of process ${pid}`);
-  return Number(kib) * 1024;
-}
-
-function print(line: string): void {
-  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
 }

@@ -9,8 +9,7 @@ import { loadCsi } from "../../src/csi/server/proto.ts";
 import { startServer } from "../../src/csi/server/server.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
-import { stderrSink } from "../../src/telemetry/log_stderr.ts";
-import { createLogger } from "../../src/telemetry/log.ts";
+import { createLogger, stderrSink } from "../../src/telemetry/log.ts";
 
 const [endpoint = ""] = Deno.args;
 const server = await startServer({

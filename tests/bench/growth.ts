@@ -1,3 +1,5 @@
+import { print } from "../../tools/print.ts";
+
 /** Resident memory of a process after so much of what it serves. */
 export interface Sample {
   /** Connections, or calls. */
@@ -5,6 +7,42 @@ export interface Sample {
   readonly rssBytes: number;
   /** Since the first one. */
   readonly ms: number;
+}
+
+/** Takes samples of a process, and prints each. */
+export class Samples {
+  readonly taken: Sample[] = [];
+  readonly #startMs = performance.now();
+  readonly #residentBytes: () => Promise<number>;
+
+  /** @param residentBytes asks for the memory of the process */
+  constructor(residentBytes: () => Promise<number>) {
+    this.#residentBytes = residentBytes;
+  }
+
+  /** @param done how many connections or calls there were */
+  async take(done: number): Promise<void> {
+    const rssBytes = await this.#residentBytes();
+    const ms = performance.now() - this.#startMs;
+    this.taken.push({ done, rssBytes, ms });
+    const columns = [String(done).padStart(8), (rssBytes / 1e6).toFixed(1).padStart(7)];
+    print(`${columns.join(" ")} MB ${(ms / 1e3).toFixed(1)} s`);
+  }
+}
+
+/** Prints what is to be said of the samples, and writes all to a file if there is to be one; answers the exit code. */
+export async function report(
+  subject: string,
+  samples: readonly Sample[],
+  required: Required,
+  file?: string,
+): Promise<number> {
+  const verdict = judge(samples, required);
+  print(`${subject}: ${verdict.flat ? "flat" : "NOT FLAT"}: ${verdict.text}`);
+  if (file !== undefined) {
+    await Deno.writeTextFile(file, `${JSON.stringify({ subject, samples, verdict }, null, 2)}\n`);
+  }
+  return verdict.flat ? 0 : 1;
 }
 
 /** Whether the requirement holds, and the numbers that say so. */

@@ -4,7 +4,7 @@ import { dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
-import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";
+import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { FakeKubeApi } from "../fakes/kube_api.ts";

@@ -1,11 +1,5 @@
 // How long an answer of ListVolumes takes beside the SSH time: from the router's reply to the bytes of the response.
-import { UnsettledChanges } from "../../src/controller/in_doubt.ts";
-import { ConfirmedWithdrawals } from "../../src/controller/attachments/withdrawals.ts";
-import { ImageCopies } from "../../src/controller/volumes/copies.ts";
-import { VolumeLocks } from "../../src/csi/server/volume_lock.ts";
 import { uncountedByController } from "../../src/volume/ports/controller_events.ts";
-import { anyPair } from "../../src/volume/ports/cluster_ports.ts";
-import { noProjection } from "../../src/volume/ports/projection.ts";
 import type { ControllerWorld } from "../../src/controller/deps.ts";
 import { controllerMethods } from "../../src/csi/services/controller.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
@@ -15,7 +9,7 @@ import { Session } from "../../src/routeros/ssh/session.ts";
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import type { VolumeRecord } from "../../src/volume/model/record.ts";
 import { fakeCall } from "../fakes/contexts.ts";
-import { testSettings } from "../fakes/controller_world.ts";
+import { testController } from "../fakes/controller_world.ts";
 import { aDisk, aHolder, aRecord } from "../fakes/records.ts";
 import { answering, FakeSshTransport } from "../fakes/ssh_transport.ts";
 
@@ -120,19 +114,12 @@ function diskRow(index: number) {
 
 function worldOf(store: RouterVolumeStore): ControllerWorld {
   return {
+    ...testController().world,
     store,
-    nodes: { isKnown: () => Promise.resolve(true) },
     clock: systemClock,
     random: systemRandom,
-    settings: testSettings,
     events: uncountedByController,
-    projection: noProjection,
-    locks: new VolumeLocks(),
-    pairs: anyPair,
     notes: { warn: (message) => unexpected(message) },
-    withdrawals: new ConfirmedWithdrawals(systemClock),
-    unsettled: new UnsettledChanges(systemClock),
-    copies: new ImageCopies(systemClock),
   };
 }
 

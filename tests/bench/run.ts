@@ -11,6 +11,7 @@ import { dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { missingForNode } from "../../src/cli/demo/scratch.ts";
+import { print } from "../../tools/print.ts";
 import { binary, projectRoot, startPart, type Subject } from "../support/parts.ts";
 import { type LargeClusterFigures, measureLargeCluster } from "./large_cluster.ts";
 import { type ListFigures, measureList } from "./lists.ts";
@@ -204,8 +205,4 @@ async function exists(path: string): Promise<boolean> {
 
 function megabytes(bytes: number): string {
   return `${(bytes / 1e6).toFixed(1)} MB`;
-}
-
-function print(line: string): void {
-  Deno.stdout.writeSync(new TextEncoder().encode(line + "\n"));
 }

@@ -13,7 +13,8 @@ import { dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { binary } from "../support/parts.ts";
-import { judge, type Sample } from "./growth.ts";
+import { print } from "../../tools/print.ts";
+import { report, type Sample, Samples } from "./growth.ts";
 import { Lives } from "./soak_lives.ts";
 import { type Running, withStack } from "./stack.ts";
 
@@ -27,12 +28,7 @@ const options = parseArgs({
 const calls = Number(options.calls);
 const subject = await Deno.stat(binary).then(() => "binary" as const, () => "sources" as const);
 const samples = await withStack(subject, "all", 0, (running) => soak(running, calls));
-const verdict = judge(samples, { limitBytes: 150e6, of: "call" });
-print(`${subject}: ${verdict.flat ? "flat" : "NOT FLAT"}: ${verdict.text}`);
-if (options.json !== undefined) {
-  await Deno.writeTextFile(options.json, `${JSON.stringify({ subject, samples, verdict }, null, 2)}\n`);
-}
-Deno.exit(verdict.flat ? 0 : 1);
+Deno.exit(await report(subject, samples, { limitBytes: 150e6, of: "call" }, options.json));
 
 async function soak({ address, folder, driver }: Running, calls: number): Promise<Sample[]> {
   const clients = dial(loadCsi(), address, systemClock);
@@ -43,33 +39,15 @@ async function soak({ address, folder, driver }: Running, calls: number): Promis
     nodeId: "bench-node",
     nodeFolder: withNode ? join(folder, "volumes") : undefined,
   });
-  const startMs = systemClock.monotonicMs();
-  const taken: Sample[] = [];
-  const sample = async () => {
-    const one = {
-      done: lives.calls,
-      rssBytes: await driver.residentBytes(),
-      ms: systemClock.monotonicMs() - startMs,
-    };
-    taken.push(one);
-    print(
-      `${String(one.done).padStart(8)} ${(one.rssBytes / 1e6).toFixed(1).padStart(7)} MB ${
-        (one.ms / 1e3).toFixed(1)
-      } s`,
-    );
-  };
+  const samples = new Samples(() => driver.residentBytes());
   try {
-    await sample();
+    await samples.take(lives.calls);
     for (let until = calls / 40; until <= calls; until += calls / 40) {
       await Promise.all(Array.from({ length: parallel }, () => lives.run(until)));
-      await sample();
+      await samples.take(lives.calls);
     }
-    return taken;
+    return samples.taken;
   } finally {
     clients.close();
   }
-}
-
-function print(line: string): void {
-  Deno.stdout.writeSync(new TextEncoder().encode(`${line}\n`));
 }

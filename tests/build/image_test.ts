@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { allTools } from "../../src/host/tools.ts";
 import type { Finding } from "../../src/volume/model/finding.ts";
-import { ensureImageRoot } from "../../tools/deploy/image_root.ts";
+import { ensureImageRoot } from "../support/image_root.ts";
 import { BINARY, isBuilt, type Outcome } from "./binary.ts";
 
 /** Longest that the executable may run in the image. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { packagesIn } from "../../tools/release/packages.ts";
+import { packagesIn } from "../../tools/release/licenses.ts";
 import { BUNDLE } from "../../tools/build.ts";
 import { version } from "../../src/cli/build_version.ts";
 import { projectRoot } from "../support/parts.ts";

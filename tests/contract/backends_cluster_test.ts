@@ -1,7 +1,7 @@
 // One controller of several routers in a cluster, and what becomes of volumes when the names of routers are mixed up.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";
+import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
 import { FakeKubeApi } from "../fakes/kube_api.ts";
 import { aPersistentVolume, testDriver } from "../fakes/kube_client.ts";

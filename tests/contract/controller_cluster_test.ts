@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import { volumesPath } from "../../src/kubernetes/persistent_volumes.ts";
+import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { clusterRules, namespaceRules, startupTaintRules } from "../../src/kubernetes/rules.ts";
 import { clusterHash } from "../../src/volume/model/ids.ts";
 import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { PERMISSIONS } from "../../tools/permissions.ts";
 import { allTools, packageOf, systemToolPaths } from "../../src/host/tools.ts";
-import { imagePackages } from "../../tools/deploy/image_root.ts";
+import { imagePackages } from "../support/image_root.ts";
 import { readDeployFile } from "./objects.ts";
 
 const dockerfile = readDeployFile("image/Dockerfile");

@@ -105,18 +105,11 @@ Deno.test("the CSIDriver tells Kubernetes what this driver does", () => {
     podInfoOnMount: true,
     fsGroupPolicy: "File",
     seLinuxMount: false,
+    // The provisioner deletes at once every CSIStorageCapacity that it makes for a driver without topology: a pod whose volume
+    // is to be made for its first consumer would find no node with enough room.
     storageCapacity: false,
     volumeLifecycleModes: ["Persistent"],
   });
-});
-
-Deno.test("nothing is told to the scheduler of the pool's room, and nobody makes it wait for that", () => {
-  // The provisioner deletes at once every CSIStorageCapacity that it makes for a driver without topology: a pod whose volume
-  // is to be made for its first consumer would find no node with enough room.
-  const { spec } = only<KubernetesObject & { spec: { storageCapacity: boolean } }>(objects, "CSIDriver");
-  const args = controller.spec.template.spec.containers.flatMap(({ args }) => args);
-  assert.equal(spec.storageCapacity, args.some((arg) => arg.startsWith("--enable-capacity")));
-  assert.equal(spec.storageCapacity, false);
 });
 
 interface RoleObject extends KubernetesObject {

@@ -1,3 +1,5 @@
+// Written here: a grammar of PromQL (lezer) does not know the dashboard's variables; these tests need names only.
+
 /** One condition on a label, as in `{code=~"a|b"}`. */
 export interface Matcher {
   readonly label: string;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { parse } from "yaml";
 import { GRPC_CODES } from "../../src/csi/server/grpc_status.ts";
-import { GrpcMetrics } from "../../src/telemetry/grpc_metrics.ts";
+import { GrpcMetrics } from "../../src/telemetry/driver_metrics.ts";
 import { metricTables } from "../../src/telemetry/metric_tables.ts";
 import { MetricRegistry } from "../../src/telemetry/metrics.ts";
 import { auditKinds } from "../../src/volume/rules/audit_finding.ts";

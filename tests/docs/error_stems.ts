@@ -1,3 +1,5 @@
+// Written here: the compiler of TypeScript would be a dependency of 20 MB, to read string literals.
+
 import { join } from "node:path";
 import { projectRoot } from "../support/parts.ts";
 

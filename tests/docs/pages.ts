@@ -1,4 +1,6 @@
 import { dirname, join, relative } from "node:path";
+import GithubSlugger from "github-slugger";
+import MarkdownIt from "markdown-it";
 import { projectRoot } from "../support/parts.ts";
 
 /** A fenced block of a page. */
@@ -35,63 +37,34 @@ function below(folder: string): string[] {
   ).toSorted();
 }
 
-/**
- * The fenced blocks of a page, in order. Blocks inside lists are taken without their indentation.
- *
- * @throws {Error} when the last one is not closed
- */
-export function blocksOf({ path, text }: Page): readonly Block[] {
-  const blocks: Block[] = [];
-  let heading = "";
-  let open: { readonly indent: string; readonly language: string; readonly line: number } | undefined;
-  let lines: string[] = [];
-  text.split("\n").forEach((line, index) => {
-    const [, indent, language] = /^( *)```([a-z]*)\s*$/.exec(line) ?? [];
-    if (open === undefined) {
-      if (language === undefined) heading = /^#+ (.*)/.exec(line)?.[1] ?? heading;
-      else open = { indent: indent ?? "", language, line: index + 1 };
-    } else if (language === "") {
-      blocks.push({ language: open.language, text: lines.join("\n"), heading, line: open.line });
-      open = undefined;
-      lines = [];
-    } else {
-      lines.push(line.startsWith(open.indent) ? line.slice(open.indent.length) : line);
-    }
-  });
-  if (open !== undefined) throw new Error(`${path}: a block is not closed`);
-  return blocks;
+/** Every heading and block of a page, and every line of prose with its parts. */
+function tokensOf({ text }: Page) {
+  return new MarkdownIt().parse(text, {});
 }
 
-/** A page without its fenced blocks and code spans: what is prose in it. */
-export function proseOf({ text }: Page): string {
-  return text.replace(/^( *)```[\s\S]*?^\1```\s*$/gm, "").replace(/`[^`]*`/g, "");
+/** The fenced blocks of a page, in order. Blocks inside lists are taken without their indentation. */
+export function blocksOf(page: Page): readonly Block[] {
+  const tokens = tokensOf(page);
+  let heading = "";
+  return tokens.flatMap(({ type, info, content, map }, at) => {
+    if (type === "heading_open") heading = tokens[at + 1]!.content;
+    return type === "fence" ? [{ language: info, text: content.trimEnd(), heading, line: map![0] + 1 }] : [];
+  });
 }
 
 /** What a page links to, as written. */
 export function linksOf(page: Page): readonly string[] {
-  return [...proseOf({ ...page, text: withoutSpans(page.text) }).matchAll(/\]\(([^)\s]+)\)/g)].map((
-    [, link],
-  ) => link!);
-}
-
-/** Code in the text of a link is no reason to lose the link. */
-function withoutSpans(text: string): string {
-  return text.replace(/\[`([^`\]]*)`/g, "[$1");
+  return tokensOf(page).flatMap(({ children }) => children ?? [])
+    .filter(({ type }) => type === "link_open").map((link) => String(link.attrGet("href") ?? ""));
 }
 
 /** The names under which forges let a page's headings be linked to. */
-export function anchorsOf({ text }: Page): ReadonlySet<string> {
-  const anchors = new Set<string>();
-  const seen = new Map<string, number>();
-  const bare = text.replace(/^( *)```[\s\S]*?^\1```\s*$/gm, "");
-  for (const [, title = ""] of bare.matchAll(/^#{1,6} (.+)$/gm)) {
-    const words = title.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[`*]/g, "").toLowerCase();
-    const anchor = words.replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-");
-    const times = seen.get(anchor) ?? 0;
-    seen.set(anchor, times + 1);
-    anchors.add(times === 0 ? anchor : `${anchor}-${times}`);
-  }
-  return anchors;
+export function anchorsOf(page: Page): ReadonlySet<string> {
+  const slugger = new GithubSlugger();
+  const tokens = tokensOf(page);
+  const titles = tokens.filter((_, at) => tokens[at - 1]?.type === "heading_open")
+    .map(({ children }) => children!.map(({ content }) => content).join(""));
+  return new Set(titles.map((title) => slugger.slug(title)));
 }
 
 /** What is wrong with a page's links to files of the project, in words. */

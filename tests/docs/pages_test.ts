@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { allPages, anchorsOf, blocksOf, brokenLinks, linksOf } from "./pages.ts";
+import { allPages, blocksOf, brokenLinks, linksOf } from "./pages.ts";
 
 const page = (text: string) => ({ path: "docs/made-up.md", text });
 
@@ -32,19 +32,9 @@ Deno.test("brokenLinks() names a file and a heading that are not there", () => {
   );
 });
 
-Deno.test("linksOf() leaves out what is code, and what only looks like a link", () => {
-  assert.deepEqual(linksOf(page("`[a](b)` [c](d)\n\n```sh\n[e](f)\n```\n[`g`](h)")), ["d", "h"]);
-});
-
-Deno.test("anchorsOf() names headings as forges do", () => {
-  const text = "# The first: `rds-csi doctor`\n## It's here\n## It's here\n```sh\n# no heading\n```";
-  assert.deepEqual([...anchorsOf(page(text))], ["the-first-rds-csi-doctor", "its-here", "its-here-1"]);
-});
-
 Deno.test("blocksOf() gives blocks with their language, heading and line", () => {
   assert.deepEqual(blocksOf(page("# One\n\n```sh\nls\n\nid\n```\n\n- a list\n\n  ```\n  text\n  ```")), [
     { language: "sh", text: "ls\n\nid", heading: "One", line: 3 },
     { language: "", text: "text", heading: "One", line: 11 },
   ]);
-  assert.throws(() => blocksOf(page("```sh\nls")), /is not closed/);
 });

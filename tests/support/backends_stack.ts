@@ -1,13 +1,10 @@
 import assert from "node:assert/strict";
-import { type Environment, readServeConfig } from "../../src/cli/config/config.ts";
+import { readServeConfig } from "../../src/cli/config/config.ts";
 import { parseRoutersFile } from "../../src/cli/config/routers_file.ts";
-import { type RunningDriver, startDriver } from "../../src/cli/serve/serve.ts";
-import { type CsiClients, dial } from "../../src/csi/server/client.ts";
-import { loadCsi } from "../../src/csi/server/proto.ts";
-import { systemClock } from "../../src/host/clock.ts";
-import { systemRandom } from "../../src/host/random.ts";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
-import { clusterId, routerPassword } from "./stack.ts";
+import type { RunningDriver } from "../../src/cli/serve/serve.ts";
+import type { CsiClients } from "../../src/csi/server/client.ts";
+import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { clusterId, noEnvironment, routerPassword, startClient, startRouter } from "./stack.ts";
 
 /** A router of a {@linkcode BackendsStack}. */
 export interface TestRouter {
@@ -35,8 +32,6 @@ export interface BackendsStack extends AsyncDisposable {
   ): Promise<{ driver: RunningDriver; clients: CsiClients }>;
 }
 
-const noEnvironment: Environment = () => undefined;
-
 /** Starts a stack; dispose of it with `await using`. */
 export async function startBackends(
   routers: readonly TestRouter[],
@@ -58,16 +53,7 @@ export async function startBackends(
   const start = async (path: string, more: readonly string[], parts: AsyncDisposableStack) => {
     const args = [...common, "--config", path, ...flags, ...more];
     const config = readServeConfig(args, noEnvironment, Deno.readTextFileSync, parseRoutersFile);
-    const driver = await startDriver(config, {
-      clock: systemClock,
-      random: systemRandom,
-      sink: (line) => void log.push(line),
-      readText: Deno.readTextFile,
-    });
-    parts.defer(() => driver.stop(1000));
-    const clients = dial(loadCsi(), driver.address, systemClock);
-    parts.defer(() => clients.close());
-    return { driver, clients };
+    return await startClient(config, parts, log);
   };
   const first = await start(file, [], made);
   const kept = made.move();
@@ -94,16 +80,6 @@ export async function startBackends(
       }
     },
   };
-}
-
-function startRouter(options: TestRouter["simulator"]): Promise<Simulator> {
-  return startSimulator({
-    clock: systemClock,
-    random: systemRandom,
-    timingScale: 0,
-    users: [{ name: "rds-csi", password: routerPassword }],
-    ...options,
-  });
 }
 
 const common = [

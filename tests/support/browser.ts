@@ -1,4 +1,5 @@
-import { type Picture, readPng } from "./png.ts";
+import { Buffer } from "node:buffer";
+import { PNG } from "pngjs";
 
 /** A browser without a screen, of Debian's package chromium; undefined where it is not installed. */
 export const browserPath = ["/usr/bin/chromium"].find((path) => {
@@ -15,6 +16,14 @@ if (browserPath === undefined) {
   Deno.stderr.writeSync(new TextEncoder().encode(note));
 }
 
+/** A picture: its size, and the colour of each of its points. */
+export interface Picture {
+  readonly width: number;
+  readonly height: number;
+  /** Red, green and blue of a point, each up to 255. */
+  at(x: number, y: number): readonly number[];
+}
+
 /** How a page is looked at. */
 export interface Look {
   /** In points; as high as it is asked for, whatever the page. */
@@ -26,12 +35,17 @@ export interface Look {
 }
 
 /** Takes a picture of a page. */
-export async function photograph(url: string, { width, height, dark, keepAt }: Look): Promise<Picture> {
+export async function photograph(url: string, { dark, keepAt, ...size }: Look): Promise<Picture> {
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const file = keepAt ?? `${folder}/page.png`;
-    await browse(folder, dark ?? false, [`--screenshot=${file}`, `--window-size=${width},${height}`, url]);
-    return readPng(await Deno.readFile(file));
+    await browse(folder, dark ?? false, [
+      `--screenshot=${file}`,
+      `--window-size=${size.width},${size.height}`,
+      url,
+    ]);
+    const { width, height, data } = PNG.sync.read(Buffer.from(await Deno.readFile(file)));
+    return { width, height, at: (x, y) => [...data.subarray(4 * (y * width + x), 4 * (y * width + x) + 3)] };
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -58,6 +58,17 @@ export class DebianArchive {
     return join(this.#folder, file);
   }
 
+  /** Downloads packages with all that they depend on, as for a machine without any, and answers their paths. */
+  async downloadWhole(names: readonly string[]): Promise<readonly string[]> {
+    const status = join(this.#folder, "status");
+    await Deno.writeTextFile(status, "");
+    const flags = ["--yes", "--no-install-recommends", "--download-only"];
+    await this.#run("apt-get", "-qq", "-o", `Dir::State::status=${status}`, ...flags, "install", ...names);
+    const archives = join(this.#folder, "cache/archives");
+    return [...Deno.readDirSync(archives)].filter(({ name }) => name.endsWith(".deb"))
+      .map(({ name }) => join(archives, name)).toSorted();
+  }
+
   async #run(program: string, ...args: readonly string[]): Promise<string> {
     const signal = this.#signal === undefined ? {} : { signal: this.#signal };
     return await hostOutput(program, [...this.#settings, ...args], { cwd: this.#folder, ...signal });

@@ -144,9 +144,8 @@ class ChildPart implements Part {
     return this.#end.then(({ code }) => code);
   }
 
-  async residentBytes(): Promise<number> {
-    const status = await Deno.readTextFile(`/proc/${this.#child.pid}/status`);
-    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN) * 1024;
+  residentBytes(): Promise<number> {
+    return residentBytes(this.#child.pid);
   }
 
   printed(): Promise<string> {
@@ -157,4 +156,10 @@ class ChildPart implements Part {
     const text = await this.printed();
     return text.trimEnd().split("\n").slice(-20).join("\n");
   }
+}
+
+/** VmRSS of a process (proc_pid_status(5)); NaN when it is over. */
+export async function residentBytes(pid: number): Promise<number> {
+  const status = await Deno.readTextFile(`/proc/${pid}/status`);
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN) * 1024;
 }

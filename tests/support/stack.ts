@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type Environment, readServeConfig } from "../../src/cli/config/config.ts";
+import { type Environment, readServeConfig, type ServeConfig } from "../../src/cli/config/config.ts";
 import { type RunningDriver, startDriver } from "../../src/cli/serve/serve.ts";
 import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
@@ -30,7 +30,8 @@ export interface Stack extends AsyncDisposable {
 /** The cluster that a stack's controller belongs to unless its flags say otherwise. */
 export const clusterId = "a test's cluster";
 
-const noEnvironment: Environment = () => undefined;
+/** An environment without variables. */
+export const noEnvironment: Environment = () => undefined;
 
 /** Options of {@linkcode startStack}. */
 export interface StackOptions {
@@ -53,16 +54,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   made.defer(() => Deno.remove(folder, { recursive: true }));
   const passwordFile = `${folder}/password`;
   await Deno.writeTextFile(passwordFile, `${routerPassword}\n`);
-  const simulator = await startSimulator({
-    clock: systemClock,
-    random: systemRandom,
-    timingScale: 0,
-    users: [{ name: "rds-csi", password: routerPassword }],
-    ...options.simulator,
-  });
+  const simulator = await startRouter(options.simulator);
   made.defer(() => simulator.close());
   const log: string[] = [];
-  const csi = loadCsi();
   const told = options.told ?? (options.probed === true ? simulator.model.knobs : undefined);
   const profileFlags = told === undefined ? [] : ["--router-profile", "/test/profile.json"];
   const start = async (flags: readonly string[], parts: AsyncDisposableStack, clock = systemClock) => {
@@ -74,18 +68,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
           ? Deno.readTextFileSync(path)
           : formatProfile({ ...simulator.model.profile, answers: told }),
     );
-    const sink = (line: string) => void log.push(line);
-    const driver = await startDriver(config, {
-      clock,
-      random: systemRandom,
-      sink,
-      readText: Deno.readTextFile,
-      clusterView: options.clusterView,
-    });
-    parts.defer(() => driver.stop(1000));
-    const clients = dial(csi, driver.address, systemClock);
-    parts.defer(() => clients.close());
-    return { driver, clients };
+    return await startClient(config, parts, log, { clock, clusterView: options.clusterView });
   };
   const first = await start([], made);
   const read = async (path: string) => await (await fetch(`${simulator.controlUrl}${path}`)).json();
@@ -105,6 +88,37 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       assert.deepEqual(violations, []);
     },
   };
+}
+
+/** A simulated router that a stack's password opens. */
+export function startRouter(options: Partial<SimulatorOptions> = {}): Promise<Simulator> {
+  return startSimulator({
+    clock: systemClock,
+    random: systemRandom,
+    timingScale: 0,
+    users: [{ name: "rds-csi", password: routerPassword }],
+    ...options,
+  });
+}
+
+/** A driver in this process and a client of it, which end with `parts`; what it logs goes to `log`. */
+export async function startClient(
+  config: ServeConfig,
+  parts: AsyncDisposableStack,
+  log: string[],
+  more: { readonly clock?: Clock; readonly clusterView?: ClusterView | undefined } = {},
+): Promise<{ driver: RunningDriver; clients: CsiClients }> {
+  const driver = await startDriver(config, {
+    clock: systemClock,
+    random: systemRandom,
+    sink: (line) => void log.push(line),
+    readText: Deno.readTextFile,
+    ...more,
+  });
+  parts.defer(() => driver.stop(1000));
+  const clients = dial(loadCsi(), driver.address, systemClock);
+  parts.defer(() => clients.close());
+  return { driver, clients };
 }
 
 /** What `doctor --probe` would write about a simulated router. */

@@ -47,3 +47,31 @@ export function renderChart(
   const decoder = new TextDecoder();
   return { success, yaml: decoder.decode(stdout), complaint: decoder.decode(stderr) };
 }
+
+/** One set of values that the chart is rendered with as a whole. Paths are of the project. */
+export interface Rendering {
+  readonly values: string;
+  /** What the cluster knows beside Kubernetes itself. */
+  readonly apiVersions: readonly string[];
+}
+
+/** The renderings that a real API server and the tests look at. */
+export const renderings = {
+  /** Nothing but what only its user knows. */
+  default: { values: "deploy/manifests/values.yaml", apiVersions: [] },
+  /** As an operator would install it, in a cluster with the Prometheus operator. */
+  production: { values: "deploy/examples/production.yaml", apiVersions: ["monitoring.coreos.com/v1"] },
+  /** Everything that can be switched on, and every value that is something else where it can be. */
+  full: { values: "tests/deploy/full.values.yaml", apiVersions: ["monitoring.coreos.com/v1"] },
+} as const satisfies Readonly<Record<string, Rendering>>;
+
+/**
+ * The objects of a rendering as YAML.
+ *
+ * @throws {Error} when Helm refuses the values
+ */
+export function renderingText(helm: string, { values, apiVersions }: Rendering): string {
+  const { success, yaml, complaint } = renderChart(helm, [values], [], apiVersions);
+  if (!success) throw new Error(complaint.trimEnd());
+  return yaml;
+}

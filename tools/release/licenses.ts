@@ -1,5 +1,6 @@
+// Written here: checkers of licences read node_modules, and this is about what the bundler has put into the executable.
+
 import { join } from "node:path";
-import type { Package } from "./packages.ts";
 
 /** A package with where it lies and under which terms it may be passed on. */
 export interface Licensed extends Package {
@@ -49,4 +50,24 @@ export function noticesOf(packages: readonly Licensed[]): string {
   const head = "rds-csi is licensed under the Apache License 2.0. Its executable contains Deno " +
     "(https://github.com/denoland/deno, MIT; what that contains is listed there), and of these packages:\n";
   return [head, ...parts].join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/** A package that is inside the executable. */
+export interface Package {
+  readonly name: string;
+  readonly version: string;
+}
+
+/** How a bundle names a file of a package, see `withoutMachine()`. */
+const packageFile = /\bnpm:((?:@[\w.-]+\/)?[\w.-]+)\/(\d[\w.+-]*?)(?:_[^/\s"]*)?\//g;
+
+/** The packages of which anything is in a bundle, by name and version. */
+export function packagesIn(texts: Iterable<string>): Package[] {
+  const found = new Map<string, Package>();
+  for (const text of texts) {
+    for (const [, name, version] of text.matchAll(packageFile)) {
+      found.set(`${name}@${version}`, { name: name!, version: version! });
+    }
+  }
+  return [...found.entries()].toSorted(([a], [b]) => a < b ? -1 : 1).map(([, one]) => one);
 }

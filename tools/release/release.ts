@@ -10,10 +10,8 @@ import { version } from "../../src/cli/build_version.ts";
 import { BUNDLE } from "../build.ts";
 import { commitOf, secondsOf } from "../commit.ts";
 import { complain, print } from "../print.ts";
-import { type Licensed, noticesOf, readLicense } from "./licenses.ts";
-import type { Lock } from "./lock.ts";
-import { packagesIn } from "./packages.ts";
-import { billOfMaterials } from "./sbom.ts";
+import { type Licensed, noticesOf, packagesIn, readLicense } from "./licenses.ts";
+import { billOfMaterials, type Lock } from "./sbom.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 

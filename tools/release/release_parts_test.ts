@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
-import { digestIn } from "./lock.ts";
-import { noticesOf, readLicense } from "./licenses.ts";
-import { packagesIn } from "./packages.ts";
-import { billOfMaterials } from "./sbom.ts";
+import { noticesOf, packagesIn, readLicense } from "./licenses.ts";
+import { billOfMaterials, digestIn } from "./sbom.ts";
 
 const zeros = "0".repeat(128);
 const lock = {

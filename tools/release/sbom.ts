@@ -1,6 +1,7 @@
+// Written here: libraries for CycloneDX bring validators and serializers of XML along, for one JSON object.
+
 import { createHash } from "node:crypto";
-import { digestIn, type Lock } from "./lock.ts";
-import type { Package } from "./packages.ts";
+import type { Package } from "./licenses.ts";
 
 /** What a bill of materials is of. */
 export interface Released {
@@ -71,4 +72,23 @@ function licensed(license: string) {
 function uuidOf(digest: string): string {
   const hex = `${digest.slice(0, 12)}8${digest.slice(13, 16)}8${digest.slice(17, 32)}`;
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+/** What is of use in deno.lock. */
+export interface Lock {
+  readonly npm: Readonly<Record<string, { readonly integrity: string }>>;
+}
+
+/**
+ * The SHA-512 that the lock file pins a package's archive to, in hex.
+ *
+ * @throws {Error} when the lock does not know the package
+ */
+export function digestIn(lock: Lock, { name, version }: Package): string {
+  const key = `${name}@${version}`;
+  // What follows an underscore are the versions of its peers.
+  const found = Object.entries(lock.npm).find(([known]) => known === key || known.startsWith(`${key}_`));
+  const [, base64] = /^sha512-(.+)$/.exec(found?.[1].integrity ?? "") ?? [];
+  if (base64 === undefined) throw new Error(`deno.lock has no digest of ${key}, which is in the bundle`);
+  return Array.from(atob(base64), (byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("");
 }

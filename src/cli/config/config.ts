@@ -12,7 +12,7 @@ import {
 } from "./router_settings.ts";
 import type { AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
 import { FlagError, type FlagValues, readFlags } from "../flags.ts";
-import { type ListenAddress, parseListenAddress } from "../../telemetry/listen_address.ts";
+import { type ListenAddress, parseListenAddress } from "../../telemetry/http.ts";
 import type { LogFormat, LogLevel } from "../../telemetry/log.ts";
 import { gapsPerSettleTime } from "../../volume/rules/fence.ts";
 import { assertHandle, assertNodeId } from "../../volume/model/ids.ts";

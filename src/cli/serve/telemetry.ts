@@ -1,16 +1,12 @@
 import type { CallRecord } from "../../csi/server/access_log.ts";
 import type { RegistrationEvents } from "../../csi/server/registration_keeper.ts";
 import { wireStatus } from "../../csi/server/grpc_status.ts";
-import { ControllerMetrics } from "../../telemetry/controller_metrics.ts";
-import { GrpcMetrics } from "../../telemetry/grpc_metrics.ts";
-import { serveTelemetry, type TelemetryServer } from "../../telemetry/http.ts";
-import { showsLeader } from "../../telemetry/leader_metrics.ts";
-import type { ListenAddress } from "../../telemetry/listen_address.ts";
+import { ControllerMetrics, showsLeader } from "../../telemetry/controller_metrics.ts";
+import { declareProcessMetrics, GrpcMetrics } from "../../telemetry/driver_metrics.ts";
+import { type ListenAddress, serveTelemetry, type TelemetryServer } from "../../telemetry/http.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { MetricRegistry } from "../../telemetry/metrics.ts";
-import { NodeMetrics } from "../../telemetry/node_metrics.ts";
-import { declareProcessMetrics } from "../../telemetry/process_metrics.ts";
-import { RegistrationMetrics } from "../../telemetry/registration_metrics.ts";
+import { NodeMetrics, RegistrationMetrics } from "../../telemetry/node_metrics.ts";
 import {
   type RouterEvents,
   RouterMetrics,

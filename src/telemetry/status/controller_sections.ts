@@ -1,9 +1,18 @@
 import type { FolderFigures, PoolFigures } from "../../volume/rules/totals.ts";
-import { type Html, markup } from "./markup.ts";
-import { pager } from "./pager.ts";
+import {
+  ago,
+  badge,
+  bytes,
+  counted,
+  courses,
+  duration,
+  type Html,
+  markup,
+  pager,
+  problemList,
+  table,
+} from "./html.ts";
 import type { ControllerStatus, RouterStatus, StatusQuery, VolumeStatus } from "./model.ts";
-import { badge, courses, problemList, table } from "./tables.ts";
-import { ago, bytes, counted, duration } from "./format.ts";
 
 /** What a controller knows: its volumes, and each of its routers. */
 export function controllerSections(controller: ControllerStatus, query: StatusQuery, nowMs: number): Html {

@@ -1,6 +1,5 @@
 import type { FolderFigures, VolumeFigures } from "../../volume/rules/totals.ts";
 import type { HealthProblem } from "../../volume/rules/health.ts";
-import type { Latency } from "./recent.ts";
 
 /** What a driver is, as its configuration says. Nothing in it is a secret. */
 export interface DriverFacts {
@@ -26,6 +25,18 @@ export interface Happening {
   readonly volumeId?: string | undefined;
   /** Where it is about one. */
   readonly router?: string | undefined;
+}
+
+/** How long things took, in milliseconds. */
+export interface Latency {
+  /** How many there were since the start, not only those that the rest is of. */
+  readonly count: number;
+  /** Half of the last ones were at least as quick; undefined where there was none. */
+  readonly medianMs: number | undefined;
+  /** 99 of 100 of the last ones were at least as quick. */
+  readonly p99Ms: number | undefined;
+  /** The slowest of the last ones. */
+  readonly slowestMs: number | undefined;
 }
 
 /** How commands of one kind, or calls of one method, went. */

@@ -1,5 +1,4 @@
-import { Latencies, type Latency } from "./recent.ts";
-import type { Course } from "./model.ts";
+import type { Course, Latency } from "./model.ts";
 
 /** How things of several kinds go: how many, how many not well, how quickly. */
 export class Courses {
@@ -24,5 +23,43 @@ export class Courses {
   read(): readonly Course[] {
     return [...this.#kinds].map(([name, { latencies, failed }]) => ({ name, failed, ...latencies.read() }))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  }
+}
+
+/** The last so many things that happened, the latest first when read. */
+export class Recent<T> {
+  readonly #most: number;
+  readonly #things: T[] = [];
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  add(thing: T): void {
+    this.#things.push(thing);
+    if (this.#things.length > this.#most) this.#things.shift();
+  }
+
+  latestFirst(): readonly T[] {
+    return this.#things.toReversed();
+  }
+}
+
+/** How many of the last ones a {@linkcode Latencies} keeps: 2 KiB. */
+const mostKept = 256;
+
+/** How long things of one kind took lately: the histograms of the metrics are of all time, and of few bounds. */
+export class Latencies {
+  readonly #lastMs = new Float64Array(mostKept);
+  #count = 0;
+
+  add(ms: number): void {
+    this.#lastMs[this.#count++ % mostKept] = ms;
+  }
+
+  read(): Latency {
+    const sorted = this.#lastMs.slice(0, Math.min(this.#count, mostKept)).sort();
+    const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
+    return { count: this.#count, medianMs: at(0.5), p99Ms: at(0.99), slowestMs: at(1) };
   }
 }

@@ -1,11 +1,19 @@
 import { commandSections, controllerSections } from "./controller_sections.ts";
-import { type Html, markup } from "./markup.ts";
-import { isUnwell } from "./node_status_store.ts";
-import { pager } from "./pager.ts";
 import type { FailedCall, Happening, NodeStatus, StagedVolume, Status, StatusQuery } from "./model.ts";
+import { isUnwell } from "./node_status_store.ts";
+import {
+  ago,
+  badge,
+  counted,
+  courses,
+  type Html,
+  markup,
+  moment,
+  pager,
+  problemList,
+  table,
+} from "./html.ts";
 import { style } from "./style.ts";
-import { badge, courses, problemList, table } from "./tables.ts";
-import { ago, counted, moment } from "./format.ts";
 
 /** The status page as a whole document. */
 export function statusPage(status: Status, query: StatusQuery): string {
@@ -165,4 +173,23 @@ function footer(atMs: number): Html {
     <a href="metrics">metrics</a>.</p>
     </footer>
   `;
+}
+
+/** The status as one JSON document: times as in ISO 8601 and named `…At`, what is not known as null, bytes as numbers. */
+export function statusJson(status: Status): string {
+  return `${JSON.stringify(written(status), null, 2)}\n`;
+}
+
+function written(value: unknown): unknown {
+  if (value === undefined) return null;
+  if (typeof value === "bigint") return Number(value);
+  if (Array.isArray(value)) return value.map(written);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, field]) =>
+      key === "atMs" || key.endsWith("AtMs")
+        ? [key.slice(0, -2), typeof field === "number" ? new Date(field).toISOString() : null]
+        : [key, written(field)]
+    ),
+  );
 }

@@ -1,9 +1,17 @@
 import type { Clock } from "../../volume/ports/ports.ts";
-import { ControllerBoard } from "./controller_status_store.ts";
-import { Courses } from "./operation_statistics.ts";
+import {
+  type ControllerStatus,
+  type DriverFacts,
+  type FailedCall,
+  type Happening,
+  pageOf,
+  type Status,
+  type StatusQuery,
+  type VolumeStatus,
+} from "./model.ts";
 import { NodeBoard } from "./node_status_store.ts";
-import { Recent } from "./recent.ts";
-import type { DriverFacts, FailedCall, Happening, Status, StatusQuery } from "./model.ts";
+import { Courses, Recent } from "./operation_statistics.ts";
+import { RouterBoard } from "./router_status_store.ts";
 
 /** How many events and failed calls are kept. */
 const mostHappenings = 50;
@@ -81,4 +89,52 @@ export class StatusBoard {
 
   readonly #tell = (happening: Happening) =>
     this.#happenings.add({ ...happening, message: happening.message.slice(0, mostMessage) });
+}
+
+/** Keeps what a controller knows. */
+class ControllerBoard {
+  readonly #facts: DriverFacts;
+  readonly #nowMs: () => number;
+  readonly #tell: (happening: Happening) => void;
+  readonly #routers = new Map<string, RouterBoard>();
+  #leads: boolean | undefined;
+
+  constructor(facts: DriverFacts, nowMs: () => number, tell: (happening: Happening) => void) {
+    this.#facts = facts;
+    this.#nowMs = nowMs;
+    this.#tell = tell;
+  }
+
+  /** The board of a router by its name in the facts, by default of the first; from the first time on it is shown. */
+  router(name = Object.keys(this.#facts.routers)[0] ?? ""): RouterBoard {
+    let board = this.#routers.get(name);
+    if (board === undefined) this.#routers.set(name, board = new RouterBoard(name, this.#nowMs, this.#tell));
+    return board;
+  }
+
+  /** Whether this process is the one of several controllers that works; never told where there is no election. */
+  leads(isLeading: boolean): void {
+    this.#leads = isLeading;
+  }
+
+  read(query: StatusQuery): ControllerStatus {
+    const volumes = [...this.#routers.values()].flatMap((board) => board.volumes)
+      .toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    return {
+      leads: this.#leads,
+      routers: [...this.#routers].map(([name, board]) => board.read(this.#facts.routers[name] ?? "")),
+      volumes: pageOf(volumes, query, wordsOf),
+      attachments: volumes.reduce((sum, { holders }) => sum + holders.length, 0),
+      migrations: volumes.filter(({ migrating }) => migrating).length,
+      unwell: volumes.filter(({ problems }) => problems.length > 0).length,
+    };
+  }
+}
+
+function wordsOf({ id, router, basePath, holders, problems }: VolumeStatus): readonly string[] {
+  return [
+    ...[id, router, basePath],
+    ...holders.map(({ nodeId }) => nodeId),
+    ...problems.map(({ reason }) => reason),
+  ];
 }

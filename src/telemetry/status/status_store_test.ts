@@ -1,10 +1,9 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import type { Figures, VolumeFigures } from "../../volume/rules/totals.ts";
-import { statusPage } from "./page.ts";
+import { statusJson, statusPage } from "./page.ts";
 import { parseStatusQuery } from "./model.ts";
 import { StatusBoard } from "./status_store.ts";
-import { statusJson } from "./status_json.ts";
 
 const facts = {
   driverName: "rds.csi.srvlab.io",

@@ -1,22 +1,24 @@
 import assert from "node:assert/strict";
-import { renderings } from "../../../tools/deploy/renderings.ts";
+import { findHelm, renderings, renderingText } from "../../../tools/deploy/helm.ts";
 import { type KubernetesObject, parseObjects, readProjectFile } from "../../deploy/objects.ts";
 import { type Api, ApiError } from "./api.ts";
 import { pathOf } from "./deployment.ts";
 import { until } from "./waiting.ts";
 
 /**
- * Offers every object of every rendering in git to the API server, which checks them strictly, admits them, and keeps
+ * Offers every object of every rendering of the chart to the API server, which checks them strictly, admits them, and keeps
  * nothing. Answers how many there were.
  *
  * @throws {Error} with all that were refused, and why
  */
 export async function dryRunRenderings(api: Api): Promise<number> {
+  // The kit has seen to it that it is there.
+  const helm = findHelm()!;
   await installMonitoring(api);
   const refusals: string[] = [];
   let count = 0;
-  for (const [name, { target }] of Object.entries(renderings)) {
-    const objects = parseObjects(readProjectFile(target));
+  for (const [name, rendering] of Object.entries(renderings)) {
+    const objects = parseObjects(renderingText(helm, rendering));
     await ensureNamespaces(api, objects);
     for (const object of objects) {
       count++;
@@ -27,14 +29,13 @@ export async function dryRunRenderings(api: Api): Promise<number> {
     }
   }
   assert.deepEqual(refusals, []);
-  await refusesWhatItDoesNotKnow(api);
+  await refusesWhatItDoesNotKnow(api, parseObjects(renderingText(helm, renderings.full)));
   return count;
 }
 
 /** Strict checks that check nothing would look the same. */
-async function refusesWhatItDoesNotKnow(api: Api): Promise<void> {
+async function refusesWhatItDoesNotKnow(api: Api, objects: readonly KubernetesObject[]): Promise<void> {
   for (const wrong of ["Deployment", "ServiceMonitor", "PrometheusRule", "NetworkPolicy"]) {
-    const objects = parseObjects(readProjectFile(renderings.full.target));
     const object = objects.find(({ kind }) => kind === wrong) as KubernetesObject & { spec: object };
     const refusal = await refusalOf(
       api,

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { GrpcMetrics } from "./grpc_metrics.ts";
+import { GrpcMetrics } from "./driver_metrics.ts";
 import { MetricRegistry } from "./metrics.ts";
 
 Deno.test("GrpcMetrics counts calls by method and code, and their time by method", () => {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { Latencies, Recent } from "./recent.ts";
+import { Latencies, Recent } from "./operation_statistics.ts";
 
 Deno.test("Recent keeps the last ones, the latest first", () => {
   const recent = new Recent<number>(3);

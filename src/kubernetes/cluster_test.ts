@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
-import { readClusterUid } from "./cluster_uid.ts";
+import { readClusterUid } from "./cluster.ts";
 
 function apiThat(answer: (asked: number) => unknown): KubernetesApi & { asked: number } {
   const api = {

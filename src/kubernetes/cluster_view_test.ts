@@ -1,0 +1,212 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { fakeCall } from "../../tests/fakes/contexts.ts";
+import type { KubeObject } from "../../tests/fakes/kube_api.ts";
+import {
+  aPersistentVolume,
+  aVolumeAttachment,
+  type KubePair,
+  startKube,
+  testDriver,
+} from "../../tests/fakes/kube_client.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import { KubernetesClusterObjects, KubernetesClusterView } from "./cluster_view.ts";
+import { attachmentsPath, csiNodesPath, volumesPath } from "./objects.ts";
+import { PersistentVolumes } from "./persistent_volumes.ts";
+import { clusterRules } from "./rules.ts";
+
+function aVolume(name: string, spec: Record<string, unknown>, csi: Record<string, unknown> = {}): KubeObject {
+  return {
+    metadata: { name },
+    spec: { ...spec, csi: { driver: testDriver, volumeHandle: `handle-of-${name}`, ...csi } },
+  };
+}
+
+function anAttachment(volume: string, node: string, over: Record<string, unknown> = {}): KubeObject {
+  return {
+    metadata: { name: `csi-${volume}-${node}`, creationTimestamp: "2026-01-02T03:04:05Z", ...over },
+    spec: { attacher: testDriver, nodeName: node, source: { persistentVolumeName: volume } },
+    status: { attached: over["attached"] !== false },
+  };
+}
+
+async function start(): Promise<KubePair & { use: KubernetesClusterView }> {
+  const pair = await startKube();
+  pair.api.rules = clusterRules;
+  return { ...pair, use: new KubernetesClusterView({ api: pair.client, driverName: testDriver }) };
+}
+
+const call = () => fakeCall(new FakeClock());
+
+Deno.test("KubernetesClusterView lists this driver's PersistentVolumes with what a takeover needs", async () => {
+  await using pair = await start();
+  const spec = { volumeMode: "Block", accessModes: ["ReadWriteMany"] };
+  pair.api.put(volumesPath, aVolume("a", spec, { volumeAttributes: { nvmePort: "4420" } }));
+  const mount = { volumeMode: "Filesystem", accessModes: ["ReadOnlyMany"] };
+  pair.api.put(volumesPath, aVolume("b", mount, { fsType: "xfs", readOnly: true }));
+  pair.api.put(volumesPath, aVolume("c", mount, { driver: "another.example.com" }));
+  pair.api.put(volumesPath, { metadata: { name: "d" }, spec: { nfs: {} } });
+  assert.deepEqual([...await pair.use.othersHandles(call())], ["handle-of-c"]);
+  const volumes = (await pair.use.volumes(call())).toSorted((a, b) => a.name < b.name ? -1 : 1);
+  const shown = volumes.map((one) => [one.name, one.volumeId, one.access, one.fsType, one.accessModes]);
+  assert.deepEqual(shown, [
+    ["a", "handle-of-a", "block", "", ["ReadWriteMany"]],
+    ["b", "handle-of-b", "mount", "xfs", ["ReadOnlyMany"]],
+  ]);
+  assert.deepEqual(volumes.map(({ readOnly }) => readOnly), [false, true]);
+  assert.deepEqual(volumes.map(({ attributes }) => attributes), [{ nvmePort: "4420" }, {}]);
+});
+
+Deno.test("KubernetesClusterView names the node of an attachment as the attacher does, and leaves others' out", async () => {
+  await using pair = await start();
+  pair.api.put(volumesPath, aVolume("a", {}));
+  const drivers = [{ name: testDriver, nodeID: "id-of-node-1" }, { name: "another", nodeID: "x" }];
+  pair.api.put(csiNodesPath, { metadata: { name: "node-1" }, spec: { drivers } });
+  const answered = { attached: true, attachmentMetadata: { epoch: "7-0a0b0c0d" } };
+  pair.api.put(attachmentsPath, { ...anAttachment("a", "node-1"), status: answered });
+  pair.api.put(
+    attachmentsPath,
+    anAttachment("a", "gone", { annotations: { "csi.alpha.kubernetes.io/node-id": "id-of-gone" } }),
+  );
+  pair.api.put(attachmentsPath, { ...anAttachment("a", "unknown"), status: { attached: false } });
+  pair.api.put(attachmentsPath, anAttachment("nobody's", "node-1"));
+  const other = anAttachment("a", "node-9");
+  pair.api.put(attachmentsPath, { ...other, spec: { ...other["spec"] as object, attacher: "another" } });
+  const found = await pair.use.attachments(call());
+  const sinceSeconds = Date.UTC(2026, 0, 2, 3, 4, 5) / 1000;
+  assert.deepEqual(found.toSorted((a, b) => a.nodeId < b.nodeId ? -1 : 1), [
+    { volumeId: "handle-of-a", nodeId: "", attached: false, sinceSeconds, epochCounter: 0 },
+    { volumeId: "handle-of-a", nodeId: "id-of-gone", attached: true, sinceSeconds, epochCounter: 0 },
+    { volumeId: "handle-of-a", nodeId: "id-of-node-1", attached: true, sinceSeconds, epochCounter: 7 },
+  ]);
+});
+
+Deno.test("KubernetesClusterView names this driver's attachments whose PersistentVolume is gone, and no others", async () => {
+  await using pair = await start();
+  pair.api.put(volumesPath, aVolume("a", {}));
+  pair.api.put(attachmentsPath, anAttachment("a", "node-1"));
+  assert.deepEqual(await pair.use.strayAttachments(call()), []);
+  pair.api.put(attachmentsPath, anAttachment("gone", "node-2"));
+  const other = anAttachment("gone-too", "node-3");
+  pair.api.put(attachmentsPath, { ...other, spec: { ...other["spec"] as object, attacher: "another" } });
+  const inline = anAttachment("inline", "node-4");
+  pair.api.put(attachmentsPath, {
+    ...inline,
+    spec: { ...inline["spec"] as object, source: { inlineVolumeSpec: {} } },
+  });
+  const sinceSeconds = Date.UTC(2026, 0, 2, 3, 4, 5) / 1000;
+  assert.deepEqual(await pair.use.strayAttachments(call()), [
+    { name: "csi-gone-node-2", volumeName: "gone", nodeName: "node-2", sinceSeconds },
+  ]);
+  assert.deepEqual((await pair.use.attachments(call())).map(({ volumeId }) => volumeId), ["handle-of-a"]);
+});
+
+Deno.test("KubernetesClusterView takes no attachment for one without its PersistentVolume that goes away with it", async () => {
+  const list = (items: unknown[]) => ({ kind: "List", metadata: {}, items });
+  const answers = [list([anAttachment("gone", "node-1")]), list([]), list([])];
+  const api = { request: <T>() => Promise.resolve(answers.shift() as T) };
+  const use = new KubernetesClusterView({ api, driverName: testDriver });
+  assert.deepEqual(await use.strayAttachments(call()), []);
+  assert.equal(answers.length, 0);
+});
+
+Deno.test("KubernetesClusterView is unavailable when a list cannot be read whole", async () => {
+  await using pair = await start();
+  pair.api.faults.push({ match: /volumeattachments/, status: 500 });
+  assert.deepEqual(await pair.use.volumes(call()), []);
+  await assert.rejects(pair.use.attachments(call()), refusal("unavailable", /500/));
+});
+
+Deno.test("KubernetesClusterView tells whether attachments tell who has a volume", async () => {
+  await using pair = await start();
+  await pair.use.assertAttachmentsTell(call());
+  const spec = { attachRequired: false };
+  pair.api.put("/apis/storage.k8s.io/v1/csidrivers", { metadata: { name: testDriver }, spec });
+  await assert.rejects(pair.use.assertAttachmentsTell(call()), refusal("precondition", /attachRequired/));
+  pair.api.rules = [];
+  await assert.rejects(pair.use.assertAttachmentsTell(call()), refusal("unavailable", /403/));
+});
+
+Deno.test("KubernetesClusterView takes no answer that is no list for an empty one", async () => {
+  for (const answer of [{}, { kind: "Status", status: "Success" }, { items: [] }]) {
+    const api = { request: <T>() => Promise.resolve(answer as T) };
+    const use = new KubernetesClusterView({ api, driverName: testDriver });
+    await assert.rejects(use.volumes(call()), refusal("unavailable", /no list/));
+    await assert.rejects(use.attachments(call()), refusal("unavailable", /no list/));
+  }
+});
+
+const { signal } = new AbortController();
+
+async function withAttachments(
+  work: (pair: Awaited<ReturnType<typeof startKube>>, objects: KubernetesClusterObjects) => Promise<void>,
+): Promise<void> {
+  await using pair = await startKube();
+  pair.api.rules = clusterRules;
+  const options = { api: pair.client, clock: new FakeClock(), driverName: testDriver };
+  const volumes = new PersistentVolumes(options);
+  await work(pair, new KubernetesClusterObjects({ ...options, volumes }));
+}
+
+Deno.test("KubernetesClusterObjects: attachments() tells which volume each is about, and what the node was answered", async () => {
+  await withAttachments(async ({ api }, objects) => {
+    api.put(volumesPath, aPersistentVolume("v", { attributes: { migrationTimeoutSeconds: "60" } }));
+    const publishContext = { epoch: "3-0a0b0c0d" };
+    api.put(attachmentsPath, aVolumeAttachment("v", "n", { publishContext, deleting: true }));
+    assert.deepEqual(await objects.attachments(signal), [
+      { volumeId: "v", nodeName: "n", attached: true, deleting: true, publishContext },
+    ]);
+    assert.deepEqual(objects.volumeContext("v"), { migrationTimeoutSeconds: "60" });
+    assert.equal(objects.volumeContext("w"), undefined);
+  });
+});
+
+Deno.test("KubernetesClusterObjects: attachments() leaves out other drivers', and keeps one whose volume is gone as one that cannot be told", async () => {
+  await withAttachments(async ({ api }, objects) => {
+    const other = aVolumeAttachment("other", "n");
+    (other["spec"] as { attacher: string }).attacher = "another.driver";
+    api.put(attachmentsPath, other);
+    api.put(attachmentsPath, aVolumeAttachment("gone", "n"));
+    const inline = aVolumeAttachment("inline", "n");
+    (inline["spec"] as { source: unknown }).source = {
+      inlineVolumeSpec: { csi: { volumeHandle: "inline" } },
+    };
+    api.put(attachmentsPath, inline);
+    const ids = (await objects.attachments(signal)).map(({ volumeId }) => volumeId);
+    assert.deepEqual(ids, [undefined, "inline"]);
+  });
+});
+
+Deno.test("KubernetesClusterObjects: attachments() is refused where the cluster makes none for this driver, as that nobody has a volume is not known then", async () => {
+  await withAttachments(async ({ api }, objects) => {
+    const drivers = "/apis/storage.k8s.io/v1/csidrivers";
+    const driver = (attachRequired: boolean) => ({
+      metadata: { name: testDriver },
+      spec: { attachRequired },
+    });
+    api.put(drivers, driver(true));
+    assert.deepEqual(await objects.attachments(signal), []);
+    api.put(drivers, driver(false));
+    const refused = refusal("precondition", /attachRequired: false: csidriver=/);
+    await assert.rejects(objects.attachments(signal), refused);
+  });
+  for (const match of [/csidrivers/, /volumeattachments/, /persistentvolumes/]) {
+    await withAttachments(async ({ api }, objects) => {
+      api.faults.push({ match, status: 500 });
+      await assert.rejects(objects.attachments(signal), { kind: "unavailable" });
+    });
+  }
+});
+
+Deno.test("KubernetesClusterObjects: attachments() tells the volume also where two objects name it", async () => {
+  await withAttachments(async ({ api }, objects) => {
+    for (const name of ["v", "static-v"]) {
+      const volume = aPersistentVolume(name);
+      (volume["spec"] as { csi: { volumeHandle: string } }).csi.volumeHandle = "v";
+      api.put(volumesPath, volume);
+      api.put(attachmentsPath, aVolumeAttachment(name, "n"));
+    }
+    const ids = (await objects.attachments(signal)).map(({ volumeId }) => volumeId);
+    assert.deepEqual(ids, ["v", "v"]);
+  });
+});

@@ -1,0 +1,228 @@
+import type { ClusterVolume } from "../volume/ports/cluster_view.ts";
+import { ApiError, type KubernetesApi } from "./api.ts";
+
+/** Path of the collection of persistent volumes. */
+export const volumesPath = "/api/v1/persistentvolumes";
+/** Path of the collection of VolumeAttachments. */
+export const attachmentsPath = "/apis/storage.k8s.io/v1/volumeattachments";
+/** Path of the collection of CSINodes. */
+export const csiNodesPath = "/apis/storage.k8s.io/v1/csinodes";
+
+/** Objects of a page: what a list of thousands costs the server and this process at once. */
+export const pageSize = 250;
+
+/** How often a list is begun again whose pages went out of date on the way. */
+const maxListAttempts = 3;
+
+/** What begins the names of this driver's annotations. */
+export const annotationPrefix = "csi.rds.srvlab.io/";
+
+/** Where the attacher notes the node id that it attaches by, so that it can detach when the node is gone. */
+const nodeIdAnnotation = "csi.alpha.kubernetes.io/node-id";
+
+/** What every object of the API has; what is not used here is left out. */
+export interface Metadata {
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly creationTimestamp?: string;
+  readonly deletionTimestamp?: string;
+  readonly ownerReferences?: readonly { readonly kind?: string; readonly uid?: string }[];
+}
+
+/** A persistent volume as the API has it. */
+export interface RawPersistentVolume {
+  readonly metadata?: Metadata;
+  readonly spec?: {
+    readonly volumeMode?: string;
+    readonly accessModes?: readonly string[];
+    readonly csi?: {
+      readonly driver?: string;
+      readonly volumeHandle?: string;
+      readonly fsType?: string;
+      readonly readOnly?: boolean;
+      readonly volumeAttributes?: Readonly<Record<string, string>>;
+    };
+    readonly claimRef?: { readonly namespace?: string; readonly name?: string; readonly uid?: string };
+  };
+}
+
+/** A VolumeAttachment as the API has it. */
+export interface RawAttachment {
+  readonly metadata?: Metadata;
+  readonly spec?: {
+    readonly attacher?: string;
+    readonly nodeName?: string;
+    readonly source?: {
+      readonly persistentVolumeName?: string;
+      readonly inlineVolumeSpec?: { readonly csi?: { readonly volumeHandle?: string } };
+    };
+  };
+  readonly status?: {
+    readonly attached?: boolean;
+    readonly attachmentMetadata?: Readonly<Record<string, string>>;
+  };
+}
+
+/** A CSINode as the API has it. */
+export interface RawCsiNode {
+  readonly metadata?: Metadata;
+  readonly spec?: { readonly drivers?: readonly { readonly name?: string; readonly nodeID?: string }[] };
+}
+
+/** An object that an event can be about. */
+export interface ObjectRef {
+  readonly namespace?: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** A persistent volume of this driver. */
+export interface PersistentVolume extends ClusterVolume, ObjectRef {
+  /** The claim that is bound to it. */
+  readonly claim: ObjectRef | undefined;
+  /** Those that this driver writes. */
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly resourceVersion: string;
+}
+
+/** A VolumeAttachment of this driver. */
+export interface VolumeAttachment {
+  readonly name: string;
+  /** Name of the PersistentVolume; undefined for a volume without one. */
+  readonly volumeName: string | undefined;
+  /** Volume handle of a volume without a PersistentVolume. */
+  readonly inlineHandle: string | undefined;
+  readonly nodeName: string;
+  /** The CSI node id, where the attacher has noted it. */
+  readonly nodeId: string | undefined;
+  readonly attached: boolean;
+  readonly deleting: boolean;
+  /** Seconds since the Unix epoch; undefined when it is not known. */
+  readonly sinceSeconds: number | undefined;
+  readonly publishContext: Readonly<Record<string, string>>;
+}
+
+/** The registration of this driver on a node. */
+export interface CsiNode {
+  readonly name: string;
+  readonly nodeId: string | undefined;
+  /** Uid of the Node that the registration belongs to. */
+  readonly nodeUid: string | undefined;
+}
+
+/** Reads a persistent volume; undefined when it is another driver's. */
+export function parseVolume(raw: RawPersistentVolume, driverName: string): PersistentVolume | undefined {
+  const { metadata = {}, spec: { csi, claimRef, volumeMode, accessModes = [] } = {} } = raw;
+  if (csi?.driver !== driverName || !csi.volumeHandle) return undefined;
+  const claim = claimRef?.namespace && claimRef.name && claimRef.uid
+    ? { namespace: claimRef.namespace, name: claimRef.name, uid: claimRef.uid }
+    : undefined;
+  const own = Object.entries(metadata.annotations ?? {}).filter(([key]) => key.startsWith(annotationPrefix));
+  return {
+    name: metadata.name ?? "",
+    uid: metadata.uid ?? "",
+    volumeId: csi.volumeHandle,
+    access: volumeMode === "Block" ? "block" : "mount",
+    fsType: csi.fsType ?? "",
+    accessModes,
+    readOnly: csi.readOnly === true,
+    claim,
+    annotations: Object.fromEntries(own),
+    attributes: csi.volumeAttributes ?? {},
+    resourceVersion: metadata.resourceVersion ?? "",
+  };
+}
+
+/** Reads a VolumeAttachment; undefined when it is another driver's. */
+export function parseAttachment(
+  { metadata = {}, spec = {}, status = {} }: RawAttachment,
+  driverName: string,
+): VolumeAttachment | undefined {
+  if (spec.attacher !== driverName) return undefined;
+  const createdMs = Date.parse(metadata.creationTimestamp ?? "");
+  return {
+    name: metadata.name ?? "",
+    volumeName: spec.source?.persistentVolumeName,
+    inlineHandle: spec.source?.inlineVolumeSpec?.csi?.volumeHandle,
+    nodeName: spec.nodeName ?? "",
+    nodeId: metadata.annotations?.[nodeIdAnnotation],
+    attached: status.attached === true,
+    deleting: metadata.deletionTimestamp !== undefined,
+    sinceSeconds: Number.isNaN(createdMs) ? undefined : Math.floor(createdMs / 1000),
+    publishContext: status.attachmentMetadata ?? {},
+  };
+}
+
+/** Reads a CSINode; undefined when this driver has not registered itself there. */
+export function parseCsiNode({ metadata = {}, spec }: RawCsiNode, driverName: string): CsiNode | undefined {
+  const driver = spec?.drivers?.find(({ name }) => name === driverName);
+  if (driver === undefined) return undefined;
+  const owner = metadata.ownerReferences?.find(({ kind }) => kind === "Node");
+  return { name: metadata.name ?? "", nodeId: driver.nodeID, nodeUid: owner?.uid };
+}
+
+interface Page<T> {
+  readonly kind?: string;
+  readonly metadata?: { readonly continue?: string };
+  readonly items?: readonly T[];
+}
+
+/** What a list asks for. */
+interface ListRequest {
+  readonly path: string;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Lists a collection page by page and keeps of each object what `keep` makes of it, so that never more than a page of
+ * whole objects is in memory. A list whose pages went out of date (410) is begun again.
+ *
+ * @throws {ApiError} when a page cannot be had
+ */
+export async function listKept<T, K>(
+  api: KubernetesApi,
+  request: ListRequest,
+  keep: (item: T) => K | undefined,
+): Promise<K[]> {
+  for (let attempt = 1;; attempt++) {
+    try {
+      return await listOnce(api, request, keep);
+    } catch (error) {
+      if (!ApiError.is(error, 410) || attempt === maxListAttempts) throw error;
+    }
+  }
+}
+
+async function listOnce<T, K>(
+  api: KubernetesApi,
+  { path, signal }: ListRequest,
+  keep: (item: T) => K | undefined,
+): Promise<K[]> {
+  const kept: K[] = [];
+  let next = "";
+  do {
+    const page = await api.request<Page<T>>({
+      method: "GET",
+      path,
+      query: { limit: String(pageSize), ...(next === "" ? {} : { continue: next }) },
+      ...(signal === undefined ? {} : { signal }),
+    });
+    // Whatever else somebody in between answers is no list of nothing: nobody would be taken to have any volume.
+    if (!page.kind?.endsWith("List")) {
+      throw new ApiError(
+        0,
+        `Cannot read the API server's answer as it is no list: GET ${path} kind=${page.kind}`,
+      );
+    }
+    for (const item of page.items ?? []) {
+      const one = keep(item);
+      if (one !== undefined) kept.push(one);
+    }
+    next = page.metadata?.continue ?? "";
+  } while (next !== "");
+  return kept;
+}

@@ -1,0 +1,182 @@
+import type { HealthProblem } from "../../volume/rules/health.ts";
+import { type Course, type Page, type StatusQuery, usualPerPage } from "./model.ts";
+
+/** Text that may stand in a page as it is. Only {@linkcode markup} makes it. */
+export class Html {
+  readonly #text: string;
+
+  /** @param text markup in which everything from outside is escaped */
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  toString(): string {
+    return this.#text;
+  }
+}
+
+/** What can be put into {@linkcode markup}: text and numbers are escaped, undefined is left out. */
+export type HtmlPart = Html | string | number | undefined | readonly HtmlPart[];
+
+/** Markup, in which every value is escaped: names of volumes and nodes, and errors, come from outside. */
+export function markup(strings: TemplateStringsArray, ...values: readonly HtmlPart[]): Html {
+  return new Html(strings.map((text, at) => text + written(values[at])).join(""));
+}
+
+function written(value: HtmlPart): string {
+  if (value === undefined) return "";
+  if (value instanceof Html) return value.toString();
+  if (typeof value === "object") return value.map(written).join("");
+  return escaped(String(value));
+}
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+// What would turn the direction of the text around, or hide in it, is as good as markup.
+const special = /[&<>"']|(?![\t\n\r])[\p{Cc}\p{Cf}]/gu;
+
+function escaped(text: string): string {
+  return text.replace(special, (character) => entities[character] ?? "\ufffd");
+}
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
+
+/** Bytes for people, of at most three digits: `1.5 GiB`. */
+export function bytes(amount: bigint | number): string {
+  let value = Number(amount);
+  let unit = 0;
+  // What would be rounded to 1024 is one of the next unit.
+  while (value >= 1023.5 && unit < units.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  const digits = unit === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return `${Number(value.toFixed(digits))} ${units[unit]}`;
+}
+
+/** A duration for people: `340 ms`, `1.2 s`, `3 min`. */
+export function duration(ms: number | undefined): string {
+  if (ms === undefined) return "–";
+  if (ms < 9.95) return `${Number(ms.toFixed(1))} ms`;
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${Number((ms / 1000).toFixed(1))} s`;
+  return longDuration(ms);
+}
+
+/** A long duration for people, in one unit: `3 min`, `5 h`, `12 d`. */
+export function longDuration(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+/** A moment as `2026-11-22 09:40:12 UTC`; a dash for one that no calendar has. */
+export function moment(atMs: number): string {
+  const date = new Date(atMs);
+  return Number.isNaN(date.getTime()) ? "–" : `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+}
+
+/** How long ago it was, with the moment for whoever points at it. */
+export function ago(atMs: number | undefined, nowMs: number, none = "never"): Html {
+  if (atMs === undefined) return markup`${none}`;
+  return markup`<time title="${moment(atMs)}">${longDuration(nowMs - atMs)} ago</time>`;
+}
+
+/** A number and its noun: `1 volume`, `5,000 volumes`. */
+export function counted(amount: number, noun: string): string {
+  return `${amount.toLocaleString("en-US")} ${noun}${amount === 1 ? "" : "s"}`;
+}
+
+/** A column of a table. */
+export interface Column<T> {
+  readonly head: string;
+  /** How it is set: an identifier, a number, a long text, or a time. */
+  readonly form?: "id" | "number" | "message" | "when";
+  readonly cell: (row: T) => HtmlPart;
+}
+
+/** A table, or a sentence where it would be empty. On a narrow screen each row of a wide one becomes a list. */
+export function table<T>(
+  rows: readonly T[],
+  columns: readonly Column<T>[],
+  none: string,
+  form: "wide" | "numbers" = "wide",
+): Html {
+  if (rows.length === 0) return markup`<p class="quiet">${none}</p>`;
+  const heads = columns.map(({ head, form = "" }) => markup`<th scope="col" class="${form}">${head}</th>`);
+  const body = rows.map((row) =>
+    markup`<tr>${
+      columns.map(({ head, form = "", cell }) =>
+        markup`<td class="${form}" data-of="${head}"><span>${cell(row)}</span></td>`
+      )
+    }</tr>\n`
+  );
+  return markup`
+    <table class="${form}">
+      <thead>
+        <tr>${heads}</tr>
+      </thead>
+      <tbody>\n${body}</tbody>
+    </table>
+  `;
+}
+
+/** How good it is, as a colour beside the word: never by the colour alone. */
+export function badge(kind: "good" | "bad" | "warn" | "plain", text: string): Html {
+  return markup`<span class="badge ${kind}">${text}</span>`;
+}
+
+/** What is wrong with a volume, in words. */
+export function problemList(problems: readonly HealthProblem[]): Html {
+  return markup`${
+    problems.map(({ reason, message }) => markup`<div>${badge("bad", reason)} ${message}</div>`)
+  }`;
+}
+
+/** A table of how things of several kinds went. */
+export function courses(all: readonly Course[], what: string, none: string): Html {
+  return table<Course>(
+    all,
+    [
+      { head: what, cell: ({ name }) => name },
+      { head: "Count", form: "number", cell: ({ count }) => count.toLocaleString("en-US") },
+      { head: "Failed", form: "number", cell: ({ failed }) => failed.toLocaleString("en-US") },
+      { head: "Median", form: "number", cell: ({ medianMs }) => duration(medianMs) },
+      { head: "99 %", form: "number", cell: ({ p99Ms }) => duration(p99Ms) },
+      { head: "Slowest", form: "number", cell: ({ slowestMs }) => duration(slowestMs) },
+    ],
+    none,
+    "numbers",
+  );
+}
+
+/** A form to search a long list, and ways to its other pages. */
+export function pager<T>({ matching, total, page, pages }: Page<T>, query: StatusQuery): Html {
+  if (total === 0) return markup``;
+  const shown = pages > 1 ? `, page ${page} of ${pages}` : "";
+  const found = query.text === "" ? counted(total, "volume") : `${matching} of ${counted(total, "volume")}`;
+  return markup`<form method="get" action="">
+<input type="search" name="q" value="${query.text}" maxlength="128" size="36" aria-label="Text to search for"
+  placeholder="volume, node or problem"> <button>Search</button> <span class="quiet">${found}${shown}</span>
+${pages > 1 && page > 1 ? link(query, page - 1, "← previous") : undefined}
+${pages > 1 && page < pages ? link(query, page + 1, "next →") : undefined}
+${query.text === "" ? undefined : markup`<a href="?">show all</a>`}
+</form>`;
+}
+
+function link({ text, perPage }: StatusQuery, page: number, words: string): Html {
+  const parameters = new URLSearchParams({
+    ...text === "" ? {} : { q: text },
+    page: String(page),
+    ...perPage === usualPerPage ? {} : { limit: String(perPage) },
+  });
+  return markup`<a href="?${parameters.toString()}">${words}</a>`;
+}
