@@ -1,9 +1,10 @@
+import { settlesWithin } from "../async/deadline.ts";
+import { KeyedQueue } from "../async/keyed_queue.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/ports.ts";
 import { type Spawned, spawnProcess } from "./spawn.ts";
 import { type ToolListener, ToolTimes } from "./tool_times.ts";
 import { packageOf, systemToolPaths, type ToolName, type ToolPaths } from "./tools.ts";
-import { Turns } from "./keyed_queue.ts";
 
 /** How a tool is run. */
 export interface RunOptions {
@@ -70,7 +71,7 @@ export interface SystemProcessesOptions {
 export class SystemProcesses implements Processes {
   readonly #options: Required<SystemProcessesOptions>;
   readonly #located = new Map<ToolName, string>();
-  readonly #turns: Turns;
+  readonly #queue: KeyedQueue;
   readonly #times: ToolTimes;
 
   constructor(options: SystemProcessesOptions) {
@@ -83,12 +84,12 @@ export class SystemProcesses implements Processes {
       ...options,
     };
     this.#times = new ToolTimes(options.clock, this.#options.listener);
-    this.#turns = new Turns(options.clock);
+    this.#queue = new KeyedQueue(options.clock);
   }
 
   /** Children that were killed and are still there, because the kernel does not let them go. */
   get hanging(): number {
-    return this.#turns.hanging;
+    return this.#queue.hanging;
   }
 
   async run(tool: ToolName, options: RunOptions): Promise<ToolResult> {
@@ -96,7 +97,7 @@ export class SystemProcesses implements Processes {
     // The lock of its volume lets no second one begin; waiting for a turn would be given up, and this must not be.
     if (options.mustFinish) return await this.#spawn(tool, options).result;
     const { signal, subject, timeoutMs = 60_000 } = options;
-    return await this.#turns.run(`${tool} on ${subject}`, { signal, timeoutMs }, () => {
+    return await this.#queue.run(`${tool} on ${subject}`, { signal, timeoutMs }, () => {
       const child = this.#spawn(tool, options);
       return { result: child.result, giveUp: () => this.#kill(tool, child) };
     });
@@ -105,12 +106,8 @@ export class SystemProcesses implements Processes {
   /** A child that waits in the kernel for a dead device cannot be killed: it is left behind. */
   async #kill(tool: ToolName, child: Spawned): Promise<void> {
     child.kill();
-    const { promise: grace, resolve } = Promise.withResolvers<"over">();
-    const cancelTimer = this.#options.clock.timer(this.#options.killGraceMs, () => resolve("over"));
-    const gone = child.result.then(() => "gone" as const, () => "gone" as const);
-    const outcome = await Promise.race([gone, grace]);
-    cancelTimer();
-    if (outcome === "gone") return;
+    const { clock, killGraceMs } = this.#options;
+    if (await settlesWithin(clock, killGraceMs, child.result)) return;
     child.abandon();
     this.#options.onHang(tool);
   }

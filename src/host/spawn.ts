@@ -1,4 +1,6 @@
+import { settlesWithin } from "../async/deadline.ts";
 import { concatenate } from "./bytes.ts";
+import { systemClock } from "./clock.ts";
 import type { ToolResult } from "./processes.ts";
 
 /** A child process that was started. */
@@ -98,18 +100,10 @@ class Output {
     // Two rounds, because a busy event loop runs timers before it looks at pipes.
     for (let silentRounds = 0; silentRounds < 2;) {
       const before = this.#kept;
-      if (await this.#endsWithin(silenceMs)) break;
+      if (await settlesWithin(systemClock, silenceMs, this.#ended)) break;
       silentRounds = this.#kept === before ? silentRounds + 1 : 0;
     }
     await this.#reader.cancel();
     return concatenate(this.#chunks, this.#kept);
-  }
-
-  async #endsWithin(ms: number): Promise<boolean> {
-    const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timeout = setTimeout(() => resolve(false), ms);
-    const ended = await Promise.race([this.#ended.then(() => true), late]);
-    clearTimeout(timeout);
-    return ended;
   }
 }

@@ -3,9 +3,8 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/ports.ts";
 import { describeAddress, parseAddress, type TargetAddress } from "./address.ts";
 import { readDiscoveryLog } from "./commands.ts";
-import { type HostSeams, openController } from "./controller.ts";
+import { type HostSeams, openController, withinLimit } from "./controller.ts";
 import { type DiscoveredSubsystem, parseLogHeader, parseRecords, recordBytes } from "./discovery_log.ts";
-import { withinLimit } from "./limit.ts";
 import type { Queue } from "./queue.ts";
 
 /** The subsystem that tells of the others, at every target. */

@@ -1,6 +1,6 @@
+import { duringCall } from "../async/deadline.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/ports.ts";
-import { duringCall } from "./call.ts";
 import type { Command } from "./commands.ts";
 import { encodeCommand, encodeInitRequest, parseTargetPdu, type TargetPdu } from "./pdu.ts";
 import { PduSplitter } from "./pdu_splitter.ts";

@@ -7,7 +7,7 @@ import type { OfferedReads } from "./offered_reads.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import { Strays } from "../connections/orphaned_connections.ts";
 import { recordedNumbers, tearDown } from "../connections/teardown.ts";
-import { within } from "../within.ts";
+import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld, VolumeLock } from "../deps.ts";
 
 /** How long one volume may take in one look. */
@@ -105,7 +105,7 @@ export class FenceWatch {
     if (this.#working.has(of)) return undefined;
     const whole = { requestId: `fence-${of}`, signal: this.#stop.signal, deadlineMs: Infinity };
     const { clock } = this.#options.world;
-    return await within(clock, whole, volumeMs, `look at ${of}`, async (context) => {
+    return await withDeadline(clock, whole, volumeMs, `look at ${of}`, async (context) => {
       this.#working.add(of);
       try {
         return await work(context);

@@ -3,7 +3,7 @@ import type { CallContext, FilesystemStats } from "../../volume/ports/ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
 import { Stashes } from "../stage/staging_store.ts";
-import { within } from "../within.ts";
+import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** What NodeGetVolumeStats answers: of a block volume, only its size is known. */
@@ -28,7 +28,7 @@ export async function volumeStats(
   context: CallContext,
 ): Promise<VolumeStats> {
   const what = `ask the volume for its size and use: volume=${volumeId}`;
-  return await within(world.clock, context, limitMs, what, async (limited) => {
+  return await withDeadline(world.clock, context, limitMs, what, async (limited) => {
     const stash = await getPlaced(world, volumeId, volumePath, limited);
     const totalBytes = await liveSize(world, stash, limited);
     if (stash.kind === "block") return { kind: "block", totalBytes };

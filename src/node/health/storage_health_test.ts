@@ -111,3 +111,26 @@ Deno.test("storageHealth() goes on when a state file is damaged", async () => {
   node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text: "{" });
   assert.deepEqual(await reasons(node), []);
 });
+
+Deno.test("storageHealth() reads once for all who ask, and lets one leave without the others", async () => {
+  const node = await staged();
+  const asked = noteAsked(node);
+  const leaving = new AbortController();
+  const reason = new VolumeError("cancelled", "gone");
+  const left = assert.rejects(node.service.storageHealth(call(leaving.signal)), (error) => error === reason);
+  const stayed = reasons(node);
+  leaving.abort(reason);
+  await left;
+  assert.deepEqual([await stayed, asked.length], [[], 1]);
+});
+
+Deno.test("storageHealth() throws deadline for a read that never ends, and begins another one", async () => {
+  const node = await staged();
+  const { obstacle } = node.world.connector;
+  node.world.connector.obstacle = () => new Promise(() => {});
+  const rejected = assert.rejects(reasons(node), (error) => VolumeError.is(error, "deadline"));
+  await node.clock.advance(10_000);
+  await rejected;
+  node.world.connector.obstacle = obstacle;
+  assert.deepEqual(await reasons(node), []);
+});

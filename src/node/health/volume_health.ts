@@ -7,7 +7,7 @@ import { prove } from "../connections/device.ts";
 import { mountsAt } from "../mount_table.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import { filesystemStats } from "./stats.ts";
-import { within } from "../within.ts";
+import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** More than all looks together may take. */
@@ -28,7 +28,7 @@ export async function nodeVolumeHealth(
   context: CallContext,
 ): Promise<VolumeHealth> {
   const what = `look after the volume: volume=${volumeId}`;
-  return await within(world.clock, context, limitMs, what, async (limited) => {
+  return await withDeadline(world.clock, context, limitMs, what, async (limited) => {
     const stash = await findStash(world, volumeId);
     if (typeof stash === "string") {
       const damaged = { status: "INACCESSIBLE", reason: "StateDamaged", message: stash } as const;
@@ -131,7 +131,7 @@ async function answerOf<T>(
   ask: (limited: CallContext) => Promise<T>,
 ): Promise<{ readonly value?: T; readonly reason?: string }> {
   try {
-    return { value: await within(world.clock, context, silenceMs, "get an answer", ask) };
+    return { value: await withDeadline(world.clock, context, silenceMs, "get an answer", ask) };
   } catch (error) {
     context.signal.throwIfAborted();
     if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline")) {

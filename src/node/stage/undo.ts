@@ -1,3 +1,4 @@
+import { limitSignal } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/ports.ts";
 
@@ -57,17 +58,8 @@ export async function withUndo<T>(
 }
 
 async function undoBounded(clock: Clock, context: CallContext, undo: Undo): Promise<readonly string[]> {
-  const controller = new AbortController();
-  const cancelTimer = clock.timer(undoMs, () => {
-    controller.abort(new VolumeError("deadline", `Cannot undo within ${undoMs} ms`));
-  });
-  try {
-    return await undo.run({
-      requestId: context.requestId,
-      signal: controller.signal,
-      deadlineMs: clock.now() + undoMs,
-    });
-  } finally {
-    cancelTimer();
-  }
+  const late = new VolumeError("deadline", `Cannot undo within ${undoMs} ms`);
+  using limited = limitSignal(clock, new AbortController().signal, undoMs, late);
+  const { requestId } = context;
+  return await undo.run({ requestId, signal: limited.signal, deadlineMs: clock.now() + undoMs });
 }

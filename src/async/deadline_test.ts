@@ -3,20 +3,20 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { call } from "../../tests/fakes/node_world.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/ports.ts";
-import { within } from "./within.ts";
+import { withDeadline } from "./deadline.ts";
 
 const never = () => new Promise<never>(() => {});
 
-Deno.test("within() answers what the action answers, and leaves no timer", async () => {
+Deno.test("withDeadline() answers what the action answers, and leaves no timer", async () => {
   const clock = new FakeClock();
-  assert.equal(await within(clock, call(), 1000, "look", () => Promise.resolve(7)), 7);
+  assert.equal(await withDeadline(clock, call(), 1000, "look", () => Promise.resolve(7)), 7);
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("within() throws deadline when the action never ends, and tells it to stop", async () => {
+Deno.test("withDeadline() throws deadline when the action never ends, and tells it to stop", async () => {
   const clock = new FakeClock();
   let seen: CallContext | undefined;
-  const attempt = within(clock, call(), 5000, "look at it", (limited) => {
+  const attempt = withDeadline(clock, call(), 5000, "look at it", (limited) => {
     seen = limited;
     return never();
   });
@@ -30,18 +30,18 @@ Deno.test("within() throws deadline when the action never ends, and tells it to 
   assert.equal(seen?.deadlineMs, clock.now());
 });
 
-Deno.test("within() throws the reason of the call's end, before and while the action runs", async () => {
+Deno.test("withDeadline() throws the reason of the call's end, before and while the action runs", async () => {
   const clock = new FakeClock();
   const reason = new VolumeError("cancelled", "gone");
   const controller = new AbortController();
   const rejected = assert.rejects(
-    within(clock, call(controller.signal), 5000, "look", never),
+    withDeadline(clock, call(controller.signal), 5000, "look", never),
     (e) => e === reason,
   );
   controller.abort(reason);
   await rejected;
   let begun = false;
-  const late = within(clock, call(controller.signal), 5000, "look", () => {
+  const late = withDeadline(clock, call(controller.signal), 5000, "look", () => {
     begun = true;
     return never();
   });
@@ -50,11 +50,11 @@ Deno.test("within() throws the reason of the call's end, before and while the ac
   assert.equal(clock.waiting, 0);
 });
 
-Deno.test("within() throws what the action throws", async () => {
+Deno.test("withDeadline() throws what the action throws", async () => {
   const clock = new FakeClock();
   const failure = new VolumeError("unavailable", "dead");
   await assert.rejects(
-    within(clock, call(), 1000, "look", () => Promise.reject(failure)),
+    withDeadline(clock, call(), 1000, "look", () => Promise.reject(failure)),
     (e) => e === failure,
   );
   assert.equal(clock.waiting, 0);
