@@ -1,8 +1,10 @@
+import type { ToolResult } from "./spawn.ts";
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { systemClock } from "./clock.ts";
-import { SystemProcesses, type ToolResult } from "./processes.ts";
+import type { NodeEvent } from "../volume/ports/node_events.ts";
+import { SystemProcesses } from "./processes.ts";
 import { spawnProcess } from "./spawn.ts";
 import { allToolPaths, systemToolPaths, type ToolName } from "./tools.ts";
 
@@ -121,18 +123,20 @@ Deno.test("run() does not wait for a grandchild that keeps the pipe open", async
 Deno.test("run() rejects while the child hangs, and counts it until it is gone", async () => {
   const clock = new FakeClock();
   const { release, spawn } = stuckChildren();
-  const told: string[] = [];
-  const processes = new SystemProcesses({ clock, spawn, onHang: (tool) => told.push(tool) });
+  const events: NodeEvent[] = [];
+  const happened = (event: NodeEvent) => void events.push(event);
+  const processes = new SystemProcesses({ clock, spawn, events: { happened } });
+  const told = () => events.filter(({ kind }) => kind === "operation-hung");
   const rejected = assert.rejects(
     processes.run("stat", script("", never, { timeoutMs: 1000 })),
     (error) => VolumeError.is(error, "deadline"),
   );
   await clock.advance(1000);
-  assert.deepEqual(told, []);
+  assert.deepEqual(told(), []);
   await clock.advance(2000);
   await rejected;
   assert.equal(processes.hanging, 1);
-  assert.deepEqual(told, ["stat"]);
+  assert.deepEqual(told(), [{ kind: "operation-hung", operation: "stat" }]);
   release[0]!();
   await clock.advance(0);
   assert.equal(processes.hanging, 0);
@@ -150,6 +154,31 @@ function hangingRuns() {
     );
   return { clock, release, processes, run };
 }
+
+Deno.test("run() reports how long each tool ran, once, and how long any did", async () => {
+  const clock = new FakeClock();
+  const { release, spawn } = stuckChildren();
+  const told: string[] = [];
+  const happened = (event: NodeEvent) => {
+    if (event.kind === "tool-ran") told.push(`${event.tool} ${event.seconds}`);
+    if (event.kind === "tools-rested") told.push(`rested after ${event.seconds}`);
+  };
+  const processes = new SystemProcesses({ clock, spawn, killGraceMs: 500, events: { happened } });
+  const first = processes.run("blkid", script("", never));
+  await clock.advance(1000);
+  const second = processes.run("mkfs.ext4", script("", never, { mustFinish: true }));
+  const hung = assert.rejects(processes.run("stat", script("", never, { timeoutMs: 500 })));
+  await clock.advance(1000);
+  release[0]!();
+  await first;
+  await hung;
+  await clock.advance(1000);
+  release[2]!();
+  release[1]!();
+  await second;
+  await clock.advance(0);
+  assert.deepEqual(told, ["stat 1", "blkid 2", "mkfs.ext4 2", "rested after 3"]);
+});
 
 Deno.test("run() leaves one child of a tool on a dead subject, however often it is asked", async () => {
   const { clock, release, run } = hangingRuns();

@@ -1,7 +1,15 @@
 import { settlesWithin } from "../async/deadline.ts";
 import { concatenate } from "./bytes.ts";
 import { systemClock } from "./clock.ts";
-import type { ToolResult } from "./processes.ts";
+
+/** How a tool ended. */
+export interface ToolResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Standard output as it came. */
+  readonly bytes: Uint8Array;
+}
 
 /** A child process that was started. */
 export interface Spawned {

@@ -1,5 +1,6 @@
+import type { ToolResult } from "../host/spawn.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
-import { complaint, type Processes, type ToolResult } from "../host/processes.ts";
+import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type {

@@ -49,7 +49,7 @@ export class NodeService {
   /** Tells whoever counts what is staged here already, so that a restart is not taken for an empty node. */
   async countStaged(): Promise<void> {
     for (const { volumeId, staged } of await new Stashes(this.#world).all()) {
-      this.#world.events.stagedChanged(volumeId, staged);
+      this.#world.events.happened({ kind: "staged", volumeId, staged });
     }
   }
 

@@ -65,7 +65,9 @@ export class Fencing {
     const answers = rest ? [] : await reads.readAll(placesOf(before, stash));
     // Asking took its time, and a controller may have come back meanwhile.
     const connections = rest ? before : await this.#world.connector.connections(nqn, context);
-    if (stash?.staged === true) this.#world.events.connectionsSeen(stash.volumeId, connections);
+    if (stash?.staged === true) {
+      this.#world.events.happened({ kind: "connections", volumeId: stash.volumeId, connections });
+    }
     const verdict = judgeFence({
       ...subject,
       connections,
@@ -86,7 +88,7 @@ export class Fencing {
     if ((await connector.connections(nqn, context)).some(isLive)) return false;
     notes?.warn("cutting off a fenced volume", { volumeId, nqn, why, requestId: context.requestId });
     await connector.cutOff(nqn, context);
-    events.fencedTornDown();
+    events.happened({ kind: "fenced-torn-down" });
     return true;
   }
 

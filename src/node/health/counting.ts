@@ -9,7 +9,7 @@ export async function countingMismatches<T>(events: NodeEvents, action: () => Pr
   try {
     return await action();
   } catch (error) {
-    if (isMismatch(error)) events.identityMismatch();
+    if (isMismatch(error)) events.happened({ kind: "identity-mismatch" });
     throw error;
   }
 }

@@ -37,7 +37,7 @@ export async function volumeStats(
       return { kind: "filesystem", stats: await filesystemStats(world, point, limited) };
     } catch (error) {
       if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline")) {
-        world.events.staleMountMet("stats");
+        world.events.happened({ kind: "stale-mount", finder: "stats" });
       }
       throw error;
     }
@@ -49,10 +49,10 @@ async function liveSize(world: NodeWorld, stash: Stash, context: CallContext): P
   const found = await world.connector.find(stash.nqn, context);
   const isSame = found?.deviceNumber === stash.device?.deviceNumber;
   if (found !== undefined && isSame && found.sizeBytes > 0n) {
-    world.events.deviceSeen(stash.volumeId, found.deviceNumber);
+    world.events.happened({ kind: "device", volumeId: stash.volumeId, deviceNumber: found.deviceNumber });
     return found.sizeBytes;
   }
-  world.events.staleMountMet("stats");
+  world.events.happened({ kind: "stale-mount", finder: "stats" });
   const state = found === undefined ? "gone" : isSame ? "empty" : "another one since it was staged";
   throw new VolumeError(
     "unavailable",

@@ -37,8 +37,8 @@ export async function nodeVolumeHealth(
     const look = await lookAt(world, stash, limited);
     const problems = judgeNodeHealth(look);
     if (stash.staged) {
-      world.events.connectionsSeen(volumeId, look.connections);
-      world.events.healthSeen(volumeId, problems);
+      world.events.happened({ kind: "connections", volumeId, connections: look.connections });
+      world.events.happened({ kind: "health", volumeId, problems });
     }
     return { id: volumeId, problems };
   });

@@ -142,7 +142,7 @@ async function assertMounted(
   const right = entry?.deviceNumber === stash.device?.deviceNumber && entry?.filesystem === stash.kind;
   const usable = right && isReadOnlyMount(entry) === stash.readOnly;
   if (usable && await rootAnswers(world, stash.stagingPath, context)) return;
-  if (entry !== undefined && !right) world.events.staleMountMet("publish");
+  if (entry !== undefined && !right) world.events.happened({ kind: "stale-mount", finder: "publish" });
   const state = entry === undefined
     ? "is not mounted"
     : usable

@@ -42,7 +42,7 @@ export async function prepareFilesystem(
   });
   switch (decision.action) {
     case "refuse":
-      world.events.formatRefused(decision.refusal);
+      world.events.happened({ kind: "format-refused", reason: decision.refusal });
       throw new VolumeError(decision.kind, decision.reason);
     case "format":
       return await format(staging, stash, device, filesystem, { again: false, seenFree });
@@ -68,7 +68,9 @@ async function probeDevice({ world, context }: Staging, device: ProvenDevice): P
   try {
     return await world.filesystems.probe(device, context);
   } catch (error) {
-    if (VolumeError.is(error, "unavailable")) world.events.formatRefused("unreadable");
+    if (VolumeError.is(error, "unavailable")) {
+      world.events.happened({ kind: "format-refused", reason: "unreadable" });
+    }
     throw error;
   }
 }
@@ -125,7 +127,7 @@ async function refuseWhileBusy(
   const unclaimed = await world.devices.isUnclaimed(device, context);
   context.signal.throwIfAborted();
   if (unclaimed && holder?.certain !== true) return;
-  world.events.formatRefused("in-use");
+  world.events.happened({ kind: "format-refused", reason: "in-use" });
   throw new VolumeError(
     "busy",
     `Cannot format the device as it is in use, perhaps by an earlier attempt: device=${device.path} ` +

@@ -186,9 +186,9 @@ async function connect(
   };
   try {
     await connector.connect(target, context);
-    if (!wasConnected) world.events.connected("ok");
+    if (!wasConnected) world.events.happened({ kind: "connected", outcome: "ok" });
   } catch (error) {
-    world.events.connected("failed");
+    world.events.happened({ kind: "connected", outcome: "failed" });
     throw error;
   }
   const sizeBytes = stash.sizeBytes > publish.sizeBytes ? stash.sizeBytes : publish.sizeBytes;

@@ -78,7 +78,7 @@ async function isMountedRight(
     }
     own.add(entry.deviceNumber);
   }
-  world.events.staleMountMet("stage");
+  world.events.happened({ kind: "stale-mount", finder: "stage" });
   refuseWhileMounted(mountsOf(table, own).filter((entry) => entry.mountPoint !== target), stash);
   await world.mounts.unmount(target, context);
   return false;

@@ -1,6 +1,7 @@
+import type { ToolResult } from "../../host/spawn.ts";
 import { Semaphore } from "../../async/semaphore.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import type { Processes, RunOptions, ToolResult } from "../../host/processes.ts";
+import type { Processes, RunOptions } from "../../host/processes.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import type { ToolName } from "../../host/tools.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
