@@ -5,8 +5,7 @@ import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/ports.ts";
-import { SystemFilesystems } from "./filesystems.ts";
-import { parseStats } from "./stats.ts";
+import { parseStats, SystemFilesystems } from "./filesystems.ts";
 
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
 const device = provenDevice({ path: "/dev/loop3", deviceNumber: "7:3", sizeBytes: 1073741824n });

@@ -5,8 +5,7 @@ import { FakePaths } from "../../tests/fakes/paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
 import type { CallContext, Target } from "../volume/ports/ports.ts";
-import { parseAttachment } from "./attachment.ts";
-import { LoopConnector } from "./loop_connector.ts";
+import { LoopConnector, parseAttachment } from "./loop_connector.ts";
 
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../../volume/errors.ts";
 import type { FoundDevice, PathInfo } from "../../volume/ports/ports.ts";
-import { type ExpectedIdentity, proveDevice } from "./identity.ts";
+import { type ExpectedIdentity, proveDevice } from "./device.ts";
 
 const found: FoundDevice = {
   path: "/dev/nvme0n2",

@@ -6,7 +6,7 @@ import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import { Strays } from "../connections/orphaned_connections.ts";
-import { recordedNumbers, tearDown } from "../connections/teardown.ts";
+import { tearDown } from "../connections/teardown.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld, VolumeLock } from "../deps.ts";
 
@@ -144,15 +144,7 @@ export class FenceWatch {
     const { volumeId, nqn } = stash;
     if (!await fencing.cutOff({ volumeId, nqn, stash }, why, context)) return;
     try {
-      await tearDown(world, {
-        volumeId,
-        nqns: [nqn],
-        stagingPaths: [stash.stagingPath],
-        deviceNumbers: recordedNumbers(stash),
-        publishedPaths: stash.published.map((target) => target.targetPath),
-        mayHoldDeviceFile: stash.kind === "block",
-        begun: () => this.#stashes.write({ ...stash, staged: false }),
-      }, context);
+      await tearDown(world, { volumeId, nqns: [nqn], stagingPaths: [stash.stagingPath], stash }, context);
     } catch (error) {
       if (!VolumeError.is(error, "in-use")) throw error;
       world.notes?.info("a fenced volume stays mounted until it is unpublished", {

@@ -10,7 +10,7 @@ import { type Stash, withMissed } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
 import { Stashes } from "../stage/staging_store.ts";
-import { connectedNqns } from "../connections/teardown.ts";
+import { connectedNqns, type Teardown } from "../connections/teardown.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** A connection to be judged. */
@@ -20,15 +20,6 @@ export interface FenceSubject {
   /** What this node remembers of the volume, if it is of this connection. */
   readonly stash: Stash | undefined;
   /** The NQN under which a call says that the volume is published now. */
-  readonly publishedNqn?: string;
-}
-
-/** What is about to be taken down by a call that holds the volume's lock. */
-export interface Release {
-  readonly volumeId: string;
-  readonly nqns: readonly string[];
-  readonly stash: Stash | undefined;
-  readonly stagingPaths: readonly string[];
   readonly publishedNqn?: string;
 }
 
@@ -93,16 +84,17 @@ export class Fencing {
   }
 
   /**
-   * Prepares a teardown, so that it cannot hang: cuts off what is fenced.
+   * Prepares a teardown by a call that holds the volume's lock, so that it cannot hang: cuts off what is fenced.
    *
+   * @param publishedNqn the NQN under which the call says that the volume is published now
    * @throws {VolumeError} unavailable while a file system is mounted whose target is away and may yet come back: what
    * was not written to it would be lost, and unmounting it would hang
    */
-  async release(volume: Release, context: CallContext): Promise<void> {
+  async release(volume: Teardown, context: CallContext, publishedNqn?: string): Promise<void> {
     const reads = this.newReads();
     for (const nqn of volume.nqns) {
       const stash = volume.stash?.nqn === nqn ? volume.stash : undefined;
-      const subject = { ...volume, nqn, stash };
+      const subject = { volumeId: volume.volumeId, nqn, stash, publishedNqn };
       const verdict = await this.judge(subject, reads, context);
       if (verdict.state === "fenced") await this.cutOff(subject, verdict.why, context);
       if (verdict.state !== "undecided" || !await this.#isMounted(volume.stagingPaths)) continue;

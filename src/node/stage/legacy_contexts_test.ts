@@ -10,8 +10,7 @@ import {
   volumeId,
 } from "../../../tests/fakes/node_world.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { parsePublishContext } from "./contexts.ts";
-import { filesystemNamed, inOwnWords } from "./legacy_contexts.ts";
+import { filesystemNamed, inOwnWords, parsePublishContext } from "./contexts.ts";
 
 const nqn = `nqn.2000-02.com.mikrotik:${volumeId}`;
 /** As the earlier driver's controller publishes. */
