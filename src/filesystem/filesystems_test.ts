@@ -1,9 +1,10 @@
+import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { provenDevice } from "../../tests/fakes/devices.ts";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
-import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
+import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/ports.ts";
 import { parseStats, SystemFilesystems } from "./filesystems.ts";
 
@@ -28,10 +29,6 @@ function ends(blkid: Scripted, byte = 0, at = 0) {
     return bytes;
   };
   return made;
-}
-
-function is(kind: VolumeErrorKind) {
-  return (error: unknown) => VolumeError.is(error, kind);
 }
 
 Deno.test("probe() reads the first and the last MiB directly", async () => {
@@ -79,7 +76,7 @@ for (const [name, contents] of failures) {
   Deno.test(`probe() throws unavailable for ${name}, though blkid finds nothing`, async () => {
     const { files, filesystems } = world(() => 2);
     files.contents = contents;
-    await assert.rejects(filesystems.probe(device, context), is("unavailable"));
+    await assert.rejects(filesystems.probe(device, context), refusal("unavailable", /./));
   });
 }
 
@@ -93,7 +90,7 @@ for (const at of [0, 1, 2, 3, 4, 524_288, mebibyte - 4, mebibyte - 1]) {
 Deno.test("probe() throws unavailable when the reading does not end in time", async () => {
   const { files, clock, filesystems } = world(() => 2);
   files.hangs = true;
-  const probing = assert.rejects(filesystems.probe(device, context), is("unavailable"));
+  const probing = assert.rejects(filesystems.probe(device, context), refusal("unavailable", /./));
   await clock.advance(30_000);
   await probing;
 });
@@ -112,7 +109,7 @@ Deno.test("probe() throws the reason of the call's end when that comes while it 
 
 Deno.test("probe() throws precondition for a device smaller than its ends", async () => {
   const { filesystems } = ends(2);
-  await assert.rejects(filesystems.probe({ ...device, sizeBytes: 4096n }, context), is("precondition"));
+  await assert.rejects(filesystems.probe({ ...device, sizeBytes: 4096n }, context), refusal("precondition"));
 });
 
 for (const [code, complete] of [[0, true], [4, false]] as const) {
@@ -127,7 +124,7 @@ for (const code of [8, 12, 32]) {
   Deno.test(`isComplete() throws unavailable when e2fsck -n ends with ${code}`, async () => {
     await assert.rejects(
       world(() => code).filesystems.isComplete(device, "ext4", context),
-      is("unavailable"),
+      refusal("unavailable", /./),
     );
   });
 }
@@ -159,7 +156,7 @@ for (
   Deno.test(`check() throws ${kind} with the command to run when e2fsck -p ends with ${code}`, async () => {
     await assert.rejects(
       world(() => code).filesystems.check(device, "ext4", context),
-      (error) => is(kind)(error) && /run: e2fsck -f \/dev\/loop3/.test(String(error)),
+      (error) => refusal(kind)(error) && /run: e2fsck -f \/dev\/loop3/.test(String(error)),
     );
   });
 }
@@ -186,7 +183,7 @@ Deno.test("format() throws unavailable when mkfs fails", async () => {
   const { filesystems } = world(() => ({ code: 1, stderr: "apparently in use by the system" }));
   await assert.rejects(
     filesystems.format(device, "ext4", { extra: [], lazy: true }, context),
-    (error) => is("unavailable")(error) && /apparently in use/.test(String(error)),
+    (error) => refusal("unavailable", /./)(error) && /apparently in use/.test(String(error)),
   );
 });
 
@@ -212,5 +209,5 @@ Deno.test("parseStats() counts in bytes and inodes", () => {
 });
 
 Deno.test("parseStats() throws unavailable for half an answer", () => {
-  assert.throws(() => parseStats("4096 1000 400"), is("unavailable"));
+  assert.throws(() => parseStats("4096 1000 400"), refusal("unavailable", /./));
 });

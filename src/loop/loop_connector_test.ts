@@ -1,19 +1,15 @@
+import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakePaths } from "../../tests/fakes/paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
-import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
 import type { CallContext, Target } from "../volume/ports/ports.ts";
 import { LoopConnector, parseAttachment } from "./loop_connector.ts";
 
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";
 const target: Target = { nqn, addresses: ["127.0.0.1"], port: 4420, sizeBytes: 1048576n };
-
-function is(kind: VolumeErrorKind) {
-  return (error: unknown) => VolumeError.is(error, kind);
-}
 
 /** Loop devices as the kernel has them. */
 class World {
@@ -102,7 +98,7 @@ Deno.test("connect() attaches nothing twice", async () => {
 Deno.test("connect() throws unavailable when nothing is exported, and attaches nothing", async () => {
   const world = new World();
   world.withdraw(nqn);
-  await assert.rejects(world.connector.connect(target, context), is("unavailable"));
+  await assert.rejects(world.connector.connect(target, context), refusal("unavailable"));
   assert.deepEqual(world.processes.lines, []);
 });
 
@@ -110,7 +106,7 @@ Deno.test("connect() throws unavailable once the export is withdrawn, although t
   const world = new World();
   await world.connector.connect(target, context);
   world.withdraw(nqn);
-  await assert.rejects(world.connector.connect(target, context), is("unavailable"));
+  await assert.rejects(world.connector.connect(target, context), refusal("unavailable"));
   assert.equal((await world.connector.find(nqn))?.path, "/dev/loop0");
 });
 
@@ -153,7 +149,7 @@ Deno.test("connect() gives up after so many races, and forgets", async () => {
   const world = new World();
   world.script = ({ options: { args } }) =>
     args[0]!.startsWith("/dev/") ? { code: 1, stderr: "busy" } : undefined;
-  const rejected = assert.rejects(world.connector.connect(target, context), is("unavailable"));
+  const rejected = assert.rejects(world.connector.connect(target, context), refusal("unavailable"));
   await world.clock.advance(60_000);
   await rejected;
   assert.deepEqual(await world.paths.list("/state/loop"), []);
@@ -207,7 +203,7 @@ Deno.test("disconnect() throws in-use when the device does not go, and remembers
   const world = new World();
   await world.connector.connect(target, context);
   world.script = ({ options: { args } }) => args[0] === "-d" ? 0 : undefined;
-  const rejected = assert.rejects(world.connector.disconnect(nqn, context), is("in-use"));
+  const rejected = assert.rejects(world.connector.disconnect(nqn, context), refusal("in-use"));
   await world.clock.advance(10_000);
   await rejected;
   assert.deepEqual(await world.connector.connected(), [nqn]);
@@ -215,7 +211,7 @@ Deno.test("disconnect() throws in-use when the device does not go, and remembers
 
 Deno.test("rescan() makes the kernel look at the file's size", async () => {
   const world = new World();
-  await assert.rejects(world.connector.rescan(nqn, context), is("unavailable"));
+  await assert.rejects(world.connector.rescan(nqn, context), refusal("unavailable"));
   await world.connector.connect(target, context);
   await world.connector.rescan(nqn, context);
   assert.equal(world.processes.lines.at(-1), "losetup -c /dev/loop0");
@@ -224,12 +220,12 @@ Deno.test("rescan() makes the kernel look at the file's size", async () => {
 for (const bad of ["nqn.", "nqn.a/b", "../x", "", "nqn.\0"]) {
   Deno.test(`connect() throws invalid for the NQN ${JSON.stringify(bad)}`, async () => {
     const world = new World();
-    await assert.rejects(world.connector.connect({ ...target, nqn: bad }, context), is("invalid"));
+    await assert.rejects(world.connector.connect({ ...target, nqn: bad }, context), refusal("invalid"));
   });
 }
 
 for (const text of ["", "{", "[]", '{"backing":"x","device":"loop0"}', '{"backing":"/x","device":"sda"}']) {
   Deno.test(`parseAttachment() throws precondition for ${text}`, () => {
-    assert.throws(() => parseAttachment(text, "/f"), is("precondition"));
+    assert.throws(() => parseAttachment(text, "/f"), refusal("precondition"));
   });
 }

@@ -1,3 +1,4 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -128,7 +129,7 @@ Deno.test("storageHealth() throws deadline for a read that never ends, and begin
   const node = await staged();
   const { obstacle } = node.world.connector;
   node.world.connector.obstacle = () => new Promise(() => {});
-  const rejected = assert.rejects(reasons(node), (error) => VolumeError.is(error, "deadline"));
+  const rejected = assert.rejects(reasons(node), refusal("deadline"));
   await node.clock.advance(10_000);
   await rejected;
   node.world.connector.obstacle = obstacle;

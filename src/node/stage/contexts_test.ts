@@ -1,3 +1,4 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { VolumeError } from "../../volume/errors.ts";
 import { parsePublishContext, parseVolumeContext } from "./contexts.ts";
@@ -73,7 +74,7 @@ for (
   Deno.test(`parsePublishContext() throws identity-mismatch for the NQN ${nqn}`, () => {
     assert.throws(
       () => parsePublishContext({ ...context, nqn }, "pvc-1"),
-      (error) => VolumeError.is(error, "identity-mismatch"),
+      refusal("identity-mismatch"),
     );
   });
 }
@@ -81,7 +82,7 @@ for (
 Deno.test("parsePublishContext() does not take an epoch in another volume's NQN for a volume", () => {
   assert.throws(
     () => parsePublishContext(context, "1-0a0b0c0d"),
-    (error) => VolumeError.is(error, "identity-mismatch"),
+    refusal("identity-mismatch"),
   );
 });
 
@@ -145,7 +146,7 @@ for (const [key, value] of wrongParameters) {
   Deno.test(`parseVolumeContext() throws invalid for ${key}=${value}`, () => {
     assert.throws(
       () => parseVolumeContext({ [key]: value }, "ext4"),
-      (error) => VolumeError.is(error, "invalid"),
+      refusal("invalid"),
     );
   });
 }

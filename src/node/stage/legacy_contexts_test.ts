@@ -1,3 +1,4 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import {
   block,
@@ -144,7 +145,7 @@ Deno.test("nothing that the earlier controller publishes is formatted, however b
     const node = earlierNode({ content: "blank" });
     await assert.rejects(
       stage(node, context),
-      (error) => VolumeError.is(error, "precondition") && /rds-csi allow-format pvc-1/.test(error.message),
+      refusal("precondition", /rds-csi allow-format pvc-1/),
     );
     assert.deepEqual(node.formats, []);
     assert.equal(node.devices.get(nqn)!.connected, false);

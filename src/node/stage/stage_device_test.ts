@@ -1,5 +1,7 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { FakeNode } from "../../../tests/fakes/node_world.ts";
+import { FakeNode, nqn } from "../../../tests/fakes/node_world.ts";
+import { VolumeError } from "../../volume/errors.ts";
 
 Deno.test("stage() grows a file system to its device, unless it has just made it there", async () => {
   const node = new FakeNode();
@@ -18,4 +20,81 @@ Deno.test("stage() grows a file system of which the end of mkfs is not on record
   node.table = [];
   await node.stage();
   assert.deepEqual(node.operations.filter((operation) => operation === "grow").length, 1);
+});
+
+for (const at of ["isUnclaimed", "erase"]) {
+  Deno.test(`stage() formats nothing when the device becomes another one during ${at}`, async () => {
+    const node = new FakeNode();
+    const renumber = () => {
+      node.device.deviceNumber = "7:9";
+      node.paths.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:9" });
+    };
+    if (at === "erase") await interruptMkfs(node);
+    node.after = (operation) => {
+      if (operation === at) renumber();
+    };
+    const { isUnclaimed } = node.world.devices;
+    node.world.devices.isUnclaimed = (...args) => {
+      if (at === "isUnclaimed") renumber();
+      return isUnclaimed(...args);
+    };
+    await assert.rejects(node.stage(), refusal("identity-mismatch"));
+    assert.equal(node.formats.length, 0);
+    assert.equal(node.operations.includes("erase"), at === "erase");
+  });
+}
+
+/** What is left when the driver is killed while mkfs runs. */
+async function interruptMkfs(node: FakeNode): Promise<void> {
+  node.before = (operation) => {
+    if (operation === "format") throw new VolumeError("internal", "injected");
+  };
+  await assert.rejects(node.stage());
+  node.before = () => {};
+  Object.assign(node.devices.get(nqn)!, { content: "ext4", complete: false });
+}
+
+const somebody = { certain: true, description: "process 7 (blkid)" };
+const perhaps = { certain: false, description: "perhaps process 8, which cannot be looked into" };
+
+for (
+  const [name, met, looks, formats] of [
+    ["nobody was met, and looks once", [undefined, somebody], 1, 1],
+    ["the tool that looks for signatures was met, and is gone", [somebody, undefined], 2, 1],
+    ["somebody may have been met, and looks again", [perhaps, perhaps], 2, 1],
+  ] as const
+) {
+  Deno.test(`stage() formats when ${name}`, async () => {
+    const node = new FakeNode();
+    let count = 0;
+    node.world.devices.holder = () => Promise.resolve(met[count++]);
+    await node.stage();
+    assert.deepEqual([count, node.formats.length], [looks, formats]);
+  });
+}
+
+Deno.test("stage() formats nothing when whoever was met is still there, and has it noted nowhere", async () => {
+  const node = new FakeNode();
+  node.holder = somebody;
+  await assert.rejects(
+    node.stage(),
+    refusal("busy", /process 7/),
+  );
+  assert.deepEqual([node.formats.length, node.stash], [0, undefined]);
+});
+
+Deno.test("stage() formats nothing when the device is claimed after nobody was met", async () => {
+  const node = new FakeNode();
+  node.world.devices.isUnclaimed = () => Promise.resolve(false);
+  await assert.rejects(node.stage(), refusal("busy"));
+  assert.equal(node.formats.length, 0);
+});
+
+Deno.test("stage() looks again when the early look fails", async () => {
+  const node = new FakeNode();
+  let count = 0;
+  node.world.devices.holder = () =>
+    count++ === 0 ? Promise.reject(new VolumeError("unavailable", "injected")) : Promise.resolve(undefined);
+  await node.stage();
+  assert.deepEqual([count, node.formats.length], [2, 1]);
 });
