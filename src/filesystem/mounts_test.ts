@@ -100,20 +100,6 @@ Deno.test("mountDevice() throws what mount complains of", async () => {
   );
 });
 
-Deno.test("bindFolder() binds once, and a second time not at all", async () => {
-  const world = new World();
-  await world.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context);
-  await world.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context);
-  assert.deepEqual(world.processes.lines, ["mount -n --bind -- /staging /target"]);
-});
-
-Deno.test("bindFolder() remounts read-only and keeps the other options", async () => {
-  const world = new World();
-  await world.mounts.bindFolder(device, "/staging", "/target", { readOnly: true }, context);
-  assert.equal(world.processes.lines[1], "mount -n -o remount,bind,ro,nosuid,relatime -- /target");
-  assert.equal(world.lines.length, 1);
-});
-
 Deno.test("bindFolder() only remounts what was bound but not made read-only", async () => {
   const world = new World();
   world.add("/target");
@@ -177,12 +163,6 @@ Deno.test("unmount() unmounts everything at the target and nothing else", async 
   assert.equal(world.processes.lines.length, 2);
   assert.ok(world.lines.every((line) => !line.includes(" /target ")));
   assert.equal(world.lines.length, 2);
-});
-
-Deno.test("unmount() runs nothing when nothing is mounted", async () => {
-  const world = new World();
-  await world.mounts.unmount("/target", context);
-  assert.deepEqual(world.processes.lines, []);
 });
 
 const failures: readonly [string, Scripted, VolumeErrorKind][] = [

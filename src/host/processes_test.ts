@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../tests/fakes/refusal.ts";
-import { spawnProcess, type ToolResult } from "./spawn.ts";
+import { type ToolResult } from "./spawn.ts";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { systemClock } from "./clock.ts";
@@ -191,15 +191,6 @@ Deno.test("run() leaves one child of a tool on a dead subject, however often it 
   assert.equal(release.length, 1);
 });
 
-Deno.test("run() refuses who still waits when the one before him is known to hang", async () => {
-  const { clock, release, run } = hangingRuns();
-  const first = run("stat", "dead");
-  await clock.advance(2_900);
-  const second = run("stat", "dead");
-  await clock.advance(150);
-  assert.deepEqual([await first, await second, release.length], ["deadline", "unavailable", 1]);
-});
-
 Deno.test("run() runs other tools on a dead subject, and all tools on any number of others", async () => {
   const { clock, release, processes, run } = hangingRuns();
   const dead = Array.from({ length: 200 }, (_, at) => run("stat", `dead ${at}`));
@@ -236,10 +227,6 @@ Deno.test("run() never makes what must finish wait for what hangs", async () => 
   const running = processes.run("mount", options);
   release[1]!();
   assert.equal((await running).code, 0);
-});
-
-Deno.test("spawnProcess() throws NotFound for a path that is not there", () => {
-  assert.throws(() => spawnProcess("/nowhere/tool", []), Deno.errors.NotFound);
 });
 
 Deno.test("allToolPaths lists absolute paths only, each once", () => {

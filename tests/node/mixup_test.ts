@@ -93,18 +93,6 @@ nodeTest("a staging path or target that is a link is not followed", async (node)
   await node.unstage(volume);
 });
 
-nodeTest("a staging mount that somebody made read-only is mended by a stage, not published", async (node) => {
-  const volume = new TestVolume(node, "pvc-1", small);
-  await node.stage(volume);
-  await run("mount", "-o", "remount,bind,ro", node.staging("pvc-1"));
-  await assert.rejects(node.publish(volume), refusal("precondition", /turned read-only/));
-  await node.stage(volume);
-  await node.publish(volume);
-  await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "written");
-  await node.unpublish(volume);
-  await node.unstage(volume);
-});
-
 nodeTest("a loop device that was made read-only is writable for whoever is given it next", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   volume.readOnly = true;

@@ -78,20 +78,24 @@ nodeTest(
   },
 );
 
-nodeTest(
-  "a publish is refused when an error turned the file system read-only, and a stage mends that",
-  async (node) => {
-    const volume = new TestVolume(node, "pvc-1", small);
-    await node.stage(volume);
-    await run("mount", "-o", "remount,ro", node.staging("pvc-1"));
-    await assert.rejects(node.publish(volume), refusal("precondition", /turned read-only/));
-    await node.stage(volume);
-    await node.publish(volume);
-    await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "written");
-    await node.unpublish(volume);
-    await node.unstage(volume);
-  },
-);
+for (
+  const [what, options] of [["file system", "remount,ro"], ["staging mount", "remount,bind,ro"]] as const
+) {
+  nodeTest(
+    `a publish is refused when the ${what} was turned read-only, and a stage mends that`,
+    async (node) => {
+      const volume = new TestVolume(node, "pvc-1", small);
+      await node.stage(volume);
+      await run("mount", "-o", options, node.staging("pvc-1"));
+      await assert.rejects(node.publish(volume), refusal("precondition", /turned read-only/));
+      await node.stage(volume);
+      await node.publish(volume);
+      await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "written");
+      await node.unpublish(volume);
+      await node.unstage(volume);
+    },
+  );
+}
 
 nodeTest(
   "a publish is refused when an error shut an xfs down, of which the mount table shows nothing, and a stage mends that",
