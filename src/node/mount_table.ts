@@ -1,9 +1,10 @@
+import { mountsAt } from "../volume/rules/mounts_at.ts";
 import { basename } from "node:path";
 import type { CallContext, FoundDevice, MountEntry } from "../volume/ports/ports.ts";
 import type { NodeWorld } from "./deps.ts";
 import { VolumeError } from "../volume/errors.ts";
 
-export { mountsAt } from "../volume/rules/mounts_at.ts";
+export { mountsAt };
 
 /** Where the file system on one of those devices is mounted or bound. */
 export function mountsOf(
@@ -34,6 +35,13 @@ function isNodeOf(entry: MountEntry, devicePath: string): boolean {
 /** Whether what is bound there was removed since: a device node goes with its device. */
 export function isDeleted(entry: MountEntry): boolean {
   return entry.root.endsWith("//deleted");
+}
+
+/** Whether anything is mounted at one of those paths. */
+export async function isAnyMounted(world: NodeWorld, paths: readonly string[]): Promise<boolean> {
+  const table = await world.mounts.table();
+  const points = await Promise.all(paths.map((path) => world.paths.mountPoint(path)));
+  return points.some((point) => mountsAt(table, point).length > 0);
 }
 
 /** Whether the mount has a block device under it. */

@@ -1,4 +1,5 @@
 import { poll } from "../../async/poll.ts";
+import type { Stash } from "../../volume/model/staging_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/ports.ts";
 import type { Undo } from "../stage/undo.ts";
@@ -16,6 +17,20 @@ export async function prove(
   context: CallContext,
 ): Promise<ProvenDevice> {
   return proveDevice(found, await world.paths.info(found.path, context), expected);
+}
+
+/**
+ * Proves that a device that was found is the one that the state of its volume tells of.
+ *
+ * @throws {VolumeError} identity-mismatch when it is not
+ */
+export async function proveStaged(
+  world: NodeWorld,
+  found: FoundDevice,
+  { nqn, sizeBytes, device }: Stash,
+  context: CallContext,
+): Promise<ProvenDevice> {
+  return await prove(world, found, { nqn, sizeBytes, uniqueId: device?.uniqueId }, context);
 }
 
 /**

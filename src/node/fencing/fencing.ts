@@ -7,7 +7,7 @@ import {
 } from "../../volume/rules/fence.ts";
 import type { CallContext, Connection, TargetAddress } from "../../volume/ports/ports.ts";
 import { type Stash, withMissed } from "../../volume/model/staging_state.ts";
-import { mountsAt } from "../mount_table.ts";
+import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import { connectedNqns, type Teardown } from "../connections/teardown.ts";
@@ -97,7 +97,7 @@ export class Fencing {
       const subject = { volumeId: volume.volumeId, nqn, stash, publishedNqn };
       const verdict = await this.judge(subject, reads, context);
       if (verdict.state === "fenced") await this.cutOff(subject, verdict.why, context);
-      if (verdict.state !== "undecided" || !await this.#isMounted(volume.stagingPaths)) continue;
+      if (verdict.state !== "undecided" || !await isAnyMounted(this.#world, volume.stagingPaths)) continue;
       if (stash !== undefined) await this.#remember(stash, verdict.memory);
       throw new VolumeError(
         "unavailable",
@@ -125,12 +125,6 @@ export class Fencing {
   /** Forgets what was seen of any other connection. */
   keepOnly(nqns: ReadonlySet<string>): void {
     for (const nqn of this.#seen.keys()) if (!nqns.has(nqn)) this.#seen.delete(nqn);
-  }
-
-  async #isMounted(stagingPaths: readonly string[]): Promise<boolean> {
-    const table = await this.#world.mounts.table();
-    const points = await Promise.all(stagingPaths.map((path) => this.#world.paths.mountPoint(path)));
-    return points.some((point) => mountsAt(table, point).length > 0);
   }
 
   async #remember(stash: Stash, memory: FenceMemory | undefined): Promise<void> {

@@ -3,7 +3,7 @@ import type { VolumeHealth } from "../../volume/rules/health.ts";
 import { judgeNodeHealth, type NodeLook, type Shown } from "../../volume/rules/node_health.ts";
 import type { CallContext, FoundDevice, MountEntry } from "../../volume/ports/ports.ts";
 import type { PublishedTarget, Stash } from "../../volume/model/staging_state.ts";
-import { prove } from "../connections/device.ts";
+import { proveStaged } from "../connections/device.ts";
 import { mountsAt } from "../mount_table.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import { filesystemStats } from "./stats.ts";
@@ -79,9 +79,8 @@ async function mismatchOf(
   device: FoundDevice,
   context: CallContext,
 ): Promise<string | undefined> {
-  const { nqn, sizeBytes } = stash;
   try {
-    await prove(world, device, { nqn, sizeBytes, uniqueId: stash.device?.uniqueId }, context);
+    await proveStaged(world, device, stash, context);
     return undefined;
   } catch (error) {
     if (VolumeError.is(error, "identity-mismatch")) return error.message;

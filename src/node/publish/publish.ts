@@ -10,7 +10,7 @@ import {
   withPublished,
 } from "../../volume/model/staging_state.ts";
 import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
-import { holdProven, prove } from "../connections/device.ts";
+import { holdProven, proveStaged } from "../connections/device.ts";
 import { parseMountFlags } from "./mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
 import { Stashes } from "../stage/staging_store.ts";
@@ -46,7 +46,7 @@ export async function publishVolume(
   const readOnly = isReadOnlyPublish(stash, request);
   const point = await world.paths.mountPoint(request.targetPath);
   const staged = stash.kind === "block" ? stash.stagingPath : await world.paths.mountPoint(stash.stagingPath);
-  const device = await proveStaged(world, stash, context);
+  const device = await proveUnchanged(world, stash, context);
   const table = await world.mounts.table();
   if (stash.kind !== "block") await assertMounted(world, table, stash, staged, context);
   const live = await livePublished(world, table, stash);
@@ -109,7 +109,7 @@ function isReadOnlyPublish(stash: Stash, request: PublishRequest): boolean {
 }
 
 /** The device that the volume was staged with, proven right now. */
-async function proveStaged(world: NodeWorld, stash: Stash, context: CallContext): Promise<ProvenDevice> {
+async function proveUnchanged(world: NodeWorld, stash: Stash, context: CallContext): Promise<ProvenDevice> {
   const found = await world.connector.find(stash.nqn, context);
   if (found === undefined || found.deviceNumber !== stash.device?.deviceNumber) {
     throw new VolumeError(
@@ -120,12 +120,7 @@ async function proveStaged(world: NodeWorld, stash: Stash, context: CallContext)
         `staged: volume=${stash.volumeId}; it has to be unstaged and staged again`,
     );
   }
-  return await prove(
-    world,
-    found,
-    { nqn: stash.nqn, sizeBytes: stash.sizeBytes, uniqueId: stash.device.uniqueId },
-    context,
-  );
+  return await proveStaged(world, found, stash, context);
 }
 
 /** A staging whose file system is not mounted, or was given up by the kernel, must not look healthy to a pod. */

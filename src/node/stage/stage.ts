@@ -3,7 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, MountEntry, ProvenDevice } from "../../volume/ports/ports.ts";
 import { beginAnew, stagingDifference, type Stash } from "../../volume/model/staging_state.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
-import { bindsOf, isDeleted, mountsAt, mountsOf, stagingPoint } from "../mount_table.ts";
+import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingPoint } from "../mount_table.ts";
 import { awaitDevice, holdProven, prove } from "../connections/device.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { parseMountFlags } from "../publish/mount_flags.ts";
@@ -110,17 +110,13 @@ async function dropOlder(
   const difference = stagingDifference(stash, wanted);
   if (difference === undefined) return { ...stash, addresses: publish.addresses, port: publish.port };
   // Only the memory of an unfinished file system is here.
-  const isHere = stash.staged || connected.includes(stash.nqn) || await isMounted(world, stash);
+  const isHere = stash.staged || connected.includes(stash.nqn) ||
+    await isAnyMounted(world, [stash.stagingPath]);
   if (!isHere) return beginAnew(stash, wanted);
   throw new VolumeError(
     "exists-incompatible",
     `Cannot stage the volume as it is staged in another way: volume=${wanted.volumeId} ${difference}`,
   );
-}
-
-async function isMounted(world: NodeWorld, stash: Stash): Promise<boolean> {
-  const point = await world.paths.mountPoint(stash.stagingPath);
-  return mountsAt(await world.mounts.table(), point).length > 0;
 }
 
 /**

@@ -47,7 +47,11 @@ export async function withUndo<T>(
   try {
     return await action(undo);
   } catch (error) {
-    const failures = await undoBounded(clock, context, undo);
+    const late = new VolumeError("deadline", `Cannot undo within ${undoMs} ms`);
+    using limited = limitSignal(clock, new AbortController().signal, undoMs, late);
+    const { requestId } = context;
+    const deadlineMs = clock.now() + undoMs;
+    const failures = await undo.run({ requestId, signal: limited.signal, deadlineMs });
     if (failures.length === 0) throw error;
     const first = error instanceof Error ? error.message : String(error);
     const kind = VolumeError.is(error, "busy") ? "busy" : "unavailable";
@@ -55,11 +59,4 @@ export async function withUndo<T>(
       cause: error,
     });
   }
-}
-
-async function undoBounded(clock: Clock, context: CallContext, undo: Undo): Promise<readonly string[]> {
-  const late = new VolumeError("deadline", `Cannot undo within ${undoMs} ms`);
-  using limited = limitSignal(clock, new AbortController().signal, undoMs, late);
-  const { requestId } = context;
-  return await undo.run({ requestId, signal: limited.signal, deadlineMs: clock.now() + undoMs });
 }
