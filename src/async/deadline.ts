@@ -82,12 +82,14 @@ export async function withDeadline<T>(
   return await Promise.race([action({ ...context, signal, deadlineMs }), ended]);
 }
 
-/** Waits for `work`, but at most `limitMs` milliseconds; whether it has settled by then. */
-export async function settlesWithin(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<boolean> {
+/**
+ * Waits for `work`, but at most `limitMs` milliseconds; whether it has ended by then. Rejects with what `work` rejects
+ * with in that time.
+ */
+export async function endsWithin(clock: Clock, limitMs: number, work: Promise<unknown>): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<boolean>();
   const cancelTimer = clock.timer(limitMs, () => resolve(false));
-  const settled = () => true;
-  return await Promise.race([work.then(settled, settled), late]).finally(cancelTimer);
+  return await Promise.race([work.then(() => true), late]).finally(cancelTimer);
 }
 
 /**

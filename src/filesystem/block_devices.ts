@@ -1,4 +1,4 @@
-import { limitSignal, settlesWithin } from "../async/deadline.ts";
+import { endsWithin, limitSignal } from "../async/deadline.ts";
 import type { KernelFiles, NodeInfo } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
@@ -86,7 +86,7 @@ export class SystemBlockDevices implements BlockDevices {
       throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
     }
     // The close of a dead device goes on without anybody.
-    const letGo = async () => void await settlesWithin(this.#clock, closeMs, held.release());
+    const letGo = async () => void await endsWithin(this.#clock, closeMs, held.release());
     if (held.deviceNumber === device.deviceNumber) return letGo;
     await letGo();
     throw new VolumeError(

@@ -1,4 +1,4 @@
-import { settlesWithin } from "../async/deadline.ts";
+import { endsWithin } from "../async/deadline.ts";
 import { KeyedQueue } from "../async/keyed_queue.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { type NodeEvents, uncounted } from "../volume/ports/node_events.ts";
@@ -95,7 +95,8 @@ export class SystemProcesses implements Processes {
   async #kill(tool: ToolName, child: Spawned): Promise<void> {
     child.kill();
     const { clock, killGraceMs, events } = this.#options;
-    if (await settlesWithin(clock, killGraceMs, child.result)) return;
+    const gone = child.result.then(() => {}, () => {});
+    if (await endsWithin(clock, killGraceMs, gone)) return;
     child.abandon();
     events.happened({ kind: "operation-hung", operation: tool });
   }

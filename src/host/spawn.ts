@@ -1,4 +1,4 @@
-import { settlesWithin } from "../async/deadline.ts";
+import { endsWithin } from "../async/deadline.ts";
 import { concatenate } from "./bytes.ts";
 import { systemClock } from "./clock.ts";
 
@@ -108,7 +108,7 @@ class Output {
     // Two rounds, because a busy event loop runs timers before it looks at pipes.
     for (let silentRounds = 0; silentRounds < 2;) {
       const before = this.#kept;
-      if (await settlesWithin(systemClock, silenceMs, this.#ended)) break;
+      if (await endsWithin(systemClock, silenceMs, this.#ended)) break;
       silentRounds = this.#kept === before ? silentRounds + 1 : 0;
     }
     await this.#reader.cancel();

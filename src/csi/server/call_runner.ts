@@ -1,4 +1,4 @@
-import { settlesWithin } from "../../async/deadline.ts";
+import { endsWithin } from "../../async/deadline.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/ports.ts";
@@ -142,7 +142,7 @@ export class CallRunner {
     if (this.#running.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#idle = resolve;
-    await settlesWithin(this.#clock, timeoutMs, promise);
+    await endsWithin(this.#clock, timeoutMs, promise);
   }
 
   #requestId(): string {

@@ -1,4 +1,4 @@
-import { settlesWithin } from "../../async/deadline.ts";
+import { endsWithin } from "../../async/deadline.ts";
 import type { Server } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Clock, Random } from "../../volume/ports/ports.ts";
@@ -114,6 +114,6 @@ async function stop(
   const drained = transport.drain(graceMs + FLUSH_MS)
     .catch((error) => log.warn("cannot close the endpoint cleanly", { error }));
   await runner.stop(graceMs);
-  await settlesWithin(clock, FLUSH_MS, drained);
+  await endsWithin(clock, FLUSH_MS, drained);
   transport.destroy();
 }
