@@ -45,7 +45,7 @@ export class ImageCopies<About, Result> {
   ): Promise<Result | undefined> {
     const job = this.#jobs.get(key) ?? this.#start(key, about, start, context.requestId);
     const leftMs = Math.max(0, context.deadlineMs - answerMs - this.#clock.now());
-    const late = new VolumeError("deadline", "Cannot wait for the copy any longer");
+    const late = new VolumeError("deadline", "The copy goes on");
     try {
       const result = await withDeadline(this.#clock, context, leftMs, late, () => job.result);
       this.#forget(key, job);
