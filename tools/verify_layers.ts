@@ -11,35 +11,36 @@ export interface Layer {
   readonly packages?: readonly string[];
 }
 
-const PURE = ["volume"];
-const ADAPTER: Layer = { layers: ["volume", "host"] };
+const PURE = ["volume", "async"];
+const ADAPTER: Layer = { layers: [...PURE, "host"] };
 
 /** Every folder of `src/`, and `top` for the files that lie in `src/` itself. A layer that is not here may not exist. */
 export const LAYERS: Readonly<Record<string, Layer>> = {
   volume: { layers: [] },
+  async: { layers: ["volume"] },
   router_profile: { layers: [] },
   host: { layers: PURE },
   telemetry: { layers: ["volume", "host"], packages: ["@logtape/logtape"] },
   controller: { layers: PURE },
   node: { layers: PURE },
-  routeros: { layers: ["volume", "host", "router_profile"], packages: ["ssh2"] },
+  routeros: { layers: [...PURE, "host", "router_profile"], packages: ["ssh2"] },
   nvme: ADAPTER,
   loop: ADAPTER,
   filesystem: ADAPTER,
   kubernetes: { ...ADAPTER, packages: ["@kubernetes/client-node"] },
   simulator: { layers: ["host", "router_profile"], types: ["volume"], packages: ["ssh2"] },
   csi: {
-    layers: ["controller", "node", "volume", "host", "telemetry"],
+    layers: ["controller", "node", ...PURE, "host", "telemetry"],
     packages: ["@grpc/*"],
   },
-  doctor: { layers: ["volume", "host", "router_profile", "node", "routeros", "nvme", "filesystem"] },
+  doctor: { layers: [...PURE, "host", "router_profile", "node", "routeros", "nvme", "filesystem"] },
   cli: {
     layers: [
       ...[
         "csi",
         "controller",
         "node",
-        "volume",
+        ...PURE,
         "host",
         "telemetry",
         "simulator",

@@ -8,7 +8,7 @@ import type { CallContext, Clock, Random } from "../volume/ports/ports.ts";
 import { type CommandIo, commandLog } from "./io.ts";
 import { borderedView } from "./serve/volume_id_prefix.ts";
 import { openRouter } from "./serve/router.ts";
-import { withinTime } from "./deadline.ts";
+import { runLimited } from "../async/deadline.ts";
 import { controllerWorld } from "./serve/controller_deps.ts";
 
 /** A command that does once what a controller could do. */
@@ -44,7 +44,7 @@ export async function withControllerWorld<T>(
   const router = await openRouter(config.router, seams, { allowUnfenced });
   const cluster = found && await openCluster(found, { clock, random }, log);
   try {
-    return await withinTime(name, { io, clock, timeoutMs }, async (context) => {
+    return await runLimited(clock, { name, timeoutMs, signal: io.signal }, async (context) => {
       const known = config.settings.cluster !== "" || cluster === undefined
         ? config.settings.cluster
         : backendClusterHash(await cluster.uid(context.signal), config.prefix);

@@ -1,3 +1,4 @@
+import { endsWithin, limitSignal } from "../async/deadline.ts";
 import type { KernelFiles, NodeInfo } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
@@ -69,30 +70,23 @@ export class SystemBlockDevices implements BlockDevices {
   }
 
   async isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean> {
-    const controller = new AbortController();
-    const cancelTimer = this.#clock.timer(openMs, () => controller.abort());
-    try {
-      const signal = AbortSignal.any([context.signal, controller.signal]);
-      for (let attempt = 1;; attempt++) {
-        if (await this.#files.canOpenExclusively(device.path, signal)) return true;
-        if (attempt === claimAttempts || signal.aborted) return false;
-        await this.#clock.sleep(claimRetryMs, context.signal);
-      }
-    } finally {
-      cancelTimer();
+    using limited = limitSignal(this.#clock, context.signal, openMs);
+    for (let attempt = 1;; attempt++) {
+      if (await this.#files.canOpenExclusively(device.path, limited.signal)) return true;
+      if (attempt === claimAttempts || limited.signal.aborted) return false;
+      await this.#clock.sleep(claimRetryMs, context.signal);
     }
   }
 
   async hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>> {
-    const controller = new AbortController();
-    const cancelTimer = this.#clock.timer(openMs, () => controller.abort());
-    const signal = AbortSignal.any([context.signal, controller.signal]);
-    const held = await this.#files.hold(device.path, signal).finally(cancelTimer);
+    using limited = limitSignal(this.#clock, context.signal, openMs);
+    const held = await this.#files.hold(device.path, limited.signal);
     context.signal.throwIfAborted();
     if (held === undefined) {
       throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
     }
-    const letGo = () => this.#briefly(held.release());
+    // The close of a dead device goes on without anybody.
+    const letGo = async () => void await endsWithin(this.#clock, closeMs, held.release());
     if (held.deviceNumber === device.deviceNumber) return letGo;
     await letGo();
     throw new VolumeError(
@@ -100,13 +94,6 @@ export class SystemBlockDevices implements BlockDevices {
       `Cannot use the device as another one lies at its path: device=${device.path} ` +
         `expected number=${device.deviceNumber} found number=${held.deviceNumber}`,
     );
-  }
-
-  /** Waits for it, but not for ever: the close of a dead device goes on without anybody. */
-  async #briefly(work: Promise<void>): Promise<void> {
-    const { promise: over, resolve } = Promise.withResolvers<void>();
-    const cancelTimer = this.#clock.timer(closeMs, resolve);
-    await Promise.race([work, over]).finally(cancelTimer);
   }
 
   /** The kubelet puts a loop device on top of a published block device; no process has a descriptor for it. */

@@ -1,8 +1,8 @@
+import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { call } from "../../tests/fakes/node_world.ts";
 import { FakeProcesses, type Scripted } from "../../tests/fakes/processes.ts";
-import { VolumeError } from "../volume/errors.ts";
 import { isReadOnlyDevice, partitionsOf, readSignatures } from "./contents.ts";
 
 const device = { path: "/dev/nvme0n1", deviceNumber: "259:1", sizeBytes: 8n, nqn: "", nsid: 1, uniqueId: "" };
@@ -58,6 +58,6 @@ Deno.test("readSignatures() does not take a failure for an empty device", async 
   processes.script = () => 4;
   await assert.rejects(
     readSignatures("/dev/x", processes, call()),
-    (error) => VolumeError.is(error, "unavailable"),
+    refusal("unavailable"),
   );
 });

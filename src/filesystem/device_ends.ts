@@ -1,3 +1,4 @@
+import { limitSignal } from "../async/deadline.ts";
 import type { DevicePart, KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
@@ -59,11 +60,9 @@ export async function readParts(
   { files, clock }: DeviceReading,
   context: CallContext,
 ): Promise<readonly Uint8Array[]> {
-  const late = new AbortController();
-  const cancelTimer = clock.timer(readTimeoutMs, () => late.abort());
+  using limited = limitSignal(clock, context.signal, readTimeoutMs);
   try {
-    const signal = AbortSignal.any([context.signal, late.signal]);
-    const read = await files.readDirect(device.path, parts, signal);
+    const read = await files.readDirect(device.path, parts, limited.signal);
     const wrong = parts.findIndex(({ length }, at) => read[at]?.length !== length);
     if (wrong < 0) return read;
     throw new VolumeError(
@@ -74,8 +73,6 @@ export async function readParts(
   } catch (error) {
     context.signal.throwIfAborted();
     throw error;
-  } finally {
-    cancelTimer();
   }
 }
 

@@ -12,8 +12,6 @@ import type {
 } from "../volume/ports/ports.ts";
 import { type DeviceReading, endsAreZero, readParts, zeroEnds } from "./device_ends.ts";
 import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_command.ts";
-import { findSignature } from "./signatures.ts";
-import { parseStats, statsArguments } from "./stats.ts";
 
 /** Bytes of the device that hold the primary superblock of xfs, whole blocks of any device. */
 const superblockBytes = 4096;
@@ -160,4 +158,74 @@ export class SystemFilesystems implements Filesystems {
     const result = await this.#processes.run("mkfs.xfs", options);
     return parseXfsVersion(result.stdout + result.stderr);
   }
+}
+
+/** The arguments of stat(1) that make it print what {@linkcode parseStats} reads. */
+function statsArguments(mountPoint: string): readonly string[] {
+  return ["-f", "-c", "%S %b %f %a %c %d", "--", mountPoint];
+}
+
+/**
+ * Reads block size, blocks, free blocks, blocks free to others than root, inodes and free inodes.
+ *
+ * @throws {VolumeError} unavailable when the output has another form
+ */
+export function parseStats(output: string): FilesystemStats {
+  const match = /^([0-9]+) ([0-9]+) ([0-9]+) ([0-9]+) ([0-9]+) ([0-9]+)\n$/.exec(output);
+  if (match === null) {
+    throw new VolumeError("unavailable", `Cannot read the file system's statistics: output=${output.trim()}`);
+  }
+  const [block, blocks, free, available, inodes, freeInodes] = match.slice(1).map(BigInt) as Six;
+  return {
+    totalBytes: blocks * block,
+    availableBytes: available * block,
+    usedBytes: (blocks - free) * block,
+    totalInodes: inodes,
+    freeInodes,
+    usedInodes: inodes - freeInodes,
+  };
+}
+
+type Six = [bigint, bigint, bigint, bigint, bigint, bigint];
+
+/**
+ * What blkid finds on the device when it reads it, without its cache.
+ *
+ * Exit codes of `blkid -p` (blkid(8)): 0 found, 2 nothing found *or* not readable, 8 several contradictory ones. That
+ * the device can be read has to be known from elsewhere.
+ */
+async function findSignature(
+  device: ProvenDevice,
+  processes: Processes,
+  context: CallContext,
+): Promise<DeviceProbe["signature"]> {
+  const result = await processes.run("blkid", {
+    args: ["-p", "-o", "export", "--", device.path],
+    signal: context.signal,
+    subject: device.path,
+    timeoutMs: 30_000,
+  });
+  switch (result.code) {
+    case 0:
+      return { state: "found", type: signatureType(result.stdout) };
+    case 2:
+      return { state: "none" };
+    case 8:
+      return { state: "found", type: "several contradictory signatures" };
+    default:
+      return { state: "unknown", reason: `blkid ${complaint(result)}` };
+  }
+}
+
+function signatureType(output: string): string {
+  const values = new Map(
+    output.split("\n").map((line) => {
+      const at = line.indexOf("=");
+      return [line.slice(0, at), line.slice(at + 1)] as const;
+    }),
+  );
+  const type = values.get("TYPE");
+  if (type !== undefined) return type;
+  const table = values.get("PTTYPE");
+  return table === undefined ? "a signature without a type" : `a ${table} partition table`;
 }

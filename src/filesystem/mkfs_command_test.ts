@@ -1,5 +1,5 @@
+import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { VolumeError } from "../volume/errors.ts";
 import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_command.ts";
 
 const plain = { extra: [], lazy: true };
@@ -56,5 +56,5 @@ Deno.test("parseXfsVersion() reads major and minor", () => {
 });
 
 Deno.test("parseXfsVersion() throws precondition when there is no version", () => {
-  assert.throws(() => parseXfsVersion("what?"), (error) => VolumeError.is(error, "precondition"));
+  assert.throws(() => parseXfsVersion("what?"), refusal("precondition"));
 });

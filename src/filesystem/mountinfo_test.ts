@@ -1,6 +1,6 @@
+import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
-import { VolumeError } from "../volume/errors.ts";
 import { parseMountinfo, readMountTable } from "./mountinfo.ts";
 
 const line = "36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 shared:2 - ext3 /dev/root rw,errors=continue";
@@ -44,7 +44,7 @@ for (
   ] as const
 ) {
   Deno.test(`parseMountinfo() throws unavailable for ${name}`, () => {
-    assert.throws(() => parseMountinfo(text), (error) => VolumeError.is(error, "unavailable"));
+    assert.throws(() => parseMountinfo(text), refusal("unavailable"));
   });
 }
 
@@ -60,9 +60,9 @@ Deno.test("readMountTable() throws unavailable when the table does not stand sti
   let reading = 0;
   const files = new FakeKernelFiles();
   files.readText = () => `${reading++} 35 98:0 / /mnt rw - ext3 /dev/root rw`;
-  assert.throws(() => readMountTable(files), (error) => VolumeError.is(error, "unavailable"));
+  assert.throws(() => readMountTable(files), refusal("unavailable"));
 });
 
 Deno.test("readMountTable() throws unavailable when there is no table", () => {
-  assert.throws(() => readMountTable(new FakeKernelFiles()), (error) => VolumeError.is(error, "unavailable"));
+  assert.throws(() => readMountTable(new FakeKernelFiles()), refusal("unavailable"));
 });

@@ -1,5 +1,5 @@
+import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { VolumeError } from "../volume/errors.ts";
 import { systemClock } from "./clock.ts";
 import { lockFolder } from "./folder_lock.ts";
 
@@ -22,7 +22,7 @@ Deno.test("lockFolder() waits for whoever has the folder to let go of it", () =>
     });
     await assert.rejects(
       lockFolder(folder, systemClock, 50),
-      (error) => VolumeError.is(error, "precondition"),
+      refusal("precondition"),
     );
     assert.equal(taken, false);
     for (let times = 0; times < 2; times++) letGo();
@@ -47,7 +47,7 @@ Deno.test("lockFolder() gets the folder of a process that was killed, though a t
     try {
       await assert.rejects(
         lockFolder(folder, systemClock, 50),
-        (error) => VolumeError.is(error, "precondition"),
+        refusal("precondition"),
       );
       holder.kill("SIGKILL");
       (await lockFolder(folder, systemClock, 60_000))();

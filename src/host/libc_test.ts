@@ -1,3 +1,4 @@
+import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { VolumeError } from "../volume/errors.ts";
 import { Libc } from "./libc.ts";
@@ -44,7 +45,7 @@ Deno.test("readLink() throws unavailable for what is no link", () =>
   withLibc((libc) => {
     assert.throws(
       () => libc.readLink("/proc/self/mountinfo"),
-      (error) => VolumeError.is(error, "unavailable"),
+      refusal("unavailable"),
     );
   }));
 
@@ -109,7 +110,7 @@ Deno.test("hold() keeps open what it opens, and says which device it is", () =>
 
 Deno.test("a path with a NUL character is refused", () =>
   withLibc((libc) => {
-    assert.throws(() => libc.readText("/proc\0/self"), (error) => VolumeError.is(error, "invalid"));
+    assert.throws(() => libc.readText("/proc\0/self"), refusal("invalid"));
   }));
 
 Deno.test("readDirect() reads the parts that are asked for, one after the other", () =>
@@ -133,7 +134,7 @@ for (
     withLibc(async (libc) => {
       await withFile(1 << 20, async (path) => {
         const reading = libc.readDirect(path, [{ offset: 0n, length: 4096 }, part], never);
-        await assert.rejects(reading, (error) => VolumeError.is(error, "unavailable"));
+        await assert.rejects(reading, refusal("unavailable"));
         const [again] = await libc.readDirect(path, [{ offset: 0n, length: 4096 }], never);
         assert.equal(again!.length, 4096);
       });
@@ -146,7 +147,7 @@ Deno.test("readDirect() throws unavailable for what is not there, and once nobod
     for (const [path, signal] of [["/nowhere", never], ["/dev/null", AbortSignal.abort()]] as const) {
       await assert.rejects(
         libc.readDirect(path, parts, signal),
-        (error) => VolumeError.is(error, "unavailable"),
+        refusal("unavailable"),
       );
     }
   }));

@@ -1,9 +1,10 @@
+import { endsWithin } from "../async/deadline.ts";
+import { KeyedQueue } from "../async/keyed_queue.ts";
 import { VolumeError } from "../volume/errors.ts";
+import { type NodeEvents, uncounted } from "../volume/ports/node_events.ts";
 import type { Clock } from "../volume/ports/ports.ts";
-import { type Spawned, spawnProcess } from "./spawn.ts";
-import { type ToolListener, ToolTimes } from "./tool_times.ts";
+import { type Spawned, spawnProcess, type ToolResult } from "./spawn.ts";
 import { packageOf, systemToolPaths, type ToolName, type ToolPaths } from "./tools.ts";
-import { Turns } from "./keyed_queue.ts";
 
 /** How a tool is run. */
 export interface RunOptions {
@@ -25,15 +26,6 @@ export interface RunOptions {
   readonly input?: string;
 }
 
-/** How a tool ended. */
-export interface ToolResult {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-  /** Standard output as it came. */
-  readonly bytes: Uint8Array;
-}
-
 /** Runs the tools of the closed list. */
 export interface Processes {
   /**
@@ -52,10 +44,8 @@ export interface SystemProcessesOptions {
   readonly toolPaths?: ToolPaths;
   /** How long a killed child gets to disappear. @default {2000} */
   readonly killGraceMs?: number;
-  /** Hears of every child that was killed and is still there then. @default nobody */
-  readonly onHang?: (tool: ToolName) => void;
-  /** Hears how long tools run. @default nobody */
-  readonly listener?: ToolListener;
+  /** Hears how long tools run, and of every child that was killed and is still there. @default {uncounted} */
+  readonly events?: NodeEvents;
   /** Starts a process; tests hand in another. @default {spawnProcess} */
   readonly spawn?: (path: string, args: readonly string[], input?: string) => Spawned;
 }
@@ -70,25 +60,24 @@ export interface SystemProcessesOptions {
 export class SystemProcesses implements Processes {
   readonly #options: Required<SystemProcessesOptions>;
   readonly #located = new Map<ToolName, string>();
-  readonly #turns: Turns;
-  readonly #times: ToolTimes;
+  readonly #queue: KeyedQueue;
+  #running = 0;
+  #busySinceMs = 0;
 
   constructor(options: SystemProcessesOptions) {
     this.#options = {
       toolPaths: systemToolPaths,
       killGraceMs: 2_000,
-      onHang: () => {},
-      listener: { toolRan() {}, toolsRested() {} },
+      events: uncounted,
       spawn: spawnProcess,
       ...options,
     };
-    this.#times = new ToolTimes(options.clock, this.#options.listener);
-    this.#turns = new Turns(options.clock);
+    this.#queue = new KeyedQueue(options.clock);
   }
 
   /** Children that were killed and are still there, because the kernel does not let them go. */
   get hanging(): number {
-    return this.#turns.hanging;
+    return this.#queue.hanging;
   }
 
   async run(tool: ToolName, options: RunOptions): Promise<ToolResult> {
@@ -96,7 +85,7 @@ export class SystemProcesses implements Processes {
     // The lock of its volume lets no second one begin; waiting for a turn would be given up, and this must not be.
     if (options.mustFinish) return await this.#spawn(tool, options).result;
     const { signal, subject, timeoutMs = 60_000 } = options;
-    return await this.#turns.run(`${tool} on ${subject}`, { signal, timeoutMs }, () => {
+    return await this.#queue.run(`${tool} on ${subject}`, { signal, timeoutMs }, () => {
       const child = this.#spawn(tool, options);
       return { result: child.result, giveUp: () => this.#kill(tool, child) };
     });
@@ -105,14 +94,11 @@ export class SystemProcesses implements Processes {
   /** A child that waits in the kernel for a dead device cannot be killed: it is left behind. */
   async #kill(tool: ToolName, child: Spawned): Promise<void> {
     child.kill();
-    const { promise: grace, resolve } = Promise.withResolvers<"over">();
-    const cancelTimer = this.#options.clock.timer(this.#options.killGraceMs, () => resolve("over"));
-    const gone = child.result.then(() => "gone" as const, () => "gone" as const);
-    const outcome = await Promise.race([gone, grace]);
-    cancelTimer();
-    if (outcome === "gone") return;
+    const { clock, killGraceMs, events } = this.#options;
+    const gone = child.result.then(() => {}, () => {});
+    if (await endsWithin(clock, killGraceMs, gone)) return;
     child.abandon();
-    this.#options.onHang(tool);
+    events.happened({ kind: "operation-hung", operation: tool });
   }
 
   #spawn(tool: ToolName, options: RunOptions): Spawned {
@@ -123,7 +109,7 @@ export class SystemProcesses implements Processes {
         const beganMs = this.#options.clock.monotonicMs();
         const child = this.#options.spawn(path, options.args, options.input);
         this.#located.set(tool, path);
-        return timed(child, this.#times.begin(tool, beganMs));
+        return this.#timed(child, tool, beganMs);
       } catch (error) {
         // A path that was missing when the process started is not permitted either.
         if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotCapable) continue;
@@ -139,18 +125,29 @@ export class SystemProcesses implements Processes {
         `paths=${candidates.join(",")}`,
     );
   }
-}
 
-/** The child, whose end is told. */
-function timed(child: Spawned, end: () => void): Spawned {
-  return {
-    result: child.result.finally(end),
-    kill: () => child.kill(),
-    abandon: () => {
-      child.abandon();
-      end();
-    },
-  };
+  /** Reports the end of the child, or that it was abandoned, once. */
+  #timed(child: Spawned, tool: ToolName, beganMs: number): Spawned {
+    const { clock, events } = this.#options;
+    if (this.#running++ === 0) this.#busySinceMs = beganMs;
+    let isOver = false;
+    const end = () => {
+      if (isOver) return;
+      isOver = true;
+      const nowMs = clock.monotonicMs();
+      events.happened({ kind: "tool-ran", tool, seconds: (nowMs - beganMs) / 1000 });
+      if (--this.#running > 0) return;
+      events.happened({ kind: "tools-rested", seconds: (nowMs - this.#busySinceMs) / 1000 });
+    };
+    return {
+      result: child.result.finally(end),
+      kill: () => child.kill(),
+      abandon: () => {
+        child.abandon();
+        end();
+      },
+    };
+  }
 }
 
 /** What a tool said, in one line, for the end of an error message. */

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import { type ToolResult } from "./spawn.ts";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { systemClock } from "./clock.ts";
-import { SystemProcesses, type ToolResult } from "./processes.ts";
-import { spawnProcess } from "./spawn.ts";
+import type { NodeEvent } from "../volume/ports/node_events.ts";
+import { SystemProcesses } from "./processes.ts";
 import { allToolPaths, systemToolPaths, type ToolName } from "./tools.ts";
 
 const never = new AbortController().signal;
@@ -63,7 +65,7 @@ Deno.test("run() throws precondition naming tool and package when the tool is mi
   });
   await assert.rejects(
     processes.run("mkfs.xfs", script("")),
-    (error) => VolumeError.is(error, "precondition") && /mkfs\.xfs.*xfsprogs/.test(error.message),
+    refusal("precondition", /mkfs\.xfs.*xfsprogs/),
   );
 });
 
@@ -72,14 +74,14 @@ Deno.test("run() kills the child when the signal is aborted, and throws its reas
   const running = shell().run("dd", script("exec sleep 30", controller.signal));
   controller.abort(new VolumeError("cancelled", "gone"));
   const started = performance.now();
-  await assert.rejects(running, (error) => VolumeError.is(error, "cancelled"));
+  await assert.rejects(running, refusal("cancelled", /./));
   assert.ok(performance.now() - started < 5_000);
 });
 
 Deno.test("run() throws deadline when the tool takes too long", async () => {
   await assert.rejects(
     shell().run("dd", script("exec sleep 30", never, { timeoutMs: 50 })),
-    (error) => VolumeError.is(error, "deadline"),
+    refusal("deadline"),
   );
 });
 
@@ -106,7 +108,7 @@ Deno.test("run() starts nothing when the signal was aborted before", async () =>
   });
   await assert.rejects(
     processes.run("stat", script("", controller.signal)),
-    (e) => VolumeError.is(e, "cancelled"),
+    refusal("cancelled", /./),
   );
   assert.equal(spawned, 0);
 });
@@ -121,18 +123,20 @@ Deno.test("run() does not wait for a grandchild that keeps the pipe open", async
 Deno.test("run() rejects while the child hangs, and counts it until it is gone", async () => {
   const clock = new FakeClock();
   const { release, spawn } = stuckChildren();
-  const told: string[] = [];
-  const processes = new SystemProcesses({ clock, spawn, onHang: (tool) => told.push(tool) });
+  const events: NodeEvent[] = [];
+  const happened = (event: NodeEvent) => void events.push(event);
+  const processes = new SystemProcesses({ clock, spawn, events: { happened } });
+  const told = () => events.filter(({ kind }) => kind === "operation-hung");
   const rejected = assert.rejects(
     processes.run("stat", script("", never, { timeoutMs: 1000 })),
-    (error) => VolumeError.is(error, "deadline"),
+    refusal("deadline"),
   );
   await clock.advance(1000);
-  assert.deepEqual(told, []);
+  assert.deepEqual(told(), []);
   await clock.advance(2000);
   await rejected;
   assert.equal(processes.hanging, 1);
-  assert.deepEqual(told, ["stat"]);
+  assert.deepEqual(told(), [{ kind: "operation-hung", operation: "stat" }]);
   release[0]!();
   await clock.advance(0);
   assert.equal(processes.hanging, 0);
@@ -151,6 +155,31 @@ function hangingRuns() {
   return { clock, release, processes, run };
 }
 
+Deno.test("run() reports how long each tool ran, once, and how long any did", async () => {
+  const clock = new FakeClock();
+  const { release, spawn } = stuckChildren();
+  const told: string[] = [];
+  const happened = (event: NodeEvent) => {
+    if (event.kind === "tool-ran") told.push(`${event.tool} ${event.seconds}`);
+    if (event.kind === "tools-rested") told.push(`rested after ${event.seconds}`);
+  };
+  const processes = new SystemProcesses({ clock, spawn, killGraceMs: 500, events: { happened } });
+  const first = processes.run("blkid", script("", never));
+  await clock.advance(1000);
+  const second = processes.run("mkfs.ext4", script("", never, { mustFinish: true }));
+  const hung = assert.rejects(processes.run("stat", script("", never, { timeoutMs: 500 })));
+  await clock.advance(1000);
+  release[0]!();
+  await first;
+  await hung;
+  await clock.advance(1000);
+  release[2]!();
+  release[1]!();
+  await second;
+  await clock.advance(0);
+  assert.deepEqual(told, ["stat 1", "blkid 2", "mkfs.ext4 2", "rested after 3"]);
+});
+
 Deno.test("run() leaves one child of a tool on a dead subject, however often it is asked", async () => {
   const { clock, release, run } = hangingRuns();
   const asked = Array.from({ length: 50 }, () => run("stat", "dead"));
@@ -160,15 +189,6 @@ Deno.test("run() leaves one child of a tool on a dead subject, however often it 
   assert.deepEqual(new Set(await Promise.all(asked)), new Set(["deadline"]));
   assert.deepEqual([await run("stat", "dead"), await run("stat", "dead")], ["unavailable", "unavailable"]);
   assert.equal(release.length, 1);
-});
-
-Deno.test("run() refuses who still waits when the one before him is known to hang", async () => {
-  const { clock, release, run } = hangingRuns();
-  const first = run("stat", "dead");
-  await clock.advance(2_900);
-  const second = run("stat", "dead");
-  await clock.advance(150);
-  assert.deepEqual([await first, await second, release.length], ["deadline", "unavailable", 1]);
 });
 
 Deno.test("run() runs other tools on a dead subject, and all tools on any number of others", async () => {
@@ -207,10 +227,6 @@ Deno.test("run() never makes what must finish wait for what hangs", async () => 
   const running = processes.run("mount", options);
   release[1]!();
   assert.equal((await running).code, 0);
-});
-
-Deno.test("spawnProcess() throws NotFound for a path that is not there", () => {
-  assert.throws(() => spawnProcess("/nowhere/tool", []), Deno.errors.NotFound);
 });
 
 Deno.test("allToolPaths lists absolute paths only, each once", () => {

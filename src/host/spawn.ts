@@ -1,5 +1,15 @@
+import { endsWithin } from "../async/deadline.ts";
 import { concatenate } from "./bytes.ts";
-import type { ToolResult } from "./processes.ts";
+import { systemClock } from "./clock.ts";
+
+/** How a tool ended. */
+export interface ToolResult {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** Standard output as it came. */
+  readonly bytes: Uint8Array;
+}
 
 /** A child process that was started. */
 export interface Spawned {
@@ -98,18 +108,10 @@ class Output {
     // Two rounds, because a busy event loop runs timers before it looks at pipes.
     for (let silentRounds = 0; silentRounds < 2;) {
       const before = this.#kept;
-      if (await this.#endsWithin(silenceMs)) break;
+      if (await endsWithin(systemClock, silenceMs, this.#ended)) break;
       silentRounds = this.#kept === before ? silentRounds + 1 : 0;
     }
     await this.#reader.cancel();
     return concatenate(this.#chunks, this.#kept);
-  }
-
-  async #endsWithin(ms: number): Promise<boolean> {
-    const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timeout = setTimeout(() => resolve(false), ms);
-    const ended = await Promise.race([this.#ended.then(() => true), late]);
-    clearTimeout(timeout);
-    return ended;
   }
 }

@@ -1,6 +1,7 @@
+import { KeyedQueue } from "../async/keyed_queue.ts";
+import { Semaphore } from "../async/semaphore.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/ports.ts";
-import { Turns } from "./keyed_queue.ts";
 
 /** An operation on a file of this node's own that takes longer than this waits for something dead. */
 const timeoutMs = 20_000;
@@ -19,9 +20,8 @@ const never = new AbortController().signal;
  */
 export class PatientFiles {
   readonly #clock: Clock;
-  readonly #turns: Turns;
-  readonly #queue: (() => void)[] = [];
-  #free: number;
+  readonly #queue: KeyedQueue;
+  readonly #threads: Semaphore;
 
   /** @param onHang hears of every operation that was given up and goes on */
   constructor(
@@ -29,13 +29,13 @@ export class PatientFiles {
     { threads = mostThreads, onHang }: { readonly threads?: number; readonly onHang?: () => void } = {},
   ) {
     this.#clock = clock;
-    this.#free = threads;
-    this.#turns = new Turns(clock, onHang);
+    this.#threads = new Semaphore(threads);
+    this.#queue = new KeyedQueue(clock, onHang);
   }
 
   /** Operations that were given up and go on, each holding a thread. */
   get hanging(): number {
-    return this.#turns.hanging;
+    return this.#queue.hanging;
   }
 
   /**
@@ -45,7 +45,7 @@ export class PatientFiles {
    * many on other paths
    */
   async run<T>(path: string, operation: () => Promise<T>): Promise<T> {
-    return await this.#turns.run(`a file operation on ${path}`, { signal: never, timeoutMs }, () => ({
+    return await this.#queue.run(`a file operation on ${path}`, { signal: never, timeoutMs }, () => ({
       result: this.#onThread(path, operation),
       giveUp: () => Promise.resolve(),
     }));
@@ -56,26 +56,17 @@ export class PatientFiles {
     try {
       return await operation();
     } finally {
-      const next = this.#queue.shift();
-      if (next === undefined) this.#free++;
-      else next();
+      this.#threads.release();
     }
   }
 
   /** What was not begun in time is not begun later, when its caller has given up. */
   async #takeThread(path: string): Promise<void> {
-    if (this.#free > 0) {
-      this.#free--;
-      return;
+    const call = { requestId: path, signal: never, deadlineMs: this.#clock.now() + queueMs };
+    try {
+      await this.#threads.acquire(call, this.#clock);
+    } catch (cause) {
+      throw new VolumeError("unavailable", `Cannot use ${path} as too many file operations hang`, { cause });
     }
-    const { promise: handedOver, resolve, reject } = Promise.withResolvers<void>();
-    this.#queue.push(resolve);
-    const cancelTimer = this.#clock.timer(queueMs, () => {
-      const at = this.#queue.indexOf(resolve);
-      if (at < 0) return;
-      this.#queue.splice(at, 1);
-      reject(new VolumeError("unavailable", `Cannot use ${path} as too many file operations hang`));
-    });
-    await handedOver.finally(cancelTimer);
   }
 }

@@ -20,14 +20,6 @@ function world(threads: number) {
   return { clock, files, begun, release, run, hung: () => hung };
 }
 
-Deno.test("run() gives what the operation gives, and throws what it throws", async () => {
-  const files = new PatientFiles(new FakeClock());
-  assert.equal(await files.run("/a", () => Promise.resolve(7)), 7);
-  const error = new Error("of the operation");
-  await assert.rejects(files.run("/a", () => Promise.reject(error)), (thrown) => thrown === error);
-  assert.equal(await files.run("/a", () => Promise.resolve(8)), 8);
-});
-
 Deno.test("run() gives up an operation that hangs, and begins no other one on its path", async () => {
   const { clock, files, begun, run, hung } = world(16);
   const first = run("/dead");
@@ -37,18 +29,6 @@ Deno.test("run() gives up an operation that hangs, and begins no other one on it
   assert.deepEqual(new Set(await Promise.all(others)), new Set(["unavailable"]));
   assert.deepEqual([await run("/dead"), begun, files.hanging], ["unavailable", ["/dead"], 1]);
   assert.equal(hung(), 1);
-});
-
-Deno.test("run() goes on with a path whose operation has ended after all", async () => {
-  const { clock, files, release, run } = world(16);
-  const first = run("/slow");
-  await clock.advance(20_000);
-  release.get("/slow")!();
-  await clock.advance(0);
-  const again = run("/slow");
-  await clock.advance(0);
-  release.get("/slow")!();
-  assert.deepEqual([await first, await again, files.hanging], ["deadline", "done", 0]);
 });
 
 Deno.test("run() leaves threads to the runtime: what finds none in time is refused, and never begun later", async () => {

@@ -1,3 +1,5 @@
+import { limitSignal } from "../async/deadline.ts";
+import { SingleFlight } from "../async/single_flight.ts";
 import type { CallContext, Clock, NodeDirectory } from "../volume/ports/ports.ts";
 import type { KubernetesApi } from "./api.ts";
 import { csiNodesPath, listKept, parseCsiNode, type RawCsiNode } from "./objects.ts";
@@ -25,7 +27,7 @@ export class CsiNodes implements NodeDirectory {
   readonly #options: CsiNodesOptions;
   #known: ReadonlySet<string> = new Set();
   #listedMs = -Infinity;
-  #listing: Promise<void> | undefined;
+  readonly #listing = new SingleFlight<void>();
 
   constructor(options: CsiNodesOptions) {
     this.#options = options;
@@ -54,26 +56,23 @@ export class CsiNodes implements NodeDirectory {
 
   /** One list at a time, for whoever waits. */
   async #list(): Promise<void> {
-    this.#listing ??= this.#listOnce().finally(() => {
-      this.#listing = undefined;
-    });
-    await this.#listing;
+    await this.#listing.run(() => this.#listOnce());
   }
 
   async #listOnce(): Promise<void> {
     const { api, clock, driverName } = this.#options;
-    const over = new AbortController();
-    const cancel = clock.timer(patienceMs, () => over.abort(new Error("it takes too long")));
-    try {
-      const ids = await listKept(
-        api,
-        { path: csiNodesPath, signal: over.signal },
-        (raw: RawCsiNode) => parseCsiNode(raw, driverName)?.nodeId,
-      );
-      this.#known = new Set(ids);
-      this.#listedMs = clock.monotonicMs();
-    } finally {
-      cancel();
-    }
+    using limited = limitSignal(
+      clock,
+      new AbortController().signal,
+      patienceMs,
+      new Error("it takes too long"),
+    );
+    const ids = await listKept(
+      api,
+      { path: csiNodesPath, signal: limited.signal },
+      (raw: RawCsiNode) => parseCsiNode(raw, driverName)?.nodeId,
+    );
+    this.#known = new Set(ids);
+    this.#listedMs = clock.monotonicMs();
   }
 }

@@ -1,3 +1,4 @@
+import { limitSignal } from "../async/deadline.ts";
 import type { Clock, Random } from "../volume/ports/ports.ts";
 import { ApiError } from "./api.ts";
 import type { LeaseState, LeaseStore } from "./lease.ts";
@@ -195,18 +196,17 @@ export class Election {
 
   async #release(): Promise<void> {
     const { store, identity, clock } = this.#options;
-    const over = new AbortController();
-    const cancel = clock.timer(retryMs, () => over.abort(new Lost("it takes too long")));
+    const late = new Lost("it takes too long");
+    using limited = limitSignal(clock, new AbortController().signal, retryMs, late);
+    const { signal } = limited;
     try {
-      const state = await store.read(over.signal);
+      const state = await store.read(signal);
       if (state?.holder === identity) {
-        this.#see(await store.write({ ...state, holder: "", durationSeconds: 1 }, state, over.signal));
+        this.#see(await store.write({ ...state, holder: "", durationSeconds: 1 }, state, signal));
       }
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       // It ends by itself.
-    } finally {
-      cancel();
     }
   }
 

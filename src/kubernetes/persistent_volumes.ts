@@ -1,3 +1,4 @@
+import { SingleFlight } from "../async/single_flight.ts";
 import type { Clock } from "../volume/ports/ports.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import {
@@ -20,7 +21,7 @@ export class PersistentVolumes {
   #all: readonly PersistentVolume[] = [];
   #byId: ReadonlyMap<string, PersistentVolume> = new Map();
   #listedMs = -Infinity;
-  #listing: Promise<void> | undefined;
+  readonly #listing = new SingleFlight<void>();
 
   constructor(options: { readonly api: KubernetesApi; readonly clock: Clock; readonly driverName: string }) {
     this.#api = options.api;
@@ -84,10 +85,7 @@ export class PersistentVolumes {
 
   /** Lists them, page by page; one list at a time. @throws {ApiError} */
   async list(signal: AbortSignal): Promise<void> {
-    this.#listing ??= this.#list(signal).finally(() => {
-      this.#listing = undefined;
-    });
-    await this.#listing;
+    await this.#listing.run(() => this.#list(signal));
   }
 
   async #list(signal: AbortSignal): Promise<void> {

@@ -1,5 +1,7 @@
+import { Semaphore } from "../async/semaphore.ts";
+import type { ToolResult } from "../host/spawn.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
-import { complaint, type Processes, type ToolResult } from "../host/processes.ts";
+import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type {
@@ -11,10 +13,9 @@ import type {
   Paths,
   Target,
 } from "../volume/ports/ports.ts";
-import { type Attachment, formatAttachment, parseAttachment } from "./attachment.ts";
 
 /** Options of {@linkcode LoopConnector}. */
-export interface LoopConnectorOptions {
+interface LoopConnectorOptions {
   /** The simulator's backing folder: `exports/<nqn>` in it is a link to a file exactly while that is exported. */
   readonly backingPath: string;
   /** Folder for state files; no two nodes share one. */
@@ -38,8 +39,8 @@ export class LoopConnector implements Connector {
   /** A loop device that is open when it is detached goes when it is closed. */
   readonly sparesOpenDevices = true;
   readonly #options: LoopConnectorOptions;
-  /** Settles when the last attach has: at once, they would take the free devices from one another. */
-  #lastAttach: Promise<unknown> = Promise.resolve();
+  /** One at a time: at once, they would take the free devices from one another. */
+  readonly #attaching = new Semaphore(1);
 
   constructor(options: LoopConnectorOptions) {
     this.#options = options;
@@ -58,7 +59,8 @@ export class LoopConnector implements Connector {
       if (this.#backingFile(attachment) === backing) return;
       await this.disconnect(target.nqn, context); // The file it serves is not the exported one any more.
     }
-    await this.#attachInTurn(target.nqn, backing, context);
+    const attach = () => this.#attach(target.nqn, backing, context);
+    await this.#attaching.run(context, this.#options.clock, attach);
   }
 
   async find(nqn: string): Promise<FoundDevice | undefined> {
@@ -161,14 +163,6 @@ export class LoopConnector implements Connector {
     return this.#options.files.readText(`/sys/block/${device}/diskseq`);
   }
 
-  #attachInTurn(nqn: string, backing: string, context: CallContext): Promise<void> {
-    const attach = this.#lastAttach.then(() => this.#attach(nqn, backing, context));
-    this.#lastAttach = attach.catch(() => {
-      // Its own caller hears of it; whoever is next only waits.
-    });
-    return attach;
-  }
-
   async #attach(nqn: string, backing: string, context: CallContext): Promise<void> {
     const { clock, paths } = this.#options;
     await paths.makeFolder(this.#options.statePath, 0o700);
@@ -246,4 +240,45 @@ function assertFileName(nqn: string): void {
     "invalid",
     `Cannot use the NQN as it has another form: nqn=${JSON.stringify(nqn.slice(0, 64))}`,
   );
+}
+
+/** What the loop connector remembers of one subsystem: written before the device is attached. */
+interface Attachment {
+  /** The backing file, links resolved. */
+  readonly backing: string;
+  /** Name of the loop device, as `loop3`. */
+  readonly device: string;
+  /** The kernel's count of what the device was attached to; undefined until it is, and on kernels before 5.15. */
+  readonly diskSequence: string | undefined;
+}
+
+/** The text of a state file. */
+function formatAttachment(attachment: Attachment): string {
+  return JSON.stringify(attachment) + "\n";
+}
+
+/**
+ * Reads a state file.
+ *
+ * @throws {VolumeError} precondition when it is damaged
+ */
+export function parseAttachment(text: string, path: string): Attachment {
+  const { backing, device, diskSequence } = parseFields(text);
+  const sound = typeof backing === "string" && backing.startsWith("/") &&
+    typeof device === "string" && /^loop[0-9]+$/.test(device) &&
+    (diskSequence === undefined || (typeof diskSequence === "string" && /^[0-9]+$/.test(diskSequence)));
+  if (!sound) {
+    throw new VolumeError("precondition", `Cannot use the state file as it is damaged: file=${path}`);
+  }
+  return { backing, device, diskSequence };
+}
+
+function parseFields(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? value as Record<string, unknown> : {};
+  } catch (error) {
+    if (error instanceof SyntaxError) return {};
+    throw error;
+  }
 }

@@ -2,7 +2,7 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, ProvenDevice } from "../volume/ports/ports.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import type { Stash } from "../volume/model/staging_state.ts";
-import { awaitDevice, prove } from "./connections/device.ts";
+import { awaitDevice, proveStaged } from "./connections/device.ts";
 import { mountsAt } from "./mount_table.ts";
 import { Stashes } from "./stage/staging_store.ts";
 import { getPlaced } from "./health/stats.ts";
@@ -55,8 +55,7 @@ async function awaitGrown(
   context: CallContext,
 ): Promise<ProvenDevice> {
   const found = await awaitDevice(world, stash.nqn, range.requiredBytes, context);
-  const { nqn, sizeBytes } = stash;
-  const device = await prove(world, found, { nqn, sizeBytes, uniqueId: stash.device?.uniqueId }, context);
+  const device = await proveStaged(world, found, stash, context);
   if (device.deviceNumber === stash.device?.deviceNumber) return device;
   throw new VolumeError(
     "identity-mismatch",

@@ -1,9 +1,8 @@
 import { VolumeError } from "../volume/errors.ts";
 import { assertNodeId } from "../volume/model/ids.ts";
 import type { VolumeHealth } from "../volume/rules/health.ts";
-import type { CallContext } from "../volume/ports/ports.ts";
+import type { CallContext, NodeEvents } from "../volume/ports/ports.ts";
 import type { StorageProblem } from "../volume/rules/storage_health.ts";
-import { countingMismatches } from "./health/counting.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";
 import { Fencing } from "./fencing/fencing.ts";
 import { type PublishRequest, publishVolume } from "./publish/publish.ts";
@@ -17,7 +16,7 @@ import { nodeVolumeHealth } from "./health/volume_health.ts";
 import type { NodeWorld } from "./deps.ts";
 
 /** What NodeGetInfo answers. */
-export interface NodeInfo {
+interface NodeInfo {
   readonly nodeId: string;
   /** 0 leaves it to the orchestrator. */
   readonly maxVolumesPerNode: number;
@@ -49,7 +48,7 @@ export class NodeService {
   /** Tells whoever counts what is staged here already, so that a restart is not taken for an empty node. */
   async countStaged(): Promise<void> {
     for (const { volumeId, staged } of await new Stashes(this.#world).all()) {
-      this.#world.events.stagedChanged(volumeId, staged);
+      this.#world.events.happened({ kind: "staged", volumeId, staged });
     }
   }
 
@@ -119,4 +118,25 @@ export class NodeService {
   async #counting<T>(action: () => Promise<T>): Promise<T> {
     return await countingMismatches(this.#world.events, action);
   }
+}
+
+/** Follows no longer chain of causes, so that one that bites its tail ends. */
+const maxCauses = 8;
+
+/** Runs an action, and counts it once when it is refused because what is there is not provably the volume. */
+export async function countingMismatches<T>(events: NodeEvents, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    if (isMismatch(error)) events.happened({ kind: "identity-mismatch" });
+    throw error;
+  }
+}
+
+/** What could not be undone either comes as another error, with the reason as its cause. */
+function isMismatch(error: unknown): boolean {
+  for (let at = error, depth = 0; at instanceof Error && depth < maxCauses; at = at.cause, depth++) {
+    if (VolumeError.is(at, "identity-mismatch")) return true;
+  }
+  return false;
 }

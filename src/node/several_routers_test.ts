@@ -1,3 +1,4 @@
+import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import {
   call,
@@ -9,7 +10,6 @@ import {
   targetPath,
   volumeId,
 } from "../../tests/fakes/node_world.ts";
-import { VolumeError } from "../volume/errors.ts";
 import { parsePublishContext } from "./stage/contexts.ts";
 import { Stashes } from "./stage/staging_store.ts";
 import { Strays } from "./connections/orphaned_connections.ts";
@@ -82,7 +82,7 @@ Deno.test("a publish context of the volume of that name on another router is ref
   for (const [id, name] of wrong) {
     assert.throws(
       () => takes(id, name),
-      (error) => VolumeError.is(error, "identity-mismatch"),
+      refusal("identity-mismatch"),
       `${id} ${name}`,
     );
   }

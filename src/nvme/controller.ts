@@ -1,7 +1,7 @@
+import { duringCall } from "../async/deadline.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/ports.ts";
 import { describeAddress, type WireAddress } from "./address.ts";
-import { duringCall } from "./call.ts";
 import { anyController, connectCommand, getProperty, identify, properties, setProperty } from "./commands.ts";
 import { type ControllerIdentity, parseController } from "./identity.ts";
 import { Queue, queueDepth } from "./queue.ts";
@@ -123,5 +123,31 @@ async function enable(admin: Queue, subject: string, context: CallContext, clock
     }
     if ((status & readyBit) !== 0n) return;
     await duringCall(clock.sleep(pollMs), context, clock);
+  }
+}
+
+/**
+ * Lets a target take no longer than it may, though the call has more time, or has no deadline at all.
+ *
+ * @throws {VolumeError} unavailable when the limit is over; whatever `work` throws
+ */
+export async function withinLimit<T>(
+  where: WireAddress,
+  context: CallContext,
+  { clock, connectLimitMs = 15_000 }: HostSeams & { readonly clock: Clock },
+  work: (context: CallContext) => Promise<T>,
+): Promise<T> {
+  const limitMs = clock.now() + connectLimitMs;
+  if (context.deadlineMs <= limitMs) return await work(context);
+  try {
+    return await work({ ...context, deadlineMs: limitMs });
+  } catch (error) {
+    if (!VolumeError.is(error, "deadline") || context.signal.aborted) throw error;
+    throw new VolumeError(
+      "unavailable",
+      `Cannot connect to the NVMe target as it did not answer in time: ms=${connectLimitMs} ${
+        describeAddress(where)
+      }`,
+    );
   }
 }

@@ -3,10 +3,16 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/ports.ts";
 import { describeAddress, parseAddress, type SubsystemAddress, type WireAddress } from "./address.ts";
 import { identify, keepAlive, readBlocks, requestQueues } from "./commands.ts";
-import { connectQueue, type Controller, type HostSeams, openController, openQueue } from "./controller.ts";
+import {
+  connectQueue,
+  type Controller,
+  type HostSeams,
+  openController,
+  openQueue,
+  withinLimit,
+} from "./controller.ts";
 import { parseActiveNamespaces, parseDescriptors, parseNamespace } from "./identity.ts";
 import type { NamespaceIdentity } from "./identity.ts";
-import { withinLimit } from "./limit.ts";
 import type { Queue } from "./queue.ts";
 import { StatusError } from "./command_status.ts";
 

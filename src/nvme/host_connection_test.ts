@@ -1,3 +1,4 @@
+import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { fakeCall } from "../../tests/fakes/contexts.ts";
@@ -48,7 +49,7 @@ Deno.test("connectSubsystem() throws invalid before it opens anything when the a
   const open = () => assert.fail("opened");
   await assert.rejects(
     connectSubsystem({ ...where, hostId: "me" }, call(), { open }),
-    (error) => VolumeError.is(error, "invalid"),
+    refusal("invalid"),
   );
 });
 
@@ -65,7 +66,7 @@ Deno.test("connectSubsystem() closes a connection that comes when the call is ov
   const [clock, stream] = [new FakeClock(), new TestStream()];
   const { promise, resolve } = Promise.withResolvers<ByteStream>();
   const connecting = connectSubsystem(where, fakeCall(clock, 100), { clock, open: () => promise });
-  const refused = assert.rejects(connecting, (error) => VolumeError.is(error, "deadline"));
+  const refused = assert.rejects(connecting, refusal("deadline"));
   await clock.advance(100);
   await refused;
   resolve(stream);
@@ -79,7 +80,7 @@ Deno.test("connectSubsystem() ends when its call is cancelled, whatever it waits
     const stream = controller(answered);
     const context = fakeCall(clock);
     const connecting = connectSubsystem(where, context, { clock, open: () => Promise.resolve(stream) });
-    const refused = assert.rejects(connecting, (error) => VolumeError.is(error, "cancelled"));
+    const refused = assert.rejects(connecting, refusal("cancelled", /./));
     await clock.advance(0);
     context.cancel();
     await refused;

@@ -1,8 +1,9 @@
-// NVM Express TCP Transport Specification, "PDU definitions": what a host sends and what it is sent. Only what a host that
-// reads needs: no digests, and no data to the target but what fits into a command's own PDU.
-
 import type { Status } from "./command_status.ts";
 import { viewOf, wireError } from "./wire.ts";
+import { concatenate } from "../host/bytes.ts";
+
+// NVM Express TCP Transport Specification, "PDU definitions": what a host sends and what it is sent. Only what a host that
+// reads needs: no digests, and no data to the target but what fits into a command's own PDU.
 
 /** What a target sends. */
 export type TargetPdu =
@@ -38,9 +39,9 @@ export type TargetPdu =
 /** Length of every submission queue entry. */
 export const entryBytes = 64;
 /** Length of the header that every PDU begins with. */
-export const headerBytes = 8;
+const headerBytes = 8;
 /** The longest PDU that a target may send to this host, which never asks for as much at once. */
-export const longestPduBytes = 512 * 1024;
+const longestPduBytes = 512 * 1024;
 
 const initRequest = 0x00;
 const capsuleCommand = 0x04;
@@ -92,7 +93,7 @@ export function encodeCommand(entry: Uint8Array, data: Uint8Array, alignmentByte
  *
  * @throws {VolumeError} unavailable when no target sends a PDU like this
  */
-export function pduLength(start: Uint8Array): number {
+function pduLength(start: Uint8Array): number {
   const view = viewOf(start);
   const [type, flags, headerLength] = [view.getUint8(0), view.getUint8(1), view.getUint8(2)];
   const length = view.getUint32(4, true);
@@ -177,4 +178,26 @@ function header(type: number, headerLength: number, dataOffset: number, length: 
   view.setUint8(3, dataOffset);
   view.setUint32(4, length, true);
   return pdu;
+}
+
+/** Cuts a stream of bytes into PDUs. It never holds more than one PDU and a chunk. */
+export class PduSplitter {
+  #held: Uint8Array = new Uint8Array(0);
+
+  /**
+   * Takes the next bytes, which stay the caller's, and gives every PDU that is whole now. A PDU whose first bytes are
+   * impossible is refused before the rest has come.
+   *
+   * @throws {VolumeError} unavailable when the stream is no PDU from here on
+   */
+  *push(chunk: Uint8Array): Generator<Uint8Array> {
+    this.#held = concatenate([this.#held, chunk], this.#held.length + chunk.length);
+    while (this.#held.length >= headerBytes) {
+      const length = pduLength(this.#held);
+      if (this.#held.length < length) return;
+      const pdu = this.#held.subarray(0, length);
+      this.#held = this.#held.subarray(length);
+      yield pdu;
+    }
+  }
 }

@@ -11,8 +11,7 @@ import {
   successData,
   termination,
 } from "./nvme_test_support.ts";
-import { encodeCommand, encodeInitRequest, parseTargetPdu } from "./pdu.ts";
-import { PduSplitter } from "./pdu_splitter.ts";
+import { encodeCommand, encodeInitRequest, parseTargetPdu, PduSplitter } from "./pdu.ts";
 
 const content = Uint8Array.of(1, 2, 3, 4);
 

@@ -1,9 +1,8 @@
+import { duringCall } from "../async/deadline.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/ports.ts";
-import { duringCall } from "./call.ts";
 import type { Command } from "./commands.ts";
-import { encodeCommand, encodeInitRequest, parseTargetPdu, type TargetPdu } from "./pdu.ts";
-import { PduSplitter } from "./pdu_splitter.ts";
+import { encodeCommand, encodeInitRequest, parseTargetPdu, PduSplitter, type TargetPdu } from "./pdu.ts";
 import { StatusError } from "./command_status.ts";
 import type { ByteStream } from "./stream.ts";
 import { viewOf, wireError } from "./wire.ts";

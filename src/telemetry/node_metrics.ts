@@ -1,7 +1,7 @@
 import { allTools } from "../host/tools.ts";
-import { staleMountFinders } from "../volume/ports/node_events.ts";
-import type { Connection, NodeEvents, StaleMountFinder } from "../volume/ports/ports.ts";
-import { type FormatRefusal, formatRefusals } from "../volume/rules/format.ts";
+import { formatRefusals } from "../volume/rules/format.ts";
+import { type NodeEvent, type NodeEvents, staleMountFinders } from "../volume/ports/node_events.ts";
+import type { Connection } from "../volume/ports/node_ports.ts";
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** What is counted of a node's work. */
@@ -82,19 +82,38 @@ export class NodeMetrics implements NodeEvents {
     this.#meter = meter;
   }
 
-  identityMismatch(): void {
-    this.#meter.add("rds_csi_identity_mismatches_total");
+  happened(event: NodeEvent): void {
+    const meter = this.#meter;
+    switch (event.kind) {
+      case "identity-mismatch":
+        return meter.add("rds_csi_identity_mismatches_total");
+      case "format-refused":
+        return meter.add("rds_csi_format_refusals_total", { reason: event.reason });
+      case "connected":
+        return meter.add("rds_csi_connects_total", { outcome: event.outcome });
+      case "connections":
+        return this.#compare(event.volumeId, event.connections);
+      case "stale-mount":
+        return meter.add("rds_csi_stale_mounts_total", { finder: event.finder });
+      case "operation-hung":
+        return meter.add("rds_csi_hung_operations_total", { operation: event.operation });
+      case "fenced-torn-down":
+        return meter.add("rds_csi_fenced_volumes_torn_down_total");
+      case "staged":
+        if (event.staged) this.#staged.add(event.volumeId);
+        else {
+          this.#staged.delete(event.volumeId);
+          this.#paths.delete(event.volumeId);
+        }
+        return;
+      case "tool-ran":
+        return meter.observe("rds_csi_tool_seconds", event.seconds, { tool: event.tool });
+      case "tools-rested":
+        return meter.add("rds_csi_tools_busy_seconds_total", {}, event.seconds);
+    }
   }
 
-  formatRefused(reason: FormatRefusal): void {
-    this.#meter.add("rds_csi_format_refusals_total", { reason });
-  }
-
-  connected(outcome: "ok" | "failed"): void {
-    this.#meter.add("rds_csi_connects_total", { outcome });
-  }
-
-  connectionsSeen(volumeId: string, connections: readonly Connection[]): void {
+  #compare(volumeId: string, connections: readonly Connection[]): void {
     const before = this.#paths.get(volumeId);
     const now = new Map<string, boolean>();
     for (const { address, port, state } of connections) {
@@ -109,38 +128,6 @@ export class NodeMetrics implements NodeEvents {
       if (!wasLive && isLive) this.#meter.add("rds_csi_reconnects_total");
     }
     this.#paths.set(volumeId, now);
-  }
-
-  healthSeen(): void {}
-
-  staleMountMet(finder: StaleMountFinder): void {
-    this.#meter.add("rds_csi_stale_mounts_total", { finder });
-  }
-
-  operationHung(operation: string): void {
-    this.#meter.add("rds_csi_hung_operations_total", { operation });
-  }
-
-  fencedTornDown(): void {
-    this.#meter.add("rds_csi_fenced_volumes_torn_down_total");
-  }
-
-  deviceSeen(): void {}
-
-  toolRan(tool: string, seconds: number): void {
-    this.#meter.observe("rds_csi_tool_seconds", seconds, { tool });
-  }
-
-  toolsRested(seconds: number): void {
-    this.#meter.add("rds_csi_tools_busy_seconds_total", {}, seconds);
-  }
-
-  stagedChanged(volumeId: string, staged: boolean): void {
-    if (staged) this.#staged.add(volumeId);
-    else {
-      this.#staged.delete(volumeId);
-      this.#paths.delete(volumeId);
-    }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
+import type { NodeEvent, NodeEvents } from "../volume/ports/node_events.ts";
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 const labels = ["volume_id"] as const;
@@ -68,7 +69,7 @@ interface Device {
  * A device's number may be another one's by the time of a scrape. So the kernel's sequence number of the disk (Linux 5.15
  * and newer) is kept from when the device was known to be the volume's, and what has another one is not shown.
  */
-export class VolumeIo {
+export class VolumeIo implements NodeEvents {
   readonly #files: Pick<KernelFiles, "readText">;
   readonly #meter: Meter<typeof volumeIoMetrics>;
   readonly #devices = new Map<string, Device>();
@@ -79,15 +80,15 @@ export class VolumeIo {
     registry.beforeExpose(() => this.#read());
   }
 
-  /** That device is known to be the volume's, right now. */
-  deviceSeen(volumeId: string, number: string): void {
+  happened(event: NodeEvent): void {
+    if (event.kind === "device") this.#see(event.volumeId, event.deviceNumber);
+    else if (event.kind === "staged" && !event.staged) this.#forget(event.volumeId);
+  }
+
+  #see(volumeId: string, number: string): void {
     const sequence = this.#sequenceOf(number);
     if (sequence === undefined) this.#forget(volumeId);
     else this.#devices.set(volumeId, { number, sequence });
-  }
-
-  stagedChanged(volumeId: string, staged: boolean): void {
-    if (!staged) this.#forget(volumeId);
   }
 
   #read(): void {

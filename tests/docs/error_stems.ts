@@ -15,9 +15,9 @@ export function stemsInSources(): readonly Stem[] {
   return stemsBelow(["src/volume", "src/controller", "src/node"]);
 }
 
-/** Those of what translates foreign languages. */
+/** Those of what translates foreign languages, and of deadlines. */
 export function stemsOfAdapters(): readonly Stem[] {
-  return stemsBelow(["src/csi", "src/routeros", "src/filesystem", "src/nvme", "src/kubernetes"]);
+  return stemsBelow(["src/async", "src/csi", "src/routeros", "src/filesystem", "src/nvme", "src/kubernetes"]);
 }
 
 function stemsBelow(folders: readonly string[]): readonly Stem[] {

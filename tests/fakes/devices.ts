@@ -1,4 +1,4 @@
-import { proveDevice } from "../../src/node/connections/identity.ts";
+import { proveDevice } from "../../src/node/connections/device.ts";
 import type { FoundDevice, ProvenDevice } from "../../src/volume/ports/ports.ts";
 
 /** A device that was proven to be itself, for tests of what only takes proven ones. */

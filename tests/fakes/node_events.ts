@@ -1,6 +1,5 @@
-import type { Connection, NodeEvents, StaleMountFinder } from "../../src/volume/ports/ports.ts";
-import type { FormatRefusal } from "../../src/volume/rules/format.ts";
-import type { HealthProblem } from "../../src/volume/rules/health.ts";
+import type { NodeEvent, NodeEvents } from "../../src/volume/ports/node_events.ts";
+import type { Connection } from "../../src/volume/ports/node_ports.ts";
 
 /** Keeps what it is told, in order, as a word or two each. */
 export class RecordedEvents implements NodeEvents {
@@ -14,48 +13,23 @@ export class RecordedEvents implements NodeEvents {
   /** What was wrong when it was judged last, by volume. */
   readonly health = new Map<string, readonly string[]>();
 
-  identityMismatch(): void {
-    this.told.push("identity mismatch");
+  happened(event: NodeEvent): void {
+    switch (event.kind) {
+      case "connections":
+        return void this.connections.set(event.volumeId, event.connections);
+      case "health":
+        return void this.health.set(event.volumeId, event.problems.map(({ reason }) => reason));
+      case "staged":
+        return void (event.staged ? this.staged.add(event.volumeId) : this.staged.delete(event.volumeId));
+      case "device":
+        return void this.devices.set(event.volumeId, event.deviceNumber);
+      case "tool-ran":
+      case "tools-rested":
+        return;
+      default: {
+        const { kind, ...details } = event;
+        this.told.push([kind.replaceAll("-", " "), ...Object.values(details)].join(": "));
+      }
+    }
   }
-
-  formatRefused(reason: FormatRefusal): void {
-    this.told.push(`format refused: ${reason}`);
-  }
-
-  connected(outcome: "ok" | "failed"): void {
-    this.told.push(`connected: ${outcome}`);
-  }
-
-  connectionsSeen(volumeId: string, connections: readonly Connection[]): void {
-    this.connections.set(volumeId, connections);
-  }
-
-  healthSeen(volumeId: string, problems: readonly HealthProblem[]): void {
-    this.health.set(volumeId, problems.map(({ reason }) => reason));
-  }
-
-  staleMountMet(finder: StaleMountFinder): void {
-    this.told.push(`stale mount: ${finder}`);
-  }
-
-  operationHung(operation: string): void {
-    this.told.push(`hung: ${operation}`);
-  }
-
-  fencedTornDown(): void {
-    this.told.push("fenced torn down");
-  }
-
-  stagedChanged(volumeId: string, staged: boolean): void {
-    if (staged) this.staged.add(volumeId);
-    else this.staged.delete(volumeId);
-  }
-
-  deviceSeen(volumeId: string, deviceNumber: string): void {
-    this.devices.set(volumeId, deviceNumber);
-  }
-
-  toolRan(): void {}
-
-  toolsRested(): void {}
 }

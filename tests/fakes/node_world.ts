@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { NodeService } from "../../src/node/node_service.ts";
 import type { PublishRequest } from "../../src/node/publish/publish.ts";
 import type { StageRequest } from "../../src/node/stage/stage.ts";
@@ -368,4 +369,32 @@ function probeOf({ content }: FakeDevice): DeviceProbe {
     blank: content === "blank",
     signature: bare ? { state: "none" } : { state: "found", type: content },
   };
+}
+
+/** What a step throws that a test breaks. */
+export const injected = new VolumeError("internal", "Cannot go on: injected");
+
+/**
+ * Does something on a fresh node as often as it has steps, and breaks another step each time: that one fails, or with
+ * "crashes" that one and all after it, also of undoing. `check` sees what is left, and the step.
+ */
+export async function breakEachStep(
+  prepare: () => Promise<FakeNode>,
+  act: (node: FakeNode) => Promise<unknown>,
+  check: (node: FakeNode, step: string) => Promise<void>,
+  how: "fails" | "crashes" = "fails",
+): Promise<void> {
+  const whole = await prepare();
+  const first = whole.operations.length;
+  await act(whole);
+  assert.ok(whole.operations.length > first);
+  for (let at = first + 1; at <= whole.operations.length; at++) {
+    const node = await prepare();
+    node.before = (_, count) => {
+      if (how === "fails" ? count === at : count >= at) throw injected;
+    };
+    await assert.rejects(act(node), (error) => how === "crashes" || error === injected);
+    node.before = () => {};
+    await check(node, whole.operations[at - 1]!);
+  }
 }

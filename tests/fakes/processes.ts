@@ -1,4 +1,5 @@
-import type { Processes, RunOptions, ToolResult } from "../../src/host/processes.ts";
+import type { ToolResult } from "../../src/host/spawn.ts";
+import type { Processes, RunOptions } from "../../src/host/processes.ts";
 import type { ToolName } from "../../src/host/tools.ts";
 
 /** How a scripted tool ends: an exit code, or more. */

@@ -1,12 +1,8 @@
+import { refusal } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
 import { block, call, mountsUnder, nodeTest, RealNode, run, TestVolume } from "./harness.ts";
 
 const size = 16n * 1024n * 1024n;
-
-function is(kind: VolumeErrorKind, text = /./) {
-  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
-}
 
 async function stagedBlock(node: RealNode, id = "pvc-1"): Promise<TestVolume> {
   const volume = new TestVolume(node, id, size);
@@ -74,8 +70,8 @@ nodeTest(
       run("dd", "if=/dev/zero", `of=${node.target("pvc-1")}`, "bs=4096", "count=1", "conv=nocreat,fsync");
     await assert.rejects(write(), /not permitted|Read-only|denied/);
     const beside = { capability, targetPath: node.target("pvc-1", "pod-2") };
-    await assert.rejects(node.publish(volume, beside), is("precondition", /read-only for all/));
-    await assert.rejects(node.publish(volume, { capability }), is("exists-incompatible"));
+    await assert.rejects(node.publish(volume, beside), refusal("precondition", /read-only for all/));
+    await assert.rejects(node.publish(volume, { capability }), refusal("exists-incompatible"));
     await node.unpublish(volume);
     await node.publish(volume, { capability });
     await write();
@@ -103,7 +99,7 @@ nodeTest("block: a single writer gets one target", async (node) => {
   const volume = await stagedBlock(node);
   await node.publish(volume, { capability: single });
   const second = { capability: single, targetPath: node.target("pvc-1", "pod-2") };
-  await assert.rejects(node.publish(volume, second), is("precondition", /SINGLE_NODE_SINGLE_WRITER/));
+  await assert.rejects(node.publish(volume, second), refusal("precondition", /SINGLE_NODE_SINGLE_WRITER/));
   await node.publish(volume, { capability: single });
   await node.unpublish(volume);
   await node.publish(volume, second);
@@ -133,7 +129,7 @@ nodeTest(
   async (node) => {
     const volume = await stagedBlock(node);
     await node.publish(volume, { capability });
-    await assert.rejects(node.unstage(volume), is("in-use", /published at/));
+    await assert.rejects(node.unstage(volume), refusal("in-use", /published at/));
     assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/device`), await node.device(volume));
     await node.publish(volume, { capability });
     await node.unpublish(volume);
@@ -147,7 +143,7 @@ nodeTest("block: an unstage is refused while somebody bound the device elsewhere
   await Deno.writeTextFile(elsewhere, "");
   await run("mount", "--bind", await node.device(volume), elsewhere);
   try {
-    await assert.rejects(node.unstage(volume), is("in-use", /bound at/));
+    await assert.rejects(node.unstage(volume), refusal("in-use", /bound at/));
   } finally {
     await run("umount", elsewhere);
   }
@@ -164,7 +160,7 @@ nodeTest(
     const holder = new Deno.Command("sh", { args: ["-c", `exec sleep 60 < ${node.folder}/xvda`] }).spawn();
     try {
       await opened(holder.pid);
-      await assert.rejects(node.unstage(volume), is("in-use", new RegExp(`process ${holder.pid} `)));
+      await assert.rejects(node.unstage(volume), refusal("in-use", new RegExp(`process ${holder.pid} `)));
       assert.equal(await node.device(volume), await Deno.readTextFile(`${node.staging("pvc-1")}/device`));
     } finally {
       holder.kill("SIGKILL");
@@ -187,7 +183,7 @@ nodeTest("block: an unstage is refused while a loop device lies on top", async (
   const volume = await stagedBlock(node);
   const top = (await run("losetup", "--find", "--show", await node.device(volume))).trim();
   try {
-    await assert.rejects(node.unstage(volume), is("in-use", new RegExp(`${top} on top`)));
+    await assert.rejects(node.unstage(volume), refusal("in-use", new RegExp(`${top} on top`)));
   } finally {
     await run("losetup", "-d", top);
   }
@@ -223,10 +219,10 @@ nodeTest(
 nodeTest("block: a target that is a folder, or a file with content, is not touched", async (node) => {
   const volume = await stagedBlock(node);
   await Deno.mkdir(node.target("pvc-1"), { recursive: true });
-  await assert.rejects(node.publish(volume, { capability }), is("precondition", /not a file/));
+  await assert.rejects(node.publish(volume, { capability }), refusal("precondition", /not a file/));
   await Deno.remove(node.target("pvc-1"));
   await Deno.writeTextFile(node.target("pvc-1"), "somebody's data");
-  await assert.rejects(node.unpublish(volume), is("precondition", /not an empty file/));
+  await assert.rejects(node.unpublish(volume), refusal("precondition", /not an empty file/));
   assert.equal(await Deno.readTextFile(node.target("pvc-1")), "somebody's data");
   await node.unstage(volume);
 });

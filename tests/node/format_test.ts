@@ -1,14 +1,10 @@
+import { refusal } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
 import { call, ext4, mountsUnder, nodeTest, RealNode, run, TestVolume, volumeBytes, xfs } from "./harness.ts";
 import { runsOf, wrappedTool } from "./wrapped_tool.ts";
 
 const mebibyte = 1n << 20n;
 const small = 16n * mebibyte;
-
-function is(kind: VolumeErrorKind, text = /./) {
-  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
-}
 
 /** Runs something between the connecting of a volume and the first look at its device. */
 function beforeProbe(node: RealNode, action: () => Promise<unknown>): void {
@@ -30,7 +26,7 @@ for (const capability of [ext4, xfs]) {
       // Behind the device's back: what it reads from there on fails with EIO.
       const cutBytes = small - 2n * mebibyte;
       beforeProbe(node, () => Deno.truncate(volume.image, Number(cutBytes)));
-      await assert.rejects(node.stage(volume, { capability }), is("unavailable", /as a read fails/));
+      await assert.rejects(node.stage(volume, { capability }), refusal("unavailable", /as a read fails/));
       await assertBlank(volume, cutBytes);
       assert.deepEqual(mountsUnder(node.folder), []);
       assert.deepEqual(await node.world.connector.connected(call()), []);
@@ -47,7 +43,7 @@ for (const capability of [ext4, xfs]) {
         const command = new Deno.Command("blkid", { args: ["-p", await node.device(volume)] });
         said = `exit ${(await command.output()).code}`;
       });
-      await assert.rejects(node.stage(volume, { capability }), is("unavailable", /as a read fails/));
+      await assert.rejects(node.stage(volume, { capability }), refusal("unavailable", /as a read fails/));
       assert.equal(said, "exit 2", "the same as for a blank device");
       await assertBlank(volume, 0n);
     },
@@ -57,7 +53,10 @@ for (const capability of [ext4, xfs]) {
     const volume = new TestVolume(node, "pvc-1", small);
     const cutBytes = small - mebibyte / 2n;
     beforeProbe(node, () => Deno.truncate(volume.image, Number(cutBytes)));
-    await assert.rejects(node.stage(volume, { capability }), is("unavailable", /Cannot read the device/));
+    await assert.rejects(
+      node.stage(volume, { capability }),
+      refusal("unavailable", /Cannot read the device/),
+    );
     await assertBlank(volume, cutBytes);
   });
 
@@ -73,7 +72,7 @@ for (const capability of [ext4, xfs]) {
     file.close();
     await assert.rejects(
       node.stage(used, { capability }),
-      is("precondition", /data of no known kind.*allow-format pvc-used/),
+      refusal("precondition", /data of no known kind.*allow-format pvc-used/),
     );
   });
 
@@ -89,7 +88,7 @@ for (const capability of [ext4, xfs]) {
         try {
           const volume = new TestVolume(node, "pvc-1");
           const first = await node.stage(volume, { capability }).then(() => "OK", (error) => error);
-          assert.ok(first === "OK" && seconds !== "0.002" || is("unavailable")(first), String(first));
+          assert.ok(first === "OK" && seconds !== "0.002" || refusal("unavailable")(first), String(first));
           await node.stage(volume, { capability });
           await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "works");
           await node.unstage(volume);

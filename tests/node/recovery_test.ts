@@ -1,5 +1,6 @@
+import { refusal } from "../fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
 import {
   apart,
   block,
@@ -15,14 +16,10 @@ import {
 
 const small = 64n * 1024n * 1024n;
 
-function is(kind: VolumeErrorKind, text = /./) {
-  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
-}
-
 nodeTest("a stage of a volume that is not exported leaves nothing", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   volume.withdraw();
-  await assert.rejects(node.stage(volume), is("unavailable", /no such export/));
+  await assert.rejects(node.stage(volume), refusal("unavailable", /no such export/));
   assert.deepEqual(await node.world.paths.list(`${node.state}/volumes`), []);
   assert.deepEqual(await node.world.paths.list(`${node.kubelet}/staging`), []);
 });
@@ -37,7 +34,9 @@ nodeTest("a stage in another way is refused, and the first one stays", async (no
     { mountFlags: ["ro"] },
     { stagingPath: `${node.kubelet}/staging/elsewhere` },
   ];
-  for (const change of others) await assert.rejects(node.stage(volume, change), is("exists-incompatible"));
+  for (const change of others) {
+    await assert.rejects(node.stage(volume, change), refusal("exists-incompatible"));
+  }
   assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-1")]);
   await node.unstage(volume);
 });
@@ -51,8 +50,8 @@ nodeTest(
     await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "kept");
     const old = await node.device(volume);
     volume.nextEpoch();
-    await assert.rejects(node.stage(volume), is("in-use", /published at/));
-    await assert.rejects(node.publish(volume), is("precondition", /another epoch/));
+    await assert.rejects(node.stage(volume), refusal("in-use", /published at/));
+    await assert.rejects(node.publish(volume), refusal("precondition", /another epoch/));
     await node.unpublish(volume);
     await node.stage(volume);
     assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "kept");
@@ -67,10 +66,10 @@ nodeTest(
   "a publish is refused when the volume is not staged, and when its file system was unmounted",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1", small);
-    await assert.rejects(node.publish(volume), is("precondition", /not staged/));
+    await assert.rejects(node.publish(volume), refusal("precondition", /not staged/));
     await node.stage(volume);
     await run("umount", node.staging("pvc-1"));
-    await assert.rejects(node.publish(volume), is("precondition", /not mounted/));
+    await assert.rejects(node.publish(volume), refusal("precondition", /not mounted/));
     assert.deepEqual(await node.world.paths.list(`${node.kubelet}/pods`), []);
     await node.stage(volume);
     await node.publish(volume);
@@ -79,20 +78,24 @@ nodeTest(
   },
 );
 
-nodeTest(
-  "a publish is refused when an error turned the file system read-only, and a stage mends that",
-  async (node) => {
-    const volume = new TestVolume(node, "pvc-1", small);
-    await node.stage(volume);
-    await run("mount", "-o", "remount,ro", node.staging("pvc-1"));
-    await assert.rejects(node.publish(volume), is("precondition", /turned read-only/));
-    await node.stage(volume);
-    await node.publish(volume);
-    await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "written");
-    await node.unpublish(volume);
-    await node.unstage(volume);
-  },
-);
+for (
+  const [what, options] of [["file system", "remount,ro"], ["staging mount", "remount,bind,ro"]] as const
+) {
+  nodeTest(
+    `a publish is refused when the ${what} was turned read-only, and a stage mends that`,
+    async (node) => {
+      const volume = new TestVolume(node, "pvc-1", small);
+      await node.stage(volume);
+      await run("mount", "-o", options, node.staging("pvc-1"));
+      await assert.rejects(node.publish(volume), refusal("precondition", /turned read-only/));
+      await node.stage(volume);
+      await node.publish(volume);
+      await Deno.writeTextFile(`${node.target("pvc-1")}/data`, "written");
+      await node.unpublish(volume);
+      await node.unstage(volume);
+    },
+  );
+}
 
 nodeTest(
   "a publish is refused when an error shut an xfs down, of which the mount table shows nothing, and a stage mends that",
@@ -102,7 +105,7 @@ nodeTest(
     await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "kept");
     await run("sync", "-f", node.staging("pvc-1"));
     await run("xfs_io", "-x", "-c", "shutdown", node.staging("pvc-1"));
-    const refused = is("precondition", /does not answer.*unstaged and staged again/);
+    const refused = refusal("precondition", /does not answer.*unstaged and staged again/);
     await assert.rejects(node.publish(volume, { capability: xfs }), refused);
     await node.stage(volume, { capability: xfs });
     await node.publish(volume, { capability: xfs });
@@ -121,8 +124,8 @@ nodeTest(
     await node.publish(volume);
     await run("xfs_io", "-x", "-c", "shutdown", node.staging("pvc-1"));
     const second = { targetPath: node.target("pvc-1", "pod-2") };
-    await assert.rejects(node.publish(volume, second), is("precondition", /unstaged and staged again/));
-    await assert.rejects(node.stage(volume), is("in-use"));
+    await assert.rejects(node.publish(volume, second), refusal("precondition", /unstaged and staged again/));
+    await assert.rejects(node.stage(volume), refusal("in-use"));
     await node.unpublish(volume);
     await node.unstage(volume);
     volume.nextEpoch();
@@ -140,15 +143,15 @@ nodeTest(
     const volume = new TestVolume(node, "pvc-1", small);
     await node.stage(volume);
     await node.publish(volume);
-    await assert.rejects(node.unstage(volume), is("in-use", /published at/));
+    await assert.rejects(node.unstage(volume), refusal("in-use", /published at/));
     await node.unpublish(volume);
     const elsewhere = `${node.folder}/elsewhere`;
     await Deno.mkdir(elsewhere);
     await run("mount", "--bind", node.staging("pvc-1"), elsewhere);
-    await assert.rejects(node.unstage(volume), is("in-use", /mounted at/));
+    await assert.rejects(node.unstage(volume), refusal("in-use", /mounted at/));
     await run("umount", elsewhere);
     const file = await Deno.open(`${node.staging("pvc-1")}/file`, { write: true, create: true });
-    await assert.rejects(node.unstage(volume), is("in-use", /busy/));
+    await assert.rejects(node.unstage(volume), refusal("in-use", /busy/));
     file.close();
     await node.unstage(volume);
   },
@@ -164,7 +167,7 @@ nodeTest(
     const output = holder.stdout.getReader();
     try {
       await output.read();
-      await assert.rejects(node.unstage(volume), is("in-use", /exclusively/));
+      await assert.rejects(node.unstage(volume), refusal("in-use", /exclusively/));
     } finally {
       holder.kill("SIGKILL");
       await holder.status;
@@ -180,7 +183,7 @@ async function untilReleased(attempt: () => Promise<void>): Promise<void> {
     try {
       return await attempt();
     } catch (error) {
-      if (!is("in-use")(error)) throw error;
+      refusal("in-use")(error);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
@@ -214,7 +217,7 @@ nodeTest("a damaged state file stops everything but the unpublish", async (node)
   const text = await Deno.readTextFile(path);
   await Deno.writeTextFile(path, text.slice(0, 100));
   for (const attempt of [() => node.stage(volume), () => node.publish(volume), () => node.unstage(volume)]) {
-    await assert.rejects(attempt(), is("precondition", /damaged/));
+    await assert.rejects(attempt(), refusal("precondition", /damaged/));
   }
   await node.unpublish(volume);
   assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-1")]);
@@ -225,7 +228,7 @@ nodeTest("a damaged state file stops everything but the unpublish", async (node)
 nodeTest("an unpublish removes nothing that holds data", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   await Deno.mkdir(`${node.target("pvc-1")}/data`, { recursive: true });
-  await assert.rejects(node.unpublish(volume), is("precondition", /not an empty folder/));
+  await assert.rejects(node.unpublish(volume), refusal("precondition", /not an empty folder/));
   assert.deepEqual(await node.world.paths.list(node.target("pvc-1")), ["data"]);
 });
 
@@ -247,12 +250,12 @@ nodeTest(
     await Deno.mkdir(node.staging("pvc-1"), { recursive: true });
     await run("mount", "-t", "tmpfs", "none", node.staging("pvc-1"));
     try {
-      await assert.rejects(node.stage(volume), is("precondition", /something else/));
+      await assert.rejects(node.stage(volume), refusal("precondition", /something else/));
       await assert.rejects(
         node.stage(volume, { capability: block }),
-        is("precondition", /something is mounted/),
+        refusal("precondition", /something is mounted/),
       );
-      await assert.rejects(node.unstage(volume), is("precondition", /something else/));
+      await assert.rejects(node.unstage(volume), refusal("precondition", /something else/));
       assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-1")]);
     } finally {
       await run("umount", node.staging("pvc-1"));
@@ -269,7 +272,7 @@ nodeTest("after a reboot the same epoch is staged again from the state file", as
   await run("umount", node.target("pvc-1"));
   await run("umount", node.staging("pvc-1"));
   await run("losetup", "-d", await node.device(volume));
-  await assert.rejects(node.publish(volume), is("precondition", /gone/));
+  await assert.rejects(node.publish(volume), refusal("precondition", /gone/));
   await node.stage(volume);
   await node.publish(volume);
   assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
@@ -291,7 +294,7 @@ nodeTest(
       return running;
     };
     const request = node.stageRequest(volume);
-    await assert.rejects(node.service.stage(request, call(controller.signal)), is("cancelled"));
+    await assert.rejects(node.service.stage(request, call(controller.signal)), refusal("cancelled", /./));
     assert.deepEqual(mountsUnder(node.folder), []);
     assert.deepEqual(await loopsUnder(node.folder), []);
     await node.stage(volume);
@@ -313,7 +316,7 @@ nodeTest("an expand waits for the device to grow, up to the call's deadline", as
   await assert.rejects(node.service.expand(request, call(signal)), (error) => error === signal.reason);
   await assert.rejects(
     node.service.expand({ ...request, range: { requiredBytes: 0n, limitBytes: 1n } }, call()),
-    is("out-of-range"),
+    refusal("out-of-range"),
   );
   await node.unstage(volume);
 });
@@ -327,12 +330,12 @@ nodeTest("statistics and expansion are for places where the volume is", async (n
     ["pvc-1", node.folder],
     ["pvc-1", `${node.folder}/nothing`],
   ] as const;
-  await assert.rejects(node.service.stats(...missing[0], call()), is("not-found"));
+  await assert.rejects(node.service.stats(...missing[0], call()), refusal("not-found"));
   await node.stage(volume, { capability: ext4 });
   for (const [volumeId, volumePath] of missing.slice(1)) {
-    await assert.rejects(node.service.stats(volumeId, volumePath, call()), is("not-found"));
+    await assert.rejects(node.service.stats(volumeId, volumePath, call()), refusal("not-found"));
     const range = { requiredBytes: 0n, limitBytes: 0n };
-    await assert.rejects(node.service.expand({ volumeId, volumePath, range }, call()), is("not-found"));
+    await assert.rejects(node.service.expand({ volumeId, volumePath, range }, call()), refusal("not-found"));
   }
   await node.unstage(volume);
 });
@@ -350,7 +353,7 @@ nodeTest(
     await run("mount", "-o", "remount,rw", node.staging("pvc-1"));
     const state = `${node.state}/loop/${volume.nqn}`;
     await Deno.rename(state, `${node.folder}/aside`); // To the connector the device is gone; its mount is still there.
-    await assert.rejects(stats(), is("unavailable", /device is gone/));
+    await assert.rejects(stats(), refusal("unavailable", /device is gone/));
     await Deno.rename(`${node.folder}/aside`, state);
     await node.unpublish(volume);
     await node.unstage(volume);

@@ -1,3 +1,4 @@
+import { refusal } from "../fakes/refusal.ts";
 // `rds-csi attach`, `detach` and `describe` on loop devices and file systems of this machine.
 import assert from "node:assert/strict";
 import { attach } from "../../src/cli/attach/attach.ts";
@@ -156,7 +157,7 @@ nodeTest("attach leaves nothing connected when the volume is smaller than it has
   const volume = new TestVolume(node, "pvc-1", small);
   await assert.rejects(
     attachTo(node, "pvc-1", ...at, "--size", String(small + 1n)),
-    (error) => VolumeError.is(error, "identity-mismatch"),
+    refusal("identity-mismatch"),
   );
   assert.deepEqual((await describe(node, "pvc-1")).code, exitCodes.unknown);
   volume.withdraw();

@@ -19,7 +19,11 @@ nodeTest("what is written to a volume is counted for it, and for no other one", 
   };
   for (const volume of [one, other]) {
     await node.stage(volume);
-    io.deviceSeen(volume.id, node.events.devices.get(volume.id) ?? assert.fail("staging has not told of it"));
+    io.happened({
+      kind: "device",
+      volumeId: volume.id,
+      deviceNumber: node.events.devices.get(volume.id) ?? assert.fail("staging has not told of it"),
+    });
   }
   const [before, otherBefore] = [written(one)!, written(other)!];
   assert.ok(before > 0, "a file system was made");

@@ -10,7 +10,7 @@ import { parseSubject } from "./subject.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
 import { withProgress } from "../progress.ts";
-import { withinTime } from "../deadline.ts";
+import { runLimited } from "../../async/deadline.ts";
 
 const help = `Usage: rds-csi attach NQN|VOLUME --nvme-address ADDRESS [flags]
 
@@ -60,7 +60,7 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
       "attach",
       { io, clock, quiet: options.json },
       (progress) =>
-        withinTime("attach", { io, clock, timeoutMs }, (context) => {
+        runLimited(clock, { name: "attach", timeoutMs, signal: io.signal }, (context) => {
           progress(existing ? "looking at the connection" : `connecting to ${options.address}`);
           const report = (device: ProvenDevice) => {
             progress("looking at what lies on the device");

@@ -6,7 +6,7 @@ import { detachFlags, type DetachOptions, readDetachOptions } from "./options.ts
 import { parseSubject } from "./subject.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
-import { withinTime } from "../deadline.ts";
+import { runLimited } from "../../async/deadline.ts";
 
 const help = `Usage: rds-csi detach NQN|VOLUME [flags]
 
@@ -44,9 +44,9 @@ export async function detach(
 ): Promise<number> {
   const world = openNodeWorld(config, parts);
   try {
-    const nqn = await withinTime(
-      "detach",
-      { io, clock: parts.clock, timeoutMs },
+    const nqn = await runLimited(
+      parts.clock,
+      { name: "detach", timeoutMs, signal: io.signal },
       (context) => detachVolume(world, parts.files, parseSubject(subject, config.nqnPrefix), context),
     );
     io.out(json ? JSON.stringify({ detached: nqn }) : `${nqn} is not connected here any more.`);

@@ -1,7 +1,6 @@
 import { isReadOnlyDevice, partitionsOf } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { bindsOf } from "../../node/publish/binds.ts";
-import { mountsOf } from "../../node/mount_table.ts";
+import { bindsOf, mountsOf } from "../../node/mount_table.ts";
 import type { NodeWorld } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, FoundDevice } from "../../volume/ports/ports.ts";

@@ -19,7 +19,7 @@ import { volumesOfNode } from "../../doctor/node/node_volumes.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
 import { nodeFlags, type NodeOptions, readNodeFlags } from "../node_flags.ts";
-import { withinTime } from "../deadline.ts";
+import { runLimited } from "../../async/deadline.ts";
 
 /** Flags of `rds-csi describe`. */
 export const describeCommandFlags: FlagTable = {
@@ -90,9 +90,9 @@ export async function describeVolumes(
     return exitCodes.unknown;
   }
   const world = openNodeWorld(options.config, parts);
-  const volumes = await withinTime(
-    "describe",
-    { io, clock: parts.clock, timeoutMs },
+  const volumes = await runLimited(
+    parts.clock,
+    { name: "describe", timeoutMs, signal: io.signal },
     (context) =>
       lookAt({ world, files: parts.files, seeksHolder: volumeId !== undefined }, volumeId, context),
   );

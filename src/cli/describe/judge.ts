@@ -1,6 +1,5 @@
-import { wantsReadOnlyDevice } from "../../node/stage/read_only.ts";
+import { type Stash, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
 import { type Finding, problem, warning } from "../../volume/model/finding.ts";
-import type { Stash } from "../../volume/model/staging_state.ts";
 import type { VolumeView } from "./view.ts";
 
 /**

@@ -1,8 +1,7 @@
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { bindsOf } from "../../node/publish/binds.ts";
+import { bindsOf, mountsAt, mountsOf } from "../../node/mount_table.ts";
 import { prove } from "../../node/connections/device.ts";
-import { mountsAt, mountsOf } from "../../node/mount_table.ts";
 import { stashName } from "../../node/stage/staging_store.ts";
 import { recordedNumbers } from "../../node/connections/teardown.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";

@@ -3,7 +3,7 @@ import type { ClusterConfig } from "../config/cluster.ts";
 import type { AuditLoop } from "../../controller/audit/audit_loop.ts";
 import { fixedNodes } from "../../controller/attachments/fixed_nodes.ts";
 import { getVolume } from "../../controller/volumes/read.ts";
-import { inBackground } from "../../controller/background.ts";
+import { runLimited } from "../../async/deadline.ts";
 import { Rounds } from "../../controller/reconcile/loop.ts";
 import { showAtStart } from "../../controller/reconcile/show_at_start.ts";
 import type { ControllerWorld } from "../../controller/deps.ts";
@@ -187,7 +187,7 @@ export class ClusterSide {
     if (world === undefined) return "unknown";
     try {
       const about = { name: `show-${id}`, timeoutMs: latestMs, signal };
-      return await inBackground(
+      return await runLimited(
         this.#clock,
         about,
         async (context) => attachmentOf((await getVolume(world, id, context)).record),

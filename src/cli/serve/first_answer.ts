@@ -1,4 +1,4 @@
-import { VolumeError } from "../../volume/errors.ts";
+import { runLimited } from "../../async/deadline.ts";
 import type { CallContext, Clock } from "../../volume/ports/ports.ts";
 
 /** How long an answer may take, and how long to wait before asking again, in milliseconds. */
@@ -29,21 +29,15 @@ export class FirstAnswer {
   /** Asks until it answers or `signal` is aborted. Why it did not is told by whoever logs what is asked. */
   async seek(clock: Clock, signal: AbortSignal): Promise<void> {
     while (!this.#isIn && !signal.aborted) {
-      const limit = new AbortController();
-      const cancelTimer = clock.timer(answerMs, () => {
-        limit.abort(new VolumeError("deadline", "Cannot wait longer for the router's first answer"));
-      });
       try {
-        const context = {
-          signal: AbortSignal.any([signal, limit.signal]),
-          deadlineMs: clock.now() + answerMs,
-        };
-        await this.ask({ ...context, requestId: "start" });
+        await runLimited(
+          clock,
+          { name: "start", timeoutMs: answerMs, signal },
+          (context) => this.ask(context),
+        );
       } catch {
         // A fault is told to whoever probes the driver; this is no place to end it for one.
         await clock.sleep(pauseMs, signal).catch(() => {}); // Aborted: the condition sees it.
-      } finally {
-        cancelTimer();
       }
     }
   }

@@ -1,3 +1,4 @@
+import { limitSignal } from "../../async/deadline.ts";
 import type { MethodsOf, ServiceMethods } from "../../csi/server/call.ts";
 import type { ControllerHandlers } from "../../csi/generated/csi/v1/Controller.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -144,16 +145,13 @@ export class Lead implements Leading {
    * @throws {VolumeError} unavailable when it does not lead by then
    */
   async held({ signal, deadlineMs }: CallContext): Promise<void> {
-    const limit = new AbortController();
     const forMs = Math.min(mostHoldMs, (deadlineMs - this.#clock.now()) / 2);
-    const cancel = this.#clock.timer(forMs, () => limit.abort());
+    using limited = limitSignal(this.#clock, signal, forMs);
     try {
-      await this.begun(AbortSignal.any([signal, limit.signal]));
+      await this.begun(limited.signal);
     } catch (error) {
       signal.throwIfAborted();
-      if (!limit.signal.aborted) throw error;
-    } finally {
-      cancel();
+      if (!limited.signal.aborted) throw error;
     }
     this.assert();
   }

@@ -46,10 +46,10 @@ export interface NodeParts {
 
 /** This machine's kernel and tools. */
 export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents = uncounted): NodeParts {
-  const onHang = (operation: string) => events.operationHung(operation);
-  const processes = new SystemProcesses({ clock, onHang, listener: events });
+  const processes = new SystemProcesses({ clock, events });
   const files = new Libc();
-  const paths = new SystemPaths(processes, { clock, files, onHang: () => onHang("file") });
+  const onHang = () => events.happened({ kind: "operation-hung", operation: "file" });
+  const paths = new SystemPaths(processes, { clock, files, onHang });
   const mounts = new SystemMounts(processes, files, paths);
   const devices = new SystemBlockDevices(processes, files, clock);
   return { processes, files, paths, clock, mounts, devices, notes, events };

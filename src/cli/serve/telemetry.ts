@@ -20,7 +20,8 @@ import {
   tellingAll,
   uncountedByController,
 } from "../../volume/ports/controller_events.ts";
-import { tellingOfNode, uncounted } from "../../volume/ports/node_events.ts";
+import { fanOut } from "../../volume/ports/event_listener.ts";
+import { type NodeEvent, uncounted } from "../../volume/ports/node_events.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeIo } from "../../telemetry/volume_io.ts";
 import { HandleBorder } from "../../volume/model/handles.ts";
@@ -146,12 +147,7 @@ class ServedTelemetry implements Telemetry {
 
   nodeEvents(files?: Pick<KernelFiles, "readText">): NodeEvents {
     const io = files && new VolumeIo(this.#registry, files);
-    const counted = io === undefined ? [] : [{
-      ...uncounted,
-      deviceSeen: (volumeId: string, number: string) => io.deviceSeen(volumeId, number),
-      stagedChanged: (volumeId: string, staged: boolean) => io.stagedChanged(volumeId, staged),
-    }];
-    return tellingOfNode(new NodeMetrics(this.#registry), this.#board.node, ...counted);
+    return fanOut<NodeEvent>(new NodeMetrics(this.#registry), this.#board.node, ...io ? [io] : []);
   }
 
   registrationEvents(): RegistrationEvents {

@@ -1,7 +1,7 @@
 import { type AuditFinding, type AuditKind, findingKey, isDue } from "../../volume/rules/audit_finding.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
-import { inBackground } from "../background.ts";
+import { runLimited } from "../../async/deadline.ts";
 import type { ControllerWorld } from "../deps.ts";
 
 /** What an operator sets for the audits of a controller. */
@@ -79,7 +79,7 @@ export class AuditLoop {
 
   async #auditOnce(signal: AbortSignal): Promise<void> {
     const world = this.#world;
-    await inBackground(world.clock, { name: "audit", timeoutMs: auditMs, signal }, async (context) => {
+    await runLimited(world.clock, { name: "audit", timeoutMs: auditMs, signal }, async (context) => {
       const audit = await auditRouter(world, { vouched: false }, context);
       world.events.audited?.(countKinds(audit.findings));
       const before = this.#before;

@@ -1,7 +1,7 @@
 import { assertSettled } from "../../volume/rules/absence.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
-import { inBackground } from "../background.ts";
+import { runLimited } from "../../async/deadline.ts";
 import { ownStem } from "../load.ts";
 import { type Attachments, claimFrom, readAttachments, takeOver } from "./migrate.ts";
 import type { ControllerWorld } from "../deps.ts";
@@ -71,7 +71,7 @@ export async function takeOverAtStart(world: ControllerWorld, signal: AbortSigna
   for (let failures = 0; !signal.aborted; failures++) {
     try {
       const about = { name: "take-over-at-start", timeoutMs: sweepMs, signal };
-      const taken = await inBackground(world.clock, about, (context) => takeOverAll(world, context));
+      const taken = await runLimited(world.clock, about, (context) => takeOverAll(world, context));
       if (taken > 0) world.notes.warn("took volumes over from the earlier driver", { volumes: taken });
       return;
     } catch (error) {

@@ -5,7 +5,7 @@ import { overdueMigration } from "../../volume/rules/overdue_migration.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
 import type { OwnedVolume } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
-import { inBackground } from "../background.ts";
+import { runLimited } from "../../async/deadline.ts";
 import { listVolumeHealth } from "../volumes/health.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
 import { lookWide } from "../inventory.ts";
@@ -56,7 +56,7 @@ export class Rounds {
   async #tryRound(signal: AbortSignal): Promise<void> {
     const about = { name: "round", timeoutMs: roundMs, signal };
     try {
-      await inBackground(this.#world.clock, about, (context) => this.#round(context));
+      await runLimited(this.#world.clock, about, (context) => this.#round(context));
       this.#complaint = undefined;
     } catch (error) {
       if (signal.aborted) return;

@@ -1,4 +1,4 @@
-import { inBackground } from "../background.ts";
+import { runLimited } from "../../async/deadline.ts";
 import { lookWide } from "../inventory.ts";
 import type { ControllerWorld } from "../deps.ts";
 
@@ -19,7 +19,7 @@ export async function showAtStart(
 ): Promise<void> {
   for (let failures = 0; !signal.aborted; failures++) {
     try {
-      await inBackground(
+      await runLimited(
         world.clock,
         { name: "show-at-start", timeoutMs: lookMs, signal },
         async (context) => {

@@ -1,3 +1,4 @@
+import { withDeadline } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/ports.ts";
 
@@ -43,29 +44,16 @@ export class ImageCopies<About, Result> {
     context: CallContext,
   ): Promise<Result | undefined> {
     const job = this.#jobs.get(key) ?? this.#start(key, about, start, context.requestId);
-    const waiting = new AbortController();
-    const leftMs = context.deadlineMs === Infinity
-      ? undefined
-      : context.deadlineMs - answerMs - this.#clock.now();
-    const late = leftMs === undefined ? undefined : this.#timeUp(Math.max(0, leftMs), waiting.signal);
-    const ended = new Promise<never>((_, reject) => {
-      const end = () => reject(context.signal.reason);
-      if (context.signal.aborted) end();
-      context.signal.addEventListener("abort", end, { signal: waiting.signal });
-    });
+    const leftMs = Math.max(0, context.deadlineMs - answerMs - this.#clock.now());
+    const late = new VolumeError("deadline", "The copy goes on");
     try {
-      const outcome = await Promise.race([
-        job.result.then((value) => ({ value })),
-        ended,
-        ...late ? [late] : [],
-      ]);
-      if (outcome !== undefined) this.#forget(key, job);
-      return outcome?.value;
+      const result = await withDeadline(this.#clock, context, leftMs, late, () => job.result);
+      this.#forget(key, job);
+      return result;
     } catch (error) {
+      if (error === late) return undefined;
       if (error !== context.signal.reason) this.#forget(key, job);
       throw error;
-    } finally {
-      waiting.abort();
     }
   }
 
@@ -102,15 +90,5 @@ export class ImageCopies<About, Result> {
 
   #forget(key: string, job: Job<About, Result>): void {
     if (this.#jobs.get(key) === job) this.#jobs.delete(key);
-  }
-
-  async #timeUp(ms: number, signal: AbortSignal): Promise<undefined> {
-    await new Promise<void>((resolve) => {
-      const cancel = this.#clock.timer(ms, resolve);
-      signal.addEventListener("abort", () => {
-        cancel();
-        resolve();
-      });
-    });
   }
 }

@@ -1,3 +1,4 @@
+import { endsWithin } from "../../async/deadline.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/ports.ts";
@@ -141,9 +142,7 @@ export class CallRunner {
     if (this.#running.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#idle = resolve;
-    const cancelTimer = this.#clock.timer(timeoutMs, resolve);
-    await promise;
-    cancelTimer();
+    await endsWithin(this.#clock, timeoutMs, promise);
   }
 
   #requestId(): string {

@@ -1,3 +1,4 @@
+import { endsWithin } from "../../async/deadline.ts";
 import type { Server } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
 import type { CallRecord } from "./access_log.ts";
@@ -104,9 +105,7 @@ async function close(
   const drained = transport.drain(CLOSE_MS)
     .catch((error) => log.warn("cannot close the registration socket cleanly", { error }));
   await runner.stop(CLOSE_MS);
-  const abort = new AbortController();
-  await Promise.race([drained, clock.sleep(CLOSE_MS, abort.signal)]);
-  abort.abort();
+  await endsWithin(clock, CLOSE_MS, drained);
   transport.destroy();
   server.forceShutdown();
 }

@@ -1,3 +1,4 @@
+import { endsWithin } from "../../async/deadline.ts";
 import type { Server } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Clock, Random } from "../../volume/ports/ports.ts";
@@ -113,8 +114,6 @@ async function stop(
   const drained = transport.drain(graceMs + FLUSH_MS)
     .catch((error) => log.warn("cannot close the endpoint cleanly", { error }));
   await runner.stop(graceMs);
-  const abort = new AbortController();
-  await Promise.race([drained, clock.sleep(FLUSH_MS, abort.signal)]);
-  abort.abort();
+  await endsWithin(clock, FLUSH_MS, drained);
   transport.destroy();
 }

@@ -1,5 +1,5 @@
 import type { NodeService } from "../../node/node_service.ts";
-import { filesystemNamed } from "../../node/stage/legacy_contexts.ts";
+import { filesystemNamed } from "../../node/stage/contexts.ts";
 import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";

@@ -1,3 +1,4 @@
+import { limitSignal } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/ports.ts";
 import {
@@ -190,17 +191,12 @@ export class Line {
 
   async #dialOnce(): Promise<SshConnection> {
     const { transport, clock, signal } = this.#options;
-    const controller = new AbortController();
-    const cancelTimer = clock.timer(this.#limits.connectMs, () => controller.abort());
-    try {
-      const connection = await transport.connect(AbortSignal.any([controller.signal, signal]));
-      void connection.closed.then(() => {
-        if (this.#connection === connection) this.#connection = undefined;
-      });
-      return connection;
-    } finally {
-      cancelTimer();
-    }
+    using limited = limitSignal(clock, signal, this.#limits.connectMs);
+    const connection = await transport.connect(limited.signal);
+    void connection.closed.then(() => {
+      if (this.#connection === connection) this.#connection = undefined;
+    });
+    return connection;
   }
 
   #unavailable(reason: string): VolumeError {

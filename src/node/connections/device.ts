@@ -1,17 +1,9 @@
+import { poll } from "../../async/poll.ts";
+import type { Stash } from "../../volume/model/staging_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, FoundDevice, ProvenDevice } from "../../volume/ports/ports.ts";
-import { type ExpectedIdentity, proveDevice } from "./identity.ts";
+import type { CallContext, FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/ports.ts";
 import type { Undo } from "../stage/undo.ts";
 import type { NodeWorld } from "../deps.ts";
-
-const firstPollMs = 10;
-/** Slowly longer: it usually takes a tenth of a second, and waiting twice as long for it would show. */
-const pollGrowth = 1.2;
-const longestPollMs = 500;
-/** Where the call itself has no deadline. */
-const maxPollMs = 60_000;
-/** Left of the call to say what it waited for, instead of only that its time is up. */
-const marginMs = 500;
 
 /**
  * Proves a device that was found, with a fresh look at what lies at its path.
@@ -25,6 +17,20 @@ export async function prove(
   context: CallContext,
 ): Promise<ProvenDevice> {
   return proveDevice(found, await world.paths.info(found.path, context), expected);
+}
+
+/**
+ * Proves that a device that was found is the one that the state of its volume tells of.
+ *
+ * @throws {VolumeError} identity-mismatch when it is not
+ */
+export async function proveStaged(
+  world: NodeWorld,
+  found: FoundDevice,
+  { nqn, sizeBytes, device }: Stash,
+  context: CallContext,
+): Promise<ProvenDevice> {
+  return await prove(world, found, { nqn, sizeBytes, uniqueId: device?.uniqueId }, context);
 }
 
 /**
@@ -82,20 +88,17 @@ export async function awaitDevice(
   atLeastBytes: bigint,
   context: CallContext,
 ): Promise<FoundDevice> {
-  const leftMs = context.deadlineMs - world.clock.now() - marginMs;
-  const untilMs = world.clock.monotonicMs() + Math.min(leftMs, maxPollMs);
-  for (let waitMs = firstPollMs;; waitMs = Math.min(waitMs * pollGrowth, longestPollMs)) {
+  let lacking: string | undefined;
+  const device = await poll(world.clock, context, async () => {
     const found = await world.connector.find(nqn, context);
-    const lacking = await whatIsLacking(world, found, atLeastBytes, context);
-    if (found !== undefined && lacking === undefined) return found;
-    if (world.clock.monotonicMs() + waitMs > untilMs) {
-      throw new VolumeError(
-        "unavailable",
-        `Cannot use the device as ${lacking}: nqn=${nqn} wanted size>=${atLeastBytes}`,
-      );
-    }
-    await world.clock.sleep(waitMs, context.signal);
-  }
+    lacking = await whatIsLacking(world, found, atLeastBytes, context);
+    return lacking === undefined ? found : undefined;
+  });
+  if (device !== undefined) return device;
+  throw new VolumeError(
+    "unavailable",
+    `Cannot use the device as ${lacking}: nqn=${nqn} wanted size>=${atLeastBytes}`,
+  );
 }
 
 async function whatIsLacking(
@@ -108,4 +111,52 @@ async function whatIsLacking(
   if (found.sizeBytes < atLeastBytes) return `its size stays ${found.sizeBytes}`;
   const node = await paths.info(found.path, context);
   return node === undefined ? `there is no ${found.path}` : undefined;
+}
+
+/** What a device has to be. */
+export interface ExpectedIdentity {
+  readonly nqn: string;
+  /** The size it has at least: volumes grow and never shrink. */
+  readonly sizeBytes: bigint;
+  /** NGUID or UUID seen before; undefined or "" when none was. */
+  readonly uniqueId?: string;
+}
+
+/** A subsystem of this driver has one namespace, and that is its id. */
+const onlyNsid = 1;
+
+/**
+ * Compares a device that was found with what was asked for; the only maker of a {@linkcode ProvenDevice}.
+ *
+ * `node` is what lies at the device's path right now: names of devices are given out anew.
+ *
+ * @throws {VolumeError} identity-mismatch when anything differs
+ */
+export function proveDevice(
+  found: FoundDevice,
+  node: PathInfo | undefined,
+  expected: ExpectedIdentity,
+): ProvenDevice {
+  const known = expected.uniqueId ?? "";
+  if (found.nqn !== expected.nqn) throw mismatch(found, `nqn=${expected.nqn}`, `nqn=${found.nqn}`);
+  if (found.nsid !== onlyNsid) throw mismatch(found, `nsid=${onlyNsid}`, `nsid=${found.nsid}`);
+  if (known !== "" && found.uniqueId !== known) throw mismatch(found, `id=${known}`, `id=${found.uniqueId}`);
+  if (found.sizeBytes < expected.sizeBytes) {
+    throw mismatch(found, `size>=${expected.sizeBytes}`, `size=${found.sizeBytes}`);
+  }
+  if (node?.kind !== "block" || node.deviceNumber !== found.deviceNumber) {
+    throw mismatch(
+      found,
+      `number=${found.deviceNumber}`,
+      `${node?.kind ?? "nothing"} number=${node?.deviceNumber}`,
+    );
+  }
+  return found as ProvenDevice;
+}
+
+function mismatch(found: FoundDevice, expected: string, actual: string): VolumeError {
+  return new VolumeError(
+    "identity-mismatch",
+    `Cannot use the device as it is not the volume: device=${found.path} expected ${expected} found ${actual}`,
+  );
 }

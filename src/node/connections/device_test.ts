@@ -1,7 +1,9 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { call, FakeNode, nqn, sizeBytes } from "../../../tests/fakes/node_world.ts";
+import { block, call, ext4, FakeNode, nqn, sizeBytes } from "../../../tests/fakes/node_world.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { awaitDevice } from "./device.ts";
+import { awaitDevice, type ExpectedIdentity, proveDevice } from "./device.ts";
+import type { FoundDevice, PathInfo } from "../../volume/ports/ports.ts";
 
 function connectedNode(): FakeNode {
   const node = new FakeNode();
@@ -47,3 +49,94 @@ for (
     assert.ok(refusedMs < deadlineMs && refusedMs > deadlineMs - 2_000);
   });
 }
+
+const found: FoundDevice = {
+  path: "/dev/nvme0n2",
+  deviceNumber: "259:4",
+  sizeBytes: 2048n,
+  nqn: "nqn:a",
+  nsid: 1,
+  uniqueId: "00ff",
+};
+const node: PathInfo = { kind: "block", deviceNumber: "259:4" };
+const expected: ExpectedIdentity = { nqn: "nqn:a", sizeBytes: 2048n, uniqueId: "00ff" };
+
+Deno.test("proveDevice() gives back the device when everything agrees", () => {
+  assert.equal(proveDevice(found, node, expected), found);
+});
+
+Deno.test("proveDevice() accepts a device that has grown, and one whose id was never seen", () => {
+  assert.equal(proveDevice(found, node, { nqn: "nqn:a", sizeBytes: 1024n, uniqueId: "" }), found);
+});
+
+const mismatches: readonly [string, Partial<FoundDevice>, PathInfo | undefined][] = [
+  ["another NQN", { nqn: "nqn:b" }, node],
+  ["another namespace", { nsid: 2 }, node],
+  ["another unique id", { uniqueId: "00fe" }, node],
+  ["a unique id gone", { uniqueId: "" }, node],
+  ["a smaller device", { sizeBytes: 2047n }, node],
+  ["no device node", {}, undefined],
+  ["a file in place of the node", {}, { kind: "file" }],
+  ["a node of another number", {}, { kind: "block", deviceNumber: "259:5" }],
+];
+
+for (const [name, change, at] of mismatches) {
+  Deno.test(`proveDevice() throws identity-mismatch for ${name}`, () => {
+    assert.throws(
+      () => proveDevice({ ...found, ...change }, at, expected),
+      refusal("identity-mismatch"),
+    );
+  });
+}
+
+const injected = new VolumeError("internal", "injected");
+/** What goes by the path or the number of the device, and is not kept from another one by a mount. */
+const byPath = ["setReadOnly", "probe", "erase", "format", "check", "mountDevice", "bind"];
+
+for (const capability of [ext4, block]) {
+  Deno.test(`stage() and publish() of a ${capability.access} volume keep its device open while tools go by its path, and no longer`, async () => {
+    const node = new FakeNode();
+    const seen = new Set<string>();
+    node.before = (operation) => {
+      if (!byPath.includes(operation)) return;
+      seen.add(operation);
+      assert.deepEqual([...node.held], ["7:3"], operation);
+    };
+    await node.stage({ capability });
+    assert.deepEqual([...node.held], []);
+    await node.publish({ capability });
+    assert.deepEqual([...node.held], []);
+    assert.ok(seen.size >= 2);
+  });
+
+  Deno.test(`stage() and publish() of a ${capability.access} volume let go of its device before they disconnect, whatever fails`, async () => {
+    const whole = new FakeNode();
+    await whole.stage({ capability });
+    await whole.publish({ capability });
+    for (let failing = 1; failing <= whole.operations.length; failing++) {
+      const node = new FakeNode();
+      node.before = (operation, count) => {
+        if (operation === "disconnect") assert.deepEqual([...node.held], []);
+        if (count === failing) throw injected;
+      };
+      const attempt = node.stage({ capability }).then(() => node.publish({ capability }));
+      await assert.rejects(attempt, (error) => error === injected);
+      assert.deepEqual([...node.held], [], whole.operations[failing - 1]);
+    }
+  });
+}
+
+Deno.test("stage() of a new or a read-only file system fails when its device goes before the mount", async () => {
+  for (const readonly of ["false", "true"]) {
+    const node = new FakeNode();
+    if (readonly === "true") node.device.content = "ext4";
+    const { hold } = node.world.devices;
+    node.world.devices.hold = async (device, context) => {
+      const letGo = await hold(device, context);
+      node.device.connected = false;
+      return letGo;
+    };
+    await assert.rejects(node.stage({}, { readonly }), refusal("unavailable"));
+    assert.ok(!node.operations.includes("mountDevice") && !node.operations.includes("format"));
+  }
+});

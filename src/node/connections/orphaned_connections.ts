@@ -2,8 +2,7 @@ import { parseEpoch } from "../../volume/model/epoch.ts";
 import { isOfHost } from "../../volume/rules/fence.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
-import { bindsOf } from "../publish/binds.ts";
-import { mountsOf } from "../mount_table.ts";
+import { bindsOf, mountsOf } from "../mount_table.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import type { NodeWorld, VolumeLock } from "../deps.ts";
 

@@ -2,8 +2,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/handles.ts";
 import type { CallContext, FoundDevice } from "../../volume/ports/ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
-import { bindsOf } from "../publish/binds.ts";
-import { isOnBlockDevice, mountsAt, mountsOf } from "../mount_table.ts";
+import { bindsOf, isOnBlockDevice, mountsAt, mountsOf } from "../mount_table.ts";
+import { Stashes } from "../stage/staging_store.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** What is to be taken down of a volume. */
@@ -11,14 +11,8 @@ export interface Teardown {
   readonly volumeId: string;
   readonly nqns: readonly string[];
   readonly stagingPaths: readonly string[];
-  /** What its device is on record as, so that nothing else is unmounted; undefined when nothing is known of it. */
-  readonly deviceNumbers: readonly string[] | undefined;
-  /** Where the volume is on record as published. */
-  readonly publishedPaths: readonly string[];
-  /** Whether the staging folder may hold the file `device`: never looked for in a volume's own files. */
-  readonly mayHoldDeviceFile: boolean;
-  /** Called once nothing uses the volume, before anything is changed. */
-  readonly begun: () => Promise<unknown>;
+  /** What this node remembers of it; undefined when nothing is known. */
+  readonly stash: Stash | undefined;
 }
 
 /** The numbers that a volume's device is on record as. */
@@ -53,8 +47,13 @@ export async function tearDown(world: NodeWorld, volume: Teardown, context: Call
   const found = await findAll(world, volume.nqns, context);
   await refuseWhilePublished(world, volume, points, found, context);
   await refuseWhileOpen(world, volume, found, context);
-  await volume.begun();
-  if (volume.mayHoldDeviceFile) await removeDeviceFiles(world, volume.stagingPaths, points, context);
+  const { stash } = volume;
+  // Nothing may be published any more, however far this gets.
+  if (stash !== undefined) await new Stashes(world).write({ ...stash, staged: false });
+  // In a volume's own files, the device file is never looked for.
+  if (stash === undefined || stash.kind === "block") {
+    await removeDeviceFiles(world, volume.stagingPaths, points, context);
+  }
   for (const point of points) {
     context.signal.throwIfAborted();
     await world.mounts.unmount(point, context);
@@ -128,8 +127,8 @@ async function refuseWhilePublished(
 ): Promise<void> {
   const table = await world.mounts.table();
   const staged = points.flatMap((point) => mountsAt(table, point));
-  const own = volume.deviceNumbers &&
-    [...volume.deviceNumbers, ...found.map((device) => device.deviceNumber)];
+  const { stash } = volume;
+  const own = stash && [...recordedNumbers(stash), ...found.map((device) => device.deviceNumber)];
   const foreign = staged.find((entry) =>
     !isOnBlockDevice(entry) || own?.includes(entry.deviceNumber) === false
   );
@@ -140,7 +139,8 @@ async function refuseWhilePublished(
         `path=${foreign.mountPoint} device=${foreign.deviceNumber} type=${foreign.filesystem}`,
     );
   }
-  for (const point of await mountPoints(world, volume.publishedPaths)) {
+  const published = stash?.published.map(({ targetPath }) => targetPath) ?? [];
+  for (const point of await mountPoints(world, published)) {
     if (mountsAt(table, point).length > 0) throw inUse(volume, `it is published at ${point}`);
   }
   const numbers = new Set([...found, ...staged].map((it) => it.deviceNumber));

@@ -6,8 +6,8 @@ import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import { Strays } from "../connections/orphaned_connections.ts";
-import { recordedNumbers, tearDown } from "../connections/teardown.ts";
-import { within } from "../within.ts";
+import { tearDown } from "../connections/teardown.ts";
+import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld, VolumeLock } from "../deps.ts";
 
 /** How long one volume may take in one look. */
@@ -105,7 +105,7 @@ export class FenceWatch {
     if (this.#working.has(of)) return undefined;
     const whole = { requestId: `fence-${of}`, signal: this.#stop.signal, deadlineMs: Infinity };
     const { clock } = this.#options.world;
-    return await within(clock, whole, volumeMs, `look at ${of}`, async (context) => {
+    return await withDeadline(clock, whole, volumeMs, `look at ${of}`, async (context) => {
       this.#working.add(of);
       try {
         return await work(context);
@@ -144,15 +144,7 @@ export class FenceWatch {
     const { volumeId, nqn } = stash;
     if (!await fencing.cutOff({ volumeId, nqn, stash }, why, context)) return;
     try {
-      await tearDown(world, {
-        volumeId,
-        nqns: [nqn],
-        stagingPaths: [stash.stagingPath],
-        deviceNumbers: recordedNumbers(stash),
-        publishedPaths: stash.published.map((target) => target.targetPath),
-        mayHoldDeviceFile: stash.kind === "block",
-        begun: () => this.#stashes.write({ ...stash, staged: false }),
-      }, context);
+      await tearDown(world, { volumeId, nqns: [nqn], stagingPaths: [stash.stagingPath], stash }, context);
     } catch (error) {
       if (!VolumeError.is(error, "in-use")) throw error;
       world.notes?.info("a fenced volume stays mounted until it is unpublished", {

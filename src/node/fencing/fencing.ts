@@ -7,10 +7,10 @@ import {
 } from "../../volume/rules/fence.ts";
 import type { CallContext, Connection, TargetAddress } from "../../volume/ports/ports.ts";
 import { type Stash, withMissed } from "../../volume/model/staging_state.ts";
-import { mountsAt } from "../mount_table.ts";
+import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
 import { Stashes } from "../stage/staging_store.ts";
-import { connectedNqns } from "../connections/teardown.ts";
+import { connectedNqns, type Teardown } from "../connections/teardown.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** A connection to be judged. */
@@ -20,15 +20,6 @@ export interface FenceSubject {
   /** What this node remembers of the volume, if it is of this connection. */
   readonly stash: Stash | undefined;
   /** The NQN under which a call says that the volume is published now. */
-  readonly publishedNqn?: string;
-}
-
-/** What is about to be taken down by a call that holds the volume's lock. */
-export interface Release {
-  readonly volumeId: string;
-  readonly nqns: readonly string[];
-  readonly stash: Stash | undefined;
-  readonly stagingPaths: readonly string[];
   readonly publishedNqn?: string;
 }
 
@@ -65,7 +56,9 @@ export class Fencing {
     const answers = rest ? [] : await reads.readAll(placesOf(before, stash));
     // Asking took its time, and a controller may have come back meanwhile.
     const connections = rest ? before : await this.#world.connector.connections(nqn, context);
-    if (stash?.staged === true) this.#world.events.connectionsSeen(stash.volumeId, connections);
+    if (stash?.staged === true) {
+      this.#world.events.happened({ kind: "connections", volumeId: stash.volumeId, connections });
+    }
     const verdict = judgeFence({
       ...subject,
       connections,
@@ -86,24 +79,25 @@ export class Fencing {
     if ((await connector.connections(nqn, context)).some(isLive)) return false;
     notes?.warn("cutting off a fenced volume", { volumeId, nqn, why, requestId: context.requestId });
     await connector.cutOff(nqn, context);
-    events.fencedTornDown();
+    events.happened({ kind: "fenced-torn-down" });
     return true;
   }
 
   /**
-   * Prepares a teardown, so that it cannot hang: cuts off what is fenced.
+   * Prepares a teardown by a call that holds the volume's lock, so that it cannot hang: cuts off what is fenced.
    *
+   * @param publishedNqn the NQN under which the call says that the volume is published now
    * @throws {VolumeError} unavailable while a file system is mounted whose target is away and may yet come back: what
    * was not written to it would be lost, and unmounting it would hang
    */
-  async release(volume: Release, context: CallContext): Promise<void> {
+  async release(volume: Teardown, context: CallContext, publishedNqn?: string): Promise<void> {
     const reads = this.newReads();
     for (const nqn of volume.nqns) {
       const stash = volume.stash?.nqn === nqn ? volume.stash : undefined;
-      const subject = { ...volume, nqn, stash };
+      const subject = { volumeId: volume.volumeId, nqn, stash, publishedNqn };
       const verdict = await this.judge(subject, reads, context);
       if (verdict.state === "fenced") await this.cutOff(subject, verdict.why, context);
-      if (verdict.state !== "undecided" || !await this.#isMounted(volume.stagingPaths)) continue;
+      if (verdict.state !== "undecided" || !await isAnyMounted(this.#world, volume.stagingPaths)) continue;
       if (stash !== undefined) await this.#remember(stash, verdict.memory);
       throw new VolumeError(
         "unavailable",
@@ -131,12 +125,6 @@ export class Fencing {
   /** Forgets what was seen of any other connection. */
   keepOnly(nqns: ReadonlySet<string>): void {
     for (const nqn of this.#seen.keys()) if (!nqns.has(nqn)) this.#seen.delete(nqn);
-  }
-
-  async #isMounted(stagingPaths: readonly string[]): Promise<boolean> {
-    const table = await this.#world.mounts.table();
-    const points = await Promise.all(stagingPaths.map((path) => this.#world.paths.mountPoint(path)));
-    return points.some((point) => mountsAt(table, point).length > 0);
   }
 
   async #remember(stash: Stash, memory: FenceMemory | undefined): Promise<void> {

@@ -1,7 +1,8 @@
+import { SingleFlight } from "../../async/single_flight.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { OfferedRead } from "../../volume/rules/fence.ts";
 import type { CallContext, TargetAddress } from "../../volume/ports/ports.ts";
-import { within } from "../within.ts";
+import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** How long a target may take to say what it offers. */
@@ -15,7 +16,7 @@ export interface TimedRead extends OfferedRead {
 /** Asks targets what they offer: each is asked once at a time, and never again while an earlier question hangs. */
 export class TargetReader {
   readonly #world: NodeWorld;
-  readonly #running = new Map<string, Promise<TimedRead>>();
+  readonly #reads = new SingleFlight<TimedRead>();
   readonly #hanging = new Set<string>();
 
   constructor(world: NodeWorld) {
@@ -25,11 +26,7 @@ export class TargetReader {
   /** What is offered there; who asks while it is being asked shares the answer. Rejects only for a fault. */
   read(at: TargetAddress): Promise<TimedRead> {
     const key = keyOf(at);
-    const running = this.#running.get(key);
-    if (running !== undefined) return running;
-    const read = this.#read(at, key).finally(() => this.#running.delete(key));
-    this.#running.set(key, read);
-    return read;
+    return this.#reads.run(() => this.#read(at, key), key);
   }
 
   async #read(at: TargetAddress, key: string): Promise<TimedRead> {
@@ -49,7 +46,7 @@ export class TargetReader {
       // Whoever asks shares it, so that nobody's end is its end.
       const { signal } = new AbortController();
       const context = { requestId: `offered-${key}`, signal, deadlineMs: Infinity };
-      const offered = await within(clock, context, readMs, "read the discovery log", ask);
+      const offered = await withDeadline(clock, context, readMs, "read the discovery log", ask);
       return { address, port, offered, beganMs };
     } catch (error) {
       if (VolumeError.is(error)) return { address, port, offered: undefined, beganMs };

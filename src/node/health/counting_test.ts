@@ -8,7 +8,7 @@ import {
   volumeId,
 } from "../../../tests/fakes/node_world.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { countingMismatches } from "./counting.ts";
+import { countingMismatches } from "../node_service.ts";
 
 const mismatch = new VolumeError("identity-mismatch", "Cannot use the device");
 

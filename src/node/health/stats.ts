@@ -3,7 +3,7 @@ import type { CallContext, FilesystemStats } from "../../volume/ports/ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
 import { Stashes } from "../stage/staging_store.ts";
-import { within } from "../within.ts";
+import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** What NodeGetVolumeStats answers: of a block volume, only its size is known. */
@@ -28,7 +28,7 @@ export async function volumeStats(
   context: CallContext,
 ): Promise<VolumeStats> {
   const what = `ask the volume for its size and use: volume=${volumeId}`;
-  return await within(world.clock, context, limitMs, what, async (limited) => {
+  return await withDeadline(world.clock, context, limitMs, what, async (limited) => {
     const stash = await getPlaced(world, volumeId, volumePath, limited);
     const totalBytes = await liveSize(world, stash, limited);
     if (stash.kind === "block") return { kind: "block", totalBytes };
@@ -37,7 +37,7 @@ export async function volumeStats(
       return { kind: "filesystem", stats: await filesystemStats(world, point, limited) };
     } catch (error) {
       if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline")) {
-        world.events.staleMountMet("stats");
+        world.events.happened({ kind: "stale-mount", finder: "stats" });
       }
       throw error;
     }
@@ -49,10 +49,10 @@ async function liveSize(world: NodeWorld, stash: Stash, context: CallContext): P
   const found = await world.connector.find(stash.nqn, context);
   const isSame = found?.deviceNumber === stash.device?.deviceNumber;
   if (found !== undefined && isSame && found.sizeBytes > 0n) {
-    world.events.deviceSeen(stash.volumeId, found.deviceNumber);
+    world.events.happened({ kind: "device", volumeId: stash.volumeId, deviceNumber: found.deviceNumber });
     return found.sizeBytes;
   }
-  world.events.staleMountMet("stats");
+  world.events.happened({ kind: "stale-mount", finder: "stats" });
   const state = found === undefined ? "gone" : isSame ? "empty" : "another one since it was staged";
   throw new VolumeError(
     "unavailable",

@@ -1,11 +1,7 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { block, call, FakeNode, stagingPath, targetPath, volumeId } from "../../../tests/fakes/node_world.ts";
-import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
+import { block, call, FakeNode, targetPath, volumeId } from "../../../tests/fakes/node_world.ts";
 import type { Filesystems } from "../../volume/ports/ports.ts";
-
-function is(kind: VolumeErrorKind, text = /./) {
-  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
-}
 
 async function published(capability?: typeof block): Promise<FakeNode> {
   const node = new FakeNode();
@@ -24,26 +20,20 @@ function answering(node: FakeNode, answer: Filesystems["stats"]): void {
   Object.assign(node.world.filesystems, { stats: answer });
 }
 
-for (const capability of [undefined, block]) {
-  const kind = capability?.access ?? "mount";
+const broken: readonly [string, (node: FakeNode) => void][] = [
+  ["gone", (node) => node.device.connected = false],
+  ["another one", (node) => node.device.deviceNumber = "7:9"],
+  ["empty", (node) => node.device.sizeBytes = 0n],
+];
 
-  Deno.test(`stats() of a ${kind} volume throws unavailable when its device is gone`, async () => {
-    const node = await published(capability);
-    node.device.connected = false;
-    await assert.rejects(stats(node), is("unavailable", /device is gone/));
-    assert.deepEqual(node.events.told.at(-1), "stale mount: stats");
-  });
-
-  Deno.test(`stats() of a ${kind} volume throws unavailable when its device is another one`, async () => {
-    const node = await published(capability);
-    node.device.deviceNumber = "7:9";
-    await assert.rejects(stats(node), is("unavailable", /another one/));
-  });
-
-  Deno.test(`stats() of a ${kind} volume throws unavailable when its device is empty`, async () => {
-    const node = await published(capability);
-    node.device.sizeBytes = 0n;
-    await assert.rejects(stats(node), is("unavailable", /empty/));
+for (const [state, happen] of broken) {
+  Deno.test(`stats() throws unavailable when the device is ${state}, and counts a stale mount`, async () => {
+    for (const capability of [undefined, block]) {
+      const node = await published(capability);
+      happen(node);
+      await assert.rejects(stats(node), refusal("unavailable", new RegExp(`device is ${state}`)));
+      assert.equal(node.events.told.at(-1), "stale mount: stats");
+    }
   });
 }
 
@@ -54,33 +44,8 @@ Deno.test("stats() throws deadline when the file system never answers, and count
     (_point, { signal }) =>
       new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
   );
-  const rejected = assert.rejects(stats(node), is("deadline", /within 15 s/));
+  const rejected = assert.rejects(stats(node), refusal("deadline", /within 15 s/));
   await node.clock.advance(15_000);
   await rejected;
   assert.deepEqual(node.events.told.at(-1), "stale mount: stats");
-});
-
-Deno.test("stats() throws deadline when not even the signal ends the look at the file system", async () => {
-  const node = await published();
-  answering(node, () => new Promise(() => {}));
-  const rejected = assert.rejects(stats(node), is("deadline"));
-  await node.clock.advance(15_000);
-  await rejected;
-});
-
-Deno.test("stats() passes on that the file system fails", async () => {
-  const node = await published();
-  answering(node, () => Promise.reject(new VolumeError("unavailable", "exit=1")));
-  await assert.rejects(stats(node), is("unavailable", /exit=1/));
-  assert.deepEqual(node.events.told.at(-1), "stale mount: stats");
-});
-
-Deno.test("stats() answers for a file system that was turned read-only, where it is staged and published", async () => {
-  const node = await published();
-  node.table = node.table.map((entry) => ({ ...entry, superOptions: ["ro", "emergency_ro"] }));
-  for (const path of [stagingPath, targetPath]) {
-    const answer = await stats(node, path);
-    assert.equal(answer.kind === "filesystem" && answer.stats.totalBytes, 100n);
-  }
-  assert.equal(node.events.told.includes("stale mount: stats"), false);
 });

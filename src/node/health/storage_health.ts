@@ -1,10 +1,10 @@
+import { SingleFlight } from "../../async/single_flight.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, TargetAddress } from "../../volume/ports/ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { type AddressLook, judgeStorage, type StorageProblem } from "../../volume/rules/storage_health.ts";
-import { RecentAnswer } from "./recent_answer.ts";
 import { Stashes } from "../stage/staging_store.ts";
-import { within } from "../within.ts";
+import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** How long an answer is good: whoever asks, the router is asked six times a minute at most. */
@@ -18,24 +18,37 @@ const maxAsked = 8;
 
 /** What is wrong with what all volumes of this node stand on, looked at no more often than every few seconds. */
 export class StorageHealth {
-  readonly #recent: RecentAnswer<readonly StorageProblem[]>;
+  readonly #world: NodeWorld;
+  readonly #reads = new SingleFlight<readonly StorageProblem[]>();
+  #recent: { readonly problems: readonly StorageProblem[]; readonly atMs: number } | undefined;
 
   constructor(world: NodeWorld) {
-    this.#recent = new RecentAnswer(
-      world.clock,
-      { keptMs, limitMs },
-      (context) => lookAndJudge(world, context),
-    );
+    this.#world = world;
   }
 
   /**
    * Nothing when all is well. Asks the addresses that the node's volumes are reached at what they offer; a node that
-   * has none asks nobody.
+   * has none asks nobody. Callers share one read, which none of them ends. A failed read is not kept.
    *
    * @throws {VolumeError} deadline when the looks take too long; the reason of the call's end
    */
   async problems(context: CallContext): Promise<readonly StorageProblem[]> {
-    return await this.#recent.get(context);
+    const { clock } = this.#world;
+    context.signal.throwIfAborted();
+    const recent = this.#recent;
+    if (recent !== undefined && clock.monotonicMs() - recent.atMs < keptMs) return recent.problems;
+    const read = this.#reads.run(() => this.#read());
+    return await withDeadline(clock, context, limitMs, "wait for the answer", () => read);
+  }
+
+  async #read(): Promise<readonly StorageProblem[]> {
+    const { clock } = this.#world;
+    const { signal } = new AbortController();
+    const own = { requestId: "shared", signal, deadlineMs: Infinity };
+    const work = (context: CallContext) => lookAndJudge(this.#world, context);
+    const problems = await withDeadline(clock, own, limitMs, "look it up", work);
+    this.#recent = { problems, atMs: clock.monotonicMs() };
+    return problems;
   }
 }
 
@@ -99,7 +112,7 @@ async function failureOf(
   attempt: (limited: CallContext) => Promise<unknown>,
 ): Promise<string | undefined> {
   try {
-    await within(world.clock, context, answerMs, what, attempt);
+    await withDeadline(world.clock, context, answerMs, what, attempt);
     return undefined;
   } catch (error) {
     context.signal.throwIfAborted();

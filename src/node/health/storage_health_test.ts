@@ -1,3 +1,4 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -109,5 +110,28 @@ Deno.test("storageHealth() tells a state folder that takes no writes, or never a
 Deno.test("storageHealth() goes on when a state file is damaged", async () => {
   const node = await staged();
   node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text: "{" });
+  assert.deepEqual(await reasons(node), []);
+});
+
+Deno.test("storageHealth() reads once for all who ask, and lets one leave without the others", async () => {
+  const node = await staged();
+  const asked = noteAsked(node);
+  const leaving = new AbortController();
+  const reason = new VolumeError("cancelled", "gone");
+  const left = assert.rejects(node.service.storageHealth(call(leaving.signal)), (error) => error === reason);
+  const stayed = reasons(node);
+  leaving.abort(reason);
+  await left;
+  assert.deepEqual([await stayed, asked.length], [[], 1]);
+});
+
+Deno.test("storageHealth() throws deadline for a read that never ends, and begins another one", async () => {
+  const node = await staged();
+  const { obstacle } = node.world.connector;
+  node.world.connector.obstacle = () => new Promise(() => {});
+  const rejected = assert.rejects(reasons(node), refusal("deadline"));
+  await node.clock.advance(10_000);
+  await rejected;
+  node.world.connector.obstacle = obstacle;
   assert.deepEqual(await reasons(node), []);
 });

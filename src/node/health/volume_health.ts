@@ -3,11 +3,11 @@ import type { VolumeHealth } from "../../volume/rules/health.ts";
 import { judgeNodeHealth, type NodeLook, type Shown } from "../../volume/rules/node_health.ts";
 import type { CallContext, FoundDevice, MountEntry } from "../../volume/ports/ports.ts";
 import type { PublishedTarget, Stash } from "../../volume/model/staging_state.ts";
-import { prove } from "../connections/device.ts";
+import { proveStaged } from "../connections/device.ts";
 import { mountsAt } from "../mount_table.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import { filesystemStats } from "./stats.ts";
-import { within } from "../within.ts";
+import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** More than all looks together may take. */
@@ -28,7 +28,7 @@ export async function nodeVolumeHealth(
   context: CallContext,
 ): Promise<VolumeHealth> {
   const what = `look after the volume: volume=${volumeId}`;
-  return await within(world.clock, context, limitMs, what, async (limited) => {
+  return await withDeadline(world.clock, context, limitMs, what, async (limited) => {
     const stash = await findStash(world, volumeId);
     if (typeof stash === "string") {
       const damaged = { status: "INACCESSIBLE", reason: "StateDamaged", message: stash } as const;
@@ -37,8 +37,8 @@ export async function nodeVolumeHealth(
     const look = await lookAt(world, stash, limited);
     const problems = judgeNodeHealth(look);
     if (stash.staged) {
-      world.events.connectionsSeen(volumeId, look.connections);
-      world.events.healthSeen(volumeId, problems);
+      world.events.happened({ kind: "connections", volumeId, connections: look.connections });
+      world.events.happened({ kind: "health", volumeId, problems });
     }
     return { id: volumeId, problems };
   });
@@ -79,9 +79,8 @@ async function mismatchOf(
   device: FoundDevice,
   context: CallContext,
 ): Promise<string | undefined> {
-  const { nqn, sizeBytes } = stash;
   try {
-    await prove(world, device, { nqn, sizeBytes, uniqueId: stash.device?.uniqueId }, context);
+    await proveStaged(world, device, stash, context);
     return undefined;
   } catch (error) {
     if (VolumeError.is(error, "identity-mismatch")) return error.message;
@@ -131,7 +130,7 @@ async function answerOf<T>(
   ask: (limited: CallContext) => Promise<T>,
 ): Promise<{ readonly value?: T; readonly reason?: string }> {
   try {
-    return { value: await within(world.clock, context, silenceMs, "get an answer", ask) };
+    return { value: await withDeadline(world.clock, context, silenceMs, "get an answer", ask) };
   } catch (error) {
     context.signal.throwIfAborted();
     if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline")) {

@@ -1,20 +1,18 @@
 import { dirname } from "node:path";
-import { type Capability, isReadOnlyMode } from "../../volume/model/capabilities.ts";
+import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, MountEntry, ProvenDevice } from "../../volume/ports/ports.ts";
 import {
   type PublishedTarget,
   type Stash,
+  wantsReadOnlyDevice,
   withoutPublished,
   withPublished,
 } from "../../volume/model/staging_state.ts";
-import { assertPublishable } from "./access.ts";
-import { rootAnswers } from "../stage/answers.ts";
-import { holdProven, prove } from "../connections/device.ts";
+import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
+import { holdProven, proveStaged } from "../connections/device.ts";
 import { parseMountFlags } from "./mount_flags.ts";
-import { isReadOnlyMount, mountsAt } from "../mount_table.ts";
 import { assertTargetApart } from "./target_paths.ts";
-import { wantsReadOnlyDevice } from "../stage/read_only.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import { type Undo, withUndo } from "../stage/undo.ts";
 import type { NodeWorld } from "../deps.ts";
@@ -48,7 +46,7 @@ export async function publishVolume(
   const readOnly = isReadOnlyPublish(stash, request);
   const point = await world.paths.mountPoint(request.targetPath);
   const staged = stash.kind === "block" ? stash.stagingPath : await world.paths.mountPoint(stash.stagingPath);
-  const device = await proveStaged(world, stash, context);
+  const device = await proveUnchanged(world, stash, context);
   const table = await world.mounts.table();
   if (stash.kind !== "block") await assertMounted(world, table, stash, staged, context);
   const live = await livePublished(world, table, stash);
@@ -111,7 +109,7 @@ function isReadOnlyPublish(stash: Stash, request: PublishRequest): boolean {
 }
 
 /** The device that the volume was staged with, proven right now. */
-async function proveStaged(world: NodeWorld, stash: Stash, context: CallContext): Promise<ProvenDevice> {
+async function proveUnchanged(world: NodeWorld, stash: Stash, context: CallContext): Promise<ProvenDevice> {
   const found = await world.connector.find(stash.nqn, context);
   if (found === undefined || found.deviceNumber !== stash.device?.deviceNumber) {
     throw new VolumeError(
@@ -122,12 +120,7 @@ async function proveStaged(world: NodeWorld, stash: Stash, context: CallContext)
         `staged: volume=${stash.volumeId}; it has to be unstaged and staged again`,
     );
   }
-  return await prove(
-    world,
-    found,
-    { nqn: stash.nqn, sizeBytes: stash.sizeBytes, uniqueId: stash.device.uniqueId },
-    context,
-  );
+  return await proveStaged(world, found, stash, context);
 }
 
 /** A staging whose file system is not mounted, or was given up by the kernel, must not look healthy to a pod. */
@@ -142,7 +135,7 @@ async function assertMounted(
   const right = entry?.deviceNumber === stash.device?.deviceNumber && entry?.filesystem === stash.kind;
   const usable = right && isReadOnlyMount(entry) === stash.readOnly;
   if (usable && await rootAnswers(world, stash.stagingPath, context)) return;
-  if (entry !== undefined && !right) world.events.staleMountMet("publish");
+  if (entry !== undefined && !right) world.events.happened({ kind: "stale-mount", finder: "publish" });
   const state = entry === undefined
     ? "is not mounted"
     : usable
@@ -251,4 +244,52 @@ async function bind(
   if (stash.kind === "block") await world.mounts.bindDevice(device, target, { readOnly }, context);
   else await world.mounts.bindFolder(device, source, target, { readOnly }, context);
   context.signal.throwIfAborted();
+}
+
+/**
+ * Whether a staged volume may be published at one more target, or at the same one again (CSI specification,
+ * "NodePublishVolume", second table). `published` are the targets where it is right now.
+ *
+ * SINGLE_NODE_WRITER goes by the rules of SINGLE_NODE_MULTI_WRITER: it is what older kubelets say for ReadWriteOnce,
+ * which lets several pods of one node use the volume.
+ *
+ * @throws {VolumeError} exists-incompatible when the same target is asked for with another kind of access; precondition
+ * when the access mode or the other uses forbid it
+ */
+function assertPublishable(
+  stash: Stash,
+  published: readonly PublishedTarget[],
+  target: PublishedTarget,
+  capability: Capability,
+): void {
+  const others = published.filter((other) => other.targetPath !== target.targetPath);
+  const [other] = others;
+  if (kindName(capability) !== stash.kind) {
+    const again = others.length < published.length;
+    throw refused(
+      again ? "exists-incompatible" : "precondition",
+      stash,
+      `it is staged as ${stash.kind}: asked=${kindName(capability)}`,
+    );
+  }
+  if (capability.mode === "single-node-single-writer" && other !== undefined) {
+    throw refused(
+      "precondition",
+      stash,
+      `its access mode SINGLE_NODE_SINGLE_WRITER allows one target: published at=${other.targetPath}`,
+    );
+  }
+  const unlike = others.find((each) => each.readOnly !== target.readOnly);
+  if (stash.kind === "block" && unlike !== undefined) {
+    throw refused(
+      "precondition",
+      stash,
+      `a device is read-only for all its uses on a node or for none: published at=${unlike.targetPath} ` +
+        `readonly=${unlike.readOnly} asked=${target.readOnly}`,
+    );
+  }
+}
+
+function refused(kind: "exists-incompatible" | "precondition", stash: Stash, why: string): VolumeError {
+  return new VolumeError(kind, `Cannot publish the volume as ${why} volume=${stash.volumeId}`);
 }

@@ -1,21 +1,16 @@
 import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, MountEntry, ProvenDevice, Target } from "../../volume/ports/ports.ts";
+import type { CallContext, MountEntry, ProvenDevice } from "../../volume/ports/ports.ts";
 import { beginAnew, stagingDifference, type Stash } from "../../volume/model/staging_state.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
-import { bindsOf } from "../publish/binds.ts";
+import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingPoint } from "../mount_table.ts";
 import { awaitDevice, holdProven, prove } from "../connections/device.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { parseMountFlags } from "../publish/mount_flags.ts";
-import { isDeleted, mountsAt, mountsOf } from "../mount_table.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
-import { wantsReadOnlyDevice } from "./read_only.ts";
-import { stageBlock } from "./stage_block.ts";
-import { stageFilesystem } from "./stage_filesystem.ts";
-import type { Staging } from "./staging.ts";
-import { stagingPoint } from "./mount_point.ts";
+import { stageDevice, type Staging } from "./stage_device.ts";
 import { Stashes } from "./staging_store.ts";
-import { connectedNqns, disconnectUnused, recordedNumbers, tearDown } from "../connections/teardown.ts";
+import { connectedNqns, disconnectUnused, tearDown } from "../connections/teardown.ts";
 import { withUndo } from "./undo.ts";
 import type { NodeWorld } from "../deps.ts";
 
@@ -42,25 +37,22 @@ export async function stageVolume(
   request: StageRequest,
   context: CallContext,
 ): Promise<void> {
-  const publish = parsePublishContext(request.publishContext, request.volumeId, request.volumeContext);
-  const filesystem = request.capability.access === "mount" ? request.capability.filesystem : undefined;
-  const parameters = parseVolumeContext(request.volumeContext, filesystem);
+  const { capability, volumeId, volumeContext } = request;
+  const publish = parsePublishContext(request.publishContext, volumeId, volumeContext);
+  const filesystem = capability.access === "mount" ? capability.filesystem : undefined;
+  const parameters = parseVolumeContext(volumeContext, filesystem);
   const wanted = newStash(request, publish);
   const stashes = new Stashes(world);
   const known = await dropOlder(world, fencing, stashes, publish, wanted, context);
   await withUndo(world.clock, context, async (undo) => {
     const staging: Staging = { world, stashes, publish, parameters, undo, context };
     const stash = known ?? await remember(staging, wanted);
-    await assertStagingFree(stashes, stash.volumeId, stash.stagingPath);
-    const point = await ensureStagingFolder(staging, stash.stagingPath);
-    const { device, letGo, sameDevice } = await connect(staging, stash);
+    const point = await ensureStagingFolder(staging, stash);
+    const { device, sameDevice, letGo } = await connect(staging, stash);
     await refuseWhileBound(staging, stash, device);
     // Written with the next step that goes by it: until then the NQN leads to whatever is to be taken down.
     const located = locate(stash, device);
-    await world.devices.setReadOnly(device, wantsReadOnlyDevice(located), context);
-    const ready = filesystem === undefined
-      ? await stageBlock(staging, located, device, point)
-      : await stageFilesystem(staging, located, device, { filesystem, sameDevice, point });
+    const ready = await stageDevice({ ...staging, device, sameDevice, point }, located, filesystem);
     context.signal.throwIfAborted();
     await stashes.write({ ...ready, staged: true });
     await letGo();
@@ -109,35 +101,22 @@ async function dropOlder(
   if (stash !== undefined && !isCurrent) older.add(stash.nqn);
   if (older.size > 0) {
     const left = isCurrent ? undefined : stash;
-    const volume = {
-      volumeId: wanted.volumeId,
-      nqns: [...older],
-      stagingPaths: left === undefined ? [] : [left.stagingPath],
-    };
-    await fencing.release({ ...volume, stash: left, publishedNqn: publish.nqn }, context);
-    await tearDown(world, {
-      ...volume,
-      deviceNumbers: left && recordedNumbers(left),
-      publishedPaths: left?.published.map((target) => target.targetPath) ?? [],
-      mayHoldDeviceFile: left?.kind === "block",
-      begun: async () => left && await stashes.write({ ...left, staged: false }),
-    }, context);
+    const stagingPaths = left === undefined ? [] : [left.stagingPath];
+    const volume = { volumeId: wanted.volumeId, nqns: [...older], stagingPaths, stash: left };
+    await fencing.release(volume, context, publish.nqn);
+    await tearDown(world, volume, context);
   }
   if (stash === undefined || !isCurrent) return undefined;
   const difference = stagingDifference(stash, wanted);
   if (difference === undefined) return { ...stash, addresses: publish.addresses, port: publish.port };
   // Only the memory of an unfinished file system is here.
-  const isHere = stash.staged || connected.includes(stash.nqn) || await isMounted(world, stash);
+  const isHere = stash.staged || connected.includes(stash.nqn) ||
+    await isAnyMounted(world, [stash.stagingPath]);
   if (!isHere) return beginAnew(stash, wanted);
   throw new VolumeError(
     "exists-incompatible",
     `Cannot stage the volume as it is staged in another way: volume=${wanted.volumeId} ${difference}`,
   );
-}
-
-async function isMounted(world: NodeWorld, stash: Stash): Promise<boolean> {
-  const point = await world.paths.mountPoint(stash.stagingPath);
-  return mountsAt(await world.mounts.table(), point).length > 0;
 }
 
 /**
@@ -154,8 +133,10 @@ async function remember({ world, stashes, undo }: Staging, wanted: Stash): Promi
 }
 
 /** Answers what the kernel calls it when something is mounted there. */
-async function ensureStagingFolder(staging: Staging, path: string): Promise<string> {
-  const { world, undo, context } = staging;
+async function ensureStagingFolder(staging: Staging, stash: Stash): Promise<string> {
+  const { world, stashes, undo, context } = staging;
+  const { volumeId, stagingPath: path } = stash;
+  await assertStagingFree(stashes, volumeId, path);
   const point = await stagingPoint(world, path);
   const mounted = mountsAt(await world.mounts.table(), point);
   if (mounted.length > 0) return point; // It is a folder, and looking at it would ask what is mounted there.
@@ -175,26 +156,21 @@ async function connect(
   stash: Stash,
 ): Promise<{ device: ProvenDevice; letGo: () => Promise<void>; sameDevice: boolean }> {
   const { connector } = world;
-  const wasConnected = (await connector.connected(context)).includes(publish.nqn);
-  if (!wasConnected) undo.add("disconnect", (undoing) => disconnectUnused(world, publish.nqn, undoing));
-  const target: Target = {
-    nqn: publish.nqn,
-    addresses: publish.addresses,
-    port: publish.port,
-    sizeBytes: publish.sizeBytes,
-    ...parameters.connection,
-  };
+  const { nqn, addresses, port } = publish;
+  const wasConnected = (await connector.connected(context)).includes(nqn);
+  if (!wasConnected) undo.add("disconnect", (undoing) => disconnectUnused(world, nqn, undoing));
   try {
+    const target = { nqn, addresses, port, sizeBytes: publish.sizeBytes, ...parameters.connection };
     await connector.connect(target, context);
-    if (!wasConnected) world.events.connected("ok");
+    if (!wasConnected) world.events.happened({ kind: "connected", outcome: "ok" });
   } catch (error) {
-    world.events.connected("failed");
+    world.events.happened({ kind: "connected", outcome: "failed" });
     throw error;
   }
   const sizeBytes = stash.sizeBytes > publish.sizeBytes ? stash.sizeBytes : publish.sizeBytes;
-  const found = await awaitDevice(world, publish.nqn, 0n, context);
+  const found = await awaitDevice(world, nqn, 0n, context);
   const uniqueId = stash.device?.uniqueId;
-  const first = await prove(world, found, { nqn: publish.nqn, sizeBytes, uniqueId }, context);
+  const first = await prove(world, found, { nqn, sizeBytes, uniqueId }, context);
   const { device, letGo } = await holdProven(world, first, undo, context);
   const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stash.device?.sizeBytes;
   return { device, letGo, sameDevice };

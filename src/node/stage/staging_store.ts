@@ -63,9 +63,13 @@ export class Stashes {
   async write(stash: Stash): Promise<Stash> {
     await this.#paths.makeFolder(this.#folder, 0o700);
     await this.#paths.writeFile(this.#path(stash.volumeId), formatStash(stash), 0o600);
-    this.#events.stagedChanged(stash.volumeId, stash.staged);
+    this.#events.happened({ kind: "staged", volumeId: stash.volumeId, staged: stash.staged });
     if (stash.staged && stash.device !== undefined) {
-      this.#events.deviceSeen(stash.volumeId, stash.device.deviceNumber);
+      this.#events.happened({
+        kind: "device",
+        volumeId: stash.volumeId,
+        deviceNumber: stash.device.deviceNumber,
+      });
     }
     return stash;
   }
@@ -73,7 +77,7 @@ export class Stashes {
   /** OK when there is none. */
   async remove(volumeId: string): Promise<void> {
     await this.#paths.removeFile(this.#path(volumeId));
-    this.#events.stagedChanged(volumeId, false);
+    this.#events.happened({ kind: "staged", volumeId, staged: false });
   }
 
   async #read(wanted: (volumeId: string) => boolean): Promise<readonly Stash[]> {

@@ -1,3 +1,4 @@
+import { limitSignal } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/ports.ts";
 
@@ -46,28 +47,16 @@ export async function withUndo<T>(
   try {
     return await action(undo);
   } catch (error) {
-    const failures = await undoBounded(clock, context, undo);
+    const late = new VolumeError("deadline", `Cannot undo within ${undoMs} ms`);
+    using limited = limitSignal(clock, new AbortController().signal, undoMs, late);
+    const { requestId } = context;
+    const deadlineMs = clock.now() + undoMs;
+    const failures = await undo.run({ requestId, signal: limited.signal, deadlineMs });
     if (failures.length === 0) throw error;
     const first = error instanceof Error ? error.message : String(error);
     const kind = VolumeError.is(error, "busy") ? "busy" : "unavailable";
     throw new VolumeError(kind, `${first}; and it could not be undone: ${failures.join("; ")}`, {
       cause: error,
     });
-  }
-}
-
-async function undoBounded(clock: Clock, context: CallContext, undo: Undo): Promise<readonly string[]> {
-  const controller = new AbortController();
-  const cancelTimer = clock.timer(undoMs, () => {
-    controller.abort(new VolumeError("deadline", `Cannot undo within ${undoMs} ms`));
-  });
-  try {
-    return await undo.run({
-      requestId: context.requestId,
-      signal: controller.signal,
-      deadlineMs: clock.now() + undoMs,
-    });
-  } finally {
-    cancelTimer();
   }
 }

@@ -1,10 +1,7 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeNode } from "../../../tests/fakes/node_world.ts";
-import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
-
-function is(kind: VolumeErrorKind, text = /./) {
-  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
-}
+import { VolumeError } from "../../volume/errors.ts";
 
 const injected = new VolumeError("internal", "injected");
 
@@ -18,7 +15,7 @@ for (const seen of [true, false]) {
       if (!seen) node.claimed = true;
       throw injected;
     };
-    await assert.rejects(node.stage(), is("unavailable", /could not be undone: .*disconnect: .*in use/));
+    await assert.rejects(node.stage(), refusal("unavailable", /could not be undone: .*disconnect: .*in use/));
     assert.ok(!node.operations.includes("disconnect"));
     assert.equal(node.device.connected, true);
     Object.assign(node, { before: () => {}, claimed: false });

@@ -3,7 +3,7 @@ import { isUnfinished } from "../../volume/model/staging_state.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { Stashes } from "./staging_store.ts";
-import { connectedNqns, recordedNumbers, tearDown } from "../connections/teardown.ts";
+import { connectedNqns, tearDown } from "../connections/teardown.ts";
 import type { NodeWorld } from "../deps.ts";
 
 /** What NodeUnstageVolume asks for. */
@@ -36,16 +36,10 @@ export async function unstageVolume(
     volumeId: request.volumeId,
     nqns: unique([...(stash === undefined ? [] : [stash.nqn]), ...connected]),
     stagingPaths: unique([request.stagingPath, ...(stash === undefined ? [] : [stash.stagingPath])]),
+    stash,
   };
-  await fencing.release({ ...volume, stash }, context);
-  await tearDown(world, {
-    ...volume,
-    deviceNumbers: stash && recordedNumbers(stash),
-    publishedPaths: stash?.published.map((target) => target.targetPath) ?? [],
-    mayHoldDeviceFile: stash === undefined || stash.kind === "block",
-    // Nothing may be published any more, however far this gets.
-    begun: async () => stash && await stashes.write({ ...stash, staged: false }),
-  }, context);
+  await fencing.release(volume, context);
+  await tearDown(world, volume, context);
   if (stash === undefined || !isUnfinished(stash)) await stashes.remove(request.volumeId);
 }
 

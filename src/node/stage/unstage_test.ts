@@ -1,14 +1,17 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { block, ext4, FakeNode, nqn, stagingPath, volumeId } from "../../../tests/fakes/node_world.ts";
+import {
+  block,
+  breakEachStep,
+  ext4,
+  FakeNode,
+  injected,
+  nqn,
+  stagingPath,
+} from "../../../tests/fakes/node_world.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
-import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 
-const injected = new VolumeError("internal", "injected");
 const deviceFile = `${stagingPath}/device`;
-
-function is(kind: VolumeErrorKind, text = /./) {
-  return (error: unknown) => VolumeError.is(error, kind) && text.test(error.message);
-}
 
 async function staged(capability: Capability): Promise<FakeNode> {
   const node = new FakeNode();
@@ -25,44 +28,18 @@ for (const capability of [ext4, block]) {
   const kind = capability.access;
 
   Deno.test(`unstage() of a ${kind} volume goes through after a failure at any step, and twice`, async () => {
-    const whole = await staged(capability);
-    const first = whole.operations.length;
-    await whole.unstage();
-    for (let failing = first + 1; failing <= whole.operations.length; failing++) {
-      const node = await staged(capability);
-      node.before = (_, count) => {
-        if (count === failing) throw injected;
-      };
-      await assert.rejects(node.unstage(), (error) => error === injected);
+    await breakEachStep(() => staged(capability), (node) => node.unstage(), async (node) => {
       assert.notEqual(node.stash, undefined, "its state is kept until the end");
-      node.before = () => {};
       await node.unstage();
       assertGone(node);
       await node.unstage();
-    }
-  });
-
-  Deno.test(`unstage() of a ${kind} volume refuses while it is published, and changes nothing`, async () => {
-    const node = await staged(capability);
-    await node.publish({ capability });
-    const before = node.operations.length;
-    await assert.rejects(node.unstage(), is("in-use", /published at/));
-    assert.equal(node.operations.length, before);
-    assert.equal(node.stash?.staged, true);
-  });
-
-  Deno.test(`unstage() of a ${kind} volume refuses while it is open, and changes nothing`, async () => {
-    const node = await staged(capability);
-    node.holder = { certain: true, description: "process 7 (qemu)" };
-    const before = node.operations.length;
-    await assert.rejects(node.unstage(), is("in-use", /process 7/));
-    assert.equal(node.operations.length, before);
+    });
   });
 
   Deno.test(`unstage() of a ${kind} volume takes a process that cannot be looked into for one that has it open`, async () => {
     const node = await staged(capability);
     node.holder = { certain: false, description: "perhaps process 1" };
-    await assert.rejects(node.unstage(), is("in-use", /process 1/));
+    await assert.rejects(node.unstage(), refusal("in-use", /process 1/));
     node.sparesOpenDevices = true;
     await node.unstage();
     assertGone(node);
@@ -71,7 +48,7 @@ for (const capability of [ext4, block]) {
   Deno.test(`unstage() of a ${kind} volume refuses to disconnect while somebody else claims the device`, async () => {
     const node = await staged(capability);
     node.claimed = true;
-    await assert.rejects(node.unstage(), is("in-use", /exclusively/));
+    await assert.rejects(node.unstage(), refusal("in-use", /exclusively/));
     assert.equal(node.device.connected, true);
   });
 
@@ -82,20 +59,46 @@ for (const capability of [ext4, block]) {
     assertGone(node);
   });
 
-  Deno.test(`unstage() of a ${kind} volume works from what is connected when its state is lost`, async () => {
-    const node = await staged(capability);
-    node.paths.nodes.delete(`/state/volumes/${volumeId}.json`);
-    await node.unstage();
-    assertGone(node);
-  });
-
   Deno.test(`unstage() of a ${kind} volume is not done while the connector still shows it`, async () => {
     const node = await staged(capability);
     node.world.connector.disconnect = () => Promise.resolve();
-    await assert.rejects(node.unstage(), is("unavailable", /left/));
+    await assert.rejects(node.unstage(), refusal("unavailable", /left/));
     assert.notEqual(node.stash, undefined);
   });
 }
+
+const users: readonly [string, (node: FakeNode) => void, RegExp][] = [
+  ["it is open", (node) => node.holder = { certain: true, description: "process 7 (qemu)" }, /process 7/],
+  ["its device is mounted elsewhere", (node) => node.addMount("7:3", "/somewhere"), /mounted at \/somewhere/],
+  ["its device is bound elsewhere", (node) => {
+    node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3" });
+    node.paths.nodes.set("/bound", { kind: "block", deviceNumber: "7:3" });
+  }, /bound at/],
+  ["a bind of its name cannot be looked at", (node) => {
+    node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3" });
+  }, /bound at/],
+];
+
+for (const [name, use, text] of users) {
+  Deno.test(`unstage() refuses while ${name}, and changes nothing`, async () => {
+    for (const capability of [ext4, block]) {
+      const node = await staged(capability);
+      use(node);
+      const before = node.operations.length;
+      await assert.rejects(node.unstage(), refusal("in-use", text));
+      assert.equal(node.operations.length, before);
+      assert.equal(node.stash?.staged, true);
+    }
+  });
+}
+
+Deno.test("unstage() passes over a bind of an earlier device of the same name", async () => {
+  const node = await staged(block);
+  node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3//deleted" });
+  node.paths.nodes.set("/bound", { kind: "block", deviceNumber: "259:1" });
+  await node.unstage();
+  assert.equal(node.device.connected, false);
+});
 
 Deno.test("unstage() forbids any publish once it has begun", async () => {
   const node = await staged(ext4);
@@ -104,32 +107,13 @@ Deno.test("unstage() forbids any publish once it has begun", async () => {
   };
   await assert.rejects(node.unstage());
   node.before = () => {};
-  await assert.rejects(node.publish(), is("precondition", /not staged/));
+  await assert.rejects(node.publish(), refusal("precondition", /not staged/));
 });
 
 Deno.test("unstage() unmounts before it disconnects", async () => {
   const node = await staged(ext4);
   await node.unstage();
   assert.ok(node.operations.indexOf("unmount") < node.operations.indexOf("disconnect"));
-});
-
-Deno.test("unstage() refuses while the file system is mounted elsewhere", async () => {
-  const node = await staged(ext4);
-  node.addMount("7:3", "/somewhere/else");
-  await assert.rejects(node.unstage(), is("in-use", /somewhere/));
-  assert.equal(node.table.length, 2);
-});
-
-Deno.test("unstage() refuses while the device node is bound elsewhere, and passes over a stale bind", async () => {
-  const node = await staged(block);
-  node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3" });
-  node.paths.nodes.set("/bound", { kind: "block", deviceNumber: "7:3" });
-  await assert.rejects(node.unstage(), is("in-use", /bound at/));
-  node.table = [];
-  node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3//deleted" });
-  node.paths.nodes.set("/bound", { kind: "block", deviceNumber: "259:1" });
-  await node.unstage();
-  assert.equal(node.device.connected, false);
 });
 
 Deno.test("unstage() takes away a device file that was being written when the stage was killed", async () => {
@@ -142,25 +126,11 @@ Deno.test("unstage() takes away a device file that was being written when the st
   assert.deepEqual(await node.paths.list(stagingPath), []);
 });
 
-Deno.test("unstage() counts a bind that cannot be looked at as one of the device", async () => {
-  const node = await staged(block);
-  node.addMount("0:6", "/bound", { filesystem: "devtmpfs", root: "/loop3" });
-  await assert.rejects(node.unstage(), is("in-use", /bound at/));
-});
-
 Deno.test("unstage() leaves a file named device alone that holds anything but a device's path", async () => {
   const node = await staged(block);
   node.paths.nodes.set(deviceFile, { kind: "file", text: "somebody's" });
   await node.unstage();
   assert.equal(node.paths.nodes.get(deviceFile)?.text, "somebody's");
-});
-
-Deno.test("unstage() throws precondition for a damaged state file, and touches nothing", async () => {
-  const node = await staged(ext4);
-  node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text: "{" });
-  const before = node.operations.length;
-  await assert.rejects(node.unstage(), is("precondition", /damaged/));
-  assert.equal(node.operations.length, before);
 });
 
 Deno.test("unstage() takes down every epoch of the volume, and no other volume", async () => {
@@ -180,7 +150,7 @@ Deno.test("unstage() refuses while another disk is mounted at the staging path, 
     if (alone) node.table = [];
     node.addMount("8:1", stagingPath);
     const before = structuredClone(node.table);
-    await assert.rejects(node.unstage(), is("precondition", /something else.*device=8:1/));
+    await assert.rejects(node.unstage(), refusal("precondition", /something else.*device=8:1/));
     assert.deepEqual(node.table, before);
   }
 });

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
+import { duringCall } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock, Target } from "../../volume/ports/ports.ts";
-import { duringCall } from "../call.ts";
 import type { PathAddress } from "./nvme_tool.ts";
 
 /** Looks a host name up: its addresses, the best first. */

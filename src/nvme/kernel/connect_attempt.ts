@@ -3,16 +3,22 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type { CallContext, Clock, Target } from "../../volume/ports/ports.ts";
+import type {
+  BlockDevices,
+  CallContext,
+  Clock,
+  FoundDevice,
+  Mounts,
+  Target,
+} from "../../volume/ports/ports.ts";
 import { leadsTo, type Resolve, type TargetPath, targetPaths } from "./addresses.ts";
-import { deviceUse, type UseSeams } from "./device_use.ts";
 import type { NvmeTool, PathAddress } from "./nvme_tool.ts";
 import { connectFailure, isAlreadyConnected } from "./refused_connect.ts";
 import { joinsPaths, type KernelController, readControllers, readDevices } from "./sysfs.ts";
-import { waitsUntil } from "./waiting.ts";
+import { maxWaitOf } from "../../async/poll.ts";
 
 /** What an attempt works with. */
-export interface AttemptSeams extends UseSeams {
+interface AttemptSeams extends UseSeams {
   readonly files: KernelFiles;
   readonly tool: NvmeTool;
   readonly attributes: SysfsWriter;
@@ -48,7 +54,7 @@ export class ConnectAttempt {
     this.#target = target;
     this.#context = context;
     this.#startedMs = seams.clock.now();
-    this.#untilMs = waitsUntil(context, seams.clock);
+    this.#untilMs = this.#startedMs + maxWaitOf(context, seams.clock);
   }
 
   /**
@@ -228,4 +234,27 @@ function leadsThere(controller: KernelController, paths: readonly TargetPath[]):
 /** What tells a connection from the next one that gets its name. */
 function identityOf({ name, hostNqn, hostId, address, port }: KernelController): string {
   return [name, hostNqn, hostId, address, port].join(" ");
+}
+
+/** What {@linkcode deviceUse} asks. */
+interface UseSeams {
+  readonly devices: BlockDevices;
+  readonly mounts: Mounts;
+}
+
+/** Who uses a device, or may be using it; undefined when provably nobody. */
+async function deviceUse(
+  { devices, mounts }: UseSeams,
+  device: FoundDevice,
+  context: CallContext,
+): Promise<string | undefined> {
+  const name = device.path.slice(device.path.lastIndexOf("/") + 1);
+  for (const entry of await mounts.table()) {
+    if (entry.deviceNumber === device.deviceNumber) return `mounted at ${entry.mountPoint}`;
+    // The node of the device, bound somewhere: `/nvme0n1`, or `/nvme0n1//deleted`.
+    if (entry.root.split("/").includes(name)) return `bound at ${entry.mountPoint}`;
+  }
+  const holder = await devices.holder(device, context);
+  if (holder !== undefined) return `open: ${holder.description}`;
+  return await devices.isUnclaimed(device, context) ? undefined : "claimed: no exclusive open";
 }

@@ -1,13 +1,9 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { fakeCall } from "../../../tests/fakes/contexts.ts";
-import { type FakeController, FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
+import { type FakeController } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
-import { KernelConnector } from "./kernel_connector.ts";
+import { host, prefix, World } from "./kernel_test_support.ts";
 
-const host = hostIdentityOf("node-1");
-const prefix = "nqn.2000-02.com.mikrotik";
 const nqn = `${prefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;
 const [A, B] = ["10.0.0.1", "10.0.0.2"] as const;
 /** As the earlier driver connects: as the host that the tool made up. */
@@ -15,22 +11,7 @@ const theirs = { nqn, address: A, ...hostIdentityOf("made-up") };
 
 /** A connector on a kernel with a connection of the earlier driver, mounted unless it is said otherwise. */
 function world(difference: Partial<FakeController> = {}, use: "mounted" | "unused" = "mounted") {
-  const kernel = new FakeNvmeKernel({ multipath: true });
-  const warnings: string[] = [];
-  const clock = new FakeClock();
-  const call = fakeCall(clock, 5_000);
-  const connector = new KernelConnector({
-    files: kernel.files,
-    processes: kernel.processes,
-    clock,
-    devices: kernel.devices,
-    mounts: kernel.mountTable,
-    host,
-    nqnPrefix: prefix,
-    attributes: { write: () => {}, hold: (path) => ({ path: `/held${path}`, release: () => {} }) },
-    resolve: () => Promise.reject(new Error("ENOTFOUND")),
-    notes: { warn: (message) => void warnings.push(message) },
-  });
+  const kernel = new World(true, 5_000);
   const controller = kernel.add({ ...theirs, ...difference });
   if (use === "mounted") {
     const { minor } = kernel.namespaces[0]!;
@@ -39,23 +20,22 @@ function world(difference: Partial<FakeController> = {}, use: "mounted" | "unuse
       ...{ deviceNumber: `259:${minor}`, filesystem: "ext4", source: "/dev/nvme0n1", root: "/" },
     });
   }
-  const connect = async (addresses: readonly string[] = [A]) => {
-    const work = connector.connect({ nqn: controller.nqn, addresses, port: 4420, sizeBytes: 0n }, call);
-    let settled = false;
-    work.finally(() => settled = true).catch(() => {});
-    for (let i = 0; i < 100 && !settled; i++) await clock.advance(100);
-    await work;
-  };
-  return { kernel, warnings, connect };
+  const connect = (addresses: readonly string[] = [A]) =>
+    kernel.inTime(kernel.connect({ nqn: controller.nqn, addresses, port: 4420, sizeBytes: 0n }));
+  return { kernel, connect };
 }
 
 Deno.test("connect() keeps what the earlier driver has connected and is in use, and says so", async () => {
   for (const addresses of [[A], [A, B]]) {
-    const { kernel, warnings, connect } = world();
+    const { kernel, connect } = world();
     await connect(addresses);
     assert.deepEqual(kernel.controllers.map(({ hostNqn }) => hostNqn), [theirs.hostNqn]);
     assert.deepEqual(kernel.processes.lines, []);
-    assert.deepEqual(warnings, ["keeps the connection that the earlier driver has made, as it is in use"]);
+    assert.deepEqual(kernel.warnings.length, 1);
+    assert.match(
+      kernel.warnings[0]!,
+      /^keeps the connection that the earlier driver has made, as it is in use/,
+    );
   }
 });
 

@@ -1,3 +1,4 @@
+import { poll } from "../../async/poll.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { complaint, type Processes } from "../../host/processes.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
@@ -20,7 +21,6 @@ import { ConnectAttempt } from "./connect_attempt.ts";
 import { NvmeTool } from "./nvme_tool.ts";
 import { missingFabrics } from "./refused_connect.ts";
 import { isGone, readControllers, readDevice, readDevices, readNqns } from "./sysfs.ts";
-import { poll } from "./waiting.ts";
 
 /** Whom warnings go to. */
 export interface Notes {
@@ -122,7 +122,7 @@ export class KernelConnector implements Connector {
     const { files, clock } = this.#options;
     if (isGone(files, nqn)) return;
     const said = await this.#tellToRemove(nqn, context);
-    if (await poll(context, clock, () => isGone(files, nqn))) return;
+    if (await poll(clock, context, () => isGone(files, nqn) || undefined)) return;
     throw new VolumeError(
       "unavailable",
       `Cannot disconnect as the kernel keeps it: nqn=${nqn} ${this.#states(nqn)}: ${said}`,

@@ -1,15 +1,12 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
-import { type FakeController, FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
+import { type FakeController } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Target } from "../../volume/ports/ports.ts";
-import { KernelConnector } from "./kernel_connector.ts";
 
-const host = hostIdentityOf("node-1");
-const prefix = "nqn.2000-02.com.mikrotik";
+import { host, prefix, World as Kernel } from "./kernel_test_support.ts";
+
 const nqn = `${prefix}:pvc-1:1-0a0b0c0d`;
 const other = `${prefix}:pvc-2:1-00000000`;
 const [A, B] = ["10.0.0.1", "10.0.0.2"] as const;
@@ -17,63 +14,10 @@ const target: Target = { nqn, addresses: [A], port: 4420, sizeBytes: 1n };
 const two: Target = { ...target, addresses: [A, B] };
 const ours = { nqn, address: A, ...host };
 
-/** A connector on a fake kernel. */
-class World extends FakeNvmeKernel {
-  readonly clock = new FakeClock();
-  readonly warnings: string[] = [];
-  readonly written: string[] = [];
-  /** Attributes that are held now. */
-  held = 0;
-  onHold = () => {};
-  readonly names: Record<string, readonly string[]> = {};
-  readonly call: FakeCall;
-  readonly connector: KernelConnector;
-
-  constructor(multipath = true, limitMs = 60_000) {
-    super({ multipath });
-    this.call = fakeCall(this.clock, limitMs);
-    this.connector = new KernelConnector({
-      files: this.files,
-      processes: this.processes,
-      clock: this.clock,
-      devices: this.devices,
-      mounts: this.mountTable,
-      host,
-      nqnPrefix: prefix,
-      attributes: {
-        write: (path, value) => void this.written.push(`${path}=${value}`),
-        hold: (path) => {
-          this.onHold();
-          this.held++;
-          return { path: `/held${path}`, release: () => void this.held-- };
-        },
-      },
-      resolve: (name) =>
-        this.names[name] ? Promise.resolve(this.names[name]) : Promise.reject(new Error("ENOTFOUND")),
-      notes: { warn: (message, fields) => void this.warnings.push(`${message} ${JSON.stringify(fields)}`) },
-    });
-  }
-
-  connect(to: Target = target): Promise<void> {
-    return this.connector.connect(to, this.call);
-  }
-
-  set(controller: FakeController, state: string): void {
-    controller.state = state;
-    this.show();
-  }
-
-  get addresses(): readonly string[] {
-    return this.controllers.map(({ address }) => address).toSorted();
-  }
-
-  /** Lets time pass until the promise settles. */
-  async inTime<T>(promise: Promise<T>): Promise<T> {
-    let settled = false;
-    const watched = promise.finally(() => settled = true);
-    watched.catch(() => {});
-    for (let i = 0; i < 1000 && !settled; i++) await this.clock.advance(100);
-    return await watched;
+/** A connector on a fake kernel, which connects to the target unless it is told otherwise. */
+class World extends Kernel {
+  override connect(to: Target = target): Promise<void> {
+    return super.connect(to);
   }
 }
 

@@ -1,10 +1,11 @@
+import type { ToolResult } from "../../host/spawn.ts";
+import { Semaphore } from "../../async/semaphore.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import type { Processes, RunOptions, ToolResult } from "../../host/processes.ts";
+import type { Processes, RunOptions } from "../../host/processes.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import type { ToolName } from "../../host/tools.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
 import type { CallContext, Clock, Target } from "../../volume/ports/ports.ts";
-import { AtMost } from "./semaphore.ts";
 import { readControllers } from "./sysfs.ts";
 
 /** Router upgrades take minutes: a volume that is given up sooner fails its pods for nothing. */
@@ -46,8 +47,8 @@ export interface InitiatorSeams {
 export class NvmeTool {
   readonly #seams: InitiatorSeams;
   /** Whoever disconnects does not queue behind those who wait for a target that is away. */
-  readonly #connecting = new AtMost(mostAtOnce);
-  readonly #disconnecting = new AtMost(mostAtOnce);
+  readonly #connecting = new Semaphore(mostAtOnce);
+  readonly #disconnecting = new Semaphore(mostAtOnce);
 
   constructor(seams: InitiatorSeams) {
     this.#seams = seams;
@@ -99,14 +100,14 @@ export class NvmeTool {
   }
 
   #run(
-    atMost: AtMost,
+    limit: Semaphore,
     tool: ToolName,
     options: Omit<RunOptions, "signal">,
     context: CallContext,
   ): Promise<ToolResult> {
     const { processes, clock } = this.#seams;
     const { signal } = context;
-    return atMost.take(context, clock, () => processes.run(tool, { ...options, signal }));
+    return limit.run(context, clock, () => processes.run(tool, { ...options, signal }));
   }
 }
 

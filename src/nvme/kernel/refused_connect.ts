@@ -1,5 +1,6 @@
+import type { ToolResult } from "../../host/spawn.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { complaint, type ToolResult } from "../../host/processes.ts";
+import { complaint } from "../../host/processes.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { PathAddress } from "./nvme_tool.ts";
 

@@ -1,4 +1,4 @@
-import { watchContext } from "../../host/call_end.ts";
+import { watchContext } from "../../async/deadline.ts";
 import type { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/ports.ts";
 import type { Command } from "../console/command.ts";

@@ -1,4 +1,4 @@
-import { contextEnd } from "../../host/call_end.ts";
+import { contextEnd } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/ports.ts";
 import { backoffMs, type BackoffOptions, CircuitBreaker } from "./circuit_breaker.ts";

@@ -1,4 +1,4 @@
-import { contextEnd, watchContext } from "../../host/call_end.ts";
+import { contextEnd, watchContext } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/ports.ts";
 

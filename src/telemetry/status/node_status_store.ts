@@ -1,6 +1,5 @@
-import type { FormatRefusal } from "../../volume/rules/format.ts";
 import type { HealthProblem } from "../../volume/rules/health.ts";
-import type { Connection, NodeEvents, StaleMountFinder } from "../../volume/ports/ports.ts";
+import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
 import { type Happening, type NodeStatus, pageOf, type StagedVolume, type StatusQuery } from "./model.ts";
 
 /** Keeps what a node knows. */
@@ -17,24 +16,49 @@ export class NodeBoard implements NodeEvents {
     this.#tell = tell;
   }
 
-  identityMismatch(): void {
-    this.#warn("IdentityMismatch", "An action was refused as what is there is not provably the volume");
+  happened(event: NodeEvent): void {
+    switch (event.kind) {
+      case "identity-mismatch":
+        return this.#warn(
+          "IdentityMismatch",
+          "An action was refused as what is there is not provably the volume",
+        );
+      case "format-refused":
+        return this.#warn(
+          "FormatRefused",
+          `A device was not formatted though it holds no file system: ${event.reason}`,
+        );
+      case "connected":
+        if (event.outcome === "failed") this.#warn("ConnectFailed", "A volume could not be connected");
+        return;
+      case "connections": {
+        const paths = event.connections.map(({ address, port, stateName: state }) => ({
+          address,
+          port,
+          state,
+        }));
+        return this.#change(event.volumeId, { seenAtMs: this.#nowMs(), paths });
+      }
+      case "health":
+        return this.#judged(event.volumeId, event.problems);
+      case "stale-mount":
+        return this.#warn(
+          "StaleMount",
+          `A mount was met whose device is gone or another one: at ${event.finder}`,
+        );
+      case "operation-hung":
+        return this.#warn(
+          "OperationHung",
+          `The kernel did not let go of an operation in time: ${event.operation}`,
+        );
+      case "fenced-torn-down":
+        return this.#warn("FencedVolume", "A volume was taken off this node as another one holds it");
+      case "staged":
+        return this.#stagedChanged(event.volumeId, event.staged);
+    }
   }
 
-  formatRefused(reason: FormatRefusal): void {
-    this.#warn("FormatRefused", `A device was not formatted though it holds no file system: ${reason}`);
-  }
-
-  connected(outcome: "ok" | "failed"): void {
-    if (outcome === "failed") this.#warn("ConnectFailed", "A volume could not be connected");
-  }
-
-  connectionsSeen(volumeId: string, connections: readonly Connection[]): void {
-    const paths = connections.map(({ address, port, stateName: state }) => ({ address, port, state }));
-    this.#change(volumeId, { seenAtMs: this.#nowMs(), paths });
-  }
-
-  healthSeen(volumeId: string, problems: readonly HealthProblem[]): void {
+  #judged(volumeId: string, problems: readonly HealthProblem[]): void {
     const before = this.#staged.get(volumeId)?.problems.map(({ reason }) => reason).join();
     const [first] = problems;
     if (first !== undefined && before !== problems.map(({ reason }) => reason).join()) {
@@ -43,30 +67,12 @@ export class NodeBoard implements NodeEvents {
     this.#change(volumeId, { seenAtMs: this.#nowMs(), problems });
   }
 
-  staleMountMet(finder: StaleMountFinder): void {
-    this.#warn("StaleMount", `A mount was met whose device is gone or another one: at ${finder}`);
-  }
-
-  operationHung(operation: string): void {
-    this.#warn("OperationHung", `The kernel did not let go of an operation in time: ${operation}`);
-  }
-
-  fencedTornDown(): void {
-    this.#warn("FencedVolume", "A volume was taken off this node as another one holds it");
-  }
-
-  stagedChanged(volumeId: string, staged: boolean): void {
+  #stagedChanged(volumeId: string, staged: boolean): void {
     if (!staged) this.#staged.delete(volumeId);
     else if (!this.#staged.has(volumeId)) {
       this.#staged.set(volumeId, { id: volumeId, seenAtMs: undefined, paths: [], problems: [] });
     }
   }
-
-  deviceSeen(): void {}
-
-  toolRan(): void {}
-
-  toolsRested(): void {}
 
   /** The kubelet has said that the driver is registered, or that it could not be. */
   notified(outcome: "ok" | "failed"): void {

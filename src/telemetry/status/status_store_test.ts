@@ -109,14 +109,20 @@ Deno.test("a board shows a router that is away: since when, why, and for how lon
 Deno.test("a board shows a node's volumes by what was seen of them last, and nothing of what was unstaged", () => {
   const { board, read, page } = opened();
   const { node } = board;
-  for (const id of ["pvc-1", "pvc-2", "pvc-3", "pvc-4"]) node.stagedChanged(id, true);
+  for (const id of ["pvc-1", "pvc-2", "pvc-3", "pvc-4"]) {
+    node.happened({ kind: "staged", volumeId: id, staged: true });
+  }
   const path = { nqn: "nqn.x:y:1-0a0b0c0d", name: "nvme1", port: 4420, hostNqn: "", hostId: "" };
   const live = { ...path, address: "10.0.0.1", state: "live", stateName: "live" } as const;
-  node.connectionsSeen("pvc-1", [live]);
-  node.connectionsSeen("pvc-2", [{ ...live, state: "connecting", stateName: "connecting" }]);
-  node.healthSeen("pvc-1", []);
-  node.connectionsSeen("pvc-9", [live]);
-  node.stagedChanged("pvc-4", false);
+  node.happened({ kind: "connections", volumeId: "pvc-1", connections: [live] });
+  node.happened({
+    kind: "connections",
+    volumeId: "pvc-2",
+    connections: [{ ...live, state: "connecting", stateName: "connecting" }],
+  });
+  node.happened({ kind: "health", volumeId: "pvc-1", problems: [] });
+  node.happened({ kind: "connections", volumeId: "pvc-9", connections: [live] });
+  node.happened({ kind: "staged", volumeId: "pvc-4", staged: false });
   node.registering();
   node.notified("ok");
   const status = read().node!;
@@ -147,7 +153,7 @@ Deno.test("a page shows hostile names as text", () => {
   router.connection({ state: name, reason: name });
   router.identified({ version: name, board: name });
   router.command({ kind: name, outcome: name, ms: 1, waitedMs: 1 });
-  board.node.stagedChanged(name, true);
+  board.node.happened({ kind: "staged", volumeId: name, staged: true });
   const text = page(`q=${encodeURIComponent('"><script>')}`);
   assert.ok(text.includes("&lt;script&gt;"));
   assert.ok(!text.includes("<script"), text);

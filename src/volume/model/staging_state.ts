@@ -210,3 +210,10 @@ export function withMissed(stash: Stash, memory: FenceMemory | undefined): Stash
   const { missed: _missed, ...rest } = stash;
   return memory === undefined ? rest : { ...rest, missed: memory };
 }
+
+/** Whether every use of the device here is a read-only one: a read-only bind of a device does not stop writes. */
+export function wantsReadOnlyDevice(stash: Stash): boolean {
+  if (stash.readOnly) return true;
+  return stash.kind === "block" && stash.published.length > 0 &&
+    stash.published.every((target) => target.readOnly);
+}

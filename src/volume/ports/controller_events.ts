@@ -1,3 +1,4 @@
+import { type EventListener, fanOut } from "./event_listener.ts";
 import type { AuditKind } from "../rules/audit_finding.ts";
 import type { Figures } from "../rules/totals.ts";
 import type { HealthProblem } from "../rules/health.ts";
@@ -64,8 +65,7 @@ export type ControllerEvent =
   };
 
 /** Hears what happens in a controller. No method throws, waits, or changes what is done. */
-export interface ControllerEvents {
-  happened(event: ControllerEvent): void;
+export interface ControllerEvents extends EventListener<ControllerEvent> {
   /**
    * An audit has found so many things without an owner, by kind; a kind that is left out has none. Without counts this
    * controller makes no audits any more, and what it found says nothing about today.
@@ -81,9 +81,7 @@ export const uncountedByController: ControllerEvents = { happened() {} };
 /** Tells several. */
 export function tellingAll(...listeners: readonly ControllerEvents[]): ControllerEvents {
   return {
-    happened: (event) => {
-      for (const listener of listeners) listener.happened(event);
-    },
+    ...fanOut(...listeners),
     audited: (counts) => {
       for (const listener of listeners) listener.audited?.(counts);
     },

@@ -1,3 +1,4 @@
+import type { EventListener } from "./event_listener.ts";
 import type { FormatRefusal } from "../rules/format.ts";
 import type { HealthProblem } from "../rules/health.ts";
 import type { Connection } from "./node_ports.ts";
@@ -8,66 +9,34 @@ export const staleMountFinders = ["stage", "publish", "stats"] as const;
 /** One of {@linkcode staleMountFinders}. */
 export type StaleMountFinder = typeof staleMountFinders[number];
 
-/**
- * What happens on a node and is worth counting, told to whoever counts. No method throws, waits, or changes what is done.
- */
-export interface NodeEvents {
+/** Something that happens on a node and is worth counting. */
+export type NodeEvent =
   /** An action was refused because what is there is not provably the volume. Once an action. */
-  identityMismatch(): void;
+  | { readonly kind: "identity-mismatch" }
   /** A device was not formatted though there is no file system to mount. */
-  formatRefused(reason: FormatRefusal): void;
+  | { readonly kind: "format-refused"; readonly reason: FormatRefusal }
   /** A volume that was not connected was, or was not. */
-  connected(outcome: "ok" | "failed"): void;
+  | { readonly kind: "connected"; readonly outcome: "ok" | "failed" }
   /** The paths to a volume on record as staged, as they were seen just now. */
-  connectionsSeen(volumeId: string, connections: readonly Connection[]): void;
+  | { readonly kind: "connections"; readonly volumeId: string; readonly connections: readonly Connection[] }
   /** What is wrong with a volume on record as staged, as it was judged just now; nothing when it is well. */
-  healthSeen(volumeId: string, problems: readonly HealthProblem[]): void;
-  staleMountMet(finder: StaleMountFinder): void;
+  | { readonly kind: "health"; readonly volumeId: string; readonly problems: readonly HealthProblem[] }
+  | { readonly kind: "stale-mount"; readonly finder: StaleMountFinder }
   /** A tool, or a file operation (`file`), was given up and is still there: the kernel does not let go of it. */
-  operationHung(operation: string): void;
+  | { readonly kind: "operation-hung"; readonly operation: string }
   /** A volume that another node holds by now was taken off this one. */
-  fencedTornDown(): void;
+  | { readonly kind: "fenced-torn-down" }
   /** Whether that volume is staged here, as the node's state says now. */
-  stagedChanged(volumeId: string, staged: boolean): void;
+  | { readonly kind: "staged"; readonly volumeId: string; readonly staged: boolean }
   /** That device (`major:minor`) is known to be the volume's, right now. */
-  deviceSeen(volumeId: string, deviceNumber: string): void;
+  | { readonly kind: "device"; readonly volumeId: string; readonly deviceNumber: string }
   /** A tool ended, or was left behind, after so many seconds. */
-  toolRan(tool: string, seconds: number): void;
+  | { readonly kind: "tool-ran"; readonly tool: string; readonly seconds: number }
   /** For so many seconds at least one tool ran, and now none does. */
-  toolsRested(seconds: number): void;
-}
+  | { readonly kind: "tools-rested"; readonly seconds: number };
+
+/** Hears what happens on a node. */
+export type NodeEvents = EventListener<NodeEvent>;
 
 /** Counts nothing. */
-export const uncounted: NodeEvents = {
-  identityMismatch() {},
-  formatRefused() {},
-  connected() {},
-  connectionsSeen() {},
-  healthSeen() {},
-  staleMountMet() {},
-  operationHung() {},
-  fencedTornDown() {},
-  stagedChanged() {},
-  deviceSeen() {},
-  toolRan() {},
-  toolsRested() {},
-};
-
-/** Tells several. */
-export function tellingOfNode(...listeners: readonly NodeEvents[]): NodeEvents {
-  const all = (tell: (listener: NodeEvents) => void) => listeners.forEach(tell);
-  return {
-    identityMismatch: () => all((one) => one.identityMismatch()),
-    formatRefused: (reason) => all((one) => one.formatRefused(reason)),
-    connected: (outcome) => all((one) => one.connected(outcome)),
-    connectionsSeen: (volumeId, connections) => all((one) => one.connectionsSeen(volumeId, connections)),
-    healthSeen: (volumeId, problems) => all((one) => one.healthSeen(volumeId, problems)),
-    staleMountMet: (finder) => all((one) => one.staleMountMet(finder)),
-    operationHung: (operation) => all((one) => one.operationHung(operation)),
-    fencedTornDown: () => all((one) => one.fencedTornDown()),
-    stagedChanged: (volumeId, staged) => all((one) => one.stagedChanged(volumeId, staged)),
-    deviceSeen: (volumeId, deviceNumber) => all((one) => one.deviceSeen(volumeId, deviceNumber)),
-    toolRan: (tool, seconds) => all((one) => one.toolRan(tool, seconds)),
-    toolsRested: (seconds) => all((one) => one.toolsRested(seconds)),
-  };
-}
+export const uncounted: NodeEvents = { happened() {} };

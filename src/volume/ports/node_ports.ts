@@ -59,7 +59,7 @@ export interface FoundDevice {
 declare const proven: unique symbol;
 
 /**
- * A device whose identity was compared with what was asked for, just now. Only `node/identity.ts` makes one, and
+ * A device whose identity was compared with what was asked for, just now. Only `node/connections/device.ts` makes one, and
  * without one nothing can be formatted, checked, mounted, bound or resized.
  */
 export type ProvenDevice = FoundDevice & { readonly [proven]: true };

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { BlockDevices, CallContext, Filesystems, FoundDevice, Mounts, ProvenDevice } from "./ports.ts";
+import type { BlockDevices, Filesystems, FoundDevice, Mounts, ProvenDevice } from "./ports.ts";
 
 /** Whether what is only found is refused where a proven device is wanted: by the compiler. */
 type Refuses<Method extends (device: never, ...rest: never[]) => unknown> = FoundDevice extends
@@ -20,36 +20,10 @@ const provenOnly: {
   devices: { setReadOnly: true },
 };
 
-/** Never called: what it says is said to the compiler. */
-export async function withoutProof(
-  found: FoundDevice,
-  filesystems: Filesystems,
-  mounts: Mounts,
-  devices: BlockDevices,
-  context: CallContext,
-): Promise<void> {
-  const readOnly = { readOnly: false };
+/** Never called: nobody but the proof makes a proven device, says the compiler. */
+export function withoutProof(found: FoundDevice): ProvenDevice {
   // @ts-expect-error -- found, not proven
-  await filesystems.probe(found, context);
-  // @ts-expect-error -- found, not proven
-  await filesystems.format(found, "ext4", { extra: [], lazy: true }, context);
-  // @ts-expect-error -- found, not proven
-  await filesystems.eraseEnds(found, context);
-  // @ts-expect-error -- found, not proven
-  await filesystems.check(found, "ext4", context);
-  // @ts-expect-error -- found, not proven
-  await filesystems.grow(found, "ext4", "/mount", context);
-  // @ts-expect-error -- found, not proven
-  await mounts.mountDevice(found, "/mount", "ext4", { readOnly: false, flags: [] }, context);
-  // @ts-expect-error -- found, not proven
-  await mounts.bindFolder(found, "/mount", "/target", readOnly, context);
-  // @ts-expect-error -- found, not proven
-  await mounts.bindDevice(found, "/target", readOnly, context);
-  // @ts-expect-error -- found, not proven
-  await devices.setReadOnly(found, true, context);
-  // @ts-expect-error -- nobody but the proof makes one
-  const made: ProvenDevice = { ...found };
-  await filesystems.probe(made, context);
+  return { ...found };
 }
 
 Deno.test("nothing that touches a device takes one that was only found", () => {

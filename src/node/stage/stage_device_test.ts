@@ -1,6 +1,26 @@
+import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeNode, nqn } from "../../../tests/fakes/node_world.ts";
 import { VolumeError } from "../../volume/errors.ts";
+
+Deno.test("stage() grows a file system to its device, unless it has just made it there", async () => {
+  const node = new FakeNode();
+  const grows = () => node.operations.filter((operation) => operation === "grow").length;
+  await node.stage();
+  assert.deepEqual([node.formats.length, grows()], [1, 0]);
+  await node.unstage();
+  await node.stage({}, { mayFormat: "false" });
+  assert.deepEqual([node.formats.length, grows()], [1, 1]);
+});
+
+Deno.test("stage() grows a file system of which the end of mkfs is not on record: the device may have grown since", async () => {
+  const node = new FakeNode();
+  await node.stage();
+  node.setStash({ mkfs: "started", everMounted: false, rootOpened: false });
+  node.table = [];
+  await node.stage();
+  assert.deepEqual(node.operations.filter((operation) => operation === "grow").length, 1);
+});
 
 for (const at of ["isUnclaimed", "erase"]) {
   Deno.test(`stage() formats nothing when the device becomes another one during ${at}`, async () => {
@@ -18,7 +38,7 @@ for (const at of ["isUnclaimed", "erase"]) {
       if (at === "isUnclaimed") renumber();
       return isUnclaimed(...args);
     };
-    await assert.rejects(node.stage(), (error) => VolumeError.is(error, "identity-mismatch"));
+    await assert.rejects(node.stage(), refusal("identity-mismatch"));
     assert.equal(node.formats.length, 0);
     assert.equal(node.operations.includes("erase"), at === "erase");
   });
@@ -33,19 +53,6 @@ async function interruptMkfs(node: FakeNode): Promise<void> {
   node.before = () => {};
   Object.assign(node.devices.get(nqn)!, { content: "ext4", complete: false });
 }
-
-Deno.test("stage() takes no file system for whole while the mkfs that makes it may still run", async () => {
-  const node = new FakeNode();
-  await interruptMkfs(node);
-  Object.assign(node.devices.get(nqn)!, { complete: true, connected: true });
-  node.claimed = true;
-  await assert.rejects(node.stage(), (error) => VolumeError.is(error, "busy"));
-  assert.equal(node.stash?.mkfs, "started");
-  assert.equal(node.operations.includes("check"), false);
-  node.claimed = false;
-  await node.stage();
-  assert.deepEqual([node.stash?.mkfs, node.formats.length], ["done", 0]);
-});
 
 const somebody = { certain: true, description: "process 7 (blkid)" };
 const perhaps = { certain: false, description: "perhaps process 8, which cannot be looked into" };
@@ -71,7 +78,7 @@ Deno.test("stage() formats nothing when whoever was met is still there, and has 
   node.holder = somebody;
   await assert.rejects(
     node.stage(),
-    (error) => VolumeError.is(error, "busy") && /process 7/.test(error.message),
+    refusal("busy", /process 7/),
   );
   assert.deepEqual([node.formats.length, node.stash], [0, undefined]);
 });
@@ -79,7 +86,7 @@ Deno.test("stage() formats nothing when whoever was met is still there, and has 
 Deno.test("stage() formats nothing when the device is claimed after nobody was met", async () => {
   const node = new FakeNode();
   node.world.devices.isUnclaimed = () => Promise.resolve(false);
-  await assert.rejects(node.stage(), (error) => VolumeError.is(error, "busy"));
+  await assert.rejects(node.stage(), refusal("busy"));
   assert.equal(node.formats.length, 0);
 });
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { FakeNode } from "../../../tests/fakes/node_world.ts";
-import type { MountEntry } from "../../volume/ports/ports.ts";
-import { stagingPoint } from "./mount_point.ts";
+import { FakeNode } from "../../tests/fakes/node_world.ts";
+import type { MountEntry } from "../volume/ports/ports.ts";
+import { stagingPoint } from "./mount_table.ts";
 
 const entry = (mountPoint: string, deviceNumber: string): MountEntry => ({
   ...{ mountId: 1, parentId: 0, deviceNumber, root: "/", mountPoint, mountOptions: [] },

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseLogHeader, parseRecords, recordBytes } from "./discovery_log.ts";
+import { parseLogHeader, parseRecords, recordBytes } from "./discover.ts";
 import { assertUnreadable } from "./nvme_test_support.ts";
 import { viewOf } from "./wire.ts";
 

@@ -1,25 +1,25 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { Turns } from "./keyed_queue.ts";
+import { KeyedQueue } from "./keyed_queue.ts";
 
 const never = new AbortController().signal;
 
 /** Work under one key that ends when told to; gives the kind of error, or "done". */
 function world() {
   const clock = new FakeClock();
-  const turns = new Turns(clock);
+  const queue = new KeyedQueue(clock);
   const end: (() => void)[] = [];
   const run = (timeoutMs: number, signal = never) =>
-    turns.run("work on x", { timeoutMs, signal }, () => {
+    queue.run("work on x", { timeoutMs, signal }, () => {
       const { promise, resolve } = Promise.withResolvers<void>();
       end.push(resolve);
       return { result: promise, giveUp: () => Promise.resolve() };
     }).then(() => "done", (error) => VolumeError.is(error) ? error.kind : String(error));
-  return { clock, turns, end, run };
+  return { clock, queue, end, run };
 }
 
-Deno.test("run() lets one after the other work, in the order they came", async () => {
+Deno.test("KeyedQueue.run() lets one after the other work, in the order they came", async () => {
   const { clock, end, run } = world();
   const all = [run(1000), run(1000), run(1000)];
   for (let at = 0; at < 3; at++) {
@@ -31,14 +31,14 @@ Deno.test("run() lets one after the other work, in the order they came", async (
 });
 
 for (const margin of [-1, 0, 1]) {
-  Deno.test(`run() loses no turn when it comes ${margin} ms after whoever waited for it gave up`, async () => {
-    const { clock, turns, end, run } = world();
+  Deno.test(`KeyedQueue.run() loses no turn when it comes ${margin} ms after whoever waited for it gave up`, async () => {
+    const { clock, queue, end, run } = world();
     const first = run(1000);
     const second = run(500);
     clock.timer(500 + margin, () => end[0]!());
     await clock.advance(502);
     for (const finish of end) finish();
-    assert.deepEqual([await first, turns.hanging], ["done", 0]);
+    assert.deepEqual([await first, queue.hanging], ["done", 0]);
     assert.ok(["done", "deadline"].includes(await second));
     const third = run(1000);
     await clock.advance(0);
@@ -46,18 +46,18 @@ for (const margin of [-1, 0, 1]) {
     assert.equal(await third, "done");
   });
 
-  Deno.test(`run() refuses nobody into the void when the first one hangs ${margin} ms after the other gave up`, async () => {
-    const { clock, turns, run } = world();
+  Deno.test(`KeyedQueue.run() refuses nobody into the void when the first one hangs ${margin} ms after the other gave up`, async () => {
+    const { clock, queue, run } = world();
     const first = run(500 + margin);
     const second = run(500);
     await clock.advance(600);
-    assert.deepEqual([await first, turns.hanging], ["deadline", 1]);
+    assert.deepEqual([await first, queue.hanging], ["deadline", 1]);
     assert.ok(["unavailable", "deadline"].includes(await second));
     assert.equal(await run(1000), "unavailable");
   });
 }
 
-Deno.test("run() gives up for whoever waits when his signal is aborted, and works for the next", async () => {
+Deno.test("KeyedQueue.run() gives up for whoever waits when his signal is aborted, and works for the next", async () => {
   const { clock, end, run } = world();
   const controller = new AbortController();
   const [first, second, third] = [run(1000), run(1000, controller.signal), run(1000)];
@@ -69,14 +69,14 @@ Deno.test("run() gives up for whoever waits when his signal is aborted, and work
   assert.deepEqual([await first, await third, end.length], ["done", "done", 2]);
 });
 
-Deno.test("run() gives the turn on when the work cannot be begun", async () => {
-  const { turns, end, clock, run } = world();
+Deno.test("KeyedQueue.run() gives the turn on when the work cannot be begun", async () => {
+  const { queue, end, clock, run } = world();
   const error = new Error("no such tool");
   const patience = { timeoutMs: 1000, signal: never };
   const begin = () => {
     throw error;
   };
-  await assert.rejects(turns.run("work on x", patience, begin), (thrown) => thrown === error);
+  await assert.rejects(queue.run("work on x", patience, begin), (thrown) => thrown === error);
   const next = run(1000);
   await clock.advance(0);
   end[0]!();

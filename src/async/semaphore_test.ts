@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { fakeCall } from "../../../tests/fakes/contexts.ts";
-import { refusal } from "../../../tests/fakes/refusal.ts";
-import { AtMost } from "./semaphore.ts";
+import { FakeClock } from "../../tests/fakes/clock.ts";
+import { fakeCall } from "../../tests/fakes/contexts.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import { Semaphore } from "./semaphore.ts";
 
-Deno.test("take() lets so many at once work, the others in their order, also past one who gave up", async () => {
+Deno.test("Semaphore.run() lets so many at once work, the others in their order, also past one who gave up", async () => {
   const clock = new FakeClock();
-  const atMost = new AtMost(2);
+  const semaphore = new Semaphore(2);
   const order: number[] = [];
   const ends = Array.from({ length: 5 }, () => Promise.withResolvers<void>());
   const calls = ends.map(() => fakeCall(clock));
   const works = ends.map((end, i) =>
-    atMost.take(calls[i]!, clock, () => {
+    semaphore.run(calls[i]!, clock, () => {
       order.push(i);
       return end.promise;
     })

@@ -1,5 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/ports.ts";
+import { limitSignal } from "./deadline.ts";
 
 /** Work that was started and may never end. */
 export interface Work<T> {
@@ -8,10 +9,14 @@ export interface Work<T> {
   giveUp(): Promise<void>;
 }
 
-/** How long one is ready to wait, for the turn and the work together. */
-export interface Patience {
+/** How long a caller waits, for its turn and the work together. */
+export interface WaitLimit {
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+}
+
+interface End {
+  readonly why: Error;
 }
 
 interface Turn {
@@ -20,18 +25,18 @@ interface Turn {
 }
 
 /**
- * One at a time for a key, and no more once that one hangs.
+ * Runs one work of a key at a time, and no more of that key once that one hangs.
  *
- * What waits in the kernel for something dead can be left behind, but not ended. So whoever asks next must not be left
- * there as well: he waits for his turn, and is refused at once when whoever has it is known to hang. Other keys know
- * nothing of that.
+ * What waits in the kernel for something dead can be left behind, but not ended. The next caller must not be left
+ * behind as well: it waits for its turn, and is refused at once when the work before it is known to hang. Other keys
+ * go on.
  */
-export class Turns {
+export class KeyedQueue {
   readonly #clock: Clock;
   readonly #onHang: () => void;
   readonly #turns = new Map<string, Turn>();
 
-  /** @param onHang hears of all work that was given up and goes on */
+  /** @param onHang is called for each work that was given up and goes on */
   constructor(clock: Clock, onHang: () => void = () => {}) {
     this.#clock = clock;
     this.#onHang = onHang;
@@ -48,21 +53,14 @@ export class Turns {
    * @throws {VolumeError} unavailable when earlier work of that key hangs; deadline when the time is over; the signal's
    * reason when it was aborted
    */
-  async run<T>(key: string, patience: Patience, start: () => Work<T>): Promise<T> {
-    const { promise: over, resolve: end } = Promise.withResolvers<{ readonly why: Error }>();
-    const cancelTimer = this.#clock.timer(patience.timeoutMs, () => end({ why: tooLong(key, patience) }));
-    const onAbort = () => end({ why: patience.signal.reason });
-    patience.signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      await this.#take(key, over);
-      return await this.#work(key, start, over);
-    } finally {
-      cancelTimer();
-      patience.signal.removeEventListener("abort", onAbort);
-    }
+  async run<T>(key: string, { timeoutMs, signal }: WaitLimit, start: () => Work<T>): Promise<T> {
+    using limited = limitSignal(this.#clock, signal, timeoutMs, tooLong(key, timeoutMs));
+    const over = ended(limited.signal);
+    await this.#take(key, over);
+    return await this.#work(key, start, over);
   }
 
-  async #work<T>(key: string, start: () => Work<T>, over: Promise<{ readonly why: Error }>): Promise<T> {
+  async #work<T>(key: string, start: () => Work<T>, over: Promise<End>): Promise<T> {
     const work = this.#started(key, start);
     let ended = false;
     const settle = () => {
@@ -76,7 +74,7 @@ export class Turns {
     const outcome = await Promise.race([result, over]);
     if ("value" in outcome) return outcome.value;
     result.catch(() => {
-      // Nobody waits for it any more.
+      // Its caller has gone.
     });
     await work.giveUp();
     if (!ended) this.#hangs(key);
@@ -92,7 +90,7 @@ export class Turns {
     }
   }
 
-  async #take(key: string, over: Promise<{ readonly why: Error }>): Promise<void> {
+  async #take(key: string, over: Promise<End>): Promise<void> {
     const turn = this.#turns.get(key);
     if (turn === undefined) {
       this.#turns.set(key, { hangs: false, waiting: [] });
@@ -129,7 +127,13 @@ export class Turns {
   }
 }
 
-function tooLong(key: string, { timeoutMs }: Patience): VolumeError {
+function ended(signal: AbortSignal): Promise<End> {
+  const { promise, resolve } = Promise.withResolvers<End>();
+  signal.addEventListener("abort", () => resolve({ why: signal.reason }), { once: true });
+  return promise;
+}
+
+function tooLong(key: string, timeoutMs: number): VolumeError {
   return new VolumeError("deadline", `Cannot wait for ${key} any longer: ms=${timeoutMs}`);
 }
 
