@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
 
 /**
  * Does something that nobody has called for, as a call of its own that lasts `timeoutMs` at most.

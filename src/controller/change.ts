@@ -1,16 +1,9 @@
 import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
-import type { OwnedVolume } from "../volume/rules/ownership.ts";
-import type {
-  CallContext,
-  FileView,
-  ImagePlace,
-  MutationOutcome,
-  StoredVolume,
-  VolumeChange,
-  VolumeView,
-} from "../volume/ports/ports.ts";
-import { formatComment, parseComment, rewritten } from "../volume/model/record.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { FileView, ImagePlace, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
+import type { MutationOutcome, VolumeChange } from "../volume/ports/store.ts";
+import { formatComment, type OwnedVolume, parseComment, rewritten } from "../volume/model/record.ts";
 import { snapshotPart } from "../volume/model/snapshots.ts";
 import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
 import type { ControllerWorld } from "./deps.ts";

@@ -1,9 +1,10 @@
 import type { SubvolumeNames } from "../volume/model/layout.ts";
 import type { ClusterView } from "../volume/ports/cluster_view.ts";
 import type { ControllerEvents } from "../volume/ports/controller_events.ts";
-import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
+import type { MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { ParameterDefaults } from "../volume/model/parameters.ts";
-import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports/ports.ts";
+import type { Clock, Random } from "../volume/ports/system.ts";
+import type { VolumeStore } from "../volume/ports/store.ts";
 import type { VolumeProjection } from "../volume/ports/projection.ts";
 import type { ImageCopies } from "./volumes/copies.ts";
 import type { CopyAbout, FinishedCopy } from "./volumes/copying.ts";

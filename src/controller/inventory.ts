@@ -1,6 +1,7 @@
 import { judgeOwnership } from "../volume/rules/ownership.ts";
-import type { CallContext, Inventory } from "../volume/ports/ports.ts";
-import type { OwnedVolume } from "../volume/rules/ownership.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { Inventory } from "../volume/model/inventory.ts";
+import type { OwnedVolume } from "../volume/model/record.ts";
 import type { ControllerWorld } from "./deps.ts";
 
 /** One look at all volumes, which stands for the moment at which it began. */

@@ -1,4 +1,4 @@
-import type { Inventory } from "../volume/ports/ports.ts";
+import type { Inventory } from "../volume/model/inventory.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { ControllerWorld } from "./deps.ts";
 

@@ -1,7 +1,8 @@
 import { isEarlierDriverId } from "../volume/model/ids.ts";
 import { isImported } from "../volume/model/imported.ts";
 import { judgeOwnership } from "../volume/rules/ownership.ts";
-import type { CallContext, FileView, Inventory, StoredFile, StoredVolume } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { FileView, Inventory, StoredFile, StoredVolume } from "../volume/model/inventory.ts";
 import type { ControllerWorld } from "./deps.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 
 /** How late a router may still carry out what it was sent, in milliseconds. */
 export const latestMs = 10 * 60_000;

@@ -1,6 +1,6 @@
 import type { Connection, NodeEvents, StaleMountFinder } from "../../src/volume/ports/ports.ts";
 import type { FormatRefusal } from "../../src/volume/rules/format.ts";
-import type { HealthProblem } from "../../src/volume/rules/health.ts";
+import type { HealthProblem } from "../../src/volume/model/health.ts";
 
 /** Keeps what it is told, in order, as a word or two each. */
 export class RecordedEvents implements NodeEvents {

@@ -1,7 +1,7 @@
 import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
-import type { Holder, VolumeRecord } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import type { Holder, OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
 import { formatComment } from "../../volume/model/record.ts";
 import { changeVolume } from "../change.ts";
 import type { ControllerWorld } from "../deps.ts";

@@ -2,9 +2,10 @@ import { assertPoolMounted } from "../../volume/rules/absence.ts";
 import { formatEpoch, isEarlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isExportedTo, widenedList } from "../../volume/model/host_list.ts";
-import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
+import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
-import type { CallContext, RouterState, StoredVolume } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import {
   assertFences,
   decidePublish,
@@ -14,7 +15,7 @@ import {
   nqnOf,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
-import { formatComment, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import { formatComment, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertNotShared, assertOwnImage, lookForChange, notFound, withImage } from "../load.ts";
 import { changeVolume } from "../change.ts";
 import { attachRefusal, tellingRefusal } from "../refusals.ts";

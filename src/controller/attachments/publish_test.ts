@@ -13,7 +13,7 @@ import {
 import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { Mishap } from "../../../tests/fakes/volume_store.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { PublishRequest } from "../../volume/rules/publish.ts";
 import { formatComment, newComment, parseComment, type VolumeRecord } from "../../volume/model/record.ts";
 import { createVolume } from "../volumes/create.ts";

@@ -1,6 +1,7 @@
 import { isEarlierDriverId } from "../../volume/model/ids.ts";
 import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { leaveVolume } from "./detaching_node.ts";
 import { lookAtDisk } from "../load.ts";

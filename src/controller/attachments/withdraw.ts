@@ -1,4 +1,4 @@
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { lookForChange, notFound } from "../load.ts";
 import { unpublishVolume } from "./unpublish.ts";
 import type { ControllerWorld } from "../deps.ts";

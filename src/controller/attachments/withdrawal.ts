@@ -1,10 +1,11 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs, withdrawalSeconds } from "../../volume/rules/grace.ts";
 import { hasOwnList, sameHosts } from "../../volume/model/host_list.ts";
-import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, RouterState, StoredVolume } from "../../volume/ports/ports.ts";
+import { assertOwned } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { withdrawnRecord } from "../../volume/rules/publish.ts";
-import { formatComment, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import { formatComment, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { changeVolume } from "../change.ts";
 import type { ControllerWorld } from "../deps.ts";
 

@@ -4,13 +4,9 @@ import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rul
 import { VolumeError } from "../../volume/errors.ts";
 import { placeOf } from "../../volume/model/layout.ts";
 import { isSnapshotId } from "../../volume/model/snapshots.ts";
-import type {
-  CallContext,
-  FileView,
-  ImagePlace,
-  Inventory,
-  MutationOutcome,
-} from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FileView, ImagePlace, Inventory } from "../../volume/model/inventory.ts";
+import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { ownStem } from "../load.ts";
 import { removeSnapshotImage } from "../change.ts";

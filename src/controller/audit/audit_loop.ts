@@ -1,4 +1,5 @@
-import { type AuditFinding, type AuditKind, findingKey, isDue } from "../../volume/rules/audit_finding.ts";
+import type { AuditKind } from "../../volume/model/audit_kinds.ts";
+import { type AuditFinding, findingKey, isDue } from "../../volume/rules/audit_finding.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
 import { inBackground } from "../background.ts";

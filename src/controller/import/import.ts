@@ -9,15 +9,11 @@ import { VolumeError } from "../../volume/errors.ts";
 import { isImported } from "../../volume/model/imported.ts";
 import { importableImage, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
 import { isImageOf, plainPlace } from "../../volume/model/layout.ts";
-import {
-  assertNotForeign,
-  assertOwned,
-  judgeOwnership,
-  type OwnedVolume,
-} from "../../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
-import type { CallContext, CreateView, StoredVolume, VolumeView } from "../../volume/ports/ports.ts";
-import { formatComment } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import { formatComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertMayBeImported, importDisk, lookAround, nowOf } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownStem, withImage } from "../load.ts";
 import { changeVolume, remembered } from "../change.ts";

@@ -1,7 +1,8 @@
 import { assertImportable, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
-import type { CallContext, CreateView, StoredVolume } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
 import type { PublishWorld } from "../../volume/rules/publish.ts";
 import { formatComment } from "../../volume/model/record.ts";
 import { changeVolume } from "../change.ts";

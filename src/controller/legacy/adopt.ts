@@ -1,7 +1,9 @@
 import { assertGone } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertNotForeign, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, VolumeView } from "../../volume/ports/ports.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import { assertNotForeign, judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { VolumeView } from "../../volume/model/inventory.ts";
 import type { TakeoverClaim } from "../../volume/rules/legacy_migration.ts";
 import { notFound, ownStem } from "../load.ts";
 import { takeOver } from "./migrate.ts";

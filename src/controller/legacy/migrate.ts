@@ -2,9 +2,10 @@ import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts"
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
 import { earlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertOwned, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume, VolumeView } from "../../volume/ports/ports.ts";
-import { formatComment } from "../../volume/model/record.ts";
+import { assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import { formatComment, type OwnedVolume } from "../../volume/model/record.ts";
 import {
   assertLeftByEarlierDriver,
   awaitsHolders,

@@ -1,6 +1,7 @@
 import { assertSettled } from "../../volume/rules/absence.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { inBackground } from "../background.ts";
 import { ownStem } from "../load.ts";
 import { type Attachments, claimFrom, readAttachments, takeOver } from "./migrate.ts";

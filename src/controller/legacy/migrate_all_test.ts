@@ -3,7 +3,7 @@ import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fa
 import { testContext, testController } from "../../../tests/fakes/controller_world.ts";
 import { testBase, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { takeOverAll, takeOverAtStart } from "./migrate_all.ts";
 
 function earlierId(digit: number): string {

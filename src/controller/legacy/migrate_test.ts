@@ -9,7 +9,7 @@ import {
 } from "../../../tests/fakes/controller_world.ts";
 import { testBase, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment } from "../../volume/model/record.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { publishVolume } from "../attachments/publish.ts";

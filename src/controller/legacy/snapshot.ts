@@ -1,6 +1,6 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { assertNoEarlierSnapshot } from "../../volume/model/legacy_snapshots.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { ControllerWorld } from "../deps.ts";
 
 /**

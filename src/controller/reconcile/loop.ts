@@ -1,10 +1,10 @@
 import type { ClusterObjects } from "../../volume/ports/cluster_ports.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { HealthProblem } from "../../volume/rules/health.ts";
+import type { HealthProblem } from "../../volume/model/health.ts";
 import { overdueMigration } from "../../volume/rules/overdue_migration.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { inBackground } from "../background.ts";
 import { listVolumeHealth } from "../volumes/health.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";

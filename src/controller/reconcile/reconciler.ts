@@ -1,7 +1,7 @@
 import type { ClusterAttachment, ClusterObjects } from "../../volume/ports/cluster_ports.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { isStillUnwanted, latestEpoch, reconcile, type ReconcileStep } from "../../volume/rules/reconcile.ts";
 import { lookForChange } from "../load.ts";
 import { restoreExport } from "./restore.ts";

@@ -1,10 +1,9 @@
 import { assertPoolMounted } from "../../volume/rules/absence.ts";
 import type { ClusterAttachment } from "../../volume/ports/cluster_ports.ts";
 import { formatEpoch } from "../../volume/model/epoch.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { assertFences, isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
-import { rewritten } from "../../volume/model/record.ts";
+import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertNotShared, assertOwnImage, lookForChange, withImage } from "../load.ts";
 import { exportAs } from "../attachments/publish.ts";
 import type { ControllerWorld } from "../deps.ts";

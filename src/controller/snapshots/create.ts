@@ -3,14 +3,9 @@ import { assertRoom, getPool, overPromisedBytes } from "../../volume/rules/capac
 import { VolumeError } from "../../volume/errors.ts";
 import { placeOf, plainPlace, stemOf, subvolumePlace } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
-import type {
-  CallContext,
-  CreateView,
-  FileView,
-  ImagePlace,
-  MutationOutcome,
-  SubvolumeRef,
-} from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView, FileView, ImagePlace, SubvolumeRef } from "../../volume/model/inventory.ts";
+import type { MutationOutcome } from "../../volume/ports/store.ts";
 import {
   assertSameSource,
   formatSnapshotName,

@@ -20,7 +20,7 @@ import {
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { cutCopies, type Mishap } from "../../../tests/fakes/volume_store.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { StoredSnapshot } from "../../volume/model/snapshots.ts";
 import { ImageCopies } from "../volumes/copies.ts";

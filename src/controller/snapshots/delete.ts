@@ -1,6 +1,7 @@
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, FileView, ImagePlace } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FileView, ImagePlace } from "../../volume/model/inventory.ts";
 import { snapshotPart, snapshotPlaces } from "../../volume/model/snapshots.ts";
 import { assertNoClonesHold } from "../volumes/dependents.ts";
 import { removeSnapshotImage } from "../change.ts";

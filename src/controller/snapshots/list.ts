@@ -2,7 +2,7 @@ import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isVolumeId } from "../../volume/model/ids.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import {
   anySnapshot,
   isSnapshotId,

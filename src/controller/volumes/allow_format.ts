@@ -1,8 +1,8 @@
 import { parseRecordedCapabilities } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
-import { formatComment } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { formatComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotImported, lookForChange, notFound } from "../load.ts";
 import { changeVolume } from "../change.ts";
 import type { ControllerWorld } from "../deps.ts";

@@ -3,22 +3,17 @@ import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { placeFor, placeOf, plainPlace, unfinishedCopies } from "../../volume/model/layout.ts";
-import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type {
-  CallContext,
-  CreateView,
-  DiskGuard,
-  ImagePlace,
-  NewVolume,
-  RouterState,
-} from "../../volume/ports/ports.ts";
+import { assertOwned } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView, ImagePlace, RouterState } from "../../volume/model/inventory.ts";
+import type { DiskGuard, NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
   type CreateRequest,
   missingFolder,
   type VolumePlan,
 } from "../../volume/rules/provision.ts";
-import { formatComment, newComment } from "../../volume/model/record.ts";
+import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseCloneSize } from "../../volume/model/sizes.ts";
 import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";

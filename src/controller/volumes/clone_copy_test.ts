@@ -24,7 +24,7 @@ import { cutCopies, type Mishap } from "../../../tests/fakes/volume_store.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import { parseParameters } from "../../volume/model/parameters.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { CreateRequest } from "../../volume/rules/provision.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";

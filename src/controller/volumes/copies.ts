@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** How long before a call's deadline it stops waiting for a copy, so that its answer still arrives, in milliseconds. */
 const answerMs = 2_000;

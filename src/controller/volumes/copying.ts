@@ -1,7 +1,9 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { plainPlace, unfinishedPath } from "../../volume/model/layout.ts";
-import type { CallContext, DiskGuard, ImagePlace, NewFolder, RouterState } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { DiskGuard, NewFolder } from "../../volume/ports/store.ts";
+import type { ImagePlace, RouterState } from "../../volume/model/inventory.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
 import type { FoundSource } from "./clone.ts";
 import { waitForGrace } from "../attachments/withdrawal.ts";

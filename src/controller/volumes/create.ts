@@ -8,15 +8,10 @@ import {
 } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { placeFor, placeOf, unfinishedCopies } from "../../volume/model/layout.ts";
-import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type {
-  CallContext,
-  CreateView,
-  Inventory,
-  MutationOutcome,
-  NewVolume,
-  RouterState,
-} from "../../volume/ports/ports.ts";
+import { assertOwned } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView, Inventory, RouterState } from "../../volume/model/inventory.ts";
+import type { MutationOutcome, NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
   type CreateRequest,
@@ -26,7 +21,7 @@ import {
   planVolume,
   type VolumePlan,
 } from "../../volume/rules/provision.ts";
-import { formatComment, newComment } from "../../volume/model/record.ts";
+import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
 import { planClone } from "./clone.ts";
 import { discardFinished, giveUpCopies } from "./copying.ts";

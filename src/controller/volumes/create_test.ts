@@ -17,7 +17,7 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import { planVolume } from "../../volume/rules/provision.ts";
 import { createVolume } from "./create.ts";

@@ -1,8 +1,11 @@
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { leftoversOf, placeOf } from "../../volume/model/layout.ts";
-import { assertNotForeign, assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, FileView, MutationOutcome, VolumeView } from "../../volume/ports/ports.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FileView, VolumeView } from "../../volume/model/inventory.ts";
+import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNoSnapshotsHold } from "./dependents.ts";
 import { assertNotImported, assertNotShared, assertOwnImage, ownBase, ownStem } from "../load.ts";
 import { failMutation, remembered } from "../change.ts";

@@ -1,6 +1,8 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, CreateView } from "../../volume/ports/ports.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import { judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView } from "../../volume/model/inventory.ts";
 import { ownSnapshots, parseSnapshots, type StoredSnapshot } from "../../volume/model/snapshots.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
 import type { ControllerWorld } from "../deps.ts";

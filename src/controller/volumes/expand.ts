@@ -1,9 +1,10 @@
 import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertNotForeign, assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
-import { formatComment, rewritten } from "../../volume/model/record.ts";
+import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { formatComment, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
 import { assertOwnImage, notFound, ownBase, ownStem } from "../load.ts";
 import { changeVolume, outdateUnsettled } from "../change.ts";

@@ -3,7 +3,7 @@ import { gibibyte, testContext, testController } from "../../../tests/fakes/cont
 import { aDisk, aHolder, aRecord, aSnapshotId, testBase } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { Mishap } from "../../../tests/fakes/volume_store.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { deleteVolume } from "./delete.ts";
 import { expandVolume } from "./expand.ts";
 import type { ControllerSettings } from "../deps.ts";

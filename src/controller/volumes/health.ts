@@ -1,8 +1,10 @@
 import { assertGone, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
-import { judgeHealth, type VolumeHealth } from "../../volume/rules/health.ts";
+import type { VolumeHealth } from "../../volume/model/health.ts";
+import { judgeHealth } from "../../volume/rules/health.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { findOwned } from "../../volume/rules/ownership.ts";
-import type { CallContext, VolumeView } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { VolumeView } from "../../volume/model/inventory.ts";
 import { notFound, ownStem } from "../load.ts";
 import { importedImage, ownFiles } from "../own_files.ts";
 import type { ControllerWorld } from "../deps.ts";

@@ -1,4 +1,4 @@
-import type { FolderFigures, PoolFigures } from "../../volume/rules/totals.ts";
+import type { FolderFigures, PoolFigures } from "../../volume/model/totals.ts";
 import { type Html, markup } from "./markup.ts";
 import { pager } from "./pager.ts";
 import type { ControllerStatus, RouterStatus, StatusQuery, VolumeStatus } from "./model.ts";

@@ -1,5 +1,5 @@
 import type { FormatRefusal } from "../../volume/rules/format.ts";
-import type { HealthProblem } from "../../volume/rules/health.ts";
+import type { HealthProblem } from "../../volume/model/health.ts";
 import type { Connection, NodeEvents, StaleMountFinder } from "../../volume/ports/ports.ts";
 import { type Happening, type NodeStatus, pageOf, type StagedVolume, type StatusQuery } from "./model.ts";
 

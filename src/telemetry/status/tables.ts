@@ -1,4 +1,4 @@
-import type { HealthProblem } from "../../volume/rules/health.ts";
+import type { HealthProblem } from "../../volume/model/health.ts";
 import { type Html, type HtmlPart, markup } from "./markup.ts";
 import type { Course } from "./model.ts";
 import { duration } from "./format.ts";

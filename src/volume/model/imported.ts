@@ -1,8 +1,7 @@
 import { digest } from "./digest.ts";
 import { parentFolder } from "./ids.ts";
 import { baseOf, isImageOf, stemOf } from "./layout.ts";
-import type { OwnedVolume } from "../rules/ownership.ts";
-import type { VolumeRecord } from "./record.ts";
+import type { OwnedVolume, VolumeRecord } from "./record.ts";
 
 /**
  * What stands for the source of a volume that was there before: it binds the record to the slot and to the file, as neither's

@@ -2,6 +2,7 @@ import { digest } from "./digest.ts";
 import { type Epoch, formatEpoch, parseEpoch } from "./epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { type AccessMode, modeLetters } from "./capabilities.ts";
+import type { StoredVolume } from "./inventory.ts";
 
 /**
  * The longest comment that is sent to the router, in bytes. A probe may find that a router keeps less; more is not used,
@@ -60,6 +61,13 @@ export type ParsedComment =
   | { readonly state: "none" }
   /** There was one. It is never guessed at. */
   | { readonly state: "damaged"; readonly reason: string };
+
+/** A volume whose record is whole and belongs to this cluster: the only kind that is ever changed. */
+export interface OwnedVolume {
+  readonly stored: StoredVolume;
+  readonly comment: RecordComment;
+  readonly record: VolumeRecord;
+}
 
 const opening = "{rds1 ";
 const anyOpening = /\{rds[0-9]/g;

@@ -4,7 +4,7 @@ import { aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { type AccessMode, modeLetters } from "./capabilities.ts";
 import { digest } from "./digest.ts";
-import type { Random } from "../ports/ports.ts";
+import type { Random } from "../ports/system.ts";
 import {
   formatComment,
   type Holder,

@@ -1,12 +1,5 @@
-import {
-  type AuditFinding,
-  type AuditKind,
-  auditKinds,
-  type AuditScope,
-  isSource,
-  keptForAge,
-  orphanGraceMs,
-} from "./audit_finding.ts";
+import { type AuditKind, auditKinds } from "../model/audit_kinds.ts";
+import { type AuditFinding, type AuditScope, isSource, keptForAge, orphanGraceMs } from "./audit_finding.ts";
 import { orphanFiles } from "./audit_files.ts";
 import type { NodeAttachment, StrayAttachment } from "../ports/cluster_view.ts";
 import {
@@ -18,8 +11,9 @@ import {
 import { isVolumeId, poolOf } from "../model/ids.ts";
 import { isImported } from "../model/imported.ts";
 import { isImageOf, stemOf } from "../model/layout.ts";
-import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
-import type { FileView, Inventory, StoredVolume } from "../ports/ports.ts";
+import type { OwnedVolume } from "../model/record.ts";
+import { judgeOwnership } from "./ownership.ts";
+import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
 import { isExportedAsRecorded } from "./publish.ts";
 
 /**

@@ -12,7 +12,7 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { judgeAudit } from "./audit.ts";
 import { type AuditFinding, type AuditScope, isDue, orphanGraceMs } from "./audit_finding.ts";
-import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../ports/ports.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 
 const nowMs = 1_800_000_000_000;
 const nowSeconds = nowMs / 1000;

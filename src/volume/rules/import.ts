@@ -6,7 +6,7 @@ import { withdrawalSeconds } from "./grace.ts";
 import { isEarlierDriverId, nameDigest, poolOf } from "../model/ids.ts";
 import { importedSource } from "../model/imported.ts";
 import { assertOwned, judgeOwnership } from "./ownership.ts";
-import type { RouterState, StoredFile, StoredVolume } from "../ports/ports.ts";
+import type { RouterState, StoredFile, StoredVolume } from "../model/inventory.ts";
 import type { PublishWorld } from "./publish.ts";
 import type { RecordComment } from "../model/record.ts";
 

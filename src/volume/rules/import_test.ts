@@ -5,7 +5,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import { folderOf, importedSource, isImported, usesOwnImage } from "../model/imported.ts";
 import { assertImportable, type ImportClaim, importedComment, type ImportScene } from "./import.ts";
 import { assertOwned } from "./ownership.ts";
-import type { StoredVolume } from "../ports/ports.ts";
+import type { StoredVolume } from "../model/inventory.ts";
 import { formatComment, maxCommentBytes } from "../model/record.ts";
 
 const claim: ImportClaim = {

@@ -8,10 +8,11 @@ import type { ClusterVolume, NodeAttachment } from "../ports/cluster_view.ts";
 import { earlierEpoch, isEarlierEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { assertNodeId, nameDigest } from "../model/ids.ts";
-import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
-import type { Random, StoredFile, StoredVolume } from "../ports/ports.ts";
+import { judgeOwnership } from "./ownership.ts";
+import type { Random } from "../ports/system.ts";
+import type { StoredFile, StoredVolume } from "../model/inventory.ts";
 import { mostMigratingHolders } from "./publish.ts";
-import type { Holder, RecordComment } from "../model/record.ts";
+import type { Holder, OwnedVolume, RecordComment } from "../model/record.ts";
 
 /** What a volume of the earlier Go driver is, and who has it: from the cluster's objects, or from a person. */
 export interface TakeoverClaim {

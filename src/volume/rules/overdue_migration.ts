@@ -1,5 +1,4 @@
-import type { OwnedVolume } from "./ownership.ts";
-import type { Holder, VolumeRecord } from "../model/record.ts";
+import type { Holder, OwnedVolume, VolumeRecord } from "../model/record.ts";
 
 /** Whether two nodes share a volume so that its user can move from one to the other. */
 export function isMigrating({ holders }: VolumeRecord): boolean {

@@ -1,16 +1,8 @@
 import { VolumeError } from "../errors.ts";
 import { isEarlierDriverId } from "../model/ids.ts";
 import { isImageOf, stemOf } from "../model/layout.ts";
-import type { ForeignDisk, StoredVolume } from "../ports/ports.ts";
-import { parseComment, type RecordComment, type VolumeRecord } from "../model/record.ts";
-
-/** A volume whose record is whole and belongs to this cluster: the only kind that is ever changed. */
-export interface OwnedVolume {
-  readonly stored: StoredVolume;
-  readonly comment: RecordComment;
-  readonly record: VolumeRecord;
-}
-
+import type { ForeignDisk, StoredVolume } from "../model/inventory.ts";
+import { type OwnedVolume, parseComment } from "../model/record.ts";
 /** Whose disk it is. */
 export type Ownership =
   | { readonly state: "owned"; readonly volume: OwnedVolume }

@@ -14,7 +14,7 @@ import {
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { SubvolumeNames } from "../model/layout.ts";
 import { parametersDigest, parseParameters } from "../model/parameters.ts";
-import type { CreateView, Pool, StoredVolume } from "../ports/ports.ts";
+import type { CreateView, Pool, StoredVolume } from "../model/inventory.ts";
 import {
   assertNoImage,
   type CreateRequest,

@@ -3,9 +3,9 @@ import type { AccessMode, Capability } from "../model/capabilities.ts";
 import { type Epoch, epochNqn, formatEpoch, isEarlierEpoch, nextEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
-import type { OwnedVolume } from "./ownership.ts";
-import type { Random, RouterState } from "../ports/ports.ts";
-import type { Holder, VolumeRecord } from "../model/record.ts";
+import type { Random } from "../ports/system.ts";
+import type { RouterState } from "../model/inventory.ts";
+import type { Holder, OwnedVolume, VolumeRecord } from "../model/record.ts";
 
 /** Who wants to hold a volume, and how. */
 export interface PublishRequest {

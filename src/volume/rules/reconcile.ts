@@ -1,6 +1,6 @@
 import type { ClusterAttachment } from "../ports/cluster_ports.ts";
 import { formatEpoch, parseEpoch } from "../model/epoch.ts";
-import type { OwnedVolume } from "./ownership.ts";
+import type { OwnedVolume } from "../model/record.ts";
 import { isExportedAsRecorded } from "./publish.ts";
 
 /** What has to be done about a volume that the cluster and the router see differently. */
