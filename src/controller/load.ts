@@ -1,6 +1,6 @@
 import { assertGone, assertPoolMounted } from "../volume/rules/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { folderOf, isImported, usesOwnImage } from "../volume/model/imported.ts";
+import { folderOf, isImported, usesOwnImage } from "../volume/model/sources.ts";
 import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, isImageOf, stemOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";

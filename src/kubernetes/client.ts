@@ -1,4 +1,3 @@
-import "../host/no_deprecations.ts";
 import { readFileSync } from "node:fs";
 import {
   Agent as HttpAgent,

@@ -1,7 +1,7 @@
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import type { AuditLoop } from "../../controller/audit/audit_loop.ts";
-import { fixedNodes } from "../../controller/attachments/fixed_nodes.ts";
+import { fixedNodes } from "../../volume/ports/cluster_ports.ts";
 import { getVolume } from "../../controller/volumes/read.ts";
 import { inBackground } from "../../controller/background.ts";
 import { Rounds } from "../../controller/reconcile/loop.ts";

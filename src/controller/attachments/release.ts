@@ -2,7 +2,7 @@ import { assertPoolMounted } from "../../volume/rules/absence.ts";
 import { isEarlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isEarlierDriverId } from "../../volume/model/ids.ts";
-import { isImported } from "../../volume/model/imported.ts";
+import { isImported } from "../../volume/model/sources.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

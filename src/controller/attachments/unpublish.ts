@@ -4,9 +4,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { leaveVolume } from "./detaching_node.ts";
-import { lookAtDisk } from "../load.ts";
+import { lookAtDisk, lookForChange, notFound } from "../load.ts";
 import { outdateUnsettled } from "../change.ts";
-import { assertNotStrayed } from "../misplaced.ts";
 import { withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "../deps.ts";
 
@@ -25,7 +24,9 @@ export async function unpublishVolume(
   context: CallContext,
 ): Promise<void> {
   const { stored } = await lookAtDisk(world, id, "unpublish", context);
-  if (stored === undefined || isNobodys(world, stored)) return assertNotStrayed(world, id, "unpublish");
+  if (stored === undefined || isNobodys(world, stored)) {
+    return world.strayed?.assertNotSeen(world.settings.cluster, id, "unpublish");
+  }
   const volume = assertOwned(stored, world.settings.cluster, "unpublish");
   const decision = decideUnpublish(volume, nodeId, world.clock.now());
   const fields = { volume: id, node: nodeId, requestId: context.requestId };
@@ -58,4 +59,22 @@ function isNobodys({ settings }: ControllerWorld, stored: StoredVolume): boolean
   if (stored.exported || isEarlierDriverId(stored.id)) return false;
   return judgeOwnership(stored, settings.cluster).state === "no-record" &&
     !isNamedAsOwn(stored, settings.cluster, settings.basePaths);
+}
+
+/**
+ * Takes a volume from every node that holds it, by a person's word that whoever gave it to them is gone. Its export is read
+ * back as off before this returns. Three commands.
+ *
+ * @returns the ids of the nodes that held it
+ * @throws {VolumeError} not-found; precondition when the volume is not this cluster's; unavailable
+ */
+export async function withdrawVolume(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<readonly string[]> {
+  const { volume } = await lookForChange(world, id, "withdraw", context);
+  if (volume === undefined) throw notFound("withdraw", id);
+  await unpublishVolume(world, id, "", context);
+  return volume.record.holders.map(({ nodeId }) => nodeId);
 }

@@ -10,7 +10,7 @@ import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { ownStem } from "../load.ts";
 import { removeSnapshotImage } from "../change.ts";
-import { ownAndEarlierFiles } from "../own_files.ts";
+import { ownAndEarlierFiles } from "../inventory.ts";
 import type { ControllerWorld } from "../deps.ts";
 
 /** What lies on the router without an owner. */

@@ -6,7 +6,7 @@ import {
   type VolumeKind,
 } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isImported } from "../../volume/model/imported.ts";
+import { isImported } from "../../volume/model/sources.ts";
 import { importableImage, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
 import { isImageOf, plainPlace } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";

@@ -6,7 +6,6 @@ import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
 import type { PublishWorld } from "../../volume/rules/publish.ts";
 import { formatComment } from "../../volume/model/record.ts";
 import { changeVolume } from "../change.ts";
-import { assertNotStrayed } from "../misplaced.ts";
 import type { ControllerWorld } from "../deps.ts";
 
 /**
@@ -24,7 +23,7 @@ export async function importFirst(
 ): Promise<StoredVolume | undefined> {
   if (judgeOwnership(stored, world.settings.cluster).state !== "no-record") return undefined;
   // The disk of that name which was meant is on another router.
-  assertNotStrayed(world, stored.id, "import");
+  world.strayed?.assertNotSeen(world.settings.cluster, stored.id, "import");
   assertMayBeImported(world, stored, claim, await lookAround(world, stored.id, stored.imagePath, context));
   return await importDisk(world, stored, claim, context);
 }

@@ -1,7 +1,7 @@
 import type { ClusterObjects } from "../../volume/ports/cluster_ports.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
-import { overdueMigration } from "../../volume/rules/overdue_migration.ts";
+import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";

@@ -17,20 +17,11 @@ import { formatComment, newComment, type OwnedVolume } from "../../volume/model/
 import { chooseCloneSize } from "../../volume/model/sizes.ts";
 import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
-import { copyImage, type CopyPurpose, discardCopy, type FinishedCopy, orGiveUpCopy } from "./copying.ts";
+import type { FinishedCopy } from "./copies.ts";
+import { copyImage, type CopyPurpose, discardCopy, type FoundSource, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";
 import { assertNotImported, assertOwnImage, lookForChange, notFound, ownStem } from "../load.ts";
 import type { ControllerWorld } from "../deps.ts";
-
-/** A source as the router shows it. */
-export interface FoundSource {
-  readonly place: ImagePlace;
-  readonly sizeBytes: bigint;
-  /** Whether nothing can have been written to it yet. */
-  readonly blank: boolean;
-  /** The volume; undefined for a snapshot, which never changes. */
-  readonly volume: OwnedVolume | undefined;
-}
 
 /** A subvolume's snapshot may be called blank only if the source is still blank when the router makes it. */
 export function blankGuard({ blank, volume }: FoundSource): { readonly guard?: DiskGuard } {

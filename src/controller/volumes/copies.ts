@@ -1,3 +1,5 @@
+import type { DiskGuard } from "../../volume/ports/store.ts";
+import type { ImagePlace } from "../../volume/model/inventory.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
@@ -113,4 +115,19 @@ export class ImageCopies<About, Result> {
       });
     });
   }
+}
+
+/** What tells one copy from another. */
+export interface CopyAbout {
+  /** See `formatSource()`. */
+  readonly source: string;
+  readonly sourcePath: string;
+  readonly target: ImagePlace;
+}
+
+/** A whole copy that has not got its name yet. */
+export interface FinishedCopy {
+  readonly path: string;
+  /** Holds only while the source has not been used since the copy began; undefined where it never changes. */
+  readonly guard: DiskGuard | undefined;
 }

@@ -1,11 +1,13 @@
+import { newNonce } from "../../volume/model/epoch.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import type { CopyAbout, FinishedCopy } from "./copies.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { plainPlace, unfinishedPath } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { DiskGuard, NewFolder } from "../../volume/ports/store.ts";
+import type { NewFolder } from "../../volume/ports/store.ts";
 import type { ImagePlace, RouterState } from "../../volume/model/inventory.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
-import type { FoundSource } from "./clone.ts";
 import { waitForGrace } from "../attachments/withdrawal.ts";
 import type { ControllerWorld } from "../deps.ts";
 
@@ -28,21 +30,6 @@ export interface CopyRequest extends CopyPurpose {
   /** The folder of the target, where it is missing. */
   readonly makeFolder?: NewFolder;
   readonly state: RouterState;
-}
-
-/** What tells one copy from another. */
-export interface CopyAbout {
-  /** See `formatSource()`. */
-  readonly source: string;
-  readonly sourcePath: string;
-  readonly target: ImagePlace;
-}
-
-/** A whole copy that has not got its name yet. */
-export interface FinishedCopy {
-  readonly path: string;
-  /** Holds only while the source has not been used since the copy began; undefined where it never changes. */
-  readonly guard: DiskGuard | undefined;
 }
 
 /** A copy that is being made, or was. */
@@ -94,7 +81,7 @@ async function makeCopy(
   }
   const { volume } = source;
   if (volume !== undefined) await waitForGrace(world, volume, state, "copy", context);
-  const path = unfinishedPath(target.path, newNonce(world));
+  const path = unfinishedPath(target.path, newNonce(world.random));
   try {
     const { done, refusal } = await world.store.copyFile(source.place.path, path, context, makeFolder);
     if (done) {
@@ -231,6 +218,12 @@ function assertCopies(world: ControllerWorld, { source, object, key }: CopyReque
   throw new VolumeError("precondition", `Cannot create the ${object} as ${reason}: ${object}=${key}`);
 }
 
-function newNonce(world: ControllerWorld): string {
-  return Array.from(world.random.bytes(4), (byte) => byte.toString(16).padStart(2, "0")).join("");
+/** A source as the router shows it. */
+export interface FoundSource {
+  readonly place: ImagePlace;
+  readonly sizeBytes: bigint;
+  /** Whether nothing can have been written to it yet. */
+  readonly blank: boolean;
+  /** The volume; undefined for a snapshot, which never changes. */
+  readonly volume: OwnedVolume | undefined;
 }

@@ -9,7 +9,6 @@ import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNoSnapshotsHold } from "./dependents.ts";
 import { assertNotImported, assertNotShared, assertOwnImage, ownBase, ownStem } from "../load.ts";
 import { failMutation, remembered } from "../change.ts";
-import { assertNotStrayed } from "../misplaced.ts";
 import { takeOverFirst } from "../legacy/migrate.ts";
 import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerWorld } from "../deps.ts";
@@ -42,7 +41,7 @@ export async function deleteVolume(
     return;
   }
   assertAbsenceProven(view, world.settings.basePaths, world.settings.settleMs);
-  assertNotStrayed(world, id, "delete");
+  world.strayed?.assertNotSeen(world.settings.cluster, id, "delete");
   await deleteLeftovers(world, id, view, world.settings.basePaths, context);
 }
 

@@ -6,7 +6,7 @@ import { findOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { VolumeView } from "../../volume/model/inventory.ts";
 import { notFound, ownStem } from "../load.ts";
-import { importedImage, ownFiles } from "../own_files.ts";
+import { importedImage, ownFiles } from "../inventory.ts";
 import type { ControllerWorld } from "../deps.ts";
 
 /**

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { fromEarlierContext } from "./legacy_context.ts";
+import { fromEarlierContext } from "./parameters.ts";
 
 const earlier = {
   nqn: "nqn.2000-02.com.mikrotik:pvc-1",

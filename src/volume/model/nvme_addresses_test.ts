@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { maxNvmeAddresses, parseNvmeAddresses } from "./nvme_addresses.ts";
+import { maxNvmeAddresses, parseNvmeAddresses } from "./parameters.ts";
 
 const eight = Array.from({ length: maxNvmeAddresses }, (_, i) => `10.0.0.${i + 1}`);
 

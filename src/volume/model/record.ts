@@ -75,6 +75,16 @@ const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
 const fieldForm = /^([a-z])=(\S+)$/;
 const holderForm = /^([A-Za-z0-9.-]{1,64})@([0-9a-z]{1,8})\/([a-z])(r?)$/;
 
+/** The cluster that the record in a comment names, damaged or not; undefined when it names none. */
+export function clusterOfComment(text: string): string | undefined {
+  return /\{rds1 c=([0-9a-f]{8}) /.exec(text)?.[1];
+}
+
+/** Whether a comment without a record has something in it that only a record has. */
+export function hasPartOfRecord(text: string): boolean {
+  return /\brds[0-9] |\bc=[0-9a-f]{8} n=[0-9a-f]/.test(text);
+}
+
 /** Reads a comment. Pure and total: anything that is not a whole record is "none" or "damaged". */
 export function parseComment(text: string): ParsedComment {
   const openings = text.match(anyOpening)?.length ?? 0;

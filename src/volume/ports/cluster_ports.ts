@@ -45,3 +45,9 @@ export interface NodeDirectory {
   /** Whether a node of that id is known to the cluster. */
   isKnown(nodeId: string, context: CallContext): Promise<boolean>;
 }
+
+/** The nodes that were named on the command line: all there is where there is no cluster to ask. */
+export function fixedNodes(nodeIds: readonly string[]): NodeDirectory {
+  const known = new Set(nodeIds);
+  return { isKnown: (nodeId) => Promise.resolve(known.has(nodeId)) };
+}

@@ -9,7 +9,7 @@ import {
   whyEarlierSnapshotKept,
 } from "../model/legacy_snapshots.ts";
 import { isVolumeId, poolOf } from "../model/ids.ts";
-import { isImported } from "../model/imported.ts";
+import { isImported } from "../model/sources.ts";
 import { isImageOf, stemOf } from "../model/layout.ts";
 import type { OwnedVolume } from "../model/record.ts";
 import { judgeOwnership } from "./ownership.ts";

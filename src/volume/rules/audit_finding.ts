@@ -1,3 +1,4 @@
+import { formatSource } from "../model/sources.ts";
 import type { AuditKind } from "../model/audit_kinds.ts";
 import type { ClusterVolume, NodeAttachment, StrayAttachment } from "../ports/cluster_view.ts";
 import { judgeOwnership } from "./ownership.ts";
@@ -75,7 +76,8 @@ export function isSource(id: string, view: Inventory & FileView, { cluster }: Au
   const ofSnapshots = new RegExp(`/snap-[0-9a-f]{28}[.]${id}[.][0-9a-z]{1,8}[.][bn][.]${cluster}(?:[./]|$)`);
   const isParent = (stored: StoredVolume) => {
     const ownership = judgeOwnership(stored, cluster);
-    return ownership.state === "owned" && ownership.volume.record.source === `v:${id}`;
+    return ownership.state === "owned" &&
+      ownership.volume.record.source === formatSource({ kind: "volume", id });
   };
   return view.files.some(({ path }) => ofSnapshots.test(path)) || view.volumes.some(isParent);
 }

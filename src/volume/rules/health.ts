@@ -1,6 +1,6 @@
 import type { HealthProblem, HealthStatus, VolumeHealth } from "../model/health.ts";
 import { isVolumeId, poolOf } from "../model/ids.ts";
-import { usesOwnImage } from "../model/imported.ts";
+import { usesOwnImage } from "../model/sources.ts";
 import type { OwnedVolume } from "../model/record.ts";
 import { isNamedAsOwn, judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
-import { isMigrating, overdueMigration } from "./overdue_migration.ts";
+import { isMigrating, overdueMigration } from "./migration_pairs.ts";
 
 const shared = (nodeId: string, sinceSeconds: number) =>
   aHolder(nodeId, { sinceSeconds, mode: "multi-node-multi-writer" });

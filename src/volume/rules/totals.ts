@@ -1,8 +1,8 @@
 import { elsewhere, type Figures, type PoolFigures, type VolumeFigures } from "../model/totals.ts";
 import { diskBytes, snapshotBytes } from "./capacity.ts";
 import { poolOf } from "../model/ids.ts";
-import { folderOf } from "../model/imported.ts";
-import { isMigrating } from "./overdue_migration.ts";
+import { folderOf } from "../model/sources.ts";
+import { isMigrating } from "./migration_pairs.ts";
 import { judgeOwnership } from "./ownership.ts";
 import type { Inventory, Pool, StoredFile } from "../model/inventory.ts";
 import type { OwnedVolume } from "../model/record.ts";
