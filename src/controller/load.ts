@@ -4,7 +4,7 @@ import { folderOf, isImported, usesOwnImage } from "../volume/model/sources.ts";
 import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, isImageOf, stemOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
-import { assertNotForeign, assertOwned } from "../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownership.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
@@ -160,7 +160,7 @@ export function assertNotImported({ stored, record }: OwnedVolume, verb: string,
 /** The folder that a volume was put into. */
 export function ownBase(world: ControllerWorld, stored: StoredVolume): string {
   const { cluster } = world.settings;
-  return folderOf(assertOwned(stored, cluster, "find"), cluster);
+  return folderOf(getOwned(stored, cluster, "find"), cluster);
 }
 
 /** The error for a volume that is provably not there. */

@@ -1,10 +1,10 @@
 import { isEarlierDriverId } from "../../volume/model/ids.ts";
-import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
+import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { leaveVolume } from "./detaching_node.ts";
-import { lookAtDisk, lookForChange, notFound } from "../load.ts";
+import { lookAtDisk, notFound } from "../load.ts";
 import { outdateUnsettled } from "../change.ts";
 import { withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "../deps.ts";
@@ -27,7 +27,7 @@ export async function unpublishVolume(
   if (stored === undefined || isNobodys(world, stored)) {
     return world.strayed?.assertNotSeen(world.settings.cluster, id, "unpublish");
   }
-  const volume = assertOwned(stored, world.settings.cluster, "unpublish");
+  const volume = getOwned(stored, world.settings.cluster, "unpublish");
   const decision = decideUnpublish(volume, nodeId, world.clock.now());
   const fields = { volume: id, node: nodeId, requestId: context.requestId };
   if (decision.action === "done") {
@@ -73,8 +73,9 @@ export async function withdrawVolume(
   id: string,
   context: CallContext,
 ): Promise<readonly string[]> {
-  const { volume } = await lookForChange(world, id, "withdraw", context);
-  if (volume === undefined) throw notFound("withdraw", id);
+  const { stored } = await lookAtDisk(world, id, "withdraw", context);
+  if (stored === undefined) throw notFound("withdraw", id);
+  const volume = getOwned(stored, world.settings.cluster, "withdraw");
   await unpublishVolume(world, id, "", context);
   return volume.record.holders.map(({ nodeId }) => nodeId);
 }

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs, withdrawalSeconds } from "../../volume/rules/grace.ts";
 import { hasOwnList, sameHosts } from "../../volume/model/host_list.ts";
-import { assertOwned } from "../../volume/rules/ownership.ts";
+import { getOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { withdrawnRecord } from "../../volume/rules/publish.ts";
@@ -31,7 +31,7 @@ export async function withdrawExport(
     sameHosts(stored.allowedHosts, list.allowedHosts ?? volume.stored.allowedHosts);
   const change = { export: false, comment, ...list } as const;
   const after = await changeVolume(world, verb, volume.stored, change, gone, context);
-  const withdrawn = assertOwned(after, world.settings.cluster, verb);
+  const withdrawn = getOwned(after, world.settings.cluster, verb);
   return await correctTime(world, withdrawn, verb, context);
 }
 
@@ -54,7 +54,7 @@ async function correctTime(
   const gone = (stored: StoredVolume) => !stored.exported && stored.comment === comment;
   const after = await changeVolume(world, verb, volume.stored, { comment }, gone, context);
   world.withdrawals.confirm(after.id, comment);
-  return assertOwned(after, world.settings.cluster, verb);
+  return getOwned(after, world.settings.cluster, verb);
 }
 
 /**

@@ -45,6 +45,11 @@ export interface VolumeRecord {
   /** How often it was grown or rewritten, so that no command that the router runs late finds the comment it expects. */
   readonly growths?: number;
   readonly holders: readonly Holder[];
+  /**
+   * Fields that only a newer version of this driver knows, word for word: they may change what the others mean. Absent
+   * where there are none.
+   */
+  readonly newerFields?: readonly string[];
 }
 
 /** A comment, taken apart: the record, and what people wrote around it. */
@@ -72,6 +77,7 @@ export interface OwnedVolume {
 const opening = "{rds1 ";
 const anyOpening = /\{rds[0-9]/g;
 const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
+const knownFields = "cnkpbewsgh";
 const fieldForm = /^([a-z])=(\S+)$/;
 const holderForm = /^([A-Za-z0-9.-]{1,64})@([0-9a-z]{1,8})\/([a-z])(r?)$/;
 
@@ -149,7 +155,7 @@ function formatBody(record: VolumeRecord): string {
   if (record.source !== undefined) fields.push(`s=${record.source}`);
   if (record.growths) fields.push(`g=${record.growths.toString(36)}`);
   if (record.holders.length > 0) fields.push(`h=${record.holders.map(formatHolder).join(",")}`);
-  return fields.join(" ");
+  return [...fields, ...record.newerFields ?? []].join(" ");
 }
 
 function formatHolder(holder: Holder): string {
@@ -160,12 +166,13 @@ function formatHolder(holder: Holder): string {
 /** The record, or in words why it is none. */
 function parseBody(body: string): VolumeRecord | string {
   const fields = new Map<string, string>();
+  const newerFields: string[] = [];
   for (const word of body.split(" ")) {
     const match = fieldForm.exec(word);
     if (match === null) return `it holds something that is no field: ${JSON.stringify(word)}`;
-    if (!"cnkpbewsgh".includes(match[1]!)) return `it holds an unknown field: ${match[1]}`;
     if (fields.has(match[1]!)) return `it holds the field ${match[1]} twice`;
     fields.set(match[1]!, match[2]!);
+    if (!knownFields.includes(match[1]!)) newerFields.push(word);
   }
   const cluster = fields.get("c") ?? "";
   const name = fields.get("n") ?? "";
@@ -198,6 +205,7 @@ function parseBody(body: string): VolumeRecord | string {
     source: fields.get("s"),
     ...(growths === undefined ? {} : { growths: parseInt(growths, 36) }),
     holders,
+    ...(newerFields.length === 0 ? {} : { newerFields }),
   };
 }
 

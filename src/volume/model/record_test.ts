@@ -140,7 +140,9 @@ Deno.test("parseComment() refuses a record that is sealed but makes no sense", (
     body.replace("b=1", "b=-1"),
     body.replace("b=1", "b=1234567890"),
     `${body} b=1`,
-    `${body} z=1`,
+    `${body} z=1 z=2`,
+    `${body} z=`,
+    `${body} Z=1`,
     `${body}  e=1-00000000`,
     `${body} words`,
     `${body} e=01-00000000`,
@@ -155,6 +157,18 @@ Deno.test("parseComment() refuses a record that is sealed but makes no sense", (
     `${body} e=1-00000000 h=a@1/w,`,
   ];
   for (const one of wrong) assert.equal(parseComment(sealed(one)).state, "damaged", one);
+});
+
+Deno.test("parseComment() and formatComment() keep the fields of a newer version word for word", () => {
+  const found = read(sealed(`u=0a0b0c0d ${body} z=1/w,{x e=2-00000000 h=a@1/w`));
+  assert.deepEqual(found.record.newerFields, ["u=0a0b0c0d", "z=1/w,{x"]);
+  assert.deepEqual(found.record.holders.map(({ nodeId }) => nodeId), ["a"]);
+  const left = { ...found.record, holders: [] };
+  assert.equal(
+    formatComment({ ...found, record: left }),
+    sealed(`${body} e=2-00000000 u=0a0b0c0d z=1/w,{x`),
+  );
+  assert.equal(read(sealed(body)).record.newerFields, undefined);
 });
 
 Deno.test("parseComment() takes a withdrawal time that it cannot read for infinitely late", () => {

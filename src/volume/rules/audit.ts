@@ -158,6 +158,7 @@ function whyKept(
   if (isImported(record)) {
     return 'it was imported and holds somebody\'s data: "rds-csi release" gives it back';
   }
+  if (record.newerFields !== undefined) return "a newer version of this driver wrote its record";
   if (record.holders.length > 0) return "it is published";
   if (stored.exported) return "it is exported";
   if (attachments.length > 0) return "a VolumeAttachment names it";

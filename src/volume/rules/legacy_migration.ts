@@ -153,9 +153,12 @@ export function commentWithoutRecord({ before, after }: RecordComment): string {
   return after === "" ? before.replace(/ $/, "") : before + after;
 }
 
-/** Whether nobody was known to have a volume when it was taken over, and it is still exported as it was then. */
+/**
+ * Whether nobody was known to have a volume when it was taken over, and it is still exported as it was then. Of one whose
+ * record a newer version wrote that is not known.
+ */
 export function awaitsHolders({ stored, record }: OwnedVolume): boolean {
-  return isEarlierEpoch(record.epoch) && record.holders.length === 0 &&
+  return record.newerFields === undefined && isEarlierEpoch(record.epoch) && record.holders.length === 0 &&
     record.withdrawnAtSeconds === undefined && stored.exported && stored.exportNqn.endsWith(`:${stored.id}`);
 }
 

@@ -31,9 +31,29 @@ function isOfEarlierDriver({ id, imagePath, exported, exportNqn }: StoredVolume)
 /**
  * The volume, for a call that is going to change it.
  *
- * @throws {VolumeError} precondition when it carries no whole record of this cluster
+ * @throws {VolumeError} precondition when it carries no whole record of this cluster, or one that a newer version wrote
  */
 export function assertOwned(stored: StoredVolume, cluster: string, verb: string): OwnedVolume {
+  const volume = getOwned(stored, cluster, verb);
+  const { newerFields } = volume.record;
+  if (newerFields === undefined) return volume;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as a newer version of this driver wrote its record: volume=${stored.id} ` +
+      `fields=${
+        newerFields.map((field) => field.charAt(0)).join(", ")
+      }; until that version runs again the volume can ` +
+      "only be read and unpublished",
+  );
+}
+
+/**
+ * The volume, for a call that reads it or takes it from its nodes: its record may be a newer version's, so that a rollback
+ * keeps no node from giving it up.
+ *
+ * @throws {VolumeError} precondition when it carries no whole record of this cluster
+ */
+export function getOwned(stored: StoredVolume, cluster: string, verb: string): OwnedVolume {
   const ownership = judgeOwnership(stored, cluster);
   switch (ownership.state) {
     case "owned":
@@ -88,7 +108,7 @@ export function findOwned(
         `path=${stored.imagePath}; restore the comment on the router from a backup or an export of its configuration`,
     );
   }
-  return assertOwned(stored, cluster, "read");
+  return getOwned(stored, cluster, "read");
 }
 
 /** Whether an image is named as only this cluster names one, in an allowed folder. */
