@@ -1,12 +1,11 @@
 import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
-import type { CallContext } from "../volume/ports/system.ts";
 import type { FileView, ImagePlace, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import type { MutationOutcome, VolumeChange } from "../volume/ports/store.ts";
 import { formatComment, type OwnedVolume, parseComment, rewritten } from "../volume/model/record.ts";
 import { snapshotPart } from "../volume/model/snapshots.ts";
 import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
-import type { ControllerWorld } from "./deps.ts";
+import type { ControllerCall, ControllerWorld } from "./deps.ts";
 
 /**
  * Concludes why a mutation did not lead to what was wanted, from what was read afterwards.
@@ -39,26 +38,25 @@ export function failMutation(
  * @throws {VolumeError} busy or unavailable, by `failMutation()`, when what was read is not `wanted`
  */
 export async function changeVolume(
-  world: ControllerWorld,
+  call: ControllerCall,
   verb: string,
   before: StoredVolume,
   change: VolumeChange,
   wanted: (after: StoredVolume) => boolean,
-  context: CallContext,
 ): Promise<StoredVolume> {
   const outcome = await remembered(
-    world,
+    call,
     before,
-    () => world.store.change(before.id, before.comment, change, context),
+    () => call.store.change(before.id, before.comment, change, call.context),
   );
   const after = outcome.after.volume;
   if (after !== undefined && wanted(after)) {
-    if (change.comment !== undefined) world.unsettled.wrote(after.id, after.comment);
+    if (change.comment !== undefined) call.unsettled.wrote(after.id, after.comment);
     return after;
   }
   const written = change.comment ?? before.comment;
   if (after !== undefined && isCut(after.comment, written)) {
-    await restoreComment(world, before, after, context);
+    await restoreComment(call, before, after);
   }
   // Finding the comment that was written is no sign of somebody else.
   const expected = after?.comment === written ? written : before.comment;
@@ -88,14 +86,9 @@ export function cutComment(verb: string, id: string, keptBytes: number): VolumeE
  * A record that was cut tells nobody anything: the one before is put back, with the export off as before or because
  * nobody was told of it.
  */
-async function restoreComment(
-  world: ControllerWorld,
-  before: StoredVolume,
-  cut: StoredVolume,
-  context: CallContext,
-): Promise<never> {
+async function restoreComment(call: ControllerCall, before: StoredVolume, cut: StoredVolume): Promise<never> {
   const change = { comment: before.comment, ...(before.exported ? {} : { export: false as const }) };
-  await world.store.change(before.id, cut.comment, change, context);
+  await call.store.change(before.id, cut.comment, change, call.context);
   throw cutComment("change", before.id, cut.comment.length);
 }
 
@@ -122,20 +115,19 @@ export async function remembered(
  * away what a later call answers.
  */
 export async function removeSnapshotImage(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   place: ImagePlace,
-  context: CallContext,
 ): Promise<MutationOutcome<FileView>> {
   let gone = false;
   try {
-    const outcome = await world.store.removeImage(place, snapshotPart(id), context);
+    const outcome = await call.store.removeImage(place, snapshotPart(id), call.context);
     const { pools, files } = outcome.after;
     const isMounted = pools.some((pool) => pool.mountPoint === poolOf(place.path));
     gone = isMounted && !files.some((file) => file.path === place.path);
     return outcome;
   } finally {
-    if (!gone) world.unsettled.remember(id, place.path);
+    if (!gone) call.unsettled.remember(id, place.path);
   }
 }
 
@@ -146,17 +138,16 @@ export async function removeSnapshotImage(
  * @throws {VolumeError} busy when that change came first
  */
 export async function outdateUnsettled(
-  world: ControllerWorld,
+  call: ControllerCall,
   verb: string,
   volume: OwnedVolume,
-  context: CallContext,
 ): Promise<void> {
   const { stored } = volume;
-  if (!world.unsettled.mayStillCome(stored.id, stored.comment)) return;
+  if (!call.unsettled.mayStillCome(stored.id, stored.comment)) return;
   const comment = formatComment(
     { ...volume.comment, record: rewritten(volume.record) },
-    world.settings.maxCommentBytes,
+    call.settings.maxCommentBytes,
   );
   const wanted = (after: StoredVolume) => after.comment === comment && after.exported === stored.exported;
-  await changeVolume(world, verb, stored, { comment }, wanted, context);
+  await changeVolume(call, verb, stored, { comment }, wanted);
 }

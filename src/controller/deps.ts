@@ -3,7 +3,7 @@ import type { ClusterView } from "../volume/ports/cluster_view.ts";
 import type { ControllerEvents } from "../volume/ports/controller_events.ts";
 import type { MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { ParameterDefaults } from "../volume/model/parameters.ts";
-import type { Clock, Random } from "../volume/ports/system.ts";
+import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
 import type { VolumeStore } from "../volume/ports/store.ts";
 import type { VolumeProjection } from "../volume/ports/projection.ts";
 import type { CopyAbout, FinishedCopy, ImageCopies } from "./volumes/copies.ts";
@@ -71,4 +71,9 @@ export interface ControllerWorld {
   readonly clusterView?: ClusterView | undefined;
   /** What the other routers of a file have of this one's; undefined for the only router. */
   readonly strayed?: StrayedVolumes | undefined;
+}
+
+/** What one call works with: everything above, and how long it may take. */
+export interface ControllerCall extends ControllerWorld {
+  readonly context: CallContext;
 }

@@ -2,7 +2,7 @@ import { judgeOwnership } from "../volume/rules/ownership.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { FileView, Inventory, StoredFile, StoredVolume } from "../volume/model/inventory.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
-import type { ControllerWorld } from "./deps.ts";
+import type { ControllerCall, ControllerWorld } from "./deps.ts";
 import { isEarlierDriverId } from "../volume/model/ids.ts";
 import { isImported } from "../volume/model/sources.ts";
 
@@ -31,35 +31,22 @@ export async function lookWide(world: ControllerWorld, context: CallContext): Pr
  * The files of this cluster: those whose path holds its hash, and the images of the volumes that were taken over from the
  * earlier driver or imported, whose names hold none. One command; one more for each of both where there are such volumes.
  */
-export async function ownFiles(
-  world: ControllerWorld,
-  inventory: Inventory,
-  context: CallContext,
-): Promise<FileView> {
-  const { cluster } = world.settings;
-  const files = await world.store.files(`.${cluster}`, context);
+export async function ownFiles(call: ControllerCall, inventory: Inventory): Promise<FileView> {
+  const { cluster } = call.settings;
+  const files = await call.store.files(`.${cluster}`, call.context);
   const isTaken = (stored: Inventory["volumes"][number]) =>
     isEarlierDriverId(stored.id) && judgeOwnership(stored, cluster).state === "owned";
-  const found = inventory.volumes.some(isTaken) ? await withEarlierImages(world, files, context) : files;
-  return await withImportedImages(world, found, inventory, context);
+  const found = inventory.volumes.some(isTaken) ? await withEarlierImages(call, files) : files;
+  return await withImportedImages(call, found, inventory);
 }
 
 /**
  * The same, and every image that has the earlier driver's form of name, whoever has a disk of it. Two commands; more where
  * there are imported volumes.
  */
-export async function ownAndEarlierFiles(
-  world: ControllerWorld,
-  inventory: Inventory,
-  context: CallContext,
-): Promise<FileView> {
-  const files = await world.store.files(`.${world.settings.cluster}`, context);
-  return await withImportedImages(
-    world,
-    await withEarlierImages(world, files, context),
-    inventory,
-    context,
-  );
+export async function ownAndEarlierFiles(call: ControllerCall, inventory: Inventory): Promise<FileView> {
+  const files = await call.store.files(`.${call.settings.cluster}`, call.context);
+  return await withImportedImages(call, await withEarlierImages(call, files), inventory);
 }
 
 /** The image of a volume that was imported; undefined for any other disk. */
@@ -70,23 +57,18 @@ export function importedImage(stored: StoredVolume, cluster: string): string | u
 }
 
 async function withImportedImages(
-  world: ControllerWorld,
+  call: ControllerCall,
   files: FileView,
   { volumes }: Inventory,
-  context: CallContext,
 ): Promise<FileView> {
-  const paths = volumes.flatMap((stored) => importedImage(stored, world.settings.cluster) ?? []);
+  const paths = volumes.flatMap((stored) => importedImage(stored, call.settings.cluster) ?? []);
   if (paths.length === 0) return files;
-  const { files: images } = await world.store.filesAt([...new Set(paths)], context);
+  const { files: images } = await call.store.filesAt([...new Set(paths)], call.context);
   return { ...files, files: [...files.files, ...images] };
 }
 
-async function withEarlierImages(
-  world: ControllerWorld,
-  files: FileView,
-  context: CallContext,
-): Promise<FileView> {
-  const images = (await world.store.files("/pvc-", context)).files.filter(isEarlierImage);
+async function withEarlierImages(call: ControllerCall, files: FileView): Promise<FileView> {
+  const images = (await call.store.files("/pvc-", call.context)).files.filter(isEarlierImage);
   return { ...files, files: [...files.files, ...images] };
 }
 

@@ -5,11 +5,10 @@ import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, isImageOf, stemOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownership.ts";
-import type { CallContext } from "../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
 import { takeOverFirst } from "./legacy/migrate.ts";
-import type { ControllerWorld } from "./deps.ts";
+import type { ControllerCall, ControllerWorld } from "./deps.ts";
 
 /** What the names of all files of a volume of this cluster begin with. */
 export function ownStem(world: ControllerWorld, id: string): string {
@@ -32,14 +31,13 @@ export interface Looked {
  * nothing
  */
 export async function lookForChange(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   verb: string,
-  context: CallContext,
   claim?: ImportClaim,
 ): Promise<Looked> {
-  const { view, stored } = await lookAtDisk(world, id, verb, context, claim);
-  const volume = stored === undefined ? undefined : assertOwned(stored, world.settings.cluster, verb);
+  const { view, stored } = await lookAtDisk(call, id, verb, claim);
+  const volume = stored === undefined ? undefined : assertOwned(stored, call.settings.cluster, verb);
   return { view, volume };
 }
 
@@ -49,23 +47,22 @@ export async function lookForChange(
  * @throws {VolumeError} precondition when it leaves a doubt; unavailable when it is not there and that proves nothing
  */
 export async function lookAtDisk(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   verb: string,
-  context: CallContext,
   claim?: ImportClaim,
 ): Promise<{ readonly view: VolumeView; readonly stored: StoredVolume | undefined }> {
-  const stem = ownStem(world, id);
-  const view = await world.store.view(id, stem, context);
+  const stem = ownStem(call, id);
+  const view = await call.store.view(id, stem, call.context);
   assertNotForeign(view.foreign, verb);
   if (view.volume === undefined) {
-    assertGone(id, stem, view, world.settings.basePaths, world.settings.settleMs);
+    assertGone(id, stem, view, call.settings.basePaths, call.settings.settleMs);
     return { view, stored: undefined };
   }
   const stored = claim === undefined
-    ? await takeOverFirst(world, view, view.volume, context)
-    : await importFirst(world, view.volume, claim, context) ??
-      await takeOverFirst(world, view, view.volume, context);
+    ? await takeOverFirst(call, view, view.volume)
+    : await importFirst(call, view.volume, claim) ??
+      await takeOverFirst(call, view, view.volume);
   return { view: { ...view, volume: stored }, stored };
 }
 
@@ -77,16 +74,15 @@ export async function lookAtDisk(
  * gone or another one meanwhile
  */
 export async function withImage(
-  world: ControllerWorld,
+  call: ControllerCall,
   { view, volume }: Looked,
   verb: string,
-  context: CallContext,
 ): Promise<Looked> {
   if (volume === undefined || !isImported(volume.record)) return { view, volume };
   const { id, imagePath } = volume.stored;
-  assertOwnImage(world, volume.stored, verb);
+  assertOwnImage(call, volume.stored, verb);
   assertPoolMounted(view, imagePath);
-  const again = await world.store.view(id, imagePath, context);
+  const again = await call.store.view(id, imagePath, call.context);
   assertPoolMounted(again, imagePath);
   if (again.volume?.comment !== volume.stored.comment) {
     throw new VolumeError(
@@ -106,7 +102,7 @@ export async function withImage(
   if (reason !== undefined) {
     throw new VolumeError("precondition", `Cannot ${verb} the volume as ${reason}: volume=${id}`);
   }
-  return { view: again, volume: assertOwned(again.volume, world.settings.cluster, verb) };
+  return { view: again, volume: assertOwned(again.volume, call.settings.cluster, verb) };
 }
 
 /**

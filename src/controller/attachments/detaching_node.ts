@@ -1,10 +1,9 @@
 import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { Holder, OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
 import { formatComment } from "../../volume/model/record.ts";
 import { changeVolume } from "../change.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall } from "../deps.ts";
 
 /** Who leaves a volume, and who goes on holding it. */
 export interface Leaving {
@@ -20,37 +19,36 @@ export interface Leaving {
  * whoever is connected. Elsewhere it is reported. One command.
  */
 export async function leaveVolume(
-  world: ControllerWorld,
+  call: ControllerCall,
   volume: OwnedVolume,
   { nodeId, record, remaining }: Leaving,
-  context: CallContext,
 ): Promise<void> {
   const { stored } = volume;
   const others = remaining.map((holder) => holder.nodeId);
-  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
-  const hosts = canShutOut(volume, world.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
+  const comment = formatComment({ ...volume.comment, record }, call.settings.maxCommentBytes);
+  const hosts = canShutOut(volume, call.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
   if (hosts === undefined) {
     const left = (after: StoredVolume) => after.comment === comment;
-    await changeVolume(world, "unpublish", stored, { comment }, left, context);
+    await changeVolume(call, "unpublish", stored, { comment }, left);
   } else {
     const { exportNqn } = stored;
     const change = { comment, allowedHosts: hosts, bounce: true };
     const left = (after: StoredVolume) =>
       after.comment === comment && after.exported && after.exportNqn === exportNqn;
-    const after = await changeVolume(world, "unpublish", stored, change, left, context);
+    const after = await changeVolume(call, "unpublish", stored, change, left);
     if (sameHosts(after.allowedHosts, hosts)) {
-      world.events.happened({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
+      call.events.happened({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
       return;
     }
   }
-  world.events.happened({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
-  world.notes.warn(
+  call.events.happened({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
+  call.notes.warn(
     "the volume goes on being exported for its other holder: the node that left is not fenced",
     {
       volume: stored.id,
       node: nodeId,
       holders: others,
-      requestId: context.requestId,
+      requestId: call.context.requestId,
     },
   );
 }

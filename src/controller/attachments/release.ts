@@ -13,7 +13,7 @@ import { lookAt } from "../legacy/adopt.ts";
 import { assertNotShared, assertOwnImage } from "../load.ts";
 import { changeVolume } from "../change.ts";
 import { waitForGrace } from "./withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** What giving a volume back came to. */
 export interface Release {
@@ -37,8 +37,9 @@ export async function releaseVolume(
   id: string,
   context: CallContext,
 ): Promise<Release> {
+  const call = { ...world, context };
   const { cluster, nqnPrefix, nvmePort } = world.settings;
-  const view = await lookAt(world, id, "release", context);
+  const view = await lookAt(call, id, "release");
   if (judgeOwnership(view.volume, cluster).state === "earlier-driver") {
     return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
   }
@@ -47,7 +48,7 @@ export async function releaseVolume(
     !isNamedAsOwn(view.volume, cluster, world.settings.basePaths);
   if (isOthers) return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
   const volume = assertOwned(view.volume, cluster, "release");
-  if (isImported(volume.record)) return await releaseImported(world, volume, view, context);
+  if (isImported(volume.record)) return await releaseImported(call, volume, view);
   assertEarliers(volume);
   assertNotShared(world, id, view, "release");
   assertOwnImage(world, volume.stored, "release");
@@ -58,21 +59,20 @@ export async function releaseVolume(
   const isAsLeft = stored.exported && stored.exportNqn.endsWith(`:${id}`);
   const nqn = isAsLeft ? stored.exportNqn : `${nqnPrefix}:${id}`;
   const port = stored.exportPort === 0 ? nvmePort : stored.exportPort;
-  if (!isAsLeft) await waitForGrace(world, volume, view, "release", context);
+  if (!isAsLeft) await waitForGrace(call, volume, view, "release");
   // Whoever has it must not even feel it: an export that is right is not set again.
   const change = isAsLeft ? { comment } : { comment, export: { nqn, port } };
   const wanted = (after: StoredVolume) =>
     after.comment === comment && after.exported && after.exportNqn === nqn;
-  await changeVolume(world, "release", stored, change, wanted, context);
+  await changeVolume(call, "release", stored, change, wanted);
   return { already: false, nqn, nodes };
 }
 
 /** Its disk, its file and the note in its comment stay, and its export is off: nobody knows under which name it was on before. */
 async function releaseImported(
-  world: ControllerWorld,
+  call: ControllerCall,
   volume: OwnedVolume,
   view: VolumeView,
-  context: CallContext,
 ): Promise<Release> {
   const { stored, record } = volume;
   const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
@@ -83,11 +83,11 @@ async function releaseImported(
       `Cannot release the volume as ${reason}; unpublish it first: volume=${stored.id}`,
     );
   }
-  assertOwnImage(world, stored, "release");
-  await waitForGrace(world, volume, view, "release", context);
+  assertOwnImage(call, stored, "release");
+  await waitForGrace(call, volume, view, "release");
   const comment = commentWithoutRecord(volume.comment);
   const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
-  await changeVolume(world, "release", stored, { comment }, wanted, context);
+  await changeVolume(call, "release", stored, { comment }, wanted);
   return { already: false, nqn: "", nodes: [] };
 }
 

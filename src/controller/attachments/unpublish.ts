@@ -23,7 +23,8 @@ export async function unpublishVolume(
   nodeId: string,
   context: CallContext,
 ): Promise<void> {
-  const { stored } = await lookAtDisk(world, id, "unpublish", context);
+  const call = { ...world, context };
+  const { stored } = await lookAtDisk(call, id, "unpublish");
   if (stored === undefined || isNobodys(world, stored)) {
     return world.strayed?.assertNotSeen(world.settings.cluster, id, "unpublish");
   }
@@ -31,14 +32,14 @@ export async function unpublishVolume(
   const decision = decideUnpublish(volume, nodeId, world.clock.now());
   const fields = { volume: id, node: nodeId, requestId: context.requestId };
   if (decision.action === "done") {
-    await outdateUnsettled(world, "unpublish", volume, context);
+    await outdateUnsettled(call, "unpublish", volume);
     world.projection.show(id, volume.record);
   } else if (decision.action === "not-holder") {
-    await outdateUnsettled(world, "unpublish", volume, context);
+    await outdateUnsettled(call, "unpublish", volume);
     const holders = decision.remaining.map((holder) => holder.nodeId);
     world.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
   } else if (decision.action === "withdraw") {
-    await withdrawExport(world, volume, "unpublish", context);
+    await withdrawExport(call, volume, "unpublish");
     world.projection.show(id, decision.record);
     const nodeIds = volume.record.holders.map((holder) => holder.nodeId);
     // Of a node that is named it is only said that it does without the volume from now on.
@@ -46,7 +47,7 @@ export async function unpublishVolume(
       world.events.happened({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
     }
   } else if (decision.action === "leave") {
-    await leaveVolume(world, volume, { ...decision, nodeId }, context);
+    await leaveVolume(call, volume, { ...decision, nodeId });
     world.projection.show(id, decision.record);
   }
 }
@@ -73,7 +74,8 @@ export async function withdrawVolume(
   id: string,
   context: CallContext,
 ): Promise<readonly string[]> {
-  const { stored } = await lookAtDisk(world, id, "withdraw", context);
+  const call = { ...world, context };
+  const { stored } = await lookAtDisk(call, id, "withdraw");
   if (stored === undefined) throw notFound("withdraw", id);
   const volume = getOwned(stored, world.settings.cluster, "withdraw");
   await unpublishVolume(world, id, "", context);

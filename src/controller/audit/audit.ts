@@ -11,7 +11,7 @@ import { deleteVolume } from "../volumes/delete.ts";
 import { ownStem } from "../load.ts";
 import { removeSnapshotImage } from "../change.ts";
 import { ownAndEarlierFiles } from "../inventory.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** What lies on the router without an owner. */
 export interface Audit {
@@ -40,7 +40,8 @@ export async function auditRouter(
   options: AuditOptions,
   context: CallContext,
 ): Promise<Audit> {
-  const first = await lookAround(world, context);
+  const call = { ...world, context };
+  const first = await lookAround(call);
   // After the first look and before the second: what either has is in use.
   const { cluster, used } = await askCluster(world, context);
   const judge = (view: Inventory & FileView) =>
@@ -54,7 +55,7 @@ export async function auditRouter(
   const before = judge(first);
   if (before.length === 0) return { findings: [], cluster, view: first };
   await world.clock.sleep(world.settings.unexportGraceMs, context.signal);
-  const view = await lookAround(world, context);
+  const view = await lookAround(call);
   const seen = new Set(before.map(findingKey));
   return { findings: judge(view).filter((one) => seen.has(findingKey(one))), cluster, view };
 }
@@ -72,6 +73,7 @@ export async function deleteOrphan(
   { pools }: Pick<FileView, "pools">,
   context: CallContext,
 ): Promise<void> {
+  const call = { ...world, context };
   const { id, path, kept, kind, comment } = finding;
   if (kept !== undefined) {
     throw new VolumeError(
@@ -82,7 +84,7 @@ export async function deleteOrphan(
   await assertStillUnused(world, finding, context);
   if (comment !== undefined) return await deleteVolume(world, id, context, comment);
   const place = placeOf(kind === "leftover-subvolume" ? `${path}/disk.img` : path, pools);
-  const { after, refusal } = await remove(world, id, place, context);
+  const { after, refusal } = await remove(call, id, place);
   assertAbsenceProven(after, world.settings.basePaths, world.settings.settleMs);
   if (!after.files.some((file) => file.path === path)) return;
   const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
@@ -107,19 +109,18 @@ async function assertStillUnused(
 }
 
 async function remove(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   place: ImagePlace,
-  context: CallContext,
 ): Promise<MutationOutcome<FileView>> {
-  if (isSnapshotId(id)) return await removeSnapshotImage(world, id, place, context);
-  return await world.store.removeImage(place, ownStem(world, id), context);
+  if (isSnapshotId(id)) return await removeSnapshotImage(call, id, place);
+  return await call.store.removeImage(place, ownStem(call, id), call.context);
 }
 
-async function lookAround(world: ControllerWorld, context: CallContext): Promise<Inventory & FileView> {
-  const { basePaths, settleMs } = world.settings;
-  const inventory = await world.store.inventory(context);
-  const files = await ownAndEarlierFiles(world, inventory, context);
+async function lookAround(call: ControllerCall): Promise<Inventory & FileView> {
+  const { basePaths, settleMs } = call.settings;
+  const inventory = await call.store.inventory(call.context);
+  const files = await ownAndEarlierFiles(call, inventory);
   assertAbsenceProven(files, basePaths, settleMs);
   return { ...inventory, ...files };
 }

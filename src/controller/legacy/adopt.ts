@@ -7,7 +7,7 @@ import type { VolumeView } from "../../volume/model/inventory.ts";
 import type { TakeoverClaim } from "../../volume/rules/legacy_migration.ts";
 import { notFound, ownStem } from "../load.ts";
 import { takeOver } from "./migrate.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Takes a volume of the earlier driver over by a person's word on what it is and who has it. Nothing but the comment of its
@@ -22,7 +22,8 @@ export async function adoptVolume(
   claim: TakeoverClaim,
   context: CallContext,
 ): Promise<boolean> {
-  const view = await lookAt(world, id, "adopt", context);
+  const call = { ...world, context };
+  const view = await lookAt(call, id, "adopt");
   const ownership = judgeOwnership(view.volume, world.settings.cluster);
   if (ownership.state === "owned") {
     assertAsClaimed(ownership.volume, claim);
@@ -34,7 +35,7 @@ export async function adoptVolume(
       `Cannot adopt the volume as a node cannot have what is not exported: volume=${id}; leave --node out`,
     );
   }
-  await takeOver(world, view, view.volume, claim, context);
+  await takeOver(call, view, view.volume, claim);
   return true;
 }
 
@@ -44,14 +45,13 @@ export async function adoptVolume(
  * @throws {VolumeError} not-found, unavailable; precondition when it is not file-backed
  */
 export async function lookAt(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   verb: string,
-  context: CallContext,
 ): Promise<VolumeView & { readonly volume: NonNullable<VolumeView["volume"]> }> {
-  const { basePaths, settleMs } = world.settings;
-  const stem = ownStem(world, id);
-  const view = await world.store.view(id, stem, context);
+  const { basePaths, settleMs } = call.settings;
+  const stem = ownStem(call, id);
+  const view = await call.store.view(id, stem, call.context);
   assertNotForeign(view.foreign, verb);
   if (view.volume !== undefined) return { ...view, volume: view.volume };
   assertGone(id, stem, view, basePaths, settleMs);

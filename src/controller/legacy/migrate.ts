@@ -15,7 +15,7 @@ import {
 } from "../../volume/rules/legacy_migration.ts";
 import { changeVolume } from "../change.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** Who has which volume, as the cluster's objects say. */
 export interface Attachments {
@@ -35,23 +35,22 @@ export interface Attachments {
  * @throws {VolumeError} precondition when the cluster cannot be asked, or leaves a doubt
  */
 export async function takeOverFirst(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: VolumeView,
   stored: StoredVolume,
-  context: CallContext,
 ): Promise<StoredVolume> {
-  const ownership = judgeOwnership(stored, world.settings.cluster);
+  const ownership = judgeOwnership(stored, call.settings.cluster);
   if (ownership.state === "earlier-driver") {
-    const known = await askWhoHas(world, stored.id, context);
-    const claim = claimFrom(known, stored.id, world.clock.now());
-    return await takeOver(world, view, stored, claim, context);
+    const known = await askWhoHas(call, stored.id, call.context);
+    const claim = claimFrom(known, stored.id, call.clock.now());
+    return await takeOver(call, view, stored, claim);
   }
   const isOpen = ownership.state === "owned" && awaitsHolders(ownership.volume);
-  if (!isOpen || world.clusterView === undefined) return stored;
-  const known = await askWhoHas(world, stored.id, context);
+  if (!isOpen || call.clusterView === undefined) return stored;
+  const known = await askWhoHas(call, stored.id, call.context);
   const named = known.volumes.some(({ volumeId }) => volumeId === stored.id);
   if (!named) return stored;
-  return await noteHolders(world, ownership.volume, claimFrom(known, stored.id, world.clock.now()), context);
+  return await noteHolders(call, ownership.volume, claimFrom(known, stored.id, call.clock.now()));
 }
 
 /**
@@ -62,20 +61,19 @@ export async function takeOverFirst(
  * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
  */
 export async function takeOver(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: VolumeView,
   stored: StoredVolume,
   claim: TakeoverClaim,
-  context: CallContext,
 ): Promise<StoredVolume> {
-  const { cluster, maxCommentBytes, settleMs } = world.settings;
+  const { cluster, maxCommentBytes, settleMs } = call.settings;
   // Another disk of the same image may come back late, and with it whoever writes through it.
   assertSettled(view, settleMs);
   assertPoolMounted(view, stored.imagePath);
-  assertLeftByEarlierDriver(stored, { ...world.settings, ...view });
-  const comment = formatComment(takenOverComment(stored, claim, cluster, world.random), maxCommentBytes);
-  const taken = await writeOnly(world, stored, comment, context);
-  return await shutOutForgotten(world, taken, claim.forgotten, context);
+  assertLeftByEarlierDriver(stored, { ...call.settings, ...view });
+  const comment = formatComment(takenOverComment(stored, claim, cluster, call.random), maxCommentBytes);
+  const taken = await writeOnly(call, stored, comment);
+  return await shutOutForgotten(call, taken, claim.forgotten);
 }
 
 /** What the cluster says of a volume. @throws {VolumeError} precondition when it leaves a doubt */
@@ -86,19 +84,18 @@ export function claimFrom({ volumes, attachments }: Attachments, id: string, now
 }
 
 async function noteHolders(
-  world: ControllerWorld,
+  call: ControllerCall,
   { stored, comment, record }: OwnedVolume,
   { holders, forgotten }: TakeoverClaim,
-  context: CallContext,
 ): Promise<StoredVolume> {
   if (holders.length === 0 && forgotten === 0) return stored;
   const epoch = { ...earlierEpoch, counter: forgotten };
   const written = formatComment(
     { ...comment, record: { ...record, epoch, holders } },
-    world.settings.maxCommentBytes,
+    call.settings.maxCommentBytes,
   );
-  const noted = await writeOnly(world, stored, written, context);
-  return await shutOutForgotten(world, noted, forgotten, context);
+  const noted = await writeOnly(call, stored, written);
+  return await shutOutForgotten(call, noted, forgotten);
 }
 
 /**
@@ -106,16 +103,15 @@ async function noteHolders(
  * still knocks at that name was shut out, and would write beside the one that has it.
  */
 async function shutOutForgotten(
-  world: ControllerWorld,
+  call: ControllerCall,
   stored: StoredVolume,
   forgotten: number,
-  context: CallContext,
 ): Promise<StoredVolume> {
   if (forgotten === 0) return stored;
-  const volume = assertOwned(stored, world.settings.cluster, "take over");
-  const after = stored.exported ? await withdrawExport(world, volume, "take over", context) : volume;
+  const volume = assertOwned(stored, call.settings.cluster, "take over");
+  const after = stored.exported ? await withdrawExport(call, volume, "take over") : volume;
   const withdrawn = stored.exported;
-  world.events.happened({
+  call.events.happened({
     kind: "older-epoch",
     volumeId: stored.id,
     recorded: 0,
@@ -126,16 +122,11 @@ async function shutOutForgotten(
 }
 
 /** The export stays untouched: even setting it to what it is could be felt by whoever writes. */
-async function writeOnly(
-  world: ControllerWorld,
-  stored: StoredVolume,
-  comment: string,
-  context: CallContext,
-): Promise<StoredVolume> {
+async function writeOnly(call: ControllerCall, stored: StoredVolume, comment: string): Promise<StoredVolume> {
   const wanted = (after: StoredVolume) =>
     after.comment === comment && after.exported === stored.exported && after.exportNqn === stored.exportNqn;
-  const after = await changeVolume(world, "take over", stored, { comment }, wanted, context);
-  world.projection.show(stored.id, assertOwned(after, world.settings.cluster, "take over").record);
+  const after = await changeVolume(call, "take over", stored, { comment }, wanted);
+  call.projection.show(stored.id, assertOwned(after, call.settings.cluster, "take over").record);
   return after;
 }
 

@@ -5,7 +5,7 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { inBackground } from "../background.ts";
 import { ownStem } from "../load.ts";
 import { type Attachments, claimFrom, readAttachments, takeOver } from "./migrate.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** How long all of it may take, and how long the next try waits after one that failed, in milliseconds. */
 const sweepMs = 600_000;
@@ -20,6 +20,7 @@ const pausesMs = [2_000, 5_000, 10_000, 30_000];
  * @throws {VolumeError} unavailable when the router or the cluster cannot be asked, or the router has only just booted
  */
 export async function takeOverAll(world: ControllerWorld, context: CallContext): Promise<number> {
+  const call = { ...world, context };
   const { clusterView, store, settings } = world;
   const inventory = await store.inventory(context);
   // A router that is still booting shows some of them later.
@@ -34,29 +35,24 @@ export async function takeOverAll(world: ControllerWorld, context: CallContext):
   let taken = 0;
   for (const { id } of earlier) {
     if (!named.has(id)) continue;
-    if (await tryOne(world, id, known, context)) taken++;
+    if (await tryOne(call, id, known)) taken++;
   }
   return taken;
 }
 
-async function tryOne(
-  world: ControllerWorld,
-  id: string,
-  known: Attachments,
-  context: CallContext,
-): Promise<boolean> {
+async function tryOne(call: ControllerCall, id: string, known: Attachments): Promise<boolean> {
   // A call that changes the volume takes it over itself.
-  const release = world.locks.tryTake([id], "take-over");
+  const release = call.locks.tryTake([id], "take-over");
   if (release === undefined) return false;
   try {
-    const view = await world.store.view(id, ownStem(world, id), context);
-    if (!isEarlier(world, view.volume)) return false;
-    await takeOver(world, view, view.volume, claimFrom(known, id, world.clock.now()), context);
+    const view = await call.store.view(id, ownStem(call, id), call.context);
+    if (!isEarlier(call, view.volume)) return false;
+    await takeOver(call, view, view.volume, claimFrom(known, id, call.clock.now()));
     return true;
   } catch (error) {
-    context.signal.throwIfAborted();
+    call.context.signal.throwIfAborted();
     const reason = error instanceof Error ? error.message : String(error);
-    world.notes.warn("a volume of the earlier driver is not taken over", { volume: id, reason });
+    call.notes.warn("a volume of the earlier driver is not taken over", { volume: id, reason });
     return false;
   } finally {
     release();

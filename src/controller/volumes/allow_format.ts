@@ -15,14 +15,15 @@ import type { ControllerWorld } from "../deps.ts";
  * or a block volume
  */
 export async function allowFormat(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
-  const { volume } = await lookForChange(world, id, "allow formatting", context);
+  const call = { ...world, context };
+  const { volume } = await lookForChange(call, id, "allow formatting");
   if (volume === undefined) throw notFound("allow formatting", id);
   assertNotImported(volume, "allow formatting", "whatever is in it is somebody's");
   assertIdleFilesystemVolume(volume);
   const record = { ...volume.record, blankEpoch: (volume.record.epoch?.counter ?? 0) + 1 };
   const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
   const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
-  await changeVolume(world, "allow formatting", volume.stored, { comment }, wanted, context);
+  await changeVolume(call, "allow formatting", volume.stored, { comment }, wanted);
 }
 
 function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {

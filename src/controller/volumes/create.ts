@@ -29,7 +29,7 @@ import { growVolume } from "./expand.ts";
 import { ownStem } from "../load.ts";
 import { cutComment, isCut, outdateUnsettled, remembered } from "../change.ts";
 import { claimOf, spaceRefusal, tellingRefusal } from "../refusals.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Creates a volume, or finds the one that an earlier try made. Two commands, one more each where room is scarce, for a copy
@@ -42,33 +42,30 @@ export async function createVolume(
   request: CreateRequest,
   context: CallContext,
 ): Promise<OwnedVolume> {
+  const call = { ...world, context };
   const refusal = (error: VolumeError) => spaceRefusal(claimOf(request), error);
-  return await tellingRefusal(world, refusal, () => create(world, request, context));
+  return await tellingRefusal(world, refusal, () => create(call, request));
 }
 
-async function create(
-  world: ControllerWorld,
-  request: CreateRequest,
-  context: CallContext,
-): Promise<OwnedVolume> {
-  const { settings, store } = world;
-  const plan = planVolume(request, settings.cluster, world.random);
-  const view = await store.createView({ id: plan.id, stem: plan.stem, folder: plan.basePath }, context);
+async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
+  const { settings, store } = call;
+  const plan = planVolume(request, settings.cluster, call.random);
+  const view = await store.createView({ id: plan.id, stem: plan.stem, folder: plan.basePath }, call.context);
   const created = findCreated(view, plan, request);
   if (created !== undefined) {
     // Another controller was faster with its copy.
-    await giveUpCopies(world, plan.id, unfinishedCopies(view.files, plan.stem, settings.basePaths));
-    return await finishCreated(world, created, view, request, context);
+    await giveUpCopies(call, plan.id, unfinishedCopies(view.files, plan.stem, settings.basePaths));
+    return await finishCreated(call, created, view, request);
   }
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
   const { volume, sizeBytes } = request.source === undefined
-    ? planBlank(world, view, plan, request)
-    : await planClone(world, view, plan, { ...request, source: request.source }, context);
-  const outcome = await addVolume(world, volume, context);
-  await assertWholeComment(world, volume, outcome.after, context);
-  const added = assertAdded(world, volume, outcome);
-  await assertStillRoom(world, view, added, outcome.after, sizeBytes, context);
-  return await growOrTakeBack(world, added, outcome.after, sizeBytes, context);
+    ? planBlank(call, view, plan, request)
+    : await planClone(call, view, plan, { ...request, source: request.source });
+  const outcome = await addVolume(call, volume);
+  await assertWholeComment(call, volume, outcome.after);
+  const added = assertAdded(call, volume, outcome);
+  await assertStillRoom(call, view, added, outcome.after, sizeBytes);
+  return await growOrTakeBack(call, added, outcome.after, sizeBytes);
 }
 
 function planBlank(world: ControllerWorld, view: CreateView, plan: VolumePlan, request: CreateRequest) {
@@ -93,32 +90,26 @@ function planBlank(world: ControllerWorld, view: CreateView, plan: VolumePlan, r
 
 /** A removal that the router runs late would take away what is answered here; a clone may not have its size yet. */
 async function finishCreated(
-  world: ControllerWorld,
+  call: ControllerCall,
   created: OwnedVolume,
   view: CreateView,
   request: CreateRequest,
-  context: CallContext,
 ): Promise<OwnedVolume> {
   const { range } = request;
   if (!isUnfinishedClone(created, range)) {
-    await outdateUnsettled(world, "create", created, context);
+    await outdateUnsettled(call, "create", created);
     return created;
   }
   const { stored } = created;
   const sizeBytes = chooseGrownSize(range, stored.sizeBytes);
-  assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, world.settings.overcommit);
-  return await grownTo(world, created, sizeBytes, context);
+  assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, call.settings.overcommit);
+  return await grownTo(call, created, sizeBytes);
 }
 
-async function grownTo(
-  world: ControllerWorld,
-  volume: OwnedVolume,
-  sizeBytes: bigint,
-  context: CallContext,
-): Promise<OwnedVolume> {
+async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<OwnedVolume> {
   if (volume.stored.sizeBytes >= sizeBytes) return volume;
-  const stored = await growVolume(world, "create", volume, sizeBytes, context);
-  return assertOwned(stored, world.settings.cluster, "create");
+  const stored = await growVolume(call, "create", volume, sizeBytes);
+  return assertOwned(stored, call.settings.cluster, "create");
 }
 
 /**
@@ -126,20 +117,19 @@ async function grownTo(
  * Only one that this call has made: of any other one somebody may have been told.
  */
 async function growOrTakeBack(
-  world: ControllerWorld,
+  call: ControllerCall,
   volume: OwnedVolume,
   state: RouterState,
   sizeBytes: bigint,
-  context: CallContext,
 ): Promise<OwnedVolume> {
   try {
-    return await grownTo(world, volume, sizeBytes, context);
+    return await grownTo(call, volume, sizeBytes);
   } catch (error) {
     if (!VolumeError.is(error, "precondition")) throw error;
-    const view = await world.store.view(volume.stored.id, ownStem(world, volume.stored.id), context);
+    const view = await call.store.view(volume.stored.id, ownStem(call, volume.stored.id), call.context);
     if (view.volume !== undefined) {
-      const left = assertOwned(view.volume, world.settings.cluster, "create");
-      await takeBack(world, left, state, "the router does not grow it", context);
+      const left = assertOwned(view.volume, call.settings.cluster, "create");
+      await takeBack(call, left, state, "the router does not grow it");
     }
     throw error;
   }
@@ -147,16 +137,15 @@ async function growOrTakeBack(
 
 /** Removes a volume that was made a moment ago and that nobody was told of. */
 async function takeBack(
-  world: ControllerWorld,
+  call: ControllerCall,
   { stored }: OwnedVolume,
   { pools }: RouterState,
   reason: string,
-  context: CallContext,
 ): Promise<void> {
   const { id, comment, imagePath } = stored;
   const place = placeOf(imagePath, pools);
-  const send = () => world.store.remove({ id, comment }, place, ownStem(world, id), context);
-  const { after } = await remembered(world, stored, send);
+  const send = () => call.store.remove({ id, comment }, place, ownStem(call, id), call.context);
+  const { after } = await remembered(call, stored, send);
   if (after.volume === undefined && !after.files.some((file) => file.path === imagePath)) return;
   throw new VolumeError(
     "unavailable",
@@ -165,19 +154,15 @@ async function takeBack(
 }
 
 /** Of a copy whose disk was not added nobody could tell later what it is a copy of. */
-async function addVolume(
-  world: ControllerWorld,
-  volume: NewVolume,
-  context: CallContext,
-): Promise<MutationOutcome<Inventory>> {
+async function addVolume(call: ControllerCall, volume: NewVolume): Promise<MutationOutcome<Inventory>> {
   const { id, place, copied } = volume;
   let added = false;
   try {
-    const outcome = await world.store.add(volume, context);
+    const outcome = await call.store.add(volume, call.context);
     added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === volume.comment);
     return outcome;
   } finally {
-    if (!added && copied !== undefined) await discardFinished(world, copied, place);
+    if (!added && copied !== undefined) await discardFinished(call, copied, place);
   }
 }
 
@@ -210,14 +195,13 @@ function assertAdded(
 
 /** A disk whose record was cut would be nobody's: it is taken back, with its image. */
 async function assertWholeComment(
-  world: ControllerWorld,
+  call: ControllerCall,
   { id, place, comment }: NewVolume,
   after: Inventory,
-  context: CallContext,
 ): Promise<void> {
   const stored = after.volumes.find((volume) => volume.id === id);
   if (stored === undefined || stored.imagePath !== place.path || !isCut(stored.comment, comment)) return;
-  await world.store.remove({ id, comment: stored.comment }, place, ownStem(world, id), context);
+  await call.store.remove({ id, comment: stored.comment }, place, ownStem(call, id), call.context);
   throw cutComment("create", id, stored.comment.length);
 }
 
@@ -229,24 +213,23 @@ async function assertWholeComment(
  * @param sizeBytes what the volume will have when it is done
  */
 async function assertStillRoom(
-  world: ControllerWorld,
+  call: ControllerCall,
   before: CreateView,
   volume: OwnedVolume,
   after: Inventory,
   sizeBytes: bigint,
-  context: CallContext,
 ): Promise<void> {
   const { imagePath } = volume.stored;
   const pool = getPool(after, imagePath);
   const growth = sizeBytes > volume.stored.sizeBytes ? sizeBytes - volume.stored.sizeBytes : 0n;
   const overBytes = (promises: Promises, moreBytes: bigint) =>
-    overPromisedBytes(pool, promises, world.settings.overcommit, moreBytes);
+    overPromisedBytes(pool, promises, call.settings.overcommit, moreBytes);
   const known = { volumes: after.volumes, files: before.files };
   const oneOfEach = overBytes(known, growth + diskBytes(pool, after));
-  const shown = oneOfEach === 0n ? known : await world.store.createView(undefined, context);
+  const shown = oneOfEach === 0n ? known : await call.store.createView(undefined, call.context);
   const over = overBytes(shown, growth);
   if (over === 0n) return;
-  await takeBack(world, volume, after, `the pool has no room for it (over=${over})`, context);
+  await takeBack(call, volume, after, `the pool has no room for it (over=${over})`);
   throw new VolumeError(
     "exhausted",
     `Cannot keep the volume as others took the room at the same time: path=${imagePath} over=${over}`,

@@ -11,7 +11,7 @@ import { assertNotImported, assertNotShared, assertOwnImage, ownBase, ownStem } 
 import { failMutation, remembered } from "../change.ts";
 import { takeOverFirst } from "../legacy/migrate.ts";
 import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there.
@@ -26,6 +26,7 @@ export async function deleteVolume(
   context: CallContext,
   judged?: string,
 ): Promise<void> {
+  const call = { ...world, context };
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
   await world.copies.cancel(id);
   const view = await world.store.view(id, ownStem(world, id), context);
@@ -35,22 +36,17 @@ export async function deleteVolume(
     failMutation("delete", id, judged, view.volume, undefined);
   }
   if (view.volume !== undefined) {
-    const stored = await takeOverFirst(world, view, view.volume, context);
+    const stored = await takeOverFirst(call, view, view.volume);
     const volume = assertOwned(stored, world.settings.cluster, "delete");
-    await deleteDisk(world, volume, { ...view, volume: stored }, context);
+    await deleteDisk(call, volume, { ...view, volume: stored });
     return;
   }
   assertAbsenceProven(view, world.settings.basePaths, world.settings.settleMs);
   world.strayed?.assertNotSeen(world.settings.cluster, id, "delete");
-  await deleteLeftovers(world, id, view, world.settings.basePaths, context);
+  await deleteLeftovers(call, id, view, world.settings.basePaths);
 }
 
-async function deleteDisk(
-  world: ControllerWorld,
-  found: OwnedVolume,
-  view: VolumeView,
-  context: CallContext,
-): Promise<void> {
+async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: VolumeView): Promise<void> {
   assertNotHeld(found);
   assertNotImported(
     found,
@@ -58,40 +54,39 @@ async function deleteDisk(
     `nothing is removed; set its PersistentVolume's reclaim policy to Retain, and give the disk back by ` +
       `"rds-csi release ${found.stored.id}"`,
   );
-  assertOwnImage(world, found.stored, "delete");
+  assertOwnImage(call, found.stored, "delete");
   // Without its disk nobody could tell any more whose the image is that comes back with the pool.
   assertPoolMounted(view, found.stored.imagePath);
-  await assertNoSnapshotsHold(world, found, context);
+  await assertNoSnapshotsHold(call, found);
   const place = placeOf(found.stored.imagePath, view.pools);
-  const volume = found.stored.exported ? await withdrawExport(world, found, "delete", context) : found;
-  await waitForGrace(world, volume, view, "delete", context);
+  const volume = found.stored.exported ? await withdrawExport(call, found, "delete") : found;
+  await waitForGrace(call, volume, view, "delete");
   const { id, comment } = volume.stored;
   const outcome = await remembered(
-    world,
+    call,
     volume.stored,
-    () => world.store.remove({ id, comment }, place, ownStem(world, id), context),
+    () => call.store.remove({ id, comment }, place, ownStem(call, id), call.context),
   );
   const left = outcome.after.volume;
   if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
   assertDeleted(id, place.path, outcome);
-  world.withdrawals.forget(id);
-  const basePaths = [...new Set([...world.settings.basePaths, ownBase(world, volume.stored)])];
-  await deleteLeftovers(world, id, outcome.after, basePaths, context);
+  call.withdrawals.forget(id);
+  const basePaths = [...new Set([...call.settings.basePaths, ownBase(call, volume.stored)])];
+  await deleteLeftovers(call, id, outcome.after, basePaths);
 }
 
 /** What an earlier delete left when it was cut off between the disk and its image, and copies that nobody needs. */
 async function deleteLeftovers(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   view: FileView,
   basePaths: readonly string[],
-  context: CallContext,
 ): Promise<void> {
-  const stem = ownStem(world, id);
+  const stem = ownStem(call, id);
   let latest = view;
   for (const place of leftoversOf(view.files, stem, basePaths, view.pools)) {
-    const outcome = await world.store.removeImage(place, stem, context);
+    const outcome = await call.store.removeImage(place, stem, call.context);
     assertDeleted(id, place.path, outcome);
     latest = outcome.after;
   }

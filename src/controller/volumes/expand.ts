@@ -9,7 +9,7 @@ import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/m
 import { assertOwnImage, notFound, ownBase, ownStem } from "../load.ts";
 import { changeVolume, outdateUnsettled } from "../change.ts";
 import { spaceRefusal, tellingRefusal } from "../refusals.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Grows a volume and returns its size as read back, in bytes; its present size when that is enough. Two commands; one
@@ -24,20 +24,16 @@ export async function expandVolume(
   range: SizeRange,
   context: CallContext,
 ): Promise<bigint> {
+  const call = { ...world, context };
   const refusal = (error: VolumeError) => spaceRefusal(id, error);
-  return await tellingRefusal(world, refusal, () => expand(world, id, range, context));
+  return await tellingRefusal(world, refusal, () => expand(call, id, range));
 }
 
-async function expand(
-  world: ControllerWorld,
-  id: string,
-  range: SizeRange,
-  context: CallContext,
-): Promise<bigint> {
+async function expand(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
   assertSizeRange(range);
-  const { settings, store } = world;
-  const stem = ownStem(world, id);
-  const view = await store.createView({ id, stem, folder: "" }, context);
+  const { settings, store } = call;
+  const stem = ownStem(call, id);
+  const view = await store.createView({ id, stem, folder: "" }, call.context);
   assertNotForeign(view.foreign, "expand");
   const found = view.volumes.find((volume) => volume.id === id);
   if (found === undefined) {
@@ -45,14 +41,14 @@ async function expand(
     throw notFound("expand", id);
   }
   const volume = assertOwned(found, settings.cluster, "expand");
-  assertOwnImage(world, found, "expand");
+  assertOwnImage(call, found, "expand");
   const sizeBytes = chooseGrownSize(range, found.sizeBytes);
   if (sizeBytes === found.sizeBytes) {
-    await outdateUnsettled(world, "expand", volume, context);
+    await outdateUnsettled(call, "expand", volume);
     return sizeBytes;
   }
-  assertRoom(view, ownBase(world, found), sizeBytes - found.sizeBytes, settings.overcommit);
-  return (await growVolume(world, "expand", volume, sizeBytes, context)).sizeBytes;
+  assertRoom(view, ownBase(call, found), sizeBytes - found.sizeBytes, settings.overcommit);
+  return (await growVolume(call, "expand", volume, sizeBytes)).sizeBytes;
 }
 
 /**
@@ -61,23 +57,21 @@ async function expand(
  * @throws {VolumeError} precondition when this router does not grow a disk, or not one that is exported; busy when another call grows it, too; unavailable
  */
 export async function growVolume(
-  world: ControllerWorld,
+  call: ControllerCall,
   verb: string,
   { stored, comment, record }: OwnedVolume,
   sizeBytes: bigint,
-  context: CallContext,
 ): Promise<StoredVolume> {
-  assertGrows(world, verb, stored);
+  assertGrows(call, verb, stored);
   // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
-  const written = formatComment({ ...comment, record: rewritten(record) }, world.settings.maxCommentBytes);
+  const written = formatComment({ ...comment, record: rewritten(record) }, call.settings.maxCommentBytes);
   const change = { sizeBytes, comment: written };
   const after = await changeVolume(
-    world,
+    call,
     verb,
     stored,
     change,
     (after) => after.comment === written,
-    context,
   );
   if (after.sizeBytes >= sizeBytes) return after;
   if (after.sizeBytes !== stored.sizeBytes) {
