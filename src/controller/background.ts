@@ -1,3 +1,4 @@
+import type { ControllerWorld } from "./deps.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 
@@ -26,5 +27,34 @@ export async function inBackground<T>(
     return await work({ requestId: name, signal: both, deadlineMs: clock.now() + timeoutMs });
   } finally {
     cancel();
+  }
+}
+
+/** How long the next try waits after one that failed, in milliseconds; the last one again and again. */
+const pausesMs = [2_000, 5_000, 10_000, 30_000];
+
+/**
+ * Does something once that has to be done when a controller begins, and tries again until it is; the first failure is
+ * told. Ends early with the signal.
+ *
+ * @param complaint what cannot be done yet, in words
+ */
+export async function untilDone(
+  { clock, notes }: Pick<ControllerWorld, "clock" | "notes">,
+  about: { readonly name: string; readonly timeoutMs: number; readonly complaint: string },
+  signal: AbortSignal,
+  work: (context: CallContext) => Promise<void>,
+): Promise<void> {
+  for (let failures = 0; !signal.aborted; failures++) {
+    try {
+      return await inBackground(clock, { ...about, signal }, work);
+    } catch (error) {
+      if (signal.aborted) return;
+      const reason = error instanceof Error ? error.message : String(error);
+      if (failures === 0) notes.warn(`${about.complaint}; it is tried again`, { reason });
+      await clock.sleep(pausesMs[Math.min(failures, pausesMs.length - 1)]!, signal).catch(() => {
+        // Only the signal ends a sleep, and the loop asks it.
+      });
+    }
   }
 }

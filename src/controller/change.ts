@@ -1,8 +1,15 @@
+import { getOwned } from "../volume/rules/ownership.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
 import type { FileView, ImagePlace, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import type { MutationOutcome, VolumeChange } from "../volume/ports/store.ts";
-import { formatComment, type OwnedVolume, parseComment, rewritten } from "../volume/model/record.ts";
+import {
+  formatComment,
+  type OwnedVolume,
+  parseComment,
+  rewritten,
+  type VolumeRecord,
+} from "../volume/model/record.ts";
 import { snapshotPart } from "../volume/model/snapshots.ts";
 import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
 import type { ControllerCall, ControllerWorld } from "./deps.ts";
@@ -61,6 +68,35 @@ export async function changeVolume(
   // Finding the comment that was written is no sign of somebody else.
   const expected = after?.comment === written ? written : before.comment;
   return failMutation(verb, before.id, expected, after, outcome.refusal);
+}
+
+/** The comment of a volume with that record in it. @throws {VolumeError} exhausted when it does not fit */
+export function commentWith(
+  { settings }: Pick<ControllerWorld, "settings">,
+  volume: Pick<OwnedVolume, "comment">,
+  record: VolumeRecord,
+): string {
+  return formatComment({ ...volume.comment, record }, settings.maxCommentBytes);
+}
+
+/**
+ * Writes the record of a volume, with whatever else changes, and returns the volume as it was read afterwards. One command.
+ *
+ * @throws {VolumeError} busy or unavailable, as {@linkcode changeVolume} does; exhausted when the record does not fit
+ */
+export async function writeRecord(
+  call: ControllerCall,
+  verb: string,
+  volume: OwnedVolume,
+  record: VolumeRecord,
+  wanted: (after: StoredVolume) => boolean,
+  change: Omit<VolumeChange, "comment"> = {},
+): Promise<OwnedVolume> {
+  const comment = commentWith(call, volume, record);
+  const rewrite = comment === volume.stored.comment ? {} : { comment };
+  const isWritten = (after: StoredVolume) => after.comment === comment && wanted(after);
+  const after = await changeVolume(call, verb, volume.stored, { ...change, ...rewrite }, isWritten);
+  return getOwned(after, call.settings.cluster, verb);
 }
 
 /**
@@ -144,10 +180,6 @@ export async function outdateUnsettled(
 ): Promise<void> {
   const { stored } = volume;
   if (!call.unsettled.mayStillCome(stored.id, stored.comment)) return;
-  const comment = formatComment(
-    { ...volume.comment, record: rewritten(volume.record) },
-    call.settings.maxCommentBytes,
-  );
-  const wanted = (after: StoredVolume) => after.comment === comment && after.exported === stored.exported;
-  await changeVolume(call, verb, stored, { comment }, wanted);
+  const isAsItWas = (after: StoredVolume) => after.exported === stored.exported;
+  await writeRecord(call, verb, volume, rewritten(volume.record), isAsItWas);
 }

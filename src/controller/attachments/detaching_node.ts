@@ -1,8 +1,7 @@
 import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { Holder, OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
-import { formatComment } from "../../volume/model/record.ts";
-import { changeVolume } from "../change.ts";
+import { writeRecord } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
 
 /** Who leaves a volume, and who goes on holding it. */
@@ -25,30 +24,23 @@ export async function leaveVolume(
 ): Promise<void> {
   const { stored } = volume;
   const others = remaining.map((holder) => holder.nodeId);
-  const comment = formatComment({ ...volume.comment, record }, call.settings.maxCommentBytes);
   const hosts = canShutOut(volume, call.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
   if (hosts === undefined) {
-    const left = (after: StoredVolume) => after.comment === comment;
-    await changeVolume(call, "unpublish", stored, { comment }, left);
+    await writeRecord(call, "unpublish", volume, record, () => true);
   } else {
     const { exportNqn } = stored;
-    const change = { comment, allowedHosts: hosts, bounce: true };
-    const left = (after: StoredVolume) =>
-      after.comment === comment && after.exported && after.exportNqn === exportNqn;
-    const after = await changeVolume(call, "unpublish", stored, change, left);
-    if (sameHosts(after.allowedHosts, hosts)) {
+    const goesOn = (after: StoredVolume) => after.exported && after.exportNqn === exportNqn;
+    const change = { allowedHosts: hosts, bounce: true };
+    const after = await writeRecord(call, "unpublish", volume, record, goesOn, change);
+    if (sameHosts(after.stored.allowedHosts, hosts)) {
       call.events.happened({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
       return;
     }
   }
   call.events.happened({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
+  const fields = { volume: stored.id, node: nodeId, holders: others, requestId: call.context.requestId };
   call.notes.warn(
     "the volume goes on being exported for its other holder: the node that left is not fenced",
-    {
-      volume: stored.id,
-      node: nodeId,
-      holders: others,
-      requestId: call.context.requestId,
-    },
+    fields,
   );
 }

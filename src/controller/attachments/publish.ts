@@ -2,7 +2,6 @@ import { assertPoolMounted } from "../../volume/rules/absence.ts";
 import { formatEpoch, isEarlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isExportedTo, widenedList } from "../../volume/model/host_list.ts";
-import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
@@ -15,9 +14,9 @@ import {
   nqnOf,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
-import { formatComment, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertNotShared, assertOwnImage, lookForChange, notFound, withImage } from "../load.ts";
-import { changeVolume } from "../change.ts";
+import { writeRecord } from "../change.ts";
 import { attachRefusal, tellingRefusal } from "../refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
@@ -112,15 +111,10 @@ export async function exportAs(
   { record, port, hosts }: Export,
 ): Promise<OwnedVolume> {
   const nqn = recordNqn(call, volume, state, record);
-  const comment = formatComment({ ...volume.comment, record }, call.settings.maxCommentBytes);
-  const unchanged = comment === volume.stored.comment;
   const list = hosts === undefined ? {} : { allowedHosts: hosts };
-  const change = { ...(unchanged ? {} : { comment }), export: { nqn, port }, ...list };
-  const wanted = (stored: StoredVolume) =>
-    stored.comment === comment && stored.exportPort === port &&
-    isExportedTo(stored, nqn, hosts ?? volume.stored.allowedHosts ?? []);
-  const after = await changeVolume(call, "publish", volume.stored, change, wanted);
-  return assertOwned(after, call.settings.cluster, "publish");
+  const wanted = (after: StoredVolume) =>
+    after.exportPort === port && isExportedTo(after, nqn, hosts ?? volume.stored.allowedHosts ?? []);
+  return await writeRecord(call, "publish", volume, record, wanted, { export: { nqn, port }, ...list });
 }
 
 function publishContext(

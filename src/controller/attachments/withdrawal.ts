@@ -1,11 +1,10 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs, withdrawalSeconds } from "../../volume/rules/grace.ts";
 import { hasOwnList, sameHosts } from "../../volume/model/host_list.ts";
-import { getOwned } from "../../volume/rules/ownership.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { withdrawnRecord } from "../../volume/rules/publish.ts";
-import { formatComment, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
-import { changeVolume } from "../change.ts";
+import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
+import { commentWith, writeRecord } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
 
 /**
@@ -17,20 +16,17 @@ export async function withdrawExport(
   volume: OwnedVolume,
   verb: string,
 ): Promise<OwnedVolume> {
-  const write = (record: VolumeRecord) =>
-    formatComment({ ...volume.comment, record }, call.settings.maxCommentBytes);
+  const { stored } = volume;
   const record = withdrawnRecord(volume.record, call.clock.now());
   // Of the comment as it stands it may be known since when its export is off: of this withdrawal it is not.
-  const comment = write(record) === volume.stored.comment ? write(rewritten(record)) : write(record);
+  const isKnown = commentWith(call, volume, record) === stored.comment;
   // The list of those who held it would keep the next holder out.
   const list = hasOwnList(volume) ? { allowedHosts: [] } : {};
-  const gone = (stored: StoredVolume) =>
-    !stored.exported && stored.comment === comment &&
-    sameHosts(stored.allowedHosts, list.allowedHosts ?? volume.stored.allowedHosts);
-  const change = { export: false, comment, ...list } as const;
-  const after = await changeVolume(call, verb, volume.stored, change, gone);
-  const withdrawn = getOwned(after, call.settings.cluster, verb);
-  return await correctTime(call, withdrawn, verb);
+  const gone = (after: StoredVolume) =>
+    !after.exported && sameHosts(after.allowedHosts, list.allowedHosts ?? stored.allowedHosts);
+  const change = { export: false, ...list } as const;
+  const withdrawn = isKnown ? rewritten(record) : record;
+  return await correctTime(call, await writeRecord(call, verb, volume, withdrawn, gone, change), verb);
 }
 
 /** A router that answered late withdrew late: whoever goes by the recorded time must not count from before it did. */
@@ -43,11 +39,9 @@ async function correctTime(call: ControllerCall, volume: OwnedVolume, verb: stri
     return volume;
   }
   const record = { ...volume.record, withdrawnAtSeconds: withdrawalSeconds(now) };
-  const comment = formatComment({ ...volume.comment, record }, call.settings.maxCommentBytes);
-  const gone = (stored: StoredVolume) => !stored.exported && stored.comment === comment;
-  const after = await changeVolume(call, verb, volume.stored, { comment }, gone);
-  call.withdrawals.confirm(after.id, comment);
-  return getOwned(after, call.settings.cluster, verb);
+  const corrected = await writeRecord(call, verb, volume, record, (after) => !after.exported);
+  call.withdrawals.confirm(corrected.stored.id, corrected.stored.comment);
+  return corrected;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { assertGone } from "../../volume/rules/absence.ts";
 import {
+  formatCapabilities,
   kindName,
   parseRecordedCapabilities,
   sameKind,
@@ -13,10 +14,10 @@ import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rule
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
-import { formatComment, type OwnedVolume } from "../../volume/model/record.ts";
+import { formatComment, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertMayBeImported, importDisk, lookAround, nowOf } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownStem, withImage } from "../load.ts";
-import { changeVolume, remembered } from "../change.ts";
+import { remembered, writeRecord } from "../change.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
@@ -122,24 +123,11 @@ async function importAgain(
     if (left !== "") await withdrawExport(call, volume, "import");
     return told("already", stored, kind, left);
   }
-  return told("imported", await reimport(call, volume, { ...request, kind }), kind, "");
-}
-
-/** A record that says something else, of which everything that was withdrawn stays known. */
-async function reimport(
-  call: ControllerCall,
-  { stored, comment, record }: OwnedVolume,
-  claim: ImportClaim,
-): Promise<StoredVolume> {
-  const { cluster, maxCommentBytes } = call.settings;
-  const bare = { ...stored, comment: "" };
-  const { capabilities } = importedComment(bare, claim, cluster, 0, nowOf(call)).record;
-  const written = formatComment(
-    { ...comment, record: { ...record, capabilities, growths: (record.growths ?? 0) + 1 } },
-    maxCommentBytes,
-  );
-  const wanted = (after: StoredVolume) => after.comment === written && !after.exported;
-  return await changeVolume(call, "import", stored, { comment: written }, wanted);
+  // A record that says something else, of which everything that was withdrawn stays known.
+  const capabilities = formatCapabilities({ kind, modes: [request.mode] });
+  const changed = rewritten({ ...record, capabilities });
+  const again = await writeRecord(call, "import", volume, changed, (after) => !after.exported);
+  return told("imported", again.stored, kind, "");
 }
 
 /**

@@ -1,3 +1,4 @@
+import { ownStem } from "../load.ts";
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
 import { earlierEpoch } from "../../volume/model/epoch.ts";
@@ -13,9 +14,10 @@ import {
   takenOverComment,
   type TakeoverClaim,
 } from "../../volume/rules/legacy_migration.ts";
-import { changeVolume } from "../change.ts";
+import { changeVolume, commentWith } from "../change.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import { untilDone } from "../background.ts";
 
 /** Who has which volume, as the cluster's objects say. */
 export interface Attachments {
@@ -85,16 +87,13 @@ export function claimFrom({ volumes, attachments }: Attachments, id: string, now
 
 async function noteHolders(
   call: ControllerCall,
-  { stored, comment, record }: OwnedVolume,
+  volume: OwnedVolume,
   { holders, forgotten }: TakeoverClaim,
 ): Promise<StoredVolume> {
-  if (holders.length === 0 && forgotten === 0) return stored;
+  if (holders.length === 0 && forgotten === 0) return volume.stored;
   const epoch = { ...earlierEpoch, counter: forgotten };
-  const written = formatComment(
-    { ...comment, record: { ...record, epoch, holders } },
-    call.settings.maxCommentBytes,
-  );
-  const noted = await writeOnly(call, stored, written);
+  const written = commentWith(call, volume, { ...volume.record, epoch, holders });
+  const noted = await writeOnly(call, volume.stored, written);
   return await shutOutForgotten(call, noted, forgotten);
 }
 
@@ -110,14 +109,8 @@ async function shutOutForgotten(
   if (forgotten === 0) return stored;
   const volume = assertOwned(stored, call.settings.cluster, "take over");
   const after = stored.exported ? await withdrawExport(call, volume, "take over") : volume;
-  const withdrawn = stored.exported;
-  call.events.happened({
-    kind: "older-epoch",
-    volumeId: stored.id,
-    recorded: 0,
-    known: forgotten,
-    withdrawn,
-  });
+  const { id: volumeId, exported: withdrawn } = stored;
+  call.events.happened({ kind: "older-epoch", volumeId, recorded: 0, known: forgotten, withdrawn });
   return after.stored;
 }
 
@@ -161,5 +154,74 @@ function undecided(id: string, reason: string): VolumeError {
     "precondition",
     `Cannot take the volume over from the earlier driver as ${reason}: volume=${id}; if nobody else can have it, run: ` +
       `rds-csi adopt ${id} [--node NODE]`,
+  );
+}
+
+/** How long all of it may take, in milliseconds. */
+const sweepMs = 600_000;
+
+/**
+ * Takes over every volume of the earlier driver that a PersistentVolume of this cluster names; any other is left alone. What
+ * leaves a doubt is told, and stays as it is. Nothing on the router changes but comments, and exports of which it has
+ * forgotten that they were withdrawn.
+ *
+ * @returns how many were taken over
+ * @throws {VolumeError} unavailable when the router or the cluster cannot be asked, or the router has only just booted
+ */
+export async function takeOverAll(world: ControllerWorld, context: CallContext): Promise<number> {
+  const call = { ...world, context };
+  const { clusterView, store, settings } = world;
+  const inventory = await store.inventory(context);
+  // A router that is still booting shows some of them later.
+  assertSettled(inventory, settings.settleMs);
+  const earlier = inventory.volumes.filter((stored) =>
+    judgeOwnership(stored, settings.cluster).state === "earlier-driver"
+  );
+  if (clusterView === undefined || earlier.length === 0) return 0;
+  // Once for all: whoever gets or loses one meanwhile does so by a call, which takes it over before anything else.
+  const known = await readAttachments(clusterView, context);
+  const named = new Set(known.volumes.map(({ volumeId }) => volumeId));
+  let taken = 0;
+  for (const { id } of earlier) {
+    if (!named.has(id)) continue;
+    if (await tryOne(call, id, known)) taken++;
+  }
+  return taken;
+}
+
+async function tryOne(call: ControllerCall, id: string, known: Attachments): Promise<boolean> {
+  // A call that changes the volume takes it over itself.
+  const release = call.locks.tryTake([id], "take-over");
+  if (release === undefined) return false;
+  try {
+    const view = await call.store.view(id, ownStem(call, id), call.context);
+    if (!isEarlier(call, view.volume)) return false;
+    await takeOver(call, view, view.volume, claimFrom(known, id, call.clock.now()));
+    return true;
+  } catch (error) {
+    call.context.signal.throwIfAborted();
+    const reason = error instanceof Error ? error.message : String(error);
+    call.notes.warn("a volume of the earlier driver is not taken over", { volume: id, reason });
+    return false;
+  } finally {
+    release();
+  }
+}
+
+function isEarlier(world: ControllerWorld, stored: StoredVolume | undefined): stored is StoredVolume {
+  return stored !== undefined && judgeOwnership(stored, world.settings.cluster).state === "earlier-driver";
+}
+
+/** Takes over at the start what can be, trying again until the router and the cluster have answered. */
+export async function takeOverAtStart(world: ControllerWorld, signal: AbortSignal): Promise<void> {
+  const complaint = "cannot tell yet which volumes to take over";
+  await untilDone(
+    world,
+    { name: "take-over-at-start", timeoutMs: sweepMs, complaint },
+    signal,
+    async (context) => {
+      const taken = await takeOverAll(world, context);
+      if (taken > 0) world.notes.warn("took volumes over from the earlier driver", { volumes: taken });
+    },
   );
 }

@@ -13,7 +13,7 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment } from "../../volume/model/record.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { publishVolume } from "../attachments/publish.ts";
-import { takeOverAll } from "./migrate_all.ts";
+import { takeOverAll } from "./migrate.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 
 const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";

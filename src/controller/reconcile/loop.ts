@@ -5,7 +5,7 @@ import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import { inBackground } from "../background.ts";
+import { inBackground, untilDone } from "../background.ts";
 import { listVolumeHealth } from "../volumes/health.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
 import { lookWide } from "../inventory.ts";
@@ -106,4 +106,26 @@ export class Rounds {
     for (const id of this.#unwell.keys()) if (!now.has(id)) tell(id, []);
     this.#unwell = now;
   }
+}
+
+/** How long a look may take, in milliseconds. */
+const lookMs = 60_000;
+
+/**
+ * Shows once who holds which volume, for whatever changed while no controller was there to show it. Tries again until the
+ * router and the cluster have answered; ends early with the signal.
+ *
+ * @param readObjects reads the cluster's objects, so that only those that differ are written
+ */
+export async function showAtStart(
+  world: ControllerWorld,
+  readObjects: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const complaint = "cannot show yet who holds which volume";
+  await untilDone(world, { name: "show-at-start", timeoutMs: lookMs, complaint }, signal, async (context) => {
+    await readObjects(context.signal);
+    const { turn, volumes } = await lookWide(world, context);
+    world.projection.showAll(turn, volumes);
+  });
 }

@@ -1,10 +1,9 @@
 import { parseRecordedCapabilities } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { formatComment, type OwnedVolume } from "../../volume/model/record.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotImported, lookForChange, notFound } from "../load.ts";
-import { changeVolume } from "../change.ts";
+import { writeRecord } from "../change.ts";
 import type { ControllerWorld } from "../deps.ts";
 
 /**
@@ -21,9 +20,7 @@ export async function allowFormat(world: ControllerWorld, id: string, context: C
   assertNotImported(volume, "allow formatting", "whatever is in it is somebody's");
   assertIdleFilesystemVolume(volume);
   const record = { ...volume.record, blankEpoch: (volume.record.epoch?.counter ?? 0) + 1 };
-  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
-  const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
-  await changeVolume(call, "allow formatting", volume.stored, { comment }, wanted);
+  await writeRecord(call, "allow formatting", volume, record, (after) => !after.exported);
 }
 
 function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {

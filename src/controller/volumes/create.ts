@@ -108,8 +108,7 @@ async function finishCreated(
 
 async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<OwnedVolume> {
   if (volume.stored.sizeBytes >= sizeBytes) return volume;
-  const stored = await growVolume(call, "create", volume, sizeBytes);
-  return assertOwned(stored, call.settings.cluster, "create");
+  return await growVolume(call, "create", volume, sizeBytes);
 }
 
 /**

@@ -4,10 +4,10 @@ import { VolumeError } from "../../volume/errors.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import { formatComment, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
+import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
 import { assertOwnImage, notFound, ownBase, ownStem } from "../load.ts";
-import { changeVolume, outdateUnsettled } from "../change.ts";
+import { outdateUnsettled, writeRecord } from "../change.ts";
 import { spaceRefusal, tellingRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
@@ -48,7 +48,7 @@ async function expand(call: ControllerCall, id: string, range: SizeRange): Promi
     return sizeBytes;
   }
   assertRoom(view, ownBase(call, found), sizeBytes - found.sizeBytes, settings.overcommit);
-  return (await growVolume(call, "expand", volume, sizeBytes)).sizeBytes;
+  return (await growVolume(call, "expand", volume, sizeBytes)).stored.sizeBytes;
 }
 
 /**
@@ -59,21 +59,15 @@ async function expand(call: ControllerCall, id: string, range: SizeRange): Promi
 export async function growVolume(
   call: ControllerCall,
   verb: string,
-  { stored, comment, record }: OwnedVolume,
+  volume: OwnedVolume,
   sizeBytes: bigint,
-): Promise<StoredVolume> {
+): Promise<OwnedVolume> {
+  const { stored, record } = volume;
   assertGrows(call, verb, stored);
   // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
-  const written = formatComment({ ...comment, record: rewritten(record) }, call.settings.maxCommentBytes);
-  const change = { sizeBytes, comment: written };
-  const after = await changeVolume(
-    call,
-    verb,
-    stored,
-    change,
-    (after) => after.comment === written,
-  );
-  if (after.sizeBytes >= sizeBytes) return after;
+  const grown = await writeRecord(call, verb, volume, rewritten(record), () => true, { sizeBytes });
+  const after = grown.stored;
+  if (after.sizeBytes >= sizeBytes) return grown;
   if (after.sizeBytes !== stored.sizeBytes) {
     throw new VolumeError(
       "busy",
