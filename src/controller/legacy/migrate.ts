@@ -1,4 +1,4 @@
-import { ownStem } from "../load.ts";
+import { stemOf } from "../../volume/model/layout.ts";
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
 import { earlierEpoch } from "../../volume/model/epoch.ts";
@@ -194,7 +194,7 @@ async function tryOne(call: ControllerCall, id: string, known: Attachments): Pro
   const release = call.locks.tryTake([id], "take-over");
   if (release === undefined) return false;
   try {
-    const view = await call.store.view(id, ownStem(call, id), call.context);
+    const view = await call.store.view(id, stemOf(id, call.settings.cluster), call.context);
     if (!isEarlier(call, view.volume)) return false;
     await takeOver(call, view, view.volume, claimFrom(known, id, call.clock.now()));
     return true;
