@@ -1,5 +1,5 @@
 import type { ControllerWorld } from "./deps.ts";
-import { VolumeError } from "../volume/errors.ts";
+import { messageOf, VolumeError } from "../volume/errors.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 
 /**
@@ -50,7 +50,7 @@ export async function untilDone(
       return await inBackground(clock, { ...about, signal }, work);
     } catch (error) {
       if (signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       if (failures === 0) notes.warn(`${about.complaint}; it is tried again`, { reason });
       await clock.sleep(pausesMs[Math.min(failures, pausesMs.length - 1)]!, signal).catch(() => {
         // Only the signal ends a sleep, and the loop asks it.

@@ -14,6 +14,18 @@ import { snapshotPart } from "../volume/model/snapshots.ts";
 import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
 import type { ControllerCall, ControllerWorld } from "./deps.ts";
 
+/** What a router said instead of doing it, to be added to an error's text; "" when it said nothing. */
+export function answered(refusal: string | undefined): string {
+  return refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+}
+
+/** Why a router has not done something, in words. @param hint what else may be the reason, where it said nothing */
+export function whyNotDone(refusal: string | undefined, hint = ""): string {
+  return refusal === undefined
+    ? `the router did not do it${hint}`
+    : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+}
+
 /**
  * Concludes why a mutation did not lead to what was wanted, from what was read afterwards.
  *
@@ -33,10 +45,7 @@ export function failMutation(
       `Cannot ${verb} the volume as its record was changed at the same time: volume=${id}; try again`,
     );
   }
-  const reason = refusal === undefined
-    ? "the router did not do it"
-    : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
-  throw new VolumeError("unavailable", `Cannot ${verb} the volume as ${reason}: volume=${id}`);
+  throw new VolumeError("unavailable", `Cannot ${verb} the volume as ${whyNotDone(refusal)}: volume=${id}`);
 }
 
 /**

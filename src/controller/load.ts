@@ -1,10 +1,10 @@
 import { assertGone, assertPoolMounted } from "../volume/rules/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { folderOf, isImported, usesOwnImage } from "../volume/model/sources.ts";
+import { isImported, usesOwnImage } from "../volume/model/sources.ts";
 import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, isImageOf, stemOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
-import { assertNotForeign, assertOwned, getOwned } from "../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned } from "../volume/rules/ownership.ts";
 import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
 import { takeOverFirst } from "./legacy/migrate.ts";
@@ -80,7 +80,7 @@ export async function withImage(
 ): Promise<Looked> {
   if (volume === undefined || !isImported(volume.record)) return { view, volume };
   const { id, imagePath } = volume.stored;
-  assertOwnImage(call, volume.stored, verb);
+  assertOwnImage(call, volume, verb);
   assertPoolMounted(view, imagePath);
   const again = await call.store.view(id, imagePath, call.context);
   assertPoolMounted(again, imagePath);
@@ -129,10 +129,9 @@ export function assertNotShared(world: ControllerWorld, id: string, view: Volume
  *
  * @throws {VolumeError} precondition when it does
  */
-export function assertOwnImage(world: ControllerWorld, stored: StoredVolume, verb: string): void {
-  const { id, imagePath } = stored;
-  const { cluster } = world.settings;
-  if (usesOwnImage(assertOwned(stored, cluster, verb), cluster)) return;
+export function assertOwnImage(world: ControllerWorld, volume: OwnedVolume, verb: string): void {
+  const { id, imagePath } = volume.stored;
+  if (usesOwnImage(volume, world.settings.cluster)) return;
   throw new VolumeError(
     "precondition",
     `Cannot ${verb} the volume as its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
@@ -151,12 +150,6 @@ export function assertNotImported({ stored, record }: OwnedVolume, verb: string,
     "precondition",
     `Cannot ${verb} the volume as it was imported: volume=${stored.id} path=${stored.imagePath}; ${advice}`,
   );
-}
-
-/** The folder that a volume was put into. */
-export function ownBase(world: ControllerWorld, stored: StoredVolume): string {
-  const { cluster } = world.settings;
-  return folderOf(getOwned(stored, cluster, "find"), cluster);
 }
 
 /** The error for a volume that is provably not there. */

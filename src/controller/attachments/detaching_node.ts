@@ -1,6 +1,6 @@
 import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
-import type { Holder, OwnedVolume, VolumeRecord } from "../../volume/model/record.ts";
+import { type Holder, nodeIdsOf, type OwnedVolume, type VolumeRecord } from "../../volume/model/record.ts";
 import { writeRecord } from "../change.ts";
 import type { ControllerCall } from "../deps.ts";
 
@@ -23,7 +23,7 @@ export async function leaveVolume(
   { nodeId, record, remaining }: Leaving,
 ): Promise<void> {
   const { stored } = volume;
-  const others = remaining.map((holder) => holder.nodeId);
+  const others = nodeIdsOf(remaining);
   const hosts = canShutOut(volume, call.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
   if (hosts === undefined) {
     await writeRecord(call, "unpublish", volume, record, () => true);

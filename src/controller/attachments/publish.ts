@@ -56,7 +56,7 @@ async function publish(
   if (volume === undefined) throw notFound("publish", id);
   // Whoever reaches the other disk would write to the same image.
   assertNotShared(call, id, view, "publish");
-  assertOwnImage(call, volume.stored, "publish");
+  assertOwnImage(call, volume, "publish");
   // The image is not there: whatever answers under that name has none of its data.
   assertPoolMounted(view, volume.stored.imagePath);
   assertFences(id, view, call.settings.allowUnfenced);

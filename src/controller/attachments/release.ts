@@ -3,7 +3,7 @@ import { isEarlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isEarlierDriverId } from "../../volume/model/ids.ts";
 import { isImported } from "../../volume/model/sources.ts";
-import type { OwnedVolume } from "../../volume/model/record.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
@@ -51,10 +51,10 @@ export async function releaseVolume(
   if (isImported(volume.record)) return await releaseImported(call, volume, view);
   assertEarliers(volume);
   assertNotShared(world, id, view, "release");
-  assertOwnImage(world, volume.stored, "release");
+  assertOwnImage(world, volume, "release");
   assertPoolMounted(view, volume.stored.imagePath);
   const { stored, record } = volume;
-  const nodes = record.holders.map(({ nodeId }) => nodeId);
+  const nodes = nodeIdsOf(record.holders);
   const comment = commentWithoutRecord(volume.comment);
   const isAsLeft = stored.exported && stored.exportNqn.endsWith(`:${id}`);
   const nqn = isAsLeft ? stored.exportNqn : `${nqnPrefix}:${id}`;
@@ -75,7 +75,7 @@ async function releaseImported(
   view: VolumeView,
 ): Promise<Release> {
   const { stored, record } = volume;
-  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  const nodes = nodeIdsOf(record.holders).join(", ");
   if (nodes !== "" || stored.exported) {
     const reason = nodes === "" ? `it is exported: nqn=${stored.exportNqn}` : `a node has it: node=${nodes}`;
     throw new VolumeError(
@@ -83,7 +83,7 @@ async function releaseImported(
       `Cannot release the volume as ${reason}; unpublish it first: volume=${stored.id}`,
     );
   }
-  assertOwnImage(call, stored, "release");
+  assertOwnImage(call, volume, "release");
   await waitForGrace(call, volume, view, "release");
   const comment = commentWithoutRecord(volume.comment);
   const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
@@ -94,7 +94,7 @@ async function releaseImported(
 /** @throws {VolumeError} precondition when it is not in a state that the earlier driver knows */
 function assertEarliers(volume: OwnedVolume): void {
   const { stored, record } = volume;
-  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  const nodes = nodeIdsOf(record.holders).join(", ");
   const isHeldAsLeft = isEarlierEpoch(record.epoch) && isExportedAsRecorded(volume);
   const reason = !isEarlierDriverId(stored.id)
     ? "this driver made it, and the earlier one would not find its image"

@@ -1,3 +1,4 @@
+import { nodeIdsOf } from "../../volume/model/record.ts";
 import { isEarlierDriverId } from "../../volume/model/ids.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -36,12 +37,12 @@ export async function unpublishVolume(
     world.projection.show(id, volume.record);
   } else if (decision.action === "not-holder") {
     await outdateUnsettled(call, "unpublish", volume);
-    const holders = decision.remaining.map((holder) => holder.nodeId);
+    const holders = nodeIdsOf(decision.remaining);
     world.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
   } else if (decision.action === "withdraw") {
     await withdrawExport(call, volume, "unpublish");
     world.projection.show(id, decision.record);
-    const nodeIds = volume.record.holders.map((holder) => holder.nodeId);
+    const nodeIds = nodeIdsOf(volume.record.holders);
     // Of a node that is named it is only said that it does without the volume from now on.
     if (nodeId === "" && nodeIds.length > 0) {
       world.events.happened({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
@@ -79,5 +80,5 @@ export async function withdrawVolume(
   if (stored === undefined) throw notFound("withdraw", id);
   const volume = getOwned(stored, world.settings.cluster, "withdraw");
   await unpublishVolume(world, id, "", context);
-  return volume.record.holders.map(({ nodeId }) => nodeId);
+  return nodeIdsOf(volume.record.holders);
 }

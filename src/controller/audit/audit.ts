@@ -1,7 +1,7 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { judgeAudit } from "../../volume/rules/audit.ts";
 import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit_finding.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { placeOf } from "../../volume/model/layout.ts";
 import { isSnapshotId } from "../../volume/model/snapshots.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -9,7 +9,7 @@ import type { FileView, ImagePlace, Inventory } from "../../volume/model/invento
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { ownStem } from "../load.ts";
-import { removeSnapshotImage } from "../change.ts";
+import { answered, removeSnapshotImage } from "../change.ts";
 import { ownAndEarlierFiles } from "../inventory.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
@@ -87,8 +87,10 @@ export async function deleteOrphan(
   const { after, refusal } = await remove(call, id, place);
   assertAbsenceProven(after, world.settings.basePaths, world.settings.settleMs);
   if (!after.files.some((file) => file.path === path)) return;
-  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
-  throw new VolumeError("unavailable", `Cannot delete the file as it is still there: path=${path}${words}`);
+  throw new VolumeError(
+    "unavailable",
+    `Cannot delete the file as it is still there: path=${path}${answered(refusal)}`,
+  );
 }
 
 /** @throws {VolumeError} precondition when the cluster uses it; unavailable when it does not say */
@@ -140,7 +142,7 @@ async function askCluster(
     return { cluster: "read", used: { volumes, attachments, others, strays } };
   } catch (error) {
     context.signal.throwIfAborted();
-    const unreadable = error instanceof Error ? error.message : String(error);
+    const unreadable = messageOf(error);
     notes.warn("the cluster could not be asked what it uses", { reason: unreadable });
     return { cluster: { unreadable }, used: undefined };
   }

@@ -17,7 +17,7 @@ import type { CreateView, StoredVolume, VolumeView } from "../../volume/model/in
 import { formatComment, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertMayBeImported, importDisk, lookAround, nowOf } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownStem, withImage } from "../load.ts";
-import { remembered, writeRecord } from "../change.ts";
+import { remembered, whyNotDone, writeRecord } from "../change.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
@@ -72,9 +72,8 @@ export async function importVolume(
   if (imagePath !== undefined && imagePath !== view.volume.imagePath) {
     throw refused(id, `a disk is in that slot and uses another file: path=${view.volume.imagePath}`);
   }
-  const ownership = judgeOwnership(view.volume, cluster);
-  if (ownership.state === "owned") {
-    return await importAgain(call, { view, volume: ownership.volume }, request);
+  if (judgeOwnership(view.volume, cluster).state === "owned") {
+    return await importAgain(call, { view, volume: assertOwned(view.volume, cluster, "import") }, request);
   }
   const claim = claimed(request);
   const around = await lookAround(call, id, view.volume.imagePath);
@@ -102,7 +101,7 @@ async function importAgain(
   const { kind = recorded.kind } = request;
   if (!isImported(record)) {
     assertNotShared(call, stored.id, view, "import");
-    assertOwnImage(call, stored, "import");
+    assertOwnImage(call, volume, "import");
     if (!sameKind(kind, recorded.kind)) throw otherKind(stored.id, recorded.kind, kind);
     return told("own", stored, recorded.kind, "");
   }
@@ -161,9 +160,7 @@ async function importFile(
   const { after, refusal } = await call.store.add(added, call.context);
   const stored = after.volumes.find((volume) => volume.id === id);
   if (stored === undefined || stored.comment !== comment) {
-    const reason = refusal === undefined
-      ? "the router did not do it"
-      : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+    const reason = whyNotDone(refusal);
     throw new VolumeError(
       "unavailable",
       `Cannot import the file as ${reason}: volume=${id} path=${imagePath}`,

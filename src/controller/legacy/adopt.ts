@@ -1,6 +1,6 @@
 import { assertGone } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { OwnedVolume } from "../../volume/model/record.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotForeign, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { VolumeView } from "../../volume/model/inventory.ts";
@@ -59,8 +59,8 @@ export async function lookAt(
 }
 
 function assertAsClaimed({ stored, record }: OwnedVolume, { holders }: TakeoverClaim): void {
-  const known = record.holders.map(({ nodeId }) => nodeId).toSorted();
-  const claimed = holders.map(({ nodeId }) => nodeId).toSorted();
+  const known = nodeIdsOf(record.holders).toSorted();
+  const claimed = nodeIdsOf(holders).toSorted();
   if (known.join() === claimed.join()) return;
   throw new VolumeError(
     "precondition",

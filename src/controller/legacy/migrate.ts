@@ -2,7 +2,7 @@ import { stemOf } from "../../volume/model/layout.ts";
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
 import { earlierEpoch } from "../../volume/model/epoch.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
@@ -133,7 +133,7 @@ async function askWhoHas(
     return await readAttachments(clusterView, context);
   } catch (error) {
     context.signal.throwIfAborted();
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw undecided(id, `the cluster could not be asked who has it: ${reason}`);
   }
 }
@@ -200,7 +200,7 @@ async function tryOne(call: ControllerCall, id: string, known: Attachments): Pro
     return true;
   } catch (error) {
     call.context.signal.throwIfAborted();
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     call.notes.warn("a volume of the earlier driver is not taken over", { volume: id, reason });
     return false;
   } finally {

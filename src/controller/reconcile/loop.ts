@@ -1,5 +1,5 @@
 import type { ClusterObjects } from "../../volume/ports/cluster_ports.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
@@ -60,7 +60,7 @@ export class Rounds {
       this.#complaint = undefined;
     } catch (error) {
       if (signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       if (reason !== this.#complaint) {
         this.#world.notes.warn("cannot compare the router with the cluster; it is tried again", { reason });
       }

@@ -1,6 +1,6 @@
 import type { ClusterAttachment, ClusterObjects } from "../../volume/ports/cluster_ports.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { OwnedVolume } from "../../volume/model/record.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isStillUnwanted, latestEpoch, reconcile, type ReconcileStep } from "../../volume/rules/reconcile.ts";
 import { lookForChange } from "../load.ts";
@@ -149,7 +149,7 @@ export class Reconciler {
 }
 
 function holdersOf({ record }: OwnedVolume): string[] {
-  return record.holders.map(({ nodeId }) => nodeId);
+  return nodeIdsOf(record.holders);
 }
 
 function unwantedEvent(volume: OwnedVolume, withdrawn: boolean) {

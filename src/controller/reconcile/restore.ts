@@ -25,7 +25,7 @@ export async function restoreExport(
   if (volume === undefined || volume.stored.comment !== seen.stored.comment) return false;
   if (isExportedAsRecorded(volume) || volume.record.epoch === undefined) return false;
   assertNotShared(call, id, view, "restore");
-  assertOwnImage(call, volume.stored, "restore");
+  assertOwnImage(call, volume, "restore");
   assertPoolMounted(view, volume.stored.imagePath);
   assertFences(id, view, call.settings.allowUnfenced);
   const { epoch } = volume.record;

@@ -1,3 +1,4 @@
+import { folderOf } from "../../volume/model/sources.ts";
 import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -19,8 +20,8 @@ import {
 } from "../../volume/model/snapshots.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
-import { notFound, ownBase, ownStem } from "../load.ts";
-import { removeSnapshotImage } from "../change.ts";
+import { notFound, ownStem } from "../load.ts";
+import { removeSnapshotImage, whyNotDone } from "../change.ts";
 import { snapshotSpaceRefusal, tellingRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
@@ -94,7 +95,7 @@ async function makeSnapshot(
     blank: source.blank,
     cluster: call.settings.cluster,
   };
-  const base = ownBase(call, source.volume.stored);
+  const base = folderOf(source.volume, call.settings.cluster);
   assertRoom(view, base, source.sizeBytes, call.settings.overcommit, purpose.unfinished);
   return source.place.subvolume === undefined
     ? await copySnapshot(call, view, source, name, purpose)
@@ -110,7 +111,7 @@ function findVolume(world: ControllerWorld, view: CreateView, id: string): Found
     throw notFound("snapshot", id);
   }
   const source = sourceOf(world, assertOwned(stored, cluster, "snapshot"), view, "snapshot");
-  const base = ownBase(world, stored);
+  const base = folderOf(source.volume, cluster);
   if (basePaths.includes(base)) return source;
   throw new VolumeError(
     "precondition",
@@ -126,7 +127,7 @@ async function freezeSubvolume(
   name: SnapshotName,
 ): Promise<StoredSnapshot> {
   const parent = source.place.subvolume!;
-  const base = ownBase(call, source.volume.stored);
+  const base = folderOf(source.volume, call.settings.cluster);
   const place = subvolumePlace(`${base}/${formatSnapshotName(name)}`, parent.label);
   const subvolume = { ...place.subvolume!, parent, readOnly: true, ...blankGuard(source) };
   const outcome = await call.store.addSubvolume(subvolume, partIn(base, name), call.context);
@@ -167,9 +168,7 @@ function notMade(
   const hint = made === undefined
     ? ""
     : ` (no other subvolume may be called ${stemOf(source, cluster)}, nor its volume change meanwhile)`;
-  const reason = refusal === undefined
-    ? `the router did not do it${hint}`
-    : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+  const reason = whyNotDone(refusal, hint);
   return new VolumeError(
     "unavailable",
     `Cannot create the snapshot as ${reason}: snapshot=${id} volume=${source}`,
@@ -183,7 +182,7 @@ async function copySnapshot(
   name: SnapshotName,
   purpose: CopyPurpose,
 ): Promise<StoredSnapshot> {
-  const base = ownBase(call, source.volume.stored);
+  const base = folderOf(source.volume, call.settings.cluster);
   const place = plainPlace(`${base}/${formatSnapshotName(name)}.img`);
   const copy = await copyImage(call, { ...purpose, source, target: place, state: view });
   const { target, finished } = copy;

@@ -4,7 +4,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, ImagePlace } from "../../volume/model/inventory.ts";
 import { snapshotPart, snapshotPlaces } from "../../volume/model/snapshots.ts";
 import { assertNoClonesHold } from "../volumes/dependents.ts";
-import { removeSnapshotImage } from "../change.ts";
+import { answered, removeSnapshotImage } from "../change.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
@@ -42,9 +42,8 @@ async function removeOne(call: ControllerCall, id: string, place: ImagePlace): P
 }
 
 function failLeft(id: string, path: string, refusal: string | undefined): never {
-  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the snapshot as it is still there: snapshot=${id} path=${path}${words}`,
+    `Cannot delete the snapshot as it is still there: snapshot=${id} path=${path}${answered(refusal)}`,
   );
 }

@@ -1,7 +1,7 @@
 import { parseRecordedCapabilities } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { OwnedVolume } from "../../volume/model/record.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotImported, lookForChange, notFound } from "../load.ts";
 import { writeRecord } from "../change.ts";
 import type { ControllerWorld } from "../deps.ts";
@@ -25,7 +25,7 @@ export async function allowFormat(world: ControllerWorld, id: string, context: C
 
 function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {
   const reason = record.holders.length > 0
-    ? `it is published: node=${record.holders.map((holder) => holder.nodeId).join(", ")}`
+    ? `it is published: node=${nodeIdsOf(record.holders).join(", ")}`
     : stored.exported
     ? "it is exported; unpublish it first"
     : parseRecordedCapabilities(record.capabilities)?.kind.access !== "mount"

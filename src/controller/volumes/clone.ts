@@ -160,7 +160,7 @@ export function sourceOf(
     verb,
     "its image is no subvolume of its own; copy its data into a volume that this driver makes",
   );
-  assertOwnImage(world, stored, verb);
+  assertOwnImage(world, volume, verb);
   const blank = record.blankEpoch > 0 && (record.epoch?.counter ?? 0) === 0;
   return { place: placeOf(stored.imagePath, pools), sizeBytes: stored.sizeBytes, blank, volume };
 }

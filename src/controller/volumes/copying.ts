@@ -1,3 +1,4 @@
+import { answered } from "../change.ts";
 import { newNonce } from "../../volume/model/epoch.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CopyAbout, FinishedCopy } from "./copies.ts";
@@ -80,12 +81,11 @@ async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<Fin
       await assertWhole(call, request, path);
       return { path, guard: volume?.stored };
     }
-    const words = refusal === undefined
-      ? ""
-      : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
     throw new VolumeError(
       "unavailable",
-      `Cannot create the ${object} as its data was not copied to the end: ${object}=${key}${words}`,
+      `Cannot create the ${object} as its data was not copied to the end: ${object}=${key}${
+        answered(refusal)
+      }`,
     );
   } catch (error) {
     await discardCopy(call, path);

@@ -27,7 +27,7 @@ import { planClone } from "./clone.ts";
 import { discardFinished, giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
 import { ownStem } from "../load.ts";
-import { cutComment, isCut, outdateUnsettled, remembered } from "../change.ts";
+import { cutComment, isCut, outdateUnsettled, remembered, whyNotDone } from "../change.ts";
 import { claimOf, spaceRefusal, tellingRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
@@ -176,9 +176,7 @@ function assertAdded(
     const hint = parent === undefined
       ? ""
       : ` (no other subvolume may be called ${parent}, nor its volume change meanwhile)`;
-    const reason = outcome.refusal === undefined
-      ? `the router did not do it${hint}`
-      : `the router answered ${JSON.stringify(outcome.refusal.slice(0, 200))}`;
+    const reason = whyNotDone(outcome.refusal, hint);
     throw new VolumeError("unavailable", `Cannot create the volume as ${reason}: volume=${plan.id}`);
   }
   const volume = assertOwned(stored, world.settings.cluster, "create");

@@ -1,14 +1,15 @@
+import { folderOf } from "../../volume/model/sources.ts";
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { leftoversOf, placeOf } from "../../volume/model/layout.ts";
-import type { OwnedVolume } from "../../volume/model/record.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, VolumeView } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNoSnapshotsHold } from "./dependents.ts";
-import { assertNotImported, assertNotShared, assertOwnImage, ownBase, ownStem } from "../load.ts";
-import { failMutation, remembered } from "../change.ts";
+import { assertNotImported, assertNotShared, assertOwnImage, ownStem } from "../load.ts";
+import { answered, failMutation, remembered } from "../change.ts";
 import { takeOverFirst } from "../legacy/migrate.ts";
 import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
@@ -54,7 +55,7 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
     `nothing is removed; set its PersistentVolume's reclaim policy to Retain, and give the disk back by ` +
       `"rds-csi release ${found.stored.id}"`,
   );
-  assertOwnImage(call, found.stored, "delete");
+  assertOwnImage(call, found, "delete");
   // Without its disk nobody could tell any more whose the image is that comes back with the pool.
   assertPoolMounted(view, found.stored.imagePath);
   await assertNoSnapshotsHold(call, found);
@@ -72,7 +73,7 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
   assertDeleted(id, place.path, outcome);
   call.withdrawals.forget(id);
-  const basePaths = [...new Set([...call.settings.basePaths, ownBase(call, volume.stored)])];
+  const basePaths = [...new Set([...call.settings.basePaths, folderOf(volume, call.settings.cluster)])];
   await deleteLeftovers(call, id, outcome.after, basePaths);
 }
 
@@ -101,10 +102,9 @@ function assertDeleted(id: string, path: string, { after, refusal }: MutationOut
 }
 
 function failLeft(id: string, path: string, refusal: string | undefined): never {
-  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the volume as the image is still there: volume=${id} path=${path}${words}`,
+    `Cannot delete the volume as the image is still there: volume=${id} path=${path}${answered(refusal)}`,
   );
 }
 
@@ -114,6 +114,6 @@ function assertNotHeld(volume: OwnedVolume): void {
   throw new VolumeError(
     "precondition",
     `Cannot delete the volume as it is published: volume=${volume.stored.id} ` +
-      `node=${holders.map((holder) => holder.nodeId).join(", ")}`,
+      `node=${nodeIdsOf(holders).join(", ")}`,
   );
 }

@@ -1,3 +1,4 @@
+import { folderOf } from "../../volume/model/sources.ts";
 import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -6,7 +7,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
-import { assertOwnImage, notFound, ownBase, ownStem } from "../load.ts";
+import { assertOwnImage, notFound, ownStem } from "../load.ts";
 import { outdateUnsettled, writeRecord } from "../change.ts";
 import { spaceRefusal, tellingRefusal } from "../refusals.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
@@ -41,13 +42,13 @@ async function expand(call: ControllerCall, id: string, range: SizeRange): Promi
     throw notFound("expand", id);
   }
   const volume = assertOwned(found, settings.cluster, "expand");
-  assertOwnImage(call, found, "expand");
+  assertOwnImage(call, volume, "expand");
   const sizeBytes = chooseGrownSize(range, found.sizeBytes);
   if (sizeBytes === found.sizeBytes) {
     await outdateUnsettled(call, "expand", volume);
     return sizeBytes;
   }
-  assertRoom(view, ownBase(call, found), sizeBytes - found.sizeBytes, settings.overcommit);
+  assertRoom(view, folderOf(volume, settings.cluster), sizeBytes - found.sizeBytes, settings.overcommit);
   return (await growVolume(call, "expand", volume, sizeBytes)).stored.sizeBytes;
 }
 

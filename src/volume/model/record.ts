@@ -24,6 +24,11 @@ export interface Holder {
   readonly mode: AccessMode;
 }
 
+/** The ids of nodes that hold a volume. */
+export function nodeIdsOf(holders: readonly Pick<Holder, "nodeId">[]): string[] {
+  return holders.map(({ nodeId }) => nodeId);
+}
+
 /** What the router remembers about a volume on this driver's behalf. */
 export interface VolumeRecord {
   /** Hash of the cluster that owns the volume, see `clusterHash()`. */

@@ -11,7 +11,7 @@ import {
 import { isVolumeId, poolOf } from "../model/ids.ts";
 import { isImported } from "../model/sources.ts";
 import { isImageOf, stemOf } from "../model/layout.ts";
-import type { OwnedVolume } from "../model/record.ts";
+import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
 import { judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
 import { isExportedAsRecorded } from "./publish.ts";
@@ -89,7 +89,7 @@ function judgeEarlierSnapshot(stored: StoredVolume, view: Inventory, { nowMs }: 
 function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
   const { stored, record } = volume;
   const { id, imagePath: path } = stored;
-  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  const nodes = nodeIdsOf(record.holders).join(", ");
   const findings: AuditFinding[] = [];
   const add = (kind: AuditKind, found: string, kept: string, sinceSeconds?: number) =>
     findings.push({ kind, id, path, found, kept, sinceSeconds });

@@ -1,7 +1,7 @@
 import type { HealthProblem, HealthStatus, VolumeHealth } from "../model/health.ts";
 import { isVolumeId, poolOf } from "../model/ids.ts";
 import { usesOwnImage } from "../model/sources.ts";
-import type { OwnedVolume } from "../model/record.ts";
+import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
 import { isNamedAsOwn, judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 import { isExportedAsRecorded } from "./publish.ts";
@@ -100,7 +100,7 @@ function poolProblems({ state, mountPoint }: Pool): HealthProblem[] {
 
 function exportProblems(volume: OwnedVolume): HealthProblem[] {
   const { stored, record } = volume;
-  const nodes = record.holders.map((holder) => holder.nodeId).join(", ");
+  const nodes = nodeIdsOf(record.holders).join(", ");
   if (record.holders.length === 0) {
     return stored.exported
       ? [problem("DEGRADED", "ExportedWithoutHolder", "the volume is exported though no node holds it")]

@@ -12,7 +12,7 @@ import { judgeOwnership } from "./ownership.ts";
 import type { Random } from "../ports/system.ts";
 import type { StoredFile, StoredVolume } from "../model/inventory.ts";
 import { mostMigratingHolders } from "./publish.ts";
-import type { Holder, OwnedVolume, RecordComment } from "../model/record.ts";
+import { type Holder, nodeIdsOf, type OwnedVolume, type RecordComment } from "../model/record.ts";
 
 /** What a volume of the earlier Go driver is, and who has it: from the cluster's objects, or from a person. */
 export interface TakeoverClaim {
@@ -73,7 +73,7 @@ export function assertClaim(id: string, claim: TakeoverClaim): TakeoverClaim {
     : mode === "multi-node-multi-writer"
     ? mostMigratingHolders
     : 1;
-  const nodes = holders.map(({ nodeId }) => nodeId).join(", ");
+  const nodes = nodeIdsOf(holders).join(", ");
   if (holders.length > most) {
     throw doubt(id, `more nodes have it than may: nodes=${nodes} mode=${mode}`);
   }
