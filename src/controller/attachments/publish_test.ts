@@ -132,14 +132,6 @@ Deno.test("publishVolume() re-asserts a lost or edited export for its holder wit
   }
 });
 
-Deno.test("publishVolume() lets the second node of a migration join the running epoch", async () => {
-  const { store, publish } = controller({ capabilities: "block/x" });
-  const first = await publish("a", joint);
-  assert.deepEqual(await publish("b", joint), first);
-  await assert.rejects(publish("c", joint), refusal("published-elsewhere", /at most 2 holders/));
-  assert.deepEqual(recordOf(store.disks.get("pvc-1")).holders.map((holder) => holder.nodeId), ["a", "b"]);
-});
-
 Deno.test("publishVolume() withdraws what nobody holds, waits out the grace, and begins a new epoch", async () => {
   const { store, clock, publish } = controller({ epoch }, { exported: true });
   store.lingerMs = 10_000;
@@ -149,19 +141,8 @@ Deno.test("publishVolume() withdraws what nobody holds, waits out the grace, and
   assert.deepEqual(store.violations, []);
 });
 
-Deno.test("publishVolume() waits out the grace of the last withdrawal", async () => {
-  const { store, clock, publish, unpublish } = controller();
-  store.lingerMs = 10_000;
-  await publish("a");
-  await unpublish("a");
-  const startMs = clock.now();
-  await inTime(clock, publish("b"));
-  assert.ok(clock.now() - startMs >= 10_000);
-  assert.deepEqual(store.violations, []);
-});
-
-Deno.test("publishVolume() waits out the grace also when the clock is set on in between", async () => {
-  for (const setMs of [60_000, 3_600_000, -3_600_000]) {
+Deno.test("publishVolume() waits out the grace of the last withdrawal, also when the clock is set on in between", async () => {
+  for (const setMs of [0, 60_000, 3_600_000, -3_600_000]) {
     const { store, world, clock, publish, unpublish } = controller();
     store.lingerMs = 10_000;
     await publish("a");
@@ -174,7 +155,9 @@ Deno.test("publishVolume() waits out the grace also when the clock is set on in 
       timer: (ms: number, callback: () => void) => clock.timer(ms, callback),
     };
     const later = { ...world, clock: set };
+    const startMs = clock.monotonicMs();
     await inTime(clock, publishVolume(later, "pvc-1", aPublish("b"), testParameters, context));
+    assert.ok(clock.monotonicMs() - startMs >= 9_000);
     assert.deepEqual(store.violations, [], `${setMs} ms`);
   }
 });
@@ -385,16 +368,6 @@ Deno.test("publishVolume() exports under the slot on such a router where an oper
   assert.equal(store.disks.get("pvc-1")?.exported, false);
   assert.match((await inTime(clock, publish("b"))).epoch!, /^5-/);
   assert.deepEqual(store.violations, []);
-});
-
-Deno.test("publishVolume() re-asserts a lost export under the slot on such a router", async () => {
-  const record = { epoch, holders: [aHolder("a")] };
-  const { store, publish } = controller(record, { exportNqn: "pvc-1", exported: false }, {
-    allowUnfenced: true,
-  });
-  store.unfenced = true;
-  assert.equal((await publish("a")).nqn, "pvc-1");
-  assert.equal(store.disks.get("pvc-1")?.exported, true);
 });
 
 Deno.test("publishVolume() does not cut its holder when the router was upgraded to one that can fence", async () => {
