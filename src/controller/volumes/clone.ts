@@ -35,7 +35,7 @@ export type FoundVolume = FoundSource & { readonly volume: OwnedVolume };
 type CloneRequest = CreateRequest & { readonly source: SourceRef };
 
 /** A volume to be added, and the size that it is to have in the end. */
-interface ClonePlan {
+export interface PlannedVolume {
   readonly volume: NewVolume;
   readonly sizeBytes: bigint;
 }
@@ -53,7 +53,7 @@ export async function planClone(
   view: CreateView,
   plan: VolumePlan,
   request: CloneRequest,
-): Promise<ClonePlan> {
+): Promise<PlannedVolume> {
   const unfinished = unfinishedCopies(view.files, plan.stem, call.settings.basePaths);
   const purpose = { key: plan.id, object: "volume", from: request.source, unfinished } as const;
   const work = () => planFrom(call, view, plan, request, purpose);
@@ -66,7 +66,7 @@ async function planFrom(
   plan: VolumePlan,
   request: CloneRequest,
   purpose: CopyPurpose,
-): Promise<ClonePlan> {
+): Promise<PlannedVolume> {
   assertAdopts(call, plan.id);
   const source = await findSource(call, view, request.source);
   const sizeBytes = chooseCloneSize(request.range, source.sizeBytes);

@@ -23,7 +23,7 @@ import {
 } from "../../volume/rules/provision.ts";
 import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
-import { planClone } from "./clone.ts";
+import { planClone, type PlannedVolume } from "./clone.ts";
 import { discardFinished, giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
 import { ownStem } from "../load.ts";
@@ -52,23 +52,21 @@ async function create(call: ControllerCall, request: CreateRequest): Promise<Own
   const plan = planVolume(request, settings.cluster, call.random);
   const view = await store.createView({ id: plan.id, stem: plan.stem, folder: plan.basePath }, call.context);
   const created = findCreated(view, plan, request);
-  if (created !== undefined) {
-    // Another controller was faster with its copy.
-    await giveUpCopies(call, plan.id, unfinishedCopies(view.files, plan.stem, settings.basePaths));
-    return await finishCreated(call, created, view, request);
-  }
+  if (created !== undefined) return await finishCreated(call, created, view, plan, request);
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
-  const { volume, sizeBytes } = request.source === undefined
+  const planned = request.source === undefined
     ? planBlank(call, view, plan, request)
     : await planClone(call, view, plan, { ...request, source: request.source });
-  const outcome = await addVolume(call, volume);
-  await assertWholeComment(call, volume, outcome.after);
-  const added = assertAdded(call, volume, outcome);
-  await assertStillRoom(call, view, added, outcome.after, sizeBytes);
-  return await growOrTakeBack(call, added, outcome.after, sizeBytes);
+  const added = await addVolume(call, planned.volume);
+  return await finishAdded(call, added, view, planned.sizeBytes);
 }
 
-function planBlank(world: ControllerWorld, view: CreateView, plan: VolumePlan, request: CreateRequest) {
+function planBlank(
+  world: ControllerWorld,
+  view: CreateView,
+  plan: VolumePlan,
+  request: CreateRequest,
+): PlannedVolume {
   assertNoImage(view, plan);
   const sizeBytes = chooseSize(request.range);
   const pool = getPool(view, plan.basePath);
@@ -93,9 +91,11 @@ async function finishCreated(
   call: ControllerCall,
   created: OwnedVolume,
   view: CreateView,
-  request: CreateRequest,
+  plan: VolumePlan,
+  { range }: CreateRequest,
 ): Promise<OwnedVolume> {
-  const { range } = request;
+  // Another controller was faster with its copy.
+  await giveUpCopies(call, plan.id, unfinishedCopies(view.files, plan.stem, call.settings.basePaths));
   if (!isUnfinishedClone(created, range)) {
     await outdateUnsettled(call, "create", created);
     return created;
@@ -111,16 +111,24 @@ async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: big
   return await growVolume(call, "create", volume, sizeBytes);
 }
 
+/** A volume that this call has added, and everything that was read back with it. */
+interface AddedVolume {
+  readonly volume: OwnedVolume;
+  readonly after: Inventory;
+}
+
 /**
+ * Two controllers, or two calls at once, may both have seen the same room: whoever finds none left takes its own back.
  * A clone that the router does not grow would never be what was asked for, and nobody would delete it: it goes again.
  * Only one that this call has made: of any other one somebody may have been told.
  */
-async function growOrTakeBack(
+async function finishAdded(
   call: ControllerCall,
-  volume: OwnedVolume,
-  state: RouterState,
+  { volume, after }: AddedVolume,
+  before: CreateView,
   sizeBytes: bigint,
 ): Promise<OwnedVolume> {
+  await assertStillRoom(call, before, { volume, after }, sizeBytes);
   try {
     return await grownTo(call, volume, sizeBytes);
   } catch (error) {
@@ -128,7 +136,7 @@ async function growOrTakeBack(
     const view = await call.store.view(volume.stored.id, ownStem(call, volume.stored.id), call.context);
     if (view.volume !== undefined) {
       const left = assertOwned(view.volume, call.settings.cluster, "create");
-      await takeBack(call, left, state, "the router does not grow it");
+      await takeBack(call, left, after, "the router does not grow it");
     }
     throw error;
   }
@@ -153,16 +161,18 @@ async function takeBack(
 }
 
 /** Of a copy whose disk was not added nobody could tell later what it is a copy of. */
-async function addVolume(call: ControllerCall, volume: NewVolume): Promise<MutationOutcome<Inventory>> {
-  const { id, place, copied } = volume;
+async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<AddedVolume> {
+  const { id, place, copied, comment } = wanted;
   let added = false;
+  let outcome: MutationOutcome<Inventory>;
   try {
-    const outcome = await call.store.add(volume, call.context);
-    added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === volume.comment);
-    return outcome;
+    outcome = await call.store.add(wanted, call.context);
+    added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === comment);
   } finally {
     if (!added && copied !== undefined) await discardFinished(call, copied, place);
   }
+  await assertWholeComment(call, wanted, outcome.after);
+  return { volume: assertAdded(call, wanted, outcome), after: outcome.after };
 }
 
 function assertAdded(
@@ -203,7 +213,6 @@ async function assertWholeComment(
 }
 
 /**
- * Two controllers, or two calls at once, may both have seen the same room: whoever finds none left takes its own back.
  * What was read back has every disk and no snapshot: where one of each volume, made meanwhile, would no longer fit,
  * everything is looked at again.
  *
@@ -212,8 +221,7 @@ async function assertWholeComment(
 async function assertStillRoom(
   call: ControllerCall,
   before: CreateView,
-  volume: OwnedVolume,
-  after: Inventory,
+  { volume, after }: AddedVolume,
   sizeBytes: bigint,
 ): Promise<void> {
   const { imagePath } = volume.stored;
