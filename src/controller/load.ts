@@ -140,6 +140,23 @@ export function assertOwnImage(world: ControllerWorld, volume: OwnedVolume, verb
 }
 
 /**
+ * Refuses a volume whose image cannot be used as this volume's alone: another disk reaches it too, it is another one's, or it
+ * is not there now, so that whatever answers under its name has none of its data.
+ *
+ * @throws {VolumeError} precondition; unavailable while its pool is not mounted
+ */
+export function assertImageUsable(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  view: VolumeView,
+  verb: string,
+): void {
+  assertNotShared(world, volume.stored.id, view, verb);
+  assertOwnImage(world, volume, verb);
+  assertPoolMounted(view, volume.stored.imagePath);
+}
+
+/**
  * Refuses a volume that somebody else made.
  *
  * @throws {VolumeError} precondition saying what to do instead
@@ -155,4 +172,23 @@ export function assertNotImported({ stored, record }: OwnedVolume, verb: string,
 /** The error for a volume that is provably not there. */
 export function notFound(verb: string, id: string): VolumeError {
   return new VolumeError("not-found", `Cannot ${verb} the volume as there is none: volume=${id}`);
+}
+
+/**
+ * A look at a disk that is there, whosever it is.
+ *
+ * @throws {VolumeError} not-found, unavailable; precondition when it is not file-backed
+ */
+export async function lookAt(
+  call: ControllerCall,
+  id: string,
+  verb: string,
+): Promise<VolumeView & { readonly volume: NonNullable<VolumeView["volume"]> }> {
+  const { basePaths, settleMs } = call.settings;
+  const stem = ownStem(call, id);
+  const view = await call.store.view(id, stem, call.context);
+  assertNotForeign(view.foreign, verb);
+  if (view.volume !== undefined) return { ...view, volume: view.volume };
+  assertGone(id, stem, view, basePaths, settleMs);
+  throw notFound(verb, id);
 }

@@ -1,4 +1,3 @@
-import { assertPoolMounted } from "../../volume/rules/absence.ts";
 import { formatEpoch, isEarlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isExportedTo, widenedList } from "../../volume/model/host_list.ts";
@@ -15,7 +14,7 @@ import {
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
-import { assertNotShared, assertOwnImage, lookForChange, notFound, withImage } from "../load.ts";
+import { assertImageUsable, lookForChange, notFound, withImage } from "../load.ts";
 import { writeRecord } from "../change.ts";
 import { attachRefusal, tellingRefusal } from "../refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
@@ -54,11 +53,7 @@ async function publish(
   const looked = await lookForChange(call, id, "publish", claim);
   const { view, volume } = await withImage(call, looked, "publish");
   if (volume === undefined) throw notFound("publish", id);
-  // Whoever reaches the other disk would write to the same image.
-  assertNotShared(call, id, view, "publish");
-  assertOwnImage(call, volume, "publish");
-  // The image is not there: whatever answers under that name has none of its data.
-  assertPoolMounted(view, volume.stored.imagePath);
+  assertImageUsable(call, volume, view, "publish");
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
   const published = await settle(call, volume, view, request, parameters);

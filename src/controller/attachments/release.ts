@@ -1,4 +1,3 @@
-import { assertPoolMounted } from "../../volume/rules/absence.ts";
 import { isEarlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isEarlierDriverId } from "../../volume/model/ids.ts";
@@ -9,8 +8,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { isExportedAsRecorded } from "../../volume/rules/publish.ts";
 import { commentWithoutRecord } from "../../volume/rules/legacy_migration.ts";
-import { lookAt } from "../legacy/adopt.ts";
-import { assertNotShared, assertOwnImage } from "../load.ts";
+import { assertImageUsable, assertOwnImage, lookAt } from "../load.ts";
 import { changeVolume } from "../change.ts";
 import { waitForGrace } from "./withdrawal.ts";
 import type { ControllerCall, ControllerWorld } from "../deps.ts";
@@ -50,9 +48,7 @@ export async function releaseVolume(
   const volume = assertOwned(view.volume, cluster, "release");
   if (isImported(volume.record)) return await releaseImported(call, volume, view);
   assertEarliers(volume);
-  assertNotShared(world, id, view, "release");
-  assertOwnImage(world, volume, "release");
-  assertPoolMounted(view, volume.stored.imagePath);
+  assertImageUsable(world, volume, view, "release");
   const { stored, record } = volume;
   const nodes = nodeIdsOf(record.holders);
   const comment = commentWithoutRecord(volume.comment);

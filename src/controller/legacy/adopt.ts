@@ -1,13 +1,11 @@
-import { assertGone } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
-import { assertNotForeign, judgeOwnership } from "../../volume/rules/ownership.ts";
+import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { VolumeView } from "../../volume/model/inventory.ts";
 import type { TakeoverClaim } from "../../volume/rules/legacy_migration.ts";
-import { notFound, ownStem } from "../load.ts";
+import { lookAt } from "../load.ts";
 import { takeOver } from "./migrate.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerWorld } from "../deps.ts";
 
 /**
  * Takes a volume of the earlier driver over by a person's word on what it is and who has it. Nothing but the comment of its
@@ -37,25 +35,6 @@ export async function adoptVolume(
   }
   await takeOver(call, view, view.volume, claim);
   return true;
-}
-
-/**
- * A look at a disk that is there, whosever it is.
- *
- * @throws {VolumeError} not-found, unavailable; precondition when it is not file-backed
- */
-export async function lookAt(
-  call: ControllerCall,
-  id: string,
-  verb: string,
-): Promise<VolumeView & { readonly volume: NonNullable<VolumeView["volume"]> }> {
-  const { basePaths, settleMs } = call.settings;
-  const stem = ownStem(call, id);
-  const view = await call.store.view(id, stem, call.context);
-  assertNotForeign(view.foreign, verb);
-  if (view.volume !== undefined) return { ...view, volume: view.volume };
-  assertGone(id, stem, view, basePaths, settleMs);
-  throw notFound(verb, id);
 }
 
 function assertAsClaimed({ stored, record }: OwnedVolume, { holders }: TakeoverClaim): void {

@@ -1,9 +1,8 @@
-import { assertPoolMounted } from "../../volume/rules/absence.ts";
 import type { ClusterAttachment } from "../../volume/ports/cluster_ports.ts";
 import { formatEpoch } from "../../volume/model/epoch.ts";
 import { assertFences, isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
-import { assertNotShared, assertOwnImage, lookForChange, withImage } from "../load.ts";
+import { assertImageUsable, lookForChange, withImage } from "../load.ts";
 import { exportAs } from "../attachments/publish.ts";
 import type { ControllerCall } from "../deps.ts";
 
@@ -24,9 +23,7 @@ export async function restoreExport(
   const { view, volume } = await withImage(call, looked, "restore");
   if (volume === undefined || volume.stored.comment !== seen.stored.comment) return false;
   if (isExportedAsRecorded(volume) || volume.record.epoch === undefined) return false;
-  assertNotShared(call, id, view, "restore");
-  assertOwnImage(call, volume, "restore");
-  assertPoolMounted(view, volume.stored.imagePath);
+  assertImageUsable(call, volume, view, "restore");
   assertFences(id, view, call.settings.allowUnfenced);
   const { epoch } = volume.record;
   const known = attachments.map(({ publishContext }) => publishContext)
