@@ -47,6 +47,7 @@ function randomRecord(random: Random): VolumeRecord {
     source: random.fraction() < 0.2 ? "v:pvc-1" : undefined,
     ...(random.fraction() < 0.3 ? { growths: 1 + below(random, 1000) } : {}),
     holders,
+    ...(random.fraction() < 0.3 ? { newerFields: [`u=${hex(random, 4)}`, "z=a,b/c"] } : {}),
   });
 }
 
