@@ -2,7 +2,7 @@ import { takeVolume } from "./config/config.ts";
 import { readBackendOf } from "./config/backends.ts";
 import { routerFlags } from "./config/flag_tables.ts";
 import { loadRoutersParser } from "./config/router_keys.ts";
-import { withdrawVolume } from "../controller/attachments/withdraw.ts";
+import { withdrawVolume } from "../controller/attachments/unpublish.ts";
 import { describeFlags, type FlagTable, readFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";

@@ -1,19 +1,30 @@
+import { getOwned } from "../volume/rules/ownership.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
-import type { OwnedVolume } from "../volume/rules/ownership.ts";
-import type {
-  CallContext,
-  FileView,
-  ImagePlace,
-  MutationOutcome,
-  StoredVolume,
-  VolumeChange,
-  VolumeView,
-} from "../volume/ports/ports.ts";
-import { formatComment, parseComment, rewritten } from "../volume/model/record.ts";
+import type { FileView, ImagePlace, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
+import type { MutationOutcome, VolumeChange } from "../volume/ports/store.ts";
+import {
+  formatComment,
+  type OwnedVolume,
+  parseComment,
+  rewritten,
+  type VolumeRecord,
+} from "../volume/model/record.ts";
 import { snapshotPart } from "../volume/model/snapshots.ts";
 import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
-import type { ControllerWorld } from "./deps.ts";
+import type { ControllerCall, ControllerWorld } from "./deps.ts";
+
+/** What a router said instead of doing it, to be added to an error's text; "" when it said nothing. */
+export function answered(refusal: string | undefined): string {
+  return refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+}
+
+/** Why a router has not done something, in words. @param hint what else may be the reason, where it said nothing */
+export function whyNotDone(refusal: string | undefined, hint = ""): string {
+  return refusal === undefined
+    ? `the router did not do it${hint}`
+    : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+}
 
 /**
  * Concludes why a mutation did not lead to what was wanted, from what was read afterwards.
@@ -34,10 +45,7 @@ export function failMutation(
       `Cannot ${verb} the volume as its record was changed at the same time: volume=${id}; try again`,
     );
   }
-  const reason = refusal === undefined
-    ? "the router did not do it"
-    : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
-  throw new VolumeError("unavailable", `Cannot ${verb} the volume as ${reason}: volume=${id}`);
+  throw new VolumeError("unavailable", `Cannot ${verb} the volume as ${whyNotDone(refusal)}: volume=${id}`);
 }
 
 /**
@@ -46,30 +54,58 @@ export function failMutation(
  * @throws {VolumeError} busy or unavailable, by `failMutation()`, when what was read is not `wanted`
  */
 export async function changeVolume(
-  world: ControllerWorld,
+  call: ControllerCall,
   verb: string,
   before: StoredVolume,
   change: VolumeChange,
   wanted: (after: StoredVolume) => boolean,
-  context: CallContext,
 ): Promise<StoredVolume> {
   const outcome = await remembered(
-    world,
+    call,
     before,
-    () => world.store.change(before.id, before.comment, change, context),
+    () => call.store.change(before.id, before.comment, change, call.context),
   );
   const after = outcome.after.volume;
   if (after !== undefined && wanted(after)) {
-    if (change.comment !== undefined) world.unsettled.wrote(after.id, after.comment);
+    if (change.comment !== undefined) call.unsettled.wrote(after.id, after.comment);
     return after;
   }
   const written = change.comment ?? before.comment;
   if (after !== undefined && isCut(after.comment, written)) {
-    await restoreComment(world, before, after, context);
+    await restoreComment(call, before, after);
   }
   // Finding the comment that was written is no sign of somebody else.
   const expected = after?.comment === written ? written : before.comment;
   return failMutation(verb, before.id, expected, after, outcome.refusal);
+}
+
+/** The comment of a volume with that record in it. @throws {VolumeError} exhausted when it does not fit */
+export function commentWith(
+  { settings }: Pick<ControllerWorld, "settings">,
+  volume: Pick<OwnedVolume, "comment">,
+  record: VolumeRecord,
+): string {
+  return formatComment({ ...volume.comment, record }, settings.maxCommentBytes);
+}
+
+/**
+ * Writes the record of a volume, with whatever else changes, and returns the volume as it was read afterwards. One command.
+ *
+ * @throws {VolumeError} busy or unavailable, as {@linkcode changeVolume} does; exhausted when the record does not fit
+ */
+export async function writeRecord(
+  call: ControllerCall,
+  verb: string,
+  volume: OwnedVolume,
+  record: VolumeRecord,
+  wanted: (after: StoredVolume) => boolean,
+  change: Omit<VolumeChange, "comment"> = {},
+): Promise<OwnedVolume> {
+  const comment = commentWith(call, volume, record);
+  const rewrite = comment === volume.stored.comment ? {} : { comment };
+  const isWritten = (after: StoredVolume) => after.comment === comment && wanted(after);
+  const after = await changeVolume(call, verb, volume.stored, { ...change, ...rewrite }, isWritten);
+  return getOwned(after, call.settings.cluster, verb);
 }
 
 /**
@@ -95,14 +131,9 @@ export function cutComment(verb: string, id: string, keptBytes: number): VolumeE
  * A record that was cut tells nobody anything: the one before is put back, with the export off as before or because
  * nobody was told of it.
  */
-async function restoreComment(
-  world: ControllerWorld,
-  before: StoredVolume,
-  cut: StoredVolume,
-  context: CallContext,
-): Promise<never> {
+async function restoreComment(call: ControllerCall, before: StoredVolume, cut: StoredVolume): Promise<never> {
   const change = { comment: before.comment, ...(before.exported ? {} : { export: false as const }) };
-  await world.store.change(before.id, cut.comment, change, context);
+  await call.store.change(before.id, cut.comment, change, call.context);
   throw cutComment("change", before.id, cut.comment.length);
 }
 
@@ -129,20 +160,19 @@ export async function remembered(
  * away what a later call answers.
  */
 export async function removeSnapshotImage(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   place: ImagePlace,
-  context: CallContext,
 ): Promise<MutationOutcome<FileView>> {
   let gone = false;
   try {
-    const outcome = await world.store.removeImage(place, snapshotPart(id), context);
+    const outcome = await call.store.removeImage(place, snapshotPart(id), call.context);
     const { pools, files } = outcome.after;
     const isMounted = pools.some((pool) => pool.mountPoint === poolOf(place.path));
     gone = isMounted && !files.some((file) => file.path === place.path);
     return outcome;
   } finally {
-    if (!gone) world.unsettled.remember(id, place.path);
+    if (!gone) call.unsettled.remember(id, place.path);
   }
 }
 
@@ -153,17 +183,12 @@ export async function removeSnapshotImage(
  * @throws {VolumeError} busy when that change came first
  */
 export async function outdateUnsettled(
-  world: ControllerWorld,
+  call: ControllerCall,
   verb: string,
   volume: OwnedVolume,
-  context: CallContext,
 ): Promise<void> {
   const { stored } = volume;
-  if (!world.unsettled.mayStillCome(stored.id, stored.comment)) return;
-  const comment = formatComment(
-    { ...volume.comment, record: rewritten(volume.record) },
-    world.settings.maxCommentBytes,
-  );
-  const wanted = (after: StoredVolume) => after.comment === comment && after.exported === stored.exported;
-  await changeVolume(world, verb, stored, { comment }, wanted, context);
+  if (!call.unsettled.mayStillCome(stored.id, stored.comment)) return;
+  const isAsItWas = (after: StoredVolume) => after.exported === stored.exported;
+  await writeRecord(call, verb, volume, rewritten(volume.record), isAsItWas);
 }

@@ -1,12 +1,12 @@
 import type { SubvolumeNames } from "../volume/model/layout.ts";
 import type { ClusterView } from "../volume/ports/cluster_view.ts";
 import type { ControllerEvents } from "../volume/ports/controller_events.ts";
-import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
+import type { MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { ParameterDefaults } from "../volume/model/parameters.ts";
-import type { Clock, NodeDirectory, Random, VolumeStore } from "../volume/ports/ports.ts";
+import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
+import type { VolumeStore } from "../volume/ports/store.ts";
 import type { VolumeProjection } from "../volume/ports/projection.ts";
-import type { ImageCopies } from "./volumes/copies.ts";
-import type { CopyAbout, FinishedCopy } from "./volumes/copying.ts";
+import type { CopyAbout, FinishedCopy, ImageCopies } from "./volumes/copies.ts";
 import type { StrayedVolumes } from "./misplaced.ts";
 import type { UnsettledChanges } from "./in_doubt.ts";
 import type { ConfirmedWithdrawals } from "./attachments/withdrawals.ts";
@@ -71,4 +71,9 @@ export interface ControllerWorld {
   readonly clusterView?: ClusterView | undefined;
   /** What the other routers of a file have of this one's; undefined for the only router. */
   readonly strayed?: StrayedVolumes | undefined;
+}
+
+/** What one call works with: everything above, and how long it may take. */
+export interface ControllerCall extends ControllerWorld {
+  readonly context: CallContext;
 }

@@ -15,7 +15,7 @@ import type { Mishap, StoreMethod } from "../../tests/fakes/volume_store.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { volumeIdFor } from "../volume/model/ids.ts";
 import { stemOf } from "../volume/model/layout.ts";
-import type { CallContext } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import { parseComment } from "../volume/model/record.ts";
 import { snapshotIdFor } from "../volume/model/snapshots.ts";
 import type { SourceRef } from "../volume/model/sources.ts";

@@ -1,13 +1,14 @@
 import { assertGone, assertPoolMounted } from "../volume/rules/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { folderOf, isImported, usesOwnImage } from "../volume/model/imported.ts";
+import { isImported, usesOwnImage } from "../volume/model/sources.ts";
 import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, isImageOf, stemOf } from "../volume/model/layout.ts";
-import { assertNotForeign, assertOwned, type OwnedVolume } from "../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume, VolumeView } from "../volume/ports/ports.ts";
+import type { OwnedVolume } from "../volume/model/record.ts";
+import { assertNotForeign, assertOwned } from "../volume/rules/ownership.ts";
+import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
 import { takeOverFirst } from "./legacy/migrate.ts";
-import type { ControllerWorld } from "./deps.ts";
+import type { ControllerCall, ControllerWorld } from "./deps.ts";
 
 /** What the names of all files of a volume of this cluster begin with. */
 export function ownStem(world: ControllerWorld, id: string): string {
@@ -30,14 +31,13 @@ export interface Looked {
  * nothing
  */
 export async function lookForChange(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   verb: string,
-  context: CallContext,
   claim?: ImportClaim,
 ): Promise<Looked> {
-  const { view, stored } = await lookAtDisk(world, id, verb, context, claim);
-  const volume = stored === undefined ? undefined : assertOwned(stored, world.settings.cluster, verb);
+  const { view, stored } = await lookAtDisk(call, id, verb, claim);
+  const volume = stored === undefined ? undefined : assertOwned(stored, call.settings.cluster, verb);
   return { view, volume };
 }
 
@@ -47,23 +47,22 @@ export async function lookForChange(
  * @throws {VolumeError} precondition when it leaves a doubt; unavailable when it is not there and that proves nothing
  */
 export async function lookAtDisk(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   verb: string,
-  context: CallContext,
   claim?: ImportClaim,
 ): Promise<{ readonly view: VolumeView; readonly stored: StoredVolume | undefined }> {
-  const stem = ownStem(world, id);
-  const view = await world.store.view(id, stem, context);
+  const stem = ownStem(call, id);
+  const view = await call.store.view(id, stem, call.context);
   assertNotForeign(view.foreign, verb);
   if (view.volume === undefined) {
-    assertGone(id, stem, view, world.settings.basePaths, world.settings.settleMs);
+    assertGone(id, stem, view, call.settings.basePaths, call.settings.settleMs);
     return { view, stored: undefined };
   }
   const stored = claim === undefined
-    ? await takeOverFirst(world, view, view.volume, context)
-    : await importFirst(world, view.volume, claim, context) ??
-      await takeOverFirst(world, view, view.volume, context);
+    ? await takeOverFirst(call, view, view.volume)
+    : await importFirst(call, view.volume, claim) ??
+      await takeOverFirst(call, view, view.volume);
   return { view: { ...view, volume: stored }, stored };
 }
 
@@ -75,16 +74,15 @@ export async function lookAtDisk(
  * gone or another one meanwhile
  */
 export async function withImage(
-  world: ControllerWorld,
+  call: ControllerCall,
   { view, volume }: Looked,
   verb: string,
-  context: CallContext,
 ): Promise<Looked> {
   if (volume === undefined || !isImported(volume.record)) return { view, volume };
   const { id, imagePath } = volume.stored;
-  assertOwnImage(world, volume.stored, verb);
+  assertOwnImage(call, volume, verb);
   assertPoolMounted(view, imagePath);
-  const again = await world.store.view(id, imagePath, context);
+  const again = await call.store.view(id, imagePath, call.context);
   assertPoolMounted(again, imagePath);
   if (again.volume?.comment !== volume.stored.comment) {
     throw new VolumeError(
@@ -104,7 +102,7 @@ export async function withImage(
   if (reason !== undefined) {
     throw new VolumeError("precondition", `Cannot ${verb} the volume as ${reason}: volume=${id}`);
   }
-  return { view: again, volume: assertOwned(again.volume, world.settings.cluster, verb) };
+  return { view: again, volume: assertOwned(again.volume, call.settings.cluster, verb) };
 }
 
 /**
@@ -131,15 +129,31 @@ export function assertNotShared(world: ControllerWorld, id: string, view: Volume
  *
  * @throws {VolumeError} precondition when it does
  */
-export function assertOwnImage(world: ControllerWorld, stored: StoredVolume, verb: string): void {
-  const { id, imagePath } = stored;
-  const { cluster } = world.settings;
-  if (usesOwnImage(assertOwned(stored, cluster, verb), cluster)) return;
+export function assertOwnImage(world: ControllerWorld, volume: OwnedVolume, verb: string): void {
+  const { id, imagePath } = volume.stored;
+  if (usesOwnImage(volume, world.settings.cluster)) return;
   throw new VolumeError(
     "precondition",
     `Cannot ${verb} the volume as its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
       "a person has to look at what that file is",
   );
+}
+
+/**
+ * Refuses a volume whose image cannot be used as this volume's alone: another disk reaches it too, it is another one's, or it
+ * is not there now, so that whatever answers under its name has none of its data.
+ *
+ * @throws {VolumeError} precondition; unavailable while its pool is not mounted
+ */
+export function assertImageUsable(
+  world: ControllerWorld,
+  volume: OwnedVolume,
+  view: VolumeView,
+  verb: string,
+): void {
+  assertNotShared(world, volume.stored.id, view, verb);
+  assertOwnImage(world, volume, verb);
+  assertPoolMounted(view, volume.stored.imagePath);
 }
 
 /**
@@ -155,13 +169,26 @@ export function assertNotImported({ stored, record }: OwnedVolume, verb: string,
   );
 }
 
-/** The folder that a volume was put into. */
-export function ownBase(world: ControllerWorld, stored: StoredVolume): string {
-  const { cluster } = world.settings;
-  return folderOf(assertOwned(stored, cluster, "find"), cluster);
-}
-
 /** The error for a volume that is provably not there. */
 export function notFound(verb: string, id: string): VolumeError {
   return new VolumeError("not-found", `Cannot ${verb} the volume as there is none: volume=${id}`);
+}
+
+/**
+ * A look at a disk that is there, whosever it is.
+ *
+ * @throws {VolumeError} not-found, unavailable; precondition when it is not file-backed
+ */
+export async function lookAt(
+  call: ControllerCall,
+  id: string,
+  verb: string,
+): Promise<VolumeView & { readonly volume: NonNullable<VolumeView["volume"]> }> {
+  const { basePaths, settleMs } = call.settings;
+  const stem = ownStem(call, id);
+  const view = await call.store.view(id, stem, call.context);
+  assertNotForeign(view.foreign, verb);
+  if (view.volume !== undefined) return { ...view, volume: view.volume };
+  assertGone(id, stem, view, basePaths, settleMs);
+  throw notFound(verb, id);
 }

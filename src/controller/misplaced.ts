@@ -1,6 +1,6 @@
-import type { Inventory } from "../volume/ports/ports.ts";
+import type { Inventory } from "../volume/model/inventory.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { ControllerWorld } from "./deps.ts";
+import { clusterOfComment } from "../volume/model/record.ts";
 
 /**
  * Which of several routers has volumes with another one's mark: that is so when their names, their addresses, or which of them
@@ -20,37 +20,32 @@ export class StrayedVolumes {
 
   /** Takes in a look at all disks of a router. @returns the names of the routers whose volumes it has */
   seen(router: string, { volumes }: Pick<Inventory, "volumes">): readonly string[] {
-    const others = [...this.#routers].filter(([, name]) => name !== router);
     const owners = new Set<string>();
     const strayed = new Set<string>();
     for (const { id, comment } of volumes) {
-      for (const [cluster, name] of others) {
-        if (!comment.includes(`{rds1 c=${cluster} `)) continue;
-        strayed.add(`${cluster} ${id}`);
-        owners.add(name);
-      }
+      const cluster = clusterOfComment(comment) ?? "";
+      const owner = this.#routers.get(cluster);
+      if (owner === undefined || owner === router) continue;
+      strayed.add(`${cluster} ${id}`);
+      owners.add(owner);
     }
     this.#seen.set(router, strayed);
     return [...owners];
   }
 
-  /** The router that was last seen to have a volume of that mark, which is another's. */
-  routerOf(cluster: string, id: string): string | undefined {
-    return [...this.#seen].find(([, strayed]) => strayed.has(`${cluster} ${id}`))?.[0];
+  /**
+   * Refuses to call a volume of that mark gone which another router was last seen to have: its data is there, and perhaps
+   * a node that writes.
+   *
+   * @throws {VolumeError} precondition when it was seen there
+   */
+  assertNotSeen(cluster: string, id: string, verb: string): void {
+    const router = [...this.#seen].find(([, strayed]) => strayed.has(`${cluster} ${id}`))?.[0];
+    if (router === undefined) return;
+    throw new VolumeError(
+      "precondition",
+      `Cannot ${verb} the volume as another router of --config has it: volume=${id} on=${router}; names, addresses, or which ` +
+        "router is the default one, were exchanged in that file: put them back",
+    );
   }
-}
-
-/**
- * Refuses to call a volume gone that another router has: its data is there, and perhaps a node that writes.
- *
- * @throws {VolumeError} precondition when it was seen there
- */
-export function assertNotStrayed({ settings, strayed }: ControllerWorld, id: string, verb: string): void {
-  const router = strayed?.routerOf(settings.cluster, id);
-  if (router === undefined) return;
-  throw new VolumeError(
-    "precondition",
-    `Cannot ${verb} the volume as another router of --config has it: volume=${id} on=${router}; names, addresses, or which ` +
-      "router is the default one, were exchanged in that file: put them back",
-  );
 }

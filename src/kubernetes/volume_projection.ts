@@ -1,7 +1,6 @@
-import type { OwnedVolume } from "../volume/rules/ownership.ts";
 import type { Clock, Random } from "../volume/ports/ports.ts";
 import { type Attachment, attachmentOf, type VolumeProjection } from "../volume/ports/projection.ts";
-import type { VolumeRecord } from "../volume/model/record.ts";
+import type { OwnedVolume, VolumeRecord } from "../volume/model/record.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import { annotationPrefix, volumesPath } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";

@@ -1,6 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
 import { assertNodeId } from "../volume/model/ids.ts";
-import type { VolumeHealth } from "../volume/rules/health.ts";
+import type { VolumeHealth } from "../volume/model/health.ts";
 import type { CallContext, NodeEvents } from "../volume/ports/ports.ts";
 import type { StorageProblem } from "../volume/rules/storage_health.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";

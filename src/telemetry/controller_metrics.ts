@@ -1,6 +1,6 @@
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
-import { type AuditKind, auditKinds } from "../volume/rules/audit_finding.ts";
-import { elsewhere, type Figures, type FolderFigures } from "../volume/rules/totals.ts";
+import { type AuditKind, auditKinds } from "../volume/model/audit_kinds.ts";
+import { elsewhere, type Figures, type FolderFigures } from "../volume/model/totals.ts";
 import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** What is counted of a controller's work. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { withoutBackend } from "../../tests/support/backend_label.ts";
-import type { FolderFigures } from "../volume/rules/totals.ts";
+import type { FolderFigures } from "../volume/model/totals.ts";
 import { ControllerMetrics } from "./controller_metrics.ts";
 import { MetricRegistry } from "./metrics.ts";
 

@@ -39,6 +39,11 @@ export type VolumeErrorKind =
   /** A fault of this driver. */
   | "internal";
 
+/** What went wrong, in words, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** Options of {@linkcode VolumeError}. */
 export interface VolumeErrorOptions {
   /** What lay behind it: for the log, never for the wire. */

@@ -4,7 +4,7 @@ import { GRPC_CODES } from "../../src/csi/server/grpc_status.ts";
 import { GrpcMetrics } from "../../src/telemetry/driver_metrics.ts";
 import { metricTables } from "../../src/telemetry/metric_tables.ts";
 import { MetricRegistry } from "../../src/telemetry/metrics.ts";
-import { auditKinds } from "../../src/volume/rules/audit_finding.ts";
+import { auditKinds } from "../../src/volume/model/audit_kinds.ts";
 import { readDeployFile } from "./objects.ts";
 import { partsOf, type Selector } from "./promql.ts";
 

@@ -1,9 +1,15 @@
 import { epochNqn } from "../../src/volume/model/epoch.ts";
 import { clusterHash, nameDigest } from "../../src/volume/model/ids.ts";
 import { stemOf } from "../../src/volume/model/layout.ts";
-import { assertOwned, type OwnedVolume } from "../../src/volume/rules/ownership.ts";
+import { assertOwned } from "../../src/volume/rules/ownership.ts";
 import type { StoredVolume } from "../../src/volume/ports/ports.ts";
-import { formatComment, type Holder, newComment, type VolumeRecord } from "../../src/volume/model/record.ts";
+import {
+  formatComment,
+  type Holder,
+  newComment,
+  type OwnedVolume,
+  type VolumeRecord,
+} from "../../src/volume/model/record.ts";
 import { snapshotIdFor } from "../../src/volume/model/snapshots.ts";
 
 /** The cluster that the tests' volumes belong to. */

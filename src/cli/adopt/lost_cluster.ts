@@ -11,7 +11,7 @@ import {
   parseRecordedCapabilities,
   type VolumeCapabilities,
 } from "../../volume/model/capabilities.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
 import { persistentVolume, toYaml } from "../import/persistent_volume.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import { withControllerWorld } from "../controller_command.ts";

@@ -1,4 +1,5 @@
-import { type AuditFinding, auditKinds, foreignKinds } from "../../volume/rules/audit_finding.ts";
+import { auditKinds, foreignKinds } from "../../volume/model/audit_kinds.ts";
+import type { AuditFinding } from "../../volume/rules/audit_finding.ts";
 import type { Audit } from "../../controller/audit/audit.ts";
 
 /** What became of something that was to be deleted. */

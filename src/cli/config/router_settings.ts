@@ -6,8 +6,7 @@ import { parseProfile, type RouterProfile } from "../../router_profile/profile.t
 import { waitsFor } from "../../router_profile/waits.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, backendClusterHash } from "../../volume/model/ids.ts";
-import { parseNvmeAddresses } from "../../volume/model/nvme_addresses.ts";
-import { assertBasePath } from "../../volume/model/parameters.ts";
+import { assertBasePath, parseNvmeAddresses } from "../../volume/model/parameters.ts";
 import { maxCommentBytes } from "../../volume/model/record.ts";
 import { maxNqnTailBytes, routerFlags } from "./flag_tables.ts";
 

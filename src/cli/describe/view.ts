@@ -7,7 +7,7 @@ import { recordedNumbers } from "../../node/connections/teardown.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
 import type { NodeWorld } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { HealthProblem } from "../../volume/rules/health.ts";
+import type { HealthProblem } from "../../volume/model/health.ts";
 import type {
   CallContext,
   Connection,

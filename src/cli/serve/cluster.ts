@@ -1,11 +1,10 @@
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import type { AuditLoop } from "../../controller/audit/audit_loop.ts";
-import { fixedNodes } from "../../controller/attachments/fixed_nodes.ts";
+import { fixedNodes } from "../../volume/ports/cluster_ports.ts";
 import { getVolume } from "../../controller/volumes/read.ts";
 import { runLimited } from "../../async/deadline.ts";
-import { Rounds } from "../../controller/reconcile/loop.ts";
-import { showAtStart } from "../../controller/reconcile/show_at_start.ts";
+import { Rounds, showAtStart } from "../../controller/reconcile/loop.ts";
 import type { ControllerWorld } from "../../controller/deps.ts";
 import { Cluster } from "../../kubernetes/cluster.ts";
 import { RanOut } from "../../kubernetes/election.ts";
@@ -65,11 +64,7 @@ export class ClusterSide {
   #running: Promise<void> = Promise.resolve();
 
   /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
-  constructor(
-    config: ClusterConfig,
-    driverName: string,
-    { clock, random, log, leads }: ClusterSeams,
-  ) {
+  constructor(config: ClusterConfig, driverName: string, { clock, random, log, leads }: ClusterSeams) {
     const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
     const tell = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
     this.#config = config;

@@ -7,7 +7,7 @@ import { StrayedVolumes } from "../../controller/misplaced.ts";
 import { controllerMethods } from "../../csi/services/controller.ts";
 import type { ControllerHandlers } from "../../csi/generated/csi/v1/Controller.ts";
 import { VolumeLocks } from "../../csi/server/volume_lock.ts";
-import { takeOverAtStart } from "../../controller/legacy/migrate_all.ts";
+import { takeOverAtStart } from "../../controller/legacy/migrate.ts";
 import type { RouterObserver } from "../../routeros/ssh/observer.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { RouterEvents } from "../../telemetry/router_metrics.ts";

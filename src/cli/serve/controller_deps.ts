@@ -1,5 +1,5 @@
 import type { ControllerConfig } from "../config/config.ts";
-import { fixedNodes } from "../../controller/attachments/fixed_nodes.ts";
+import { anyPair, fixedNodes, type MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import { ImageCopies } from "../../controller/volumes/copies.ts";
 import type { StrayedVolumes } from "../../controller/misplaced.ts";
 import { UnsettledChanges } from "../../controller/in_doubt.ts";
@@ -7,7 +7,6 @@ import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.t
 import type { ControllerWorld, VolumeLocking } from "../../controller/deps.ts";
 import { VolumeLocks } from "../../csi/server/volume_lock.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import { anyPair, type MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import { type ControllerEvents, uncountedByController } from "../../volume/ports/controller_events.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { Clock, NodeDirectory, Random, VolumeStore } from "../../volume/ports/ports.ts";

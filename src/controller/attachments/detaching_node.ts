@@ -1,10 +1,8 @@
 import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
-import type { Holder, VolumeRecord } from "../../volume/model/record.ts";
-import { formatComment } from "../../volume/model/record.ts";
-import { changeVolume } from "../change.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { type Holder, nodeIdsOf, type OwnedVolume, type VolumeRecord } from "../../volume/model/record.ts";
+import { writeRecord } from "../change.ts";
+import type { ControllerCall } from "../deps.ts";
 
 /** Who leaves a volume, and who goes on holding it. */
 export interface Leaving {
@@ -20,37 +18,29 @@ export interface Leaving {
  * whoever is connected. Elsewhere it is reported. One command.
  */
 export async function leaveVolume(
-  world: ControllerWorld,
+  call: ControllerCall,
   volume: OwnedVolume,
   { nodeId, record, remaining }: Leaving,
-  context: CallContext,
 ): Promise<void> {
   const { stored } = volume;
-  const others = remaining.map((holder) => holder.nodeId);
-  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
-  const hosts = canShutOut(volume, world.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
+  const others = nodeIdsOf(remaining);
+  const hosts = canShutOut(volume, call.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
   if (hosts === undefined) {
-    const left = (after: StoredVolume) => after.comment === comment;
-    await changeVolume(world, "unpublish", stored, { comment }, left, context);
+    await writeRecord(call, "unpublish", volume, record, () => true);
   } else {
     const { exportNqn } = stored;
-    const change = { comment, allowedHosts: hosts, bounce: true };
-    const left = (after: StoredVolume) =>
-      after.comment === comment && after.exported && after.exportNqn === exportNqn;
-    const after = await changeVolume(world, "unpublish", stored, change, left, context);
-    if (sameHosts(after.allowedHosts, hosts)) {
-      world.events.happened({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
+    const goesOn = (after: StoredVolume) => after.exported && after.exportNqn === exportNqn;
+    const change = { allowedHosts: hosts, bounce: true };
+    const after = await writeRecord(call, "unpublish", volume, record, goesOn, change);
+    if (sameHosts(after.stored.allowedHosts, hosts)) {
+      call.events.happened({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
       return;
     }
   }
-  world.events.happened({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
-  world.notes.warn(
+  call.events.happened({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
+  const fields = { volume: stored.id, node: nodeId, holders: others, requestId: call.context.requestId };
+  call.notes.warn(
     "the volume goes on being exported for its other holder: the node that left is not fenced",
-    {
-      volume: stored.id,
-      node: nodeId,
-      holders: others,
-      requestId: context.requestId,
-    },
+    fields,
   );
 }

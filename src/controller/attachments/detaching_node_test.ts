@@ -9,7 +9,7 @@ import {
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { publishVolume } from "./publish.ts";
 import { unpublishVolume } from "./unpublish.ts";
 import type { ControllerSettings } from "../deps.ts";

@@ -1,10 +1,9 @@
-import { assertPoolMounted } from "../../volume/rules/absence.ts";
 import { formatEpoch, isEarlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isExportedTo, widenedList } from "../../volume/model/host_list.ts";
-import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
-import type { CallContext, RouterState, StoredVolume } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import {
   assertFences,
   decidePublish,
@@ -14,12 +13,12 @@ import {
   nqnOf,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
-import { formatComment, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
-import { assertNotShared, assertOwnImage, lookForChange, notFound, withImage } from "../load.ts";
-import { changeVolume } from "../change.ts";
+import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import { assertImageUsable, lookForChange, notFound, withImage } from "../load.ts";
+import { writeRecord } from "../change.ts";
 import { attachRefusal, tellingRefusal } from "../refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** What a node needs to reach a published volume: the publish context. */
 export type PublishContext = Readonly<Record<string, string>>;
@@ -37,48 +36,43 @@ export async function publishVolume(
   parameters: VolumeParameters,
   context: CallContext,
 ): Promise<PublishContext> {
+  const call = { ...world, context };
   const refusal = (error: VolumeError) => attachRefusal(id, request.nodeId, error);
-  return await tellingRefusal(world, refusal, () => publish(world, id, request, parameters, context));
+  return await tellingRefusal(world, refusal, () => publish(call, id, request, parameters));
 }
 
 async function publish(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   request: PublishRequest,
   parameters: VolumeParameters,
-  context: CallContext,
 ): Promise<PublishContext> {
   const claim = request.isStatic
     ? { kind: request.capability, mode: request.capability.mode, exportIsUnused: false }
     : undefined;
-  const looked = await lookForChange(world, id, "publish", context, claim);
-  const { view, volume } = await withImage(world, looked, "publish", context);
+  const looked = await lookForChange(call, id, "publish", claim);
+  const { view, volume } = await withImage(call, looked, "publish");
   if (volume === undefined) throw notFound("publish", id);
-  // Whoever reaches the other disk would write to the same image.
-  assertNotShared(world, id, view, "publish");
-  assertOwnImage(world, volume.stored, "publish");
-  // The image is not there: whatever answers under that name has none of its data.
-  assertPoolMounted(view, volume.stored.imagePath);
-  assertFences(id, view, world.settings.allowUnfenced);
-  await assertKnownNode(world, request.nodeId, context);
-  const published = await settle(world, volume, view, request, parameters, context);
-  world.projection.show(id, published.record);
-  return publishContext(world, published, view, request, parameters);
+  assertImageUsable(call, volume, view, "publish");
+  assertFences(id, view, call.settings.allowUnfenced);
+  await assertKnownNode(call, request.nodeId);
+  const published = await settle(call, volume, view, request, parameters);
+  call.projection.show(id, published.record);
+  return publishContext(call, published, view, request, parameters);
 }
 
 async function settle(
-  world: ControllerWorld,
+  call: ControllerCall,
   volume: OwnedVolume,
   state: RouterState,
   request: PublishRequest,
   parameters: VolumeParameters,
-  context: CallContext,
 ): Promise<OwnedVolume> {
-  const { clock, random } = world;
+  const { clock, random } = call;
   const decision = decidePublish(volume, request, { nowMs: clock.now(), random });
   const { id, comment, exportPort } = volume.stored;
   // A withdrawal that the router runs late would take away what is answered here.
-  const unsettled = world.unsettled.mayStillCome(id, comment);
+  const unsettled = call.unsettled.mayStillCome(id, comment);
   // Another port would cut the nodes that hold it already.
   const others = volume.record.holders.some((holder) => holder.nodeId !== request.nodeId);
   const taken = volume.record.holders.length > 0 && isEarlierEpoch(volume.record.epoch);
@@ -86,14 +80,14 @@ async function settle(
   const hosts = widenedList(volume, request.nodeId);
   if (decision.action === "held" && exportPort === port && !unsettled && hosts === undefined) return volume;
   if (decision.action === "withdraw") {
-    const withdrawn = await withdrawExport(world, volume, "publish", context);
-    return await settle(world, withdrawn, state, request, parameters, context);
+    const withdrawn = await withdrawExport(call, volume, "publish");
+    return await settle(call, withdrawn, state, request, parameters);
   }
   const joins = others && !volume.record.holders.some((holder) => holder.nodeId === request.nodeId);
-  if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(world, id, context);
-  if (decision.action === "begin") await waitForGrace(world, volume, state, "publish", context);
+  if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
+  if (decision.action === "begin") await waitForGrace(call, volume, state, "publish");
   const record = unsettled ? rewritten(decision.record) : decision.record;
-  return await exportAs(world, volume, state, { record, port, hosts }, context);
+  return await exportAs(call, volume, state, { record, port, hosts });
 }
 
 /** How a volume is to be exported. */
@@ -106,22 +100,16 @@ export interface Export {
 
 /** Writes the record and turns the export on, in one command, and believes only what is read back. */
 export async function exportAs(
-  world: ControllerWorld,
+  call: ControllerCall,
   volume: OwnedVolume,
   state: RouterState,
   { record, port, hosts }: Export,
-  context: CallContext,
 ): Promise<OwnedVolume> {
-  const nqn = recordNqn(world, volume, state, record);
-  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
-  const unchanged = comment === volume.stored.comment;
+  const nqn = recordNqn(call, volume, state, record);
   const list = hosts === undefined ? {} : { allowedHosts: hosts };
-  const change = { ...(unchanged ? {} : { comment }), export: { nqn, port }, ...list };
-  const wanted = (stored: StoredVolume) =>
-    stored.comment === comment && stored.exportPort === port &&
-    isExportedTo(stored, nqn, hosts ?? volume.stored.allowedHosts ?? []);
-  const after = await changeVolume(world, "publish", volume.stored, change, wanted, context);
-  return assertOwned(after, world.settings.cluster, "publish");
+  const wanted = (after: StoredVolume) =>
+    after.exportPort === port && isExportedTo(after, nqn, hosts ?? volume.stored.allowedHosts ?? []);
+  return await writeRecord(call, "publish", volume, record, wanted, { export: { nqn, port }, ...list });
 }
 
 function publishContext(
@@ -165,8 +153,8 @@ function recordNqn(
 }
 
 /** Two writers at once are allowed for a migration, and for nothing else where an operator says so. */
-async function assertPair(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
-  const reason = await world.pairs.reasonAgainst(id, context.signal);
+async function assertPair(call: ControllerCall, id: string): Promise<void> {
+  const reason = await call.pairs.reasonAgainst(id, call.context.signal);
   if (reason === undefined) return;
   throw new VolumeError(
     "precondition",
@@ -175,7 +163,7 @@ async function assertPair(world: ControllerWorld, id: string, context: CallConte
   );
 }
 
-async function assertKnownNode(world: ControllerWorld, nodeId: string, context: CallContext): Promise<void> {
-  if (await world.nodes.isKnown(nodeId, context)) return;
+async function assertKnownNode(call: ControllerCall, nodeId: string): Promise<void> {
+  if (await call.nodes.isKnown(nodeId, call.context)) return;
   throw new VolumeError("node-unknown", `Cannot publish the volume as the node is not known: node=${nodeId}`);
 }

@@ -1,17 +1,17 @@
-import { assertPoolMounted } from "../../volume/rules/absence.ts";
 import { isEarlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isEarlierDriverId } from "../../volume/model/ids.ts";
-import { isImported } from "../../volume/model/imported.ts";
-import { assertOwned, isNamedAsOwn, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume, VolumeView } from "../../volume/ports/ports.ts";
+import { isImported } from "../../volume/model/sources.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
+import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { isExportedAsRecorded } from "../../volume/rules/publish.ts";
 import { commentWithoutRecord } from "../../volume/rules/legacy_migration.ts";
-import { lookAt } from "../legacy/adopt.ts";
-import { assertNotShared, assertOwnImage } from "../load.ts";
+import { assertImageUsable, assertOwnImage, lookAt } from "../load.ts";
 import { changeVolume } from "../change.ts";
 import { waitForGrace } from "./withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** What giving a volume back came to. */
 export interface Release {
@@ -35,8 +35,9 @@ export async function releaseVolume(
   id: string,
   context: CallContext,
 ): Promise<Release> {
+  const call = { ...world, context };
   const { cluster, nqnPrefix, nvmePort } = world.settings;
-  const view = await lookAt(world, id, "release", context);
+  const view = await lookAt(call, id, "release");
   if (judgeOwnership(view.volume, cluster).state === "earlier-driver") {
     return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
   }
@@ -45,35 +46,32 @@ export async function releaseVolume(
     !isNamedAsOwn(view.volume, cluster, world.settings.basePaths);
   if (isOthers) return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
   const volume = assertOwned(view.volume, cluster, "release");
-  if (isImported(volume.record)) return await releaseImported(world, volume, view, context);
+  if (isImported(volume.record)) return await releaseImported(call, volume, view);
   assertEarliers(volume);
-  assertNotShared(world, id, view, "release");
-  assertOwnImage(world, volume.stored, "release");
-  assertPoolMounted(view, volume.stored.imagePath);
+  assertImageUsable(world, volume, view, "release");
   const { stored, record } = volume;
-  const nodes = record.holders.map(({ nodeId }) => nodeId);
+  const nodes = nodeIdsOf(record.holders);
   const comment = commentWithoutRecord(volume.comment);
   const isAsLeft = stored.exported && stored.exportNqn.endsWith(`:${id}`);
   const nqn = isAsLeft ? stored.exportNqn : `${nqnPrefix}:${id}`;
   const port = stored.exportPort === 0 ? nvmePort : stored.exportPort;
-  if (!isAsLeft) await waitForGrace(world, volume, view, "release", context);
+  if (!isAsLeft) await waitForGrace(call, volume, view, "release");
   // Whoever has it must not even feel it: an export that is right is not set again.
   const change = isAsLeft ? { comment } : { comment, export: { nqn, port } };
   const wanted = (after: StoredVolume) =>
     after.comment === comment && after.exported && after.exportNqn === nqn;
-  await changeVolume(world, "release", stored, change, wanted, context);
+  await changeVolume(call, "release", stored, change, wanted);
   return { already: false, nqn, nodes };
 }
 
 /** Its disk, its file and the note in its comment stay, and its export is off: nobody knows under which name it was on before. */
 async function releaseImported(
-  world: ControllerWorld,
+  call: ControllerCall,
   volume: OwnedVolume,
   view: VolumeView,
-  context: CallContext,
 ): Promise<Release> {
   const { stored, record } = volume;
-  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  const nodes = nodeIdsOf(record.holders).join(", ");
   if (nodes !== "" || stored.exported) {
     const reason = nodes === "" ? `it is exported: nqn=${stored.exportNqn}` : `a node has it: node=${nodes}`;
     throw new VolumeError(
@@ -81,18 +79,18 @@ async function releaseImported(
       `Cannot release the volume as ${reason}; unpublish it first: volume=${stored.id}`,
     );
   }
-  assertOwnImage(world, stored, "release");
-  await waitForGrace(world, volume, view, "release", context);
+  assertOwnImage(call, volume, "release");
+  await waitForGrace(call, volume, view, "release");
   const comment = commentWithoutRecord(volume.comment);
   const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
-  await changeVolume(world, "release", stored, { comment }, wanted, context);
+  await changeVolume(call, "release", stored, { comment }, wanted);
   return { already: false, nqn: "", nodes: [] };
 }
 
 /** @throws {VolumeError} precondition when it is not in a state that the earlier driver knows */
 function assertEarliers(volume: OwnedVolume): void {
   const { stored, record } = volume;
-  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  const nodes = nodeIdsOf(record.holders).join(", ");
   const isHeldAsLeft = isEarlierEpoch(record.epoch) && isExportedAsRecorded(volume);
   const reason = !isEarlierDriverId(stored.id)
     ? "this driver made it, and the earlier one would not find its image"

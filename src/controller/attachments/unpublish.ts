@@ -1,11 +1,12 @@
+import { nodeIdsOf } from "../../volume/model/record.ts";
 import { isEarlierDriverId } from "../../volume/model/ids.ts";
-import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
+import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
 import { leaveVolume } from "./detaching_node.ts";
-import { lookAtDisk } from "../load.ts";
+import { lookAtDisk, notFound } from "../load.ts";
 import { outdateUnsettled } from "../change.ts";
-import { assertNotStrayed } from "../misplaced.ts";
 import { withdrawExport } from "./withdrawal.ts";
 import type { ControllerWorld } from "../deps.ts";
 
@@ -23,28 +24,31 @@ export async function unpublishVolume(
   nodeId: string,
   context: CallContext,
 ): Promise<void> {
-  const { stored } = await lookAtDisk(world, id, "unpublish", context);
-  if (stored === undefined || isNobodys(world, stored)) return assertNotStrayed(world, id, "unpublish");
-  const volume = assertOwned(stored, world.settings.cluster, "unpublish");
+  const call = { ...world, context };
+  const { stored } = await lookAtDisk(call, id, "unpublish");
+  if (stored === undefined || isNobodys(world, stored)) {
+    return world.strayed?.assertNotSeen(world.settings.cluster, id, "unpublish");
+  }
+  const volume = getOwned(stored, world.settings.cluster, "unpublish");
   const decision = decideUnpublish(volume, nodeId, world.clock.now());
   const fields = { volume: id, node: nodeId, requestId: context.requestId };
   if (decision.action === "done") {
-    await outdateUnsettled(world, "unpublish", volume, context);
+    await outdateUnsettled(call, "unpublish", volume);
     world.projection.show(id, volume.record);
   } else if (decision.action === "not-holder") {
-    await outdateUnsettled(world, "unpublish", volume, context);
-    const holders = decision.remaining.map((holder) => holder.nodeId);
+    await outdateUnsettled(call, "unpublish", volume);
+    const holders = nodeIdsOf(decision.remaining);
     world.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
   } else if (decision.action === "withdraw") {
-    await withdrawExport(world, volume, "unpublish", context);
+    await withdrawExport(call, volume, "unpublish");
     world.projection.show(id, decision.record);
-    const nodeIds = volume.record.holders.map((holder) => holder.nodeId);
+    const nodeIds = nodeIdsOf(volume.record.holders);
     // Of a node that is named it is only said that it does without the volume from now on.
     if (nodeId === "" && nodeIds.length > 0) {
       world.events.happened({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
     }
   } else if (decision.action === "leave") {
-    await leaveVolume(world, volume, { ...decision, nodeId }, context);
+    await leaveVolume(call, volume, { ...decision, nodeId });
     world.projection.show(id, decision.record);
   }
 }
@@ -57,4 +61,24 @@ function isNobodys({ settings }: ControllerWorld, stored: StoredVolume): boolean
   if (stored.exported || isEarlierDriverId(stored.id)) return false;
   return judgeOwnership(stored, settings.cluster).state === "no-record" &&
     !isNamedAsOwn(stored, settings.cluster, settings.basePaths);
+}
+
+/**
+ * Takes a volume from every node that holds it, by a person's word that whoever gave it to them is gone. Its export is read
+ * back as off before this returns. Three commands.
+ *
+ * @returns the ids of the nodes that held it
+ * @throws {VolumeError} not-found; precondition when the volume is not this cluster's; unavailable
+ */
+export async function withdrawVolume(
+  world: ControllerWorld,
+  id: string,
+  context: CallContext,
+): Promise<readonly string[]> {
+  const call = { ...world, context };
+  const { stored } = await lookAtDisk(call, id, "withdraw");
+  if (stored === undefined) throw notFound("withdraw", id);
+  const volume = getOwned(stored, world.settings.cluster, "withdraw");
+  await unpublishVolume(world, id, "", context);
+  return nodeIdsOf(volume.record.holders);
 }

@@ -1,59 +1,47 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { remainingGraceMs, withdrawalSeconds } from "../../volume/rules/grace.ts";
 import { hasOwnList, sameHosts } from "../../volume/model/host_list.ts";
-import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, RouterState, StoredVolume } from "../../volume/ports/ports.ts";
+import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
 import { withdrawnRecord } from "../../volume/rules/publish.ts";
-import { formatComment, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
-import { changeVolume } from "../change.ts";
-import type { ControllerWorld } from "../deps.ts";
+import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
+import { commentWith, writeRecord } from "../change.ts";
+import type { ControllerCall } from "../deps.ts";
 
 /**
  * Withdraws the export of a volume that nobody holds any more, and returns it as read back: off, without holders, with
  * the time of the withdrawal. One command; a second one when the first was so slow that its recorded time is too early.
  */
 export async function withdrawExport(
-  world: ControllerWorld,
+  call: ControllerCall,
   volume: OwnedVolume,
   verb: string,
-  context: CallContext,
 ): Promise<OwnedVolume> {
-  const write = (record: VolumeRecord) =>
-    formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
-  const record = withdrawnRecord(volume.record, world.clock.now());
+  const { stored } = volume;
+  const record = withdrawnRecord(volume.record, call.clock.now());
   // Of the comment as it stands it may be known since when its export is off: of this withdrawal it is not.
-  const comment = write(record) === volume.stored.comment ? write(rewritten(record)) : write(record);
+  const isKnown = commentWith(call, volume, record) === stored.comment;
   // The list of those who held it would keep the next holder out.
   const list = hasOwnList(volume) ? { allowedHosts: [] } : {};
-  const gone = (stored: StoredVolume) =>
-    !stored.exported && stored.comment === comment &&
-    sameHosts(stored.allowedHosts, list.allowedHosts ?? volume.stored.allowedHosts);
-  const change = { export: false, comment, ...list } as const;
-  const after = await changeVolume(world, verb, volume.stored, change, gone, context);
-  const withdrawn = assertOwned(after, world.settings.cluster, verb);
-  return await correctTime(world, withdrawn, verb, context);
+  const gone = (after: StoredVolume) =>
+    !after.exported && sameHosts(after.allowedHosts, list.allowedHosts ?? stored.allowedHosts);
+  const change = { export: false, ...list } as const;
+  const withdrawn = isKnown ? rewritten(record) : record;
+  return await correctTime(call, await writeRecord(call, verb, volume, withdrawn, gone, change), verb);
 }
 
 /** A router that answered late withdrew late: whoever goes by the recorded time must not count from before it did. */
-async function correctTime(
-  world: ControllerWorld,
-  volume: OwnedVolume,
-  verb: string,
-  context: CallContext,
-): Promise<OwnedVolume> {
-  const now = world.clock.now();
+async function correctTime(call: ControllerCall, volume: OwnedVolume, verb: string): Promise<OwnedVolume> {
+  const now = call.clock.now();
   const recorded = volume.record.withdrawnAtSeconds ?? 0;
-  if (world.settings.unexportGraceMs === 0) return volume;
+  if (call.settings.unexportGraceMs === 0) return volume;
   if (now <= recorded * 1000) {
-    world.withdrawals.confirm(volume.stored.id, volume.stored.comment);
+    call.withdrawals.confirm(volume.stored.id, volume.stored.comment);
     return volume;
   }
   const record = { ...volume.record, withdrawnAtSeconds: withdrawalSeconds(now) };
-  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
-  const gone = (stored: StoredVolume) => !stored.exported && stored.comment === comment;
-  const after = await changeVolume(world, verb, volume.stored, { comment }, gone, context);
-  world.withdrawals.confirm(after.id, comment);
-  return assertOwned(after, world.settings.cluster, verb);
+  const corrected = await writeRecord(call, verb, volume, record, (after) => !after.exported);
+  call.withdrawals.confirm(corrected.stored.id, corrected.stored.comment);
+  return corrected;
 }
 
 /**
@@ -62,26 +50,25 @@ async function correctTime(
  * @throws {VolumeError} unavailable at once when the call's deadline comes first
  */
 export async function waitForGrace(
-  world: ControllerWorld,
+  call: ControllerCall,
   volume: OwnedVolume,
   state: RouterState,
   verb: string,
-  context: CallContext,
 ): Promise<void> {
   const { record, stored } = volume;
   const waitMs = remainingGraceMs({
     record,
-    graceMs: world.settings.unexportGraceMs,
+    graceMs: call.settings.unexportGraceMs,
     upMs: state.upMs,
-    ageMs: world.withdrawals.ageMs(stored),
+    ageMs: call.withdrawals.ageMs(stored),
   });
   if (waitMs === 0) return;
-  if (world.clock.now() + waitMs >= context.deadlineMs) {
+  if (call.clock.now() + waitMs >= call.context.deadlineMs) {
     throw new VolumeError(
       "unavailable",
       `Cannot ${verb} the volume yet as its last export was withdrawn only a moment ago: volume=${volume.stored.id}; ` +
         `try again in ${Math.ceil(waitMs / 1000)} s (--unexport-grace)`,
     );
   }
-  await world.clock.sleep(waitMs, context.signal);
+  await call.clock.sleep(waitMs, call.context.signal);
 }

@@ -1,4 +1,5 @@
-import type { Clock, StoredVolume } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 
 /**
  * Since when this process has seen that exports are off, by a clock that nobody sets. What a record says of the time goes by

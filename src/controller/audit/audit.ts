@@ -1,21 +1,17 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { judgeAudit } from "../../volume/rules/audit.ts";
 import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit_finding.ts";
-import { VolumeError } from "../../volume/errors.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { placeOf } from "../../volume/model/layout.ts";
 import { isSnapshotId } from "../../volume/model/snapshots.ts";
-import type {
-  CallContext,
-  FileView,
-  ImagePlace,
-  Inventory,
-  MutationOutcome,
-} from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FileView, ImagePlace, Inventory } from "../../volume/model/inventory.ts";
+import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { ownStem } from "../load.ts";
-import { removeSnapshotImage } from "../change.ts";
-import { ownAndEarlierFiles } from "../own_files.ts";
-import type { ControllerWorld } from "../deps.ts";
+import { answered, removeSnapshotImage } from "../change.ts";
+import { ownAndEarlierFiles } from "../inventory.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** What lies on the router without an owner. */
 export interface Audit {
@@ -44,7 +40,8 @@ export async function auditRouter(
   options: AuditOptions,
   context: CallContext,
 ): Promise<Audit> {
-  const first = await lookAround(world, context);
+  const call = { ...world, context };
+  const first = await lookAround(call);
   // After the first look and before the second: what either has is in use.
   const { cluster, used } = await askCluster(world, context);
   const judge = (view: Inventory & FileView) =>
@@ -58,7 +55,7 @@ export async function auditRouter(
   const before = judge(first);
   if (before.length === 0) return { findings: [], cluster, view: first };
   await world.clock.sleep(world.settings.unexportGraceMs, context.signal);
-  const view = await lookAround(world, context);
+  const view = await lookAround(call);
   const seen = new Set(before.map(findingKey));
   return { findings: judge(view).filter((one) => seen.has(findingKey(one))), cluster, view };
 }
@@ -76,6 +73,7 @@ export async function deleteOrphan(
   { pools }: Pick<FileView, "pools">,
   context: CallContext,
 ): Promise<void> {
+  const call = { ...world, context };
   const { id, path, kept, kind, comment } = finding;
   if (kept !== undefined) {
     throw new VolumeError(
@@ -86,11 +84,13 @@ export async function deleteOrphan(
   await assertStillUnused(world, finding, context);
   if (comment !== undefined) return await deleteVolume(world, id, context, comment);
   const place = placeOf(kind === "leftover-subvolume" ? `${path}/disk.img` : path, pools);
-  const { after, refusal } = await remove(world, id, place, context);
+  const { after, refusal } = await remove(call, id, place);
   assertAbsenceProven(after, world.settings.basePaths, world.settings.settleMs);
   if (!after.files.some((file) => file.path === path)) return;
-  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
-  throw new VolumeError("unavailable", `Cannot delete the file as it is still there: path=${path}${words}`);
+  throw new VolumeError(
+    "unavailable",
+    `Cannot delete the file as it is still there: path=${path}${answered(refusal)}`,
+  );
 }
 
 /** @throws {VolumeError} precondition when the cluster uses it; unavailable when it does not say */
@@ -111,19 +111,18 @@ async function assertStillUnused(
 }
 
 async function remove(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   place: ImagePlace,
-  context: CallContext,
 ): Promise<MutationOutcome<FileView>> {
-  if (isSnapshotId(id)) return await removeSnapshotImage(world, id, place, context);
-  return await world.store.removeImage(place, ownStem(world, id), context);
+  if (isSnapshotId(id)) return await removeSnapshotImage(call, id, place);
+  return await call.store.removeImage(place, ownStem(call, id), call.context);
 }
 
-async function lookAround(world: ControllerWorld, context: CallContext): Promise<Inventory & FileView> {
-  const { basePaths, settleMs } = world.settings;
-  const inventory = await world.store.inventory(context);
-  const files = await ownAndEarlierFiles(world, inventory, context);
+async function lookAround(call: ControllerCall): Promise<Inventory & FileView> {
+  const { basePaths, settleMs } = call.settings;
+  const inventory = await call.store.inventory(call.context);
+  const files = await ownAndEarlierFiles(call, inventory);
   assertAbsenceProven(files, basePaths, settleMs);
   return { ...inventory, ...files };
 }
@@ -143,7 +142,7 @@ async function askCluster(
     return { cluster: "read", used: { volumes, attachments, others, strays } };
   } catch (error) {
     context.signal.throwIfAborted();
-    const unreadable = error instanceof Error ? error.message : String(error);
+    const unreadable = messageOf(error);
     notes.warn("the cluster could not be asked what it uses", { reason: unreadable });
     return { cluster: { unreadable }, used: undefined };
   }

@@ -1,4 +1,6 @@
-import { type AuditFinding, type AuditKind, findingKey, isDue } from "../../volume/rules/audit_finding.ts";
+import { messageOf } from "../../volume/errors.ts";
+import type { AuditKind } from "../../volume/model/audit_kinds.ts";
+import { type AuditFinding, findingKey, isDue } from "../../volume/rules/audit_finding.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
 import { runLimited } from "../../async/deadline.ts";
@@ -70,7 +72,7 @@ export class AuditLoop {
         await this.#auditOnce(signal);
       } catch (error) {
         if (signal.aborted) return;
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = messageOf(error);
         notes.warn("the audit could not be made; it is tried again", { reason });
       }
       waitMs = this.#settings.intervalMs;
@@ -117,7 +119,7 @@ export class AuditLoop {
       this.#world.notes.warn("deleted what had no owner (--orphan-delete-older-than)", { kind, id, path });
     } catch (error) {
       context.signal.throwIfAborted();
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       this.#world.notes.warn("could not delete what has no owner", { kind, id, path, reason });
     } finally {
       release();

@@ -20,7 +20,7 @@ import {
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { AuditFinding } from "../../volume/rules/audit_finding.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
-import { importedSource } from "../../volume/model/imported.ts";
+import { importedSource } from "../../volume/model/sources.ts";
 import { formatComment, newComment } from "../../volume/model/record.ts";
 import { auditRouter, deleteOrphan } from "./audit.ts";
 import { AuditLoop } from "./audit_loop.ts";

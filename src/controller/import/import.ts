@@ -1,28 +1,25 @@
 import { assertGone } from "../../volume/rules/absence.ts";
 import {
+  formatCapabilities,
   kindName,
   parseRecordedCapabilities,
   sameKind,
   type VolumeKind,
 } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isImported } from "../../volume/model/imported.ts";
+import { isImported } from "../../volume/model/sources.ts";
 import { importableImage, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
 import { isImageOf, plainPlace } from "../../volume/model/layout.ts";
-import {
-  assertNotForeign,
-  assertOwned,
-  judgeOwnership,
-  type OwnedVolume,
-} from "../../volume/rules/ownership.ts";
+import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
-import type { CallContext, CreateView, StoredVolume, VolumeView } from "../../volume/ports/ports.ts";
-import { formatComment } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import { formatComment, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertMayBeImported, importDisk, lookAround, nowOf } from "./import_disk.ts";
 import { assertNotShared, assertOwnImage, notFound, ownStem, withImage } from "../load.ts";
-import { changeVolume, remembered } from "../change.ts";
+import { remembered, whyNotDone, writeRecord } from "../change.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** What is to become a volume. */
 export interface ImportRequest extends Omit<ImportClaim, "kind"> {
@@ -60,6 +57,7 @@ export async function importVolume(
   request: ImportRequest,
   context: CallContext,
 ): Promise<Import> {
+  const call = { ...world, context };
   const { id, imagePath } = request;
   const { cluster, basePaths, settleMs } = world.settings;
   const view = await world.store.view(id, ownStem(world, id), context);
@@ -69,33 +67,31 @@ export async function importVolume(
       assertGone(id, ownStem(world, id), view, basePaths, settleMs);
       throw notFound("import", id);
     }
-    return await importFile(world, view, { ...request, imagePath }, context);
+    return await importFile(call, view, { ...request, imagePath });
   }
   if (imagePath !== undefined && imagePath !== view.volume.imagePath) {
     throw refused(id, `a disk is in that slot and uses another file: path=${view.volume.imagePath}`);
   }
-  const ownership = judgeOwnership(view.volume, cluster);
-  if (ownership.state === "owned") {
-    return await importAgain(world, { view, volume: ownership.volume }, request, context);
+  if (judgeOwnership(view.volume, cluster).state === "owned") {
+    return await importAgain(call, { view, volume: assertOwned(view.volume, cluster, "import") }, request);
   }
   const claim = claimed(request);
-  const around = await lookAround(world, id, view.volume.imagePath, context);
+  const around = await lookAround(call, id, view.volume.imagePath);
   assertMayBeImported(world, view.volume, claim, around);
   const withdrawn = view.volume.exported ? view.volume.exportNqn : "";
   if (request.dryRun) return told("would", view.volume, claim.kind, withdrawn);
-  const stored = await importDisk(world, view.volume, claim, context);
+  const stored = await importDisk(call, view.volume, claim);
   if (stored.exported) {
-    await withdrawExport(world, assertOwned(stored, cluster, "import"), "import", context);
+    await withdrawExport(call, assertOwned(stored, cluster, "import"), "import");
   }
   return told("imported", stored, claim.kind, withdrawn);
 }
 
 /** What has a record is told about, and changed only where an earlier import of it was cut off or said something else. */
 async function importAgain(
-  world: ControllerWorld,
+  call: ControllerCall,
   { view, volume }: { readonly view: VolumeView; readonly volume: OwnedVolume },
   request: ImportRequest,
-  context: CallContext,
 ): Promise<Import> {
   const { stored, record } = volume;
   const recorded = parseRecordedCapabilities(record.capabilities);
@@ -104,12 +100,12 @@ async function importAgain(
   }
   const { kind = recorded.kind } = request;
   if (!isImported(record)) {
-    assertNotShared(world, stored.id, view, "import");
-    assertOwnImage(world, stored, "import");
+    assertNotShared(call, stored.id, view, "import");
+    assertOwnImage(call, volume, "import");
     if (!sameKind(kind, recorded.kind)) throw otherKind(stored.id, recorded.kind, kind);
     return told("own", stored, recorded.kind, "");
   }
-  await withImage(world, { view, volume }, "import", context);
+  await withImage(call, { view, volume }, "import");
   const left = record.holders.length === 0 && stored.exported ? stored.exportNqn : "";
   const isSame = sameKind(kind, recorded.kind) && mayBeShared(record, request.mode);
   if (!isSame && (record.holders.length > 0 || stored.exported)) {
@@ -123,28 +119,14 @@ async function importAgain(
   }
   if (request.dryRun) return told(isSame ? "already" : "would", stored, kind, left);
   if (isSame) {
-    if (left !== "") await withdrawExport(world, volume, "import", context);
+    if (left !== "") await withdrawExport(call, volume, "import");
     return told("already", stored, kind, left);
   }
-  return told("imported", await reimport(world, volume, { ...request, kind }, context), kind, "");
-}
-
-/** A record that says something else, of which everything that was withdrawn stays known. */
-async function reimport(
-  world: ControllerWorld,
-  { stored, comment, record }: OwnedVolume,
-  claim: ImportClaim,
-  context: CallContext,
-): Promise<StoredVolume> {
-  const { cluster, maxCommentBytes } = world.settings;
-  const bare = { ...stored, comment: "" };
-  const { capabilities } = importedComment(bare, claim, cluster, 0, nowOf(world)).record;
-  const written = formatComment(
-    { ...comment, record: { ...record, capabilities, growths: (record.growths ?? 0) + 1 } },
-    maxCommentBytes,
-  );
-  const wanted = (after: StoredVolume) => after.comment === written && !after.exported;
-  return await changeVolume(world, "import", stored, { comment: written }, wanted, context);
+  // A record that says something else, of which everything that was withdrawn stays known.
+  const capabilities = formatCapabilities({ kind, modes: [request.mode] });
+  const changed = rewritten({ ...record, capabilities });
+  const again = await writeRecord(call, "import", volume, changed, (after) => !after.exported);
+  return told("imported", again.stored, kind, "");
 }
 
 /**
@@ -152,61 +134,57 @@ async function reimport(
  * same command.
  */
 async function importFile(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: VolumeView,
   request: ImportRequest & { readonly imagePath: string },
-  context: CallContext,
 ): Promise<Import> {
   const { id, imagePath } = request;
-  const { cluster, maxCommentBytes } = world.settings;
+  const { cluster, maxCommentBytes } = call.settings;
   const claim = claimed(request);
-  if (!world.settings.adopts) {
+  if (!call.settings.adopts) {
     throw refused(id, "this router makes no disk of a file that is there (--router-profile)");
   }
-  const own = view.files.find((file) => !file.directory && isImageOf(file.path, ownStem(world, id)));
+  const own = view.files.find((file) => !file.directory && isImageOf(file.path, ownStem(call, id)));
   if (own !== undefined) {
     throw refused(id, `the image of a volume of that name is there: path=${own.path}; choose another --slot`);
   }
-  const around = await lookAround(world, id, imagePath, context);
+  const around = await lookAround(call, id, imagePath);
   assertNotForeign(around.foreign, "import");
-  const { sizeBytes } = importableImage(id, imagePath, { ...world.settings, ...around });
+  const { sizeBytes } = importableImage(id, imagePath, { ...call.settings, ...around });
   if (request.dryRun) return told("would", { id, imagePath, sizeBytes }, claim.kind, "");
   const comment = formatComment(
-    importedComment({ id, imagePath, comment: "" }, claim, cluster, 0, nowOf(world)),
+    importedComment({ id, imagePath, comment: "" }, claim, cluster, 0, nowOf(call)),
     maxCommentBytes,
   );
   const added = { id, place: plainPlace(imagePath), sizeBytes: undefined, comment, imported: true };
-  const { after, refusal } = await world.store.add(added, context);
+  const { after, refusal } = await call.store.add(added, call.context);
   const stored = after.volumes.find((volume) => volume.id === id);
   if (stored === undefined || stored.comment !== comment) {
-    const reason = refusal === undefined
-      ? "the router did not do it"
-      : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+    const reason = whyNotDone(refusal);
     throw new VolumeError(
       "unavailable",
       `Cannot import the file as ${reason}: volume=${id} path=${imagePath}`,
     );
   }
-  await assertTakenAsItWas(world, stored, around, sizeBytes, context);
+  await assertTakenAsItWas(call, stored, around, sizeBytes);
   return told("imported", stored, claim.kind, "");
 }
 
 /** A disk that is not what the file was must not become a volume: its record is taken away, and nothing else touched. */
 async function assertTakenAsItWas(
-  world: ControllerWorld,
+  call: ControllerCall,
   stored: StoredVolume,
   before: CreateView,
   sizeBytes: bigint,
-  context: CallContext,
 ): Promise<void> {
   const { id, imagePath, comment } = stored;
-  const after = await world.store.view(id, imagePath, context);
+  const after = await call.store.view(id, imagePath, call.context);
   const image = after.files.find((file) => file.path === imagePath);
   const sharer = after.sharers.find((other) => other.imagePath === imagePath);
   const isAsItWas = stored.imagePath === imagePath && stored.sizeBytes === sizeBytes &&
     image?.sizeBytes === sizeBytes && sharer === undefined;
   if (isAsItWas && before.files.some(({ path }) => path === imagePath)) return;
-  await remembered(world, stored, () => world.store.change(id, comment, { comment: "" }, context));
+  await remembered(call, stored, () => call.store.change(id, comment, { comment: "" }, call.context));
   throw refused(
     id,
     sharer === undefined

@@ -1,12 +1,12 @@
 import { assertImportable, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
-import type { CallContext, CreateView, StoredVolume } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
 import type { PublishWorld } from "../../volume/rules/publish.ts";
 import { formatComment } from "../../volume/model/record.ts";
 import { changeVolume } from "../change.ts";
-import { assertNotStrayed } from "../misplaced.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Imports a disk without a record for a call that is going to change it; undefined where there is a record, or the earlier
@@ -16,26 +16,20 @@ import type { ControllerWorld } from "../deps.ts";
  * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
  */
 export async function importFirst(
-  world: ControllerWorld,
+  call: ControllerCall,
   stored: StoredVolume,
   claim: ImportClaim,
-  context: CallContext,
 ): Promise<StoredVolume | undefined> {
-  if (judgeOwnership(stored, world.settings.cluster).state !== "no-record") return undefined;
+  if (judgeOwnership(stored, call.settings.cluster).state !== "no-record") return undefined;
   // The disk of that name which was meant is on another router.
-  assertNotStrayed(world, stored.id, "import");
-  assertMayBeImported(world, stored, claim, await lookAround(world, stored.id, stored.imagePath, context));
-  return await importDisk(world, stored, claim, context);
+  call.strayed?.assertNotSeen(call.settings.cluster, stored.id, "import");
+  assertMayBeImported(call, stored, claim, await lookAround(call, stored.id, stored.imagePath));
+  return await importDisk(call, stored, claim);
 }
 
 /** Everything that could use an image, and the image. One command. */
-export async function lookAround(
-  world: ControllerWorld,
-  id: string,
-  imagePath: string,
-  context: CallContext,
-): Promise<CreateView> {
-  return await world.store.createView({ id, stem: imagePath, folder: "" }, context);
+export async function lookAround(call: ControllerCall, id: string, imagePath: string): Promise<CreateView> {
+  return await call.store.createView({ id, stem: imagePath, folder: "" }, call.context);
 }
 
 /** Refuses a disk that leaves a doubt, see {@linkcode assertImportable}. @throws {VolumeError} precondition, unavailable */
@@ -55,28 +49,27 @@ export function assertMayBeImported(
  * @throws {VolumeError} exhausted when the record does not fit beside the note; busy or unavailable
  */
 export async function importDisk(
-  world: ControllerWorld,
+  call: ControllerCall,
   stored: StoredVolume,
   claim: ImportClaim,
-  context: CallContext,
 ): Promise<StoredVolume> {
-  const { cluster, maxCommentBytes } = world.settings;
-  const forgotten = await forgottenEpoch(world, stored.id, context);
+  const { cluster, maxCommentBytes } = call.settings;
+  const forgotten = await forgottenEpoch(call, stored.id, call.context);
   const comment = formatComment(
-    importedComment(stored, claim, cluster, forgotten, nowOf(world)),
+    importedComment(stored, claim, cluster, forgotten, nowOf(call)),
     maxCommentBytes,
   );
   // Whoever makes a disk by hand gets one that the router mounts as soon as it knows what is in it.
   const change = { comment, neverMounted: true } as const;
   const written = (after: StoredVolume) => after.comment === comment;
-  const after = await changeVolume(world, "import", stored, change, written, context);
+  const after = await changeVolume(call, "import", stored, change, written);
   const isAsSeen = after.imagePath === stored.imagePath && after.sizeBytes === stored.sizeBytes &&
     after.exported === stored.exported && after.exportNqn === stored.exportNqn &&
     after.routerUses === undefined;
   if (isAsSeen) return after;
   // With the record its next publish would take the disk from whoever began to use it just now.
   const back = (last: StoredVolume) => last.comment === stored.comment;
-  await changeVolume(world, "import", after, { comment: stored.comment }, back, context);
+  await changeVolume(call, "import", after, { comment: stored.comment }, back);
   throw new VolumeError(
     "busy",
     `Cannot import the disk as somebody changed it at the same time: volume=${stored.id}; look at it, and try again`,

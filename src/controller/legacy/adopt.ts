@@ -1,9 +1,9 @@
-import { assertGone } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertNotForeign, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, VolumeView } from "../../volume/ports/ports.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
+import { judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { TakeoverClaim } from "../../volume/rules/legacy_migration.ts";
-import { notFound, ownStem } from "../load.ts";
+import { lookAt } from "../load.ts";
 import { takeOver } from "./migrate.ts";
 import type { ControllerWorld } from "../deps.ts";
 
@@ -20,7 +20,8 @@ export async function adoptVolume(
   claim: TakeoverClaim,
   context: CallContext,
 ): Promise<boolean> {
-  const view = await lookAt(world, id, "adopt", context);
+  const call = { ...world, context };
+  const view = await lookAt(call, id, "adopt");
   const ownership = judgeOwnership(view.volume, world.settings.cluster);
   if (ownership.state === "owned") {
     assertAsClaimed(ownership.volume, claim);
@@ -32,33 +33,13 @@ export async function adoptVolume(
       `Cannot adopt the volume as a node cannot have what is not exported: volume=${id}; leave --node out`,
     );
   }
-  await takeOver(world, view, view.volume, claim, context);
+  await takeOver(call, view, view.volume, claim);
   return true;
 }
 
-/**
- * A look at a disk that is there, whosever it is.
- *
- * @throws {VolumeError} not-found, unavailable; precondition when it is not file-backed
- */
-export async function lookAt(
-  world: ControllerWorld,
-  id: string,
-  verb: string,
-  context: CallContext,
-): Promise<VolumeView & { readonly volume: NonNullable<VolumeView["volume"]> }> {
-  const { basePaths, settleMs } = world.settings;
-  const stem = ownStem(world, id);
-  const view = await world.store.view(id, stem, context);
-  assertNotForeign(view.foreign, verb);
-  if (view.volume !== undefined) return { ...view, volume: view.volume };
-  assertGone(id, stem, view, basePaths, settleMs);
-  throw notFound(verb, id);
-}
-
 function assertAsClaimed({ stored, record }: OwnedVolume, { holders }: TakeoverClaim): void {
-  const known = record.holders.map(({ nodeId }) => nodeId).toSorted();
-  const claimed = holders.map(({ nodeId }) => nodeId).toSorted();
+  const known = nodeIdsOf(record.holders).toSorted();
+  const claimed = nodeIdsOf(holders).toSorted();
   if (known.join() === claimed.join()) return;
   throw new VolumeError(
     "precondition",

@@ -1,10 +1,12 @@
+import { stemOf } from "../../volume/model/layout.ts";
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
 import { earlierEpoch } from "../../volume/model/epoch.ts";
-import { VolumeError } from "../../volume/errors.ts";
-import { assertOwned, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume, VolumeView } from "../../volume/ports/ports.ts";
-import { formatComment } from "../../volume/model/record.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
+import { assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import { formatComment, type OwnedVolume } from "../../volume/model/record.ts";
 import {
   assertLeftByEarlierDriver,
   awaitsHolders,
@@ -12,9 +14,10 @@ import {
   takenOverComment,
   type TakeoverClaim,
 } from "../../volume/rules/legacy_migration.ts";
-import { changeVolume } from "../change.ts";
+import { changeVolume, commentWith } from "../change.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import { untilDone } from "../until_done.ts";
 
 /** Who has which volume, as the cluster's objects say. */
 export interface Attachments {
@@ -34,23 +37,22 @@ export interface Attachments {
  * @throws {VolumeError} precondition when the cluster cannot be asked, or leaves a doubt
  */
 export async function takeOverFirst(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: VolumeView,
   stored: StoredVolume,
-  context: CallContext,
 ): Promise<StoredVolume> {
-  const ownership = judgeOwnership(stored, world.settings.cluster);
+  const ownership = judgeOwnership(stored, call.settings.cluster);
   if (ownership.state === "earlier-driver") {
-    const known = await askWhoHas(world, stored.id, context);
-    const claim = claimFrom(known, stored.id, world.clock.now());
-    return await takeOver(world, view, stored, claim, context);
+    const known = await askWhoHas(call, stored.id, call.context);
+    const claim = claimFrom(known, stored.id, call.clock.now());
+    return await takeOver(call, view, stored, claim);
   }
   const isOpen = ownership.state === "owned" && awaitsHolders(ownership.volume);
-  if (!isOpen || world.clusterView === undefined) return stored;
-  const known = await askWhoHas(world, stored.id, context);
+  if (!isOpen || call.clusterView === undefined) return stored;
+  const known = await askWhoHas(call, stored.id, call.context);
   const named = known.volumes.some(({ volumeId }) => volumeId === stored.id);
   if (!named) return stored;
-  return await noteHolders(world, ownership.volume, claimFrom(known, stored.id, world.clock.now()), context);
+  return await noteHolders(call, ownership.volume, claimFrom(known, stored.id, call.clock.now()));
 }
 
 /**
@@ -61,20 +63,19 @@ export async function takeOverFirst(
  * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
  */
 export async function takeOver(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: VolumeView,
   stored: StoredVolume,
   claim: TakeoverClaim,
-  context: CallContext,
 ): Promise<StoredVolume> {
-  const { cluster, maxCommentBytes, settleMs } = world.settings;
+  const { cluster, maxCommentBytes, settleMs } = call.settings;
   // Another disk of the same image may come back late, and with it whoever writes through it.
   assertSettled(view, settleMs);
   assertPoolMounted(view, stored.imagePath);
-  assertLeftByEarlierDriver(stored, { ...world.settings, ...view });
-  const comment = formatComment(takenOverComment(stored, claim, cluster, world.random), maxCommentBytes);
-  const taken = await writeOnly(world, stored, comment, context);
-  return await shutOutForgotten(world, taken, claim.forgotten, context);
+  assertLeftByEarlierDriver(stored, { ...call.settings, ...view });
+  const comment = formatComment(takenOverComment(stored, claim, cluster, call.random), maxCommentBytes);
+  const taken = await writeOnly(call, stored, comment);
+  return await shutOutForgotten(call, taken, claim.forgotten);
 }
 
 /** What the cluster says of a volume. @throws {VolumeError} precondition when it leaves a doubt */
@@ -85,19 +86,15 @@ export function claimFrom({ volumes, attachments }: Attachments, id: string, now
 }
 
 async function noteHolders(
-  world: ControllerWorld,
-  { stored, comment, record }: OwnedVolume,
+  call: ControllerCall,
+  volume: OwnedVolume,
   { holders, forgotten }: TakeoverClaim,
-  context: CallContext,
 ): Promise<StoredVolume> {
-  if (holders.length === 0 && forgotten === 0) return stored;
+  if (holders.length === 0 && forgotten === 0) return volume.stored;
   const epoch = { ...earlierEpoch, counter: forgotten };
-  const written = formatComment(
-    { ...comment, record: { ...record, epoch, holders } },
-    world.settings.maxCommentBytes,
-  );
-  const noted = await writeOnly(world, stored, written, context);
-  return await shutOutForgotten(world, noted, forgotten, context);
+  const written = commentWith(call, volume, { ...volume.record, epoch, holders });
+  const noted = await writeOnly(call, volume.stored, written);
+  return await shutOutForgotten(call, noted, forgotten);
 }
 
 /**
@@ -105,36 +102,24 @@ async function noteHolders(
  * still knocks at that name was shut out, and would write beside the one that has it.
  */
 async function shutOutForgotten(
-  world: ControllerWorld,
+  call: ControllerCall,
   stored: StoredVolume,
   forgotten: number,
-  context: CallContext,
 ): Promise<StoredVolume> {
   if (forgotten === 0) return stored;
-  const volume = assertOwned(stored, world.settings.cluster, "take over");
-  const after = stored.exported ? await withdrawExport(world, volume, "take over", context) : volume;
-  const withdrawn = stored.exported;
-  world.events.happened({
-    kind: "older-epoch",
-    volumeId: stored.id,
-    recorded: 0,
-    known: forgotten,
-    withdrawn,
-  });
+  const volume = assertOwned(stored, call.settings.cluster, "take over");
+  const after = stored.exported ? await withdrawExport(call, volume, "take over") : volume;
+  const { id: volumeId, exported: withdrawn } = stored;
+  call.events.happened({ kind: "older-epoch", volumeId, recorded: 0, known: forgotten, withdrawn });
   return after.stored;
 }
 
 /** The export stays untouched: even setting it to what it is could be felt by whoever writes. */
-async function writeOnly(
-  world: ControllerWorld,
-  stored: StoredVolume,
-  comment: string,
-  context: CallContext,
-): Promise<StoredVolume> {
+async function writeOnly(call: ControllerCall, stored: StoredVolume, comment: string): Promise<StoredVolume> {
   const wanted = (after: StoredVolume) =>
     after.comment === comment && after.exported === stored.exported && after.exportNqn === stored.exportNqn;
-  const after = await changeVolume(world, "take over", stored, { comment }, wanted, context);
-  world.projection.show(stored.id, assertOwned(after, world.settings.cluster, "take over").record);
+  const after = await changeVolume(call, "take over", stored, { comment }, wanted);
+  call.projection.show(stored.id, assertOwned(after, call.settings.cluster, "take over").record);
   return after;
 }
 
@@ -148,7 +133,7 @@ async function askWhoHas(
     return await readAttachments(clusterView, context);
   } catch (error) {
     context.signal.throwIfAborted();
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw undecided(id, `the cluster could not be asked who has it: ${reason}`);
   }
 }
@@ -169,5 +154,74 @@ function undecided(id: string, reason: string): VolumeError {
     "precondition",
     `Cannot take the volume over from the earlier driver as ${reason}: volume=${id}; if nobody else can have it, run: ` +
       `rds-csi adopt ${id} [--node NODE]`,
+  );
+}
+
+/** How long all of it may take, in milliseconds. */
+const sweepMs = 600_000;
+
+/**
+ * Takes over every volume of the earlier driver that a PersistentVolume of this cluster names; any other is left alone. What
+ * leaves a doubt is told, and stays as it is. Nothing on the router changes but comments, and exports of which it has
+ * forgotten that they were withdrawn.
+ *
+ * @returns how many were taken over
+ * @throws {VolumeError} unavailable when the router or the cluster cannot be asked, or the router has only just booted
+ */
+export async function takeOverAll(world: ControllerWorld, context: CallContext): Promise<number> {
+  const call = { ...world, context };
+  const { clusterView, store, settings } = world;
+  const inventory = await store.inventory(context);
+  // A router that is still booting shows some of them later.
+  assertSettled(inventory, settings.settleMs);
+  const earlier = inventory.volumes.filter((stored) =>
+    judgeOwnership(stored, settings.cluster).state === "earlier-driver"
+  );
+  if (clusterView === undefined || earlier.length === 0) return 0;
+  // Once for all: whoever gets or loses one meanwhile does so by a call, which takes it over before anything else.
+  const known = await readAttachments(clusterView, context);
+  const named = new Set(known.volumes.map(({ volumeId }) => volumeId));
+  let taken = 0;
+  for (const { id } of earlier) {
+    if (!named.has(id)) continue;
+    if (await tryOne(call, id, known)) taken++;
+  }
+  return taken;
+}
+
+async function tryOne(call: ControllerCall, id: string, known: Attachments): Promise<boolean> {
+  // A call that changes the volume takes it over itself.
+  const release = call.locks.tryTake([id], "take-over");
+  if (release === undefined) return false;
+  try {
+    const view = await call.store.view(id, stemOf(id, call.settings.cluster), call.context);
+    if (!isEarlier(call, view.volume)) return false;
+    await takeOver(call, view, view.volume, claimFrom(known, id, call.clock.now()));
+    return true;
+  } catch (error) {
+    call.context.signal.throwIfAborted();
+    const reason = messageOf(error);
+    call.notes.warn("a volume of the earlier driver is not taken over", { volume: id, reason });
+    return false;
+  } finally {
+    release();
+  }
+}
+
+function isEarlier(world: ControllerWorld, stored: StoredVolume | undefined): stored is StoredVolume {
+  return stored !== undefined && judgeOwnership(stored, world.settings.cluster).state === "earlier-driver";
+}
+
+/** Takes over at the start what can be, trying again until the router and the cluster have answered. */
+export async function takeOverAtStart(world: ControllerWorld, signal: AbortSignal): Promise<void> {
+  const complaint = "cannot tell yet which volumes to take over";
+  await untilDone(
+    world,
+    { name: "take-over-at-start", timeoutMs: sweepMs, complaint },
+    signal,
+    async (context) => {
+      const taken = await takeOverAll(world, context);
+      if (taken > 0) world.notes.warn("took volumes over from the earlier driver", { volumes: taken });
+    },
   );
 }

@@ -3,8 +3,8 @@ import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fa
 import { testContext, testController } from "../../../tests/fakes/controller_world.ts";
 import { testBase, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
-import { takeOverAll, takeOverAtStart } from "./migrate_all.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { takeOverAll, takeOverAtStart } from "./migrate.ts";
 
 function earlierId(digit: number): string {
   return `pvc-${digit}f8fad5b-d9cb-469f-a165-70867728950e`;
@@ -40,10 +40,7 @@ Deno.test("takeOverAll() takes over what this cluster names, and changes nothing
   const before = [...store.disks.values()];
   assert.equal(await takeOverAll(world, testContext()), 2);
   assert.deepEqual([1, 2, 3].map(stateOf), ["owned", "owned", "earlier-driver"]);
-  assert.deepEqual(
-    [...store.disks.values()].map((disk) => ({ ...disk, comment: "" })),
-    before,
-  );
+  assert.deepEqual([...store.disks.values()].map((disk) => ({ ...disk, comment: "" })), before);
   assert.equal(await takeOverAll(world, testContext()), 0);
   assert.deepEqual(store.violations, []);
 });

@@ -9,11 +9,11 @@ import {
 } from "../../../tests/fakes/controller_world.ts";
 import { testBase, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment } from "../../volume/model/record.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { publishVolume } from "../attachments/publish.ts";
-import { takeOverAll } from "./migrate_all.ts";
+import { takeOverAll } from "./migrate.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 
 const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";

@@ -2,8 +2,7 @@ import assert from "node:assert/strict";
 import { testContext, testController } from "../../../tests/fakes/controller_world.ts";
 import { testBase } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { assertEarlierGone } from "./snapshot.ts";
-import { getSnapshot, listSnapshots } from "../snapshots/list.ts";
+import { assertEarlierGone, getSnapshot, listSnapshots } from "../snapshots/list.ts";
 
 const context = testContext();
 const id = "snap-7c9e6679-7425-40de-944b-e07fc1f90ae7-at-3a9f8c02d1";

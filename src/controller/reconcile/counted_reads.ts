@@ -1,6 +1,6 @@
 import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
 import { figuresOf, type WholeLook } from "../../volume/rules/totals.ts";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import type { ControllerSettings } from "../deps.ts";
 
 /** The most of the time that goes into counting, however many volumes there are and however often they are looked at. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { testSettings } from "../../../tests/fakes/controller_world.ts";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { CountedLooks } from "./counted_reads.ts";
 
 const look = { pools: [], upMs: testSettings.settleMs, volumes: [aDisk(aRecord())] };

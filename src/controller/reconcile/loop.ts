@@ -1,11 +1,12 @@
 import type { ClusterObjects } from "../../volume/ports/cluster_ports.ts";
-import { VolumeError } from "../../volume/errors.ts";
-import type { HealthProblem } from "../../volume/rules/health.ts";
-import { overdueMigration } from "../../volume/rules/overdue_migration.ts";
+import { messageOf, VolumeError } from "../../volume/errors.ts";
+import type { HealthProblem } from "../../volume/model/health.ts";
+import { overdueMigration } from "../../volume/rules/migration_pairs.ts";
 import { parseVolumeContext } from "../../volume/model/parameters.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { runLimited } from "../../async/deadline.ts";
+import { untilDone } from "../until_done.ts";
 import { listVolumeHealth } from "../volumes/health.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
 import { lookWide } from "../inventory.ts";
@@ -60,7 +61,7 @@ export class Rounds {
       this.#complaint = undefined;
     } catch (error) {
       if (signal.aborted) return;
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       if (reason !== this.#complaint) {
         this.#world.notes.warn("cannot compare the router with the cluster; it is tried again", { reason });
       }
@@ -106,4 +107,26 @@ export class Rounds {
     for (const id of this.#unwell.keys()) if (!now.has(id)) tell(id, []);
     this.#unwell = now;
   }
+}
+
+/** How long a look may take, in milliseconds. */
+const lookMs = 60_000;
+
+/**
+ * Shows once who holds which volume, for whatever changed while no controller was there to show it. Tries again until the
+ * router and the cluster have answered; ends early with the signal.
+ *
+ * @param readObjects reads the cluster's objects, so that only those that differ are written
+ */
+export async function showAtStart(
+  world: ControllerWorld,
+  readObjects: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const complaint = "cannot show yet who holds which volume";
+  await untilDone(world, { name: "show-at-start", timeoutMs: lookMs, complaint }, signal, async (context) => {
+    await readObjects(context.signal);
+    const { turn, volumes } = await lookWide(world, context);
+    world.projection.showAll(turn, volumes);
+  });
 }

@@ -1,7 +1,7 @@
 import type { ClusterAttachment, ClusterObjects } from "../../volume/ports/cluster_ports.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { isStillUnwanted, latestEpoch, reconcile, type ReconcileStep } from "../../volume/rules/reconcile.ts";
 import { lookForChange } from "../load.ts";
 import { restoreExport } from "./restore.ts";
@@ -109,7 +109,7 @@ export class Reconciler {
     const nodeIds = holdersOf(volume);
     const own = attachments.filter((one) => one.volumeId === volumeId);
     if (step.action === "restore") {
-      const done = await restoreExport(this.#world, volume, own, context);
+      const done = await restoreExport({ ...this.#world, context }, volume, own);
       if (done) events.happened({ kind: "export-restored", volumeId, nodeIds });
     } else if (step.action === "withdraw") {
       const isUnwanted = (now: readonly ClusterAttachment[]) => isStillUnwanted(volume, now);
@@ -117,7 +117,7 @@ export class Reconciler {
     } else {
       const { known } = step;
       // Attachments are read after the router: one that was published in between is no older than they are.
-      const now = await lookForChange(this.#world, volumeId, "reconcile", context);
+      const now = await lookForChange({ ...this.#world, context }, volumeId, "reconcile");
       if (now.volume?.stored.comment !== volume.stored.comment) return;
       const recorded = volume.record.epoch?.counter ?? 0;
       const isStillOlder = (now: readonly ClusterAttachment[]) =>
@@ -138,9 +138,9 @@ export class Reconciler {
   ): Promise<boolean> {
     const { id, comment } = seen.stored;
     if (!isStillSo(await this.#cluster.attachments(context.signal))) return false;
-    const { volume } = await lookForChange(this.#world, id, "reconcile", context);
+    const { volume } = await lookForChange({ ...this.#world, context }, id, "reconcile");
     if (volume === undefined || volume.stored.comment !== comment) return false;
-    const withdrawn = await withdrawExport(this.#world, volume, "reconcile", context);
+    const withdrawn = await withdrawExport({ ...this.#world, context }, volume, "reconcile");
     this.#world.projection.show(id, withdrawn.record);
     const fields = { volume: id, holders: holdersOf(seen) };
     this.#world.notes.warn("an export was withdrawn that the cluster does not want", fields);
@@ -149,7 +149,7 @@ export class Reconciler {
 }
 
 function holdersOf({ record }: OwnedVolume): string[] {
-  return record.holders.map(({ nodeId }) => nodeId);
+  return nodeIdsOf(record.holders);
 }
 
 function unwantedEvent(volume: OwnedVolume, withdrawn: boolean) {

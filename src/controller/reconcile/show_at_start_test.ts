@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { testController } from "../../../tests/fakes/controller_world.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
-import { showAtStart } from "./show_at_start.ts";
+import { showAtStart } from "./loop.ts";
 
 function scene() {
   const shown: string[] = [];

@@ -1,16 +1,12 @@
+import { folderOf } from "../../volume/model/sources.ts";
 import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { placeOf, plainPlace, stemOf, subvolumePlace } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
-import type {
-  CallContext,
-  CreateView,
-  FileView,
-  ImagePlace,
-  MutationOutcome,
-  SubvolumeRef,
-} from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView, FileView, ImagePlace, SubvolumeRef } from "../../volume/model/inventory.ts";
+import type { MutationOutcome } from "../../volume/ports/store.ts";
 import {
   assertSameSource,
   formatSnapshotName,
@@ -24,10 +20,10 @@ import {
 } from "../../volume/model/snapshots.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
-import { notFound, ownBase, ownStem } from "../load.ts";
-import { removeSnapshotImage } from "../change.ts";
+import { notFound, ownStem } from "../load.ts";
+import { removeSnapshotImage, whyNotDone } from "../change.ts";
 import { snapshotSpaceRefusal, tellingRefusal } from "../refusals.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** A checked CreateSnapshot. */
 export interface SnapshotRequest {
@@ -48,35 +44,32 @@ export async function createSnapshot(
   request: SnapshotRequest,
   context: CallContext,
 ): Promise<StoredSnapshot> {
+  const call = { ...world, context };
   const refusal = (error: VolumeError) => snapshotSpaceRefusal(request.source, error);
-  return await tellingRefusal(world, refusal, () => findOrMake(world, request, context));
+  return await tellingRefusal(world, refusal, () => findOrMake(call, request));
 }
 
-async function findOrMake(
-  world: ControllerWorld,
-  request: SnapshotRequest,
-  context: CallContext,
-): Promise<StoredSnapshot> {
-  const { cluster, basePaths } = world.settings;
+async function findOrMake(call: ControllerCall, request: SnapshotRequest): Promise<StoredSnapshot> {
+  const { cluster, basePaths } = call.settings;
   const id = snapshotIdFor(request.name, cluster);
-  const view = await world.store.createView(
-    { id: request.source, stem: ownStem(world, request.source), folder: "" },
-    context,
+  const view = await call.store.createView(
+    { id: request.source, stem: ownStem(call, request.source), folder: "" },
+    call.context,
   );
   const existing = ownSnapshots(parseSnapshots(view.files), cluster, basePaths).find((one) => one.id === id);
   if (existing !== undefined) {
     assertSameSource(existing, request.source);
-    assertStays(world, existing);
+    assertStays(call, existing);
   }
   const unfinished = unfinishedSnapshots(view.files, id, cluster, basePaths);
   if (existing?.ready) {
-    await giveUpCopies(world, id, unfinished);
+    await giveUpCopies(call, id, unfinished);
     return existing;
   }
   const from = { kind: "volume", id: request.source } as const;
   const purpose = { key: id, object: "snapshot", from, unfinished } as const;
-  const made = await orGiveUpCopy(world, purpose, () => makeSnapshot(world, view, purpose, context));
-  return made.ready ? await assertStillRoom(world, made, context) : made;
+  const made = await orGiveUpCopy(call, purpose, () => makeSnapshot(call, view, purpose));
+  return made.ready ? await assertStillRoom(call, made) : made;
 }
 
 /** @throws {VolumeError} busy while a removal that was sent earlier may still come */
@@ -90,31 +83,26 @@ function assertStays(world: ControllerWorld, { id, imagePath }: StoredSnapshot):
 }
 
 async function makeSnapshot(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: CreateView,
   purpose: CopyPurpose,
-  context: CallContext,
 ): Promise<StoredSnapshot> {
-  const source = findVolume(world, view, purpose.from.id);
+  const source = findVolume(call, view, purpose.from.id);
   const name: SnapshotName = {
     id: purpose.key,
     source: purpose.from.id,
-    createdAtSeconds: Math.floor(world.clock.now() / 1000),
+    createdAtSeconds: Math.floor(call.clock.now() / 1000),
     blank: source.blank,
-    cluster: world.settings.cluster,
+    cluster: call.settings.cluster,
   };
-  const base = ownBase(world, source.volume.stored);
-  assertRoom(view, base, source.sizeBytes, world.settings.overcommit, purpose.unfinished);
+  const base = folderOf(source.volume, call.settings.cluster);
+  assertRoom(view, base, source.sizeBytes, call.settings.overcommit, purpose.unfinished);
   return source.place.subvolume === undefined
-    ? await copySnapshot(world, view, source, name, purpose, context)
-    : await freezeSubvolume(world, source, name, context);
+    ? await copySnapshot(call, view, source, name, purpose)
+    : await freezeSubvolume(call, source, name);
 }
 
-function findVolume(
-  world: ControllerWorld,
-  view: CreateView,
-  id: string,
-): FoundVolume {
+function findVolume(world: ControllerWorld, view: CreateView, id: string): FoundVolume {
   const { cluster, basePaths, settleMs } = world.settings;
   assertNotForeign(view.foreign, "snapshot");
   const stored = view.volumes.find((volume) => volume.id === id);
@@ -123,7 +111,7 @@ function findVolume(
     throw notFound("snapshot", id);
   }
   const source = sourceOf(world, assertOwned(stored, cluster, "snapshot"), view, "snapshot");
-  const base = ownBase(world, stored);
+  const base = folderOf(source.volume, cluster);
   if (basePaths.includes(base)) return source;
   throw new VolumeError(
     "precondition",
@@ -134,17 +122,16 @@ function findVolume(
 
 /** The router makes it of one moment, also while the volume is written to: what a power cut would have left. */
 async function freezeSubvolume(
-  world: ControllerWorld,
+  call: ControllerCall,
   source: FoundVolume,
   name: SnapshotName,
-  context: CallContext,
 ): Promise<StoredSnapshot> {
   const parent = source.place.subvolume!;
-  const base = ownBase(world, source.volume.stored);
+  const base = folderOf(source.volume, call.settings.cluster);
   const place = subvolumePlace(`${base}/${formatSnapshotName(name)}`, parent.label);
   const subvolume = { ...place.subvolume!, parent, readOnly: true, ...blankGuard(source) };
-  const outcome = await world.store.addSubvolume(subvolume, partIn(base, name), context);
-  return await assertMade(world, name, place, outcome, context);
+  const outcome = await call.store.addSubvolume(subvolume, partIn(base, name), call.context);
+  return await assertMade(call, name, place, outcome);
 }
 
 /** What every path of the snapshot in that folder holds. A copy that somebody has made elsewhere is none of it. */
@@ -154,17 +141,16 @@ function partIn(base: string, { id }: SnapshotName): string {
 
 /** Two controllers at once may both have made one: whoever sees another one takes its own back. */
 async function assertMade(
-  world: ControllerWorld,
+  call: ControllerCall,
   name: SnapshotName,
   place: ImagePlace,
   outcome: MutationOutcome<FileView>,
-  context: CallContext,
 ): Promise<StoredSnapshot> {
   const { after, refusal } = outcome;
   const all = parseSnapshots(after.files).filter((one) => one.cluster === name.cluster && one.ready);
   const made = all.find((one) => one.imagePath === place.path);
   if (made !== undefined && all.length === 1) return made;
-  if (made !== undefined) await removeSnapshotImage(world, name.id, place, context);
+  if (made !== undefined) await removeSnapshotImage(call, name.id, place);
   if (made !== undefined || all.length > 0) {
     throw new VolumeError(
       "busy",
@@ -182,9 +168,7 @@ function notMade(
   const hint = made === undefined
     ? ""
     : ` (no other subvolume may be called ${stemOf(source, cluster)}, nor its volume change meanwhile)`;
-  const reason = refusal === undefined
-    ? `the router did not do it${hint}`
-    : `the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
+  const reason = whyNotDone(refusal, hint);
   return new VolumeError(
     "unavailable",
     `Cannot create the snapshot as ${reason}: snapshot=${id} volume=${source}`,
@@ -192,22 +176,21 @@ function notMade(
 }
 
 async function copySnapshot(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: CreateView,
   source: FoundVolume,
   name: SnapshotName,
   purpose: CopyPurpose,
-  context: CallContext,
 ): Promise<StoredSnapshot> {
-  const base = ownBase(world, source.volume.stored);
+  const base = folderOf(source.volume, call.settings.cluster);
   const place = plainPlace(`${base}/${formatSnapshotName(name)}.img`);
-  const copy = await copyImage(world, { ...purpose, source, target: place, state: view }, context);
+  const copy = await copyImage(call, { ...purpose, source, target: place, state: view });
   const { target, finished } = copy;
   if (finished === undefined) return pendingSnapshot(target.path, source.sizeBytes);
   const part = partIn(base, name);
-  const outcome = await world.store.renameFile(finished.path, target.path, finished.guard, part, context);
+  const outcome = await call.store.renameFile(finished.path, target.path, finished.guard, part, call.context);
   if (outcome.after.files.some((file) => file.path === finished.path)) {
-    await discardCopy(world, finished.path);
+    await discardCopy(call, finished.path);
     if (outcome.refusal !== undefined) throw notMade(name, outcome.refusal);
     throw new VolumeError(
       "busy",
@@ -215,7 +198,7 @@ async function copySnapshot(
         `volume=${name.source}; try again`,
     );
   }
-  return await assertMade(world, name, target, outcome, context);
+  return await assertMade(call, name, target, outcome);
 }
 
 /** As it will be called: its time is that of the call that began the copy. */
@@ -225,15 +208,11 @@ function pendingSnapshot(imagePath: string, sizeBytes: bigint): StoredSnapshot {
 }
 
 /** A volume or another snapshot may have taken the room at the same time. */
-async function assertStillRoom(
-  world: ControllerWorld,
-  made: StoredSnapshot,
-  context: CallContext,
-): Promise<StoredSnapshot> {
-  const view = await world.store.createView(undefined, context);
-  const over = overPromisedBytes(getPool(view, made.imagePath), view, world.settings.overcommit);
+async function assertStillRoom(call: ControllerCall, made: StoredSnapshot): Promise<StoredSnapshot> {
+  const view = await call.store.createView(undefined, call.context);
+  const over = overPromisedBytes(getPool(view, made.imagePath), view, call.settings.overcommit);
   if (over === 0n) return made;
-  const { after } = await removeSnapshotImage(world, made.id, placeOf(made.imagePath, view.pools), context);
+  const { after } = await removeSnapshotImage(call, made.id, placeOf(made.imagePath, view.pools));
   const left = after.files.some((file) => file.path === made.imagePath);
   throw new VolumeError(
     left ? "unavailable" : "exhausted",

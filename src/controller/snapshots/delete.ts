@@ -1,10 +1,11 @@
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, FileView, ImagePlace } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FileView, ImagePlace } from "../../volume/model/inventory.ts";
 import { snapshotPart, snapshotPlaces } from "../../volume/model/snapshots.ts";
 import { assertNoClonesHold } from "../volumes/dependents.ts";
-import { removeSnapshotImage } from "../change.ts";
-import type { ControllerWorld } from "../deps.ts";
+import { answered, removeSnapshotImage } from "../change.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Deletes a snapshot, whole or still being copied, or finds it provably gone. Two commands; one when nothing is there.
@@ -17,6 +18,7 @@ export async function deleteSnapshot(
   id: string,
   context: CallContext,
 ): Promise<void> {
+  const call = { ...world, context };
   await world.copies.cancel(id);
   const part = snapshotPart(id);
   const { basePaths, cluster, settleMs } = world.settings;
@@ -25,29 +27,23 @@ export async function deleteSnapshot(
   const places = (shown: FileView) => snapshotPlaces(shown.files, id, cluster, basePaths, shown.pools);
   const found = places(view);
   if (found.length === 0) return;
-  await assertNoClonesHold(world, { id }, context);
+  await assertNoClonesHold(call, { id });
   let latest = view;
-  for (const place of found) latest = await removeOne(world, id, place, context);
+  for (const place of found) latest = await removeOne(call, id, place);
   const left = places(latest)[0];
   if (left !== undefined) failLeft(id, left.path, undefined);
 }
 
-async function removeOne(
-  world: ControllerWorld,
-  id: string,
-  place: ImagePlace,
-  context: CallContext,
-): Promise<FileView> {
-  const { after, refusal } = await removeSnapshotImage(world, id, place, context);
+async function removeOne(call: ControllerCall, id: string, place: ImagePlace): Promise<FileView> {
+  const { after, refusal } = await removeSnapshotImage(call, id, place);
   assertPoolMounted(after, place.path);
   if (after.files.some((file) => file.path === place.path)) failLeft(id, place.path, refusal);
   return after;
 }
 
 function failLeft(id: string, path: string, refusal: string | undefined): never {
-  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the snapshot as it is still there: snapshot=${id} path=${path}${words}`,
+    `Cannot delete the snapshot as it is still there: snapshot=${id} path=${path}${answered(refusal)}`,
   );
 }

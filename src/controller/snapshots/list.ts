@@ -1,8 +1,8 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
-import { isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
+import { assertNoEarlierSnapshot, isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isVolumeId } from "../../volume/model/ids.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import {
   anySnapshot,
   isSnapshotId,
@@ -11,7 +11,6 @@ import {
   snapshotPart,
   type StoredSnapshot,
 } from "../../volume/model/snapshots.ts";
-import { assertEarlierGone } from "../legacy/snapshot.ts";
 import type { ControllerWorld } from "../deps.ts";
 
 /** Which snapshots to list; "" leaves it open. */
@@ -71,4 +70,23 @@ export async function getSnapshot(
   const found = (await listSnapshots(world, { id, source: "" }, context))[0];
   if (found !== undefined) return found;
   throw new VolumeError("not-found", `Cannot find the snapshot as there is none: snapshot=${id}`);
+}
+
+/**
+ * Finds a snapshot of the earlier driver provably gone, disk and image. One command. Nothing of it is ever removed: with
+ * no record in its comment it could be somebody's disk that is called the same.
+ *
+ * @throws {VolumeError} precondition while anything of it is there, saying what it is and how a person removes it;
+ * unavailable when nothing is and that proves nothing
+ */
+export async function assertEarlierGone(
+  world: ControllerWorld,
+  verb: string,
+  id: string,
+  context: CallContext,
+): Promise<void> {
+  const { basePaths, settleMs } = world.settings;
+  const view = await world.store.view(id, id, context);
+  assertNoEarlierSnapshot(verb, id, view, basePaths);
+  assertAbsenceProven(view, basePaths, settleMs);
 }

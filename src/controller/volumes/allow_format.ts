@@ -1,10 +1,9 @@
 import { parseRecordedCapabilities } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
-import { formatComment } from "../../volume/model/record.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotImported, lookForChange, notFound } from "../load.ts";
-import { changeVolume } from "../change.ts";
+import { writeRecord } from "../change.ts";
 import type { ControllerWorld } from "../deps.ts";
 
 /**
@@ -15,19 +14,18 @@ import type { ControllerWorld } from "../deps.ts";
  * or a block volume
  */
 export async function allowFormat(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
-  const { volume } = await lookForChange(world, id, "allow formatting", context);
+  const call = { ...world, context };
+  const { volume } = await lookForChange(call, id, "allow formatting");
   if (volume === undefined) throw notFound("allow formatting", id);
   assertNotImported(volume, "allow formatting", "whatever is in it is somebody's");
   assertIdleFilesystemVolume(volume);
   const record = { ...volume.record, blankEpoch: (volume.record.epoch?.counter ?? 0) + 1 };
-  const comment = formatComment({ ...volume.comment, record }, world.settings.maxCommentBytes);
-  const wanted = (after: StoredVolume) => after.comment === comment && !after.exported;
-  await changeVolume(world, "allow formatting", volume.stored, { comment }, wanted, context);
+  await writeRecord(call, "allow formatting", volume, record, (after) => !after.exported);
 }
 
 function assertIdleFilesystemVolume({ stored, record }: OwnedVolume): void {
   const reason = record.holders.length > 0
-    ? `it is published: node=${record.holders.map((holder) => holder.nodeId).join(", ")}`
+    ? `it is published: node=${nodeIdsOf(record.holders).join(", ")}`
     : stored.exported
     ? "it is exported; unpublish it first"
     : parseRecordedCapabilities(record.capabilities)?.kind.access !== "mount"

@@ -3,39 +3,24 @@ import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { placeFor, placeOf, plainPlace, unfinishedCopies } from "../../volume/model/layout.ts";
-import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type {
-  CallContext,
-  CreateView,
-  DiskGuard,
-  ImagePlace,
-  NewVolume,
-  RouterState,
-} from "../../volume/ports/ports.ts";
+import { assertOwned } from "../../volume/rules/ownership.ts";
+import type { CreateView, ImagePlace, RouterState } from "../../volume/model/inventory.ts";
+import type { DiskGuard, NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
   type CreateRequest,
   missingFolder,
   type VolumePlan,
 } from "../../volume/rules/provision.ts";
-import { formatComment, newComment } from "../../volume/model/record.ts";
+import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseCloneSize } from "../../volume/model/sizes.ts";
 import { ownSnapshots, parseSnapshots } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
-import { copyImage, type CopyPurpose, discardCopy, type FinishedCopy, orGiveUpCopy } from "./copying.ts";
+import type { FinishedCopy } from "./copies.ts";
+import { copyImage, type CopyPurpose, discardCopy, type FoundSource, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";
 import { assertNotImported, assertOwnImage, lookForChange, notFound, ownStem } from "../load.ts";
-import type { ControllerWorld } from "../deps.ts";
-
-/** A source as the router shows it. */
-export interface FoundSource {
-  readonly place: ImagePlace;
-  readonly sizeBytes: bigint;
-  /** Whether nothing can have been written to it yet. */
-  readonly blank: boolean;
-  /** The volume; undefined for a snapshot, which never changes. */
-  readonly volume: OwnedVolume | undefined;
-}
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** A subvolume's snapshot may be called blank only if the source is still blank when the router makes it. */
 export function blankGuard({ blank, volume }: FoundSource): { readonly guard?: DiskGuard } {
@@ -50,7 +35,7 @@ export type FoundVolume = FoundSource & { readonly volume: OwnedVolume };
 type CloneRequest = CreateRequest & { readonly source: SourceRef };
 
 /** A volume to be added, and the size that it is to have in the end. */
-interface ClonePlan {
+export interface PlannedVolume {
   readonly volume: NewVolume;
   readonly sizeBytes: bigint;
 }
@@ -64,40 +49,38 @@ interface ClonePlan {
  * unavailable while the copy goes on
  */
 export async function planClone(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: CreateView,
   plan: VolumePlan,
   request: CloneRequest,
-  context: CallContext,
-): Promise<ClonePlan> {
-  const unfinished = unfinishedCopies(view.files, plan.stem, world.settings.basePaths);
+): Promise<PlannedVolume> {
+  const unfinished = unfinishedCopies(view.files, plan.stem, call.settings.basePaths);
   const purpose = { key: plan.id, object: "volume", from: request.source, unfinished } as const;
-  const work = () => planFrom(world, view, plan, request, purpose, context);
-  return await orGiveUpCopy(world, purpose, work);
+  const work = () => planFrom(call, view, plan, request, purpose);
+  return await orGiveUpCopy(call, purpose, work);
 }
 
 async function planFrom(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: CreateView,
   plan: VolumePlan,
   request: CloneRequest,
   purpose: CopyPurpose,
-  context: CallContext,
-): Promise<ClonePlan> {
-  assertAdopts(world, plan.id);
-  const source = await findSource(world, view, request.source, context);
+): Promise<PlannedVolume> {
+  assertAdopts(call, plan.id);
+  const source = await findSource(call, view, request.source);
   const sizeBytes = chooseCloneSize(request.range, source.sizeBytes);
   const pool = getPool(view, plan.basePath);
-  const place = placeFor(plan.basePath, plan.stem, pool, world.settings.subvolumeNames);
-  if (sizeBytes > source.sizeBytes) assertGrows(world, "create", { id: plan.id, exported: false });
-  assertRoom(view, plan.basePath, sizeBytes, world.settings.overcommit, purpose.unfinished);
-  const folder = missingFolder(view, plan.basePath, pool, world.settings.subvolumeNames);
+  const place = placeFor(plan.basePath, plan.stem, pool, call.settings.subvolumeNames);
+  if (sizeBytes > source.sizeBytes) assertGrows(call, "create", { id: plan.id, exported: false });
+  assertRoom(view, plan.basePath, sizeBytes, call.settings.overcommit, purpose.unfinished);
+  const folder = missingFolder(view, plan.basePath, pool, call.settings.subvolumeNames);
   const base = {
     id: plan.id,
     sizeBytes: undefined,
     comment: formatComment(
       newComment({ ...plan.record, blankEpoch: source.blank ? 1 : 0 }),
-      world.settings.maxCommentBytes,
+      call.settings.maxCommentBytes,
     ),
     ...folder,
   };
@@ -105,7 +88,7 @@ async function planFrom(
   const sharesBlocks = parent !== undefined && place.subvolume !== undefined &&
     poolOf(source.place.path) === pool.mountPoint;
   if (sharesBlocks) {
-    const made = await isCloneMade(world, view, place, parent.path, context);
+    const made = await isCloneMade(call, view, place, parent.path);
     const subvolume = made
       ? {}
       : { subvolume: { ...place.subvolume!, parent, readOnly: false, ...blankGuard(source) } };
@@ -114,13 +97,9 @@ async function planFrom(
   }
   assertNoImage(view, plan);
   const target = plainPlace(`${plan.basePath}/${plan.stem}.img`);
-  const { finished } = await copyImage(
-    world,
-    { ...purpose, source, target, ...folder, state: view },
-    context,
-  );
+  const { finished } = await copyImage(call, { ...purpose, source, target, ...folder, state: view });
   if (finished !== undefined) {
-    await assertSourceUnchanged(world, plan.id, finished, context);
+    await assertSourceUnchanged(call, plan.id, finished);
     return { volume: { ...base, place: target, copied: finished }, sizeBytes };
   }
   throw new VolumeError(
@@ -145,20 +124,19 @@ function assertAdopts(world: ControllerWorld, id: string): void {
  * @throws {VolumeError} busy
  */
 async function assertSourceUnchanged(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   { path, guard }: FinishedCopy,
-  context: CallContext,
 ): Promise<void> {
   if (guard === undefined) return;
   try {
-    const { volume } = await world.store.view(guard.id, ownStem(world, guard.id), context);
+    const { volume } = await call.store.view(guard.id, ownStem(call, guard.id), call.context);
     if (volume?.comment === guard.comment) return;
   } catch (error) {
-    await discardCopy(world, path);
+    await discardCopy(call, path);
     throw error;
   }
-  await discardCopy(world, path);
+  await discardCopy(call, path);
   throw new VolumeError(
     "busy",
     `Cannot create the volume as its source was changed while it was copied: volume=${id} source=${guard.id}; try again`,
@@ -182,7 +160,7 @@ export function sourceOf(
     verb,
     "its image is no subvolume of its own; copy its data into a volume that this driver makes",
   );
-  assertOwnImage(world, stored, verb);
+  assertOwnImage(world, volume, verb);
   const blank = record.blankEpoch > 0 && (record.epoch?.counter ?? 0) === 0;
   return { place: placeOf(stored.imagePath, pools), sizeBytes: stored.sizeBytes, blank, volume };
 }
@@ -192,14 +170,13 @@ export function sourceOf(
  * from the very same source counts: anything else in its place may be somebody's data.
  */
 async function isCloneMade(
-  world: ControllerWorld,
+  call: ControllerCall,
   view: CreateView,
   place: ImagePlace,
   parentPath: string,
-  context: CallContext,
 ): Promise<boolean> {
   if (!view.files.some((file) => file.path === place.path && !file.directory)) return false;
-  const stored = await world.store.subvolume(place.subvolume!, context);
+  const stored = await call.store.subvolume(place.subvolume!, call.context);
   return stored !== undefined && !stored.readOnly && stored.parentName === parentPath.split("/").at(-1);
 }
 
@@ -207,29 +184,21 @@ async function isCloneMade(
  * @throws {VolumeError} not-found when the source is provably not there; precondition when it is not this cluster's;
  * unavailable while it is being copied, or when its absence proves nothing
  */
-async function findSource(
-  world: ControllerWorld,
-  view: CreateView,
-  source: SourceRef,
-  context: CallContext,
-): Promise<FoundSource> {
-  const { cluster, basePaths, settleMs } = world.settings;
+async function findSource(call: ControllerCall, view: CreateView, source: SourceRef): Promise<FoundSource> {
+  const { cluster, basePaths, settleMs } = call.settings;
   if (source.kind === "volume") {
     const shown = view.volumes.find((volume) => volume.id === source.id);
     const volume = shown === undefined
-      ? (await lookForChange(world, source.id, "clone", context)).volume
+      ? (await lookForChange(call, source.id, "clone")).volume
       : assertOwned(shown, cluster, "clone");
     if (volume === undefined) throw notFound("clone", source.id);
-    return sourceOf(world, volume, view, "clone");
+    return sourceOf(call, volume, view, "clone");
   }
   const snapshots = ownSnapshots(parseSnapshots(view.files), cluster, basePaths);
   const snapshot = snapshots.find(({ id }) => id === source.id);
   if (snapshot === undefined) {
     assertAbsenceProven(view, basePaths, settleMs);
-    throw new VolumeError(
-      "not-found",
-      `Cannot restore the snapshot as there is none: snapshot=${source.id}`,
-    );
+    throw new VolumeError("not-found", `Cannot restore the snapshot as there is none: snapshot=${source.id}`);
   }
   if (!snapshot.ready) {
     throw new VolumeError(

@@ -1,6 +1,8 @@
 import { withDeadline } from "../../async/deadline.ts";
+import type { DiskGuard } from "../../volume/ports/store.ts";
+import type { ImagePlace } from "../../volume/model/inventory.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** How long before a call's deadline it stops waiting for a copy, so that its answer still arrives, in milliseconds. */
 const answerMs = 2_000;
@@ -91,4 +93,19 @@ export class ImageCopies<About, Result> {
   #forget(key: string, job: Job<About, Result>): void {
     if (this.#jobs.get(key) === job) this.#jobs.delete(key);
   }
+}
+
+/** What tells one copy from another. */
+export interface CopyAbout {
+  /** See `formatSource()`. */
+  readonly source: string;
+  readonly sourcePath: string;
+  readonly target: ImagePlace;
+}
+
+/** A whole copy that has not got its name yet. */
+export interface FinishedCopy {
+  readonly path: string;
+  /** Holds only while the source has not been used since the copy began; undefined where it never changes. */
+  readonly guard: DiskGuard | undefined;
 }

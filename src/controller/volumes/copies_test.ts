@@ -3,7 +3,7 @@ import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { testContext } from "../../../tests/fakes/controller_world.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { ImageCopies } from "./copies.ts";
 
 /** Work that a test ends, and how often it was begun. */

@@ -1,11 +1,16 @@
+import { answered } from "../change.ts";
+import { newNonce } from "../../volume/model/epoch.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import type { CopyAbout, FinishedCopy } from "./copies.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { plainPlace, unfinishedPath } from "../../volume/model/layout.ts";
-import type { CallContext, DiskGuard, ImagePlace, NewFolder, RouterState } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { NewFolder } from "../../volume/ports/store.ts";
+import type { ImagePlace, RouterState } from "../../volume/model/inventory.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
-import type { FoundSource } from "./clone.ts";
 import { waitForGrace } from "../attachments/withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /** What a copy is made for. */
 export interface CopyPurpose {
@@ -28,21 +33,6 @@ export interface CopyRequest extends CopyPurpose {
   readonly state: RouterState;
 }
 
-/** What tells one copy from another. */
-export interface CopyAbout {
-  /** See `formatSource()`. */
-  readonly source: string;
-  readonly sourcePath: string;
-  readonly target: ImagePlace;
-}
-
-/** A whole copy that has not got its name yet. */
-export interface FinishedCopy {
-  readonly path: string;
-  /** Holds only while the source has not been used since the copy began; undefined where it never changes. */
-  readonly guard: DiskGuard | undefined;
-}
-
 /** A copy that is being made, or was. */
 export interface Copy {
   /** Where it is to be in the end: as the call said that began it. */
@@ -58,68 +48,58 @@ export interface Copy {
  * @throws {VolumeError} precondition when this router cannot copy a file, or the source is in use; exists-incompatible
  * when something else is being copied for that name
  */
-export async function copyImage(
-  world: ControllerWorld,
-  request: CopyRequest,
-  context: CallContext,
-): Promise<Copy> {
+export async function copyImage(call: ControllerCall, request: CopyRequest): Promise<Copy> {
   const { key, target } = request;
   const sourcePath = request.source.place.path;
   const about = { source: formatSource(request.from), sourcePath, target };
-  const going = world.copies.find(key);
+  const going = call.copies.find(key);
   if (going !== undefined) assertSameCopy(request, going);
-  assertCopies(world, request);
+  assertCopies(call, request);
   // One of that name was deleted and made again: its data is another.
-  if (going !== undefined && going.sourcePath !== sourcePath) await world.copies.cancel(key);
-  const joined = world.copies.find(key)?.target ?? target;
-  const finished = await world.copies.join(
+  if (going !== undefined && going.sourcePath !== sourcePath) await call.copies.cancel(key);
+  const joined = call.copies.find(key)?.target ?? target;
+  const finished = await call.copies.join(
     key,
     about,
-    (longer) => makeCopy(world, request, longer),
-    context,
+    (longer) => makeCopy({ ...call, context: longer }, request),
+    call.context,
   );
   return { target: joined, finished };
 }
 
-async function makeCopy(
-  world: ControllerWorld,
-  request: CopyRequest,
-  context: CallContext,
-): Promise<FinishedCopy> {
+async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<FinishedCopy> {
   const { source, target, makeFolder, state, key, object } = request;
   for (const path of request.unfinished) {
-    await world.store.removeImage(plainPlace(path), path, context);
+    await call.store.removeImage(plainPlace(path), path, call.context);
   }
   const { volume } = source;
-  if (volume !== undefined) await waitForGrace(world, volume, state, "copy", context);
-  const path = unfinishedPath(target.path, newNonce(world));
+  if (volume !== undefined) await waitForGrace(call, volume, state, "copy");
+  const path = unfinishedPath(target.path, newNonce(call.random));
   try {
-    const { done, refusal } = await world.store.copyFile(source.place.path, path, context, makeFolder);
+    const { done, refusal } = await call.store.copyFile(source.place.path, path, call.context, makeFolder);
     if (done) {
-      await assertWhole(world, request, path, context);
+      await assertWhole(call, request, path);
       return { path, guard: volume?.stored };
     }
-    const words = refusal === undefined
-      ? ""
-      : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
     throw new VolumeError(
       "unavailable",
-      `Cannot create the ${object} as its data was not copied to the end: ${object}=${key}${words}`,
+      `Cannot create the ${object} as its data was not copied to the end: ${object}=${key}${
+        answered(refusal)
+      }`,
     );
   } catch (error) {
-    await discardCopy(world, path);
+    await discardCopy(call, path);
     throw error;
   }
 }
 
 /** A router that says "done" of half a copy must not make anybody believe in it: the rest would read as zeros. */
 async function assertWhole(
-  world: ControllerWorld,
+  call: ControllerCall,
   { source, object, key }: CopyRequest,
   path: string,
-  context: CallContext,
 ): Promise<void> {
-  const { files } = await world.store.files(path, context);
+  const { files } = await call.store.files(path, call.context);
   const copy = files.find((file) => file.path === path);
   if (copy !== undefined && copy.sizeBytes >= source.sizeBytes) return;
   throw new VolumeError(
@@ -229,6 +209,12 @@ function assertCopies(world: ControllerWorld, { source, object, key }: CopyReque
   throw new VolumeError("precondition", `Cannot create the ${object} as ${reason}: ${object}=${key}`);
 }
 
-function newNonce(world: ControllerWorld): string {
-  return Array.from(world.random.bytes(4), (byte) => byte.toString(16).padStart(2, "0")).join("");
+/** A source as the router shows it. */
+export interface FoundSource {
+  readonly place: ImagePlace;
+  readonly sizeBytes: bigint;
+  /** Whether nothing can have been written to it yet. */
+  readonly blank: boolean;
+  /** The volume; undefined for a snapshot, which never changes. */
+  readonly volume: OwnedVolume | undefined;
 }

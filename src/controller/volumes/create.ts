@@ -8,15 +8,10 @@ import {
 } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { placeFor, placeOf, unfinishedCopies } from "../../volume/model/layout.ts";
-import { assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type {
-  CallContext,
-  CreateView,
-  Inventory,
-  MutationOutcome,
-  NewVolume,
-  RouterState,
-} from "../../volume/ports/ports.ts";
+import { assertOwned } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { CreateView, Inventory, RouterState } from "../../volume/model/inventory.ts";
+import type { MutationOutcome, NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
   type CreateRequest,
@@ -26,15 +21,15 @@ import {
   planVolume,
   type VolumePlan,
 } from "../../volume/rules/provision.ts";
-import { formatComment, newComment } from "../../volume/model/record.ts";
+import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
-import { planClone } from "./clone.ts";
+import { planClone, type PlannedVolume } from "./clone.ts";
 import { discardFinished, giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
 import { ownStem } from "../load.ts";
-import { cutComment, isCut, outdateUnsettled, remembered } from "../change.ts";
+import { cutComment, isCut, outdateUnsettled, remembered, whyNotDone } from "../change.ts";
 import { claimOf, spaceRefusal, tellingRefusal } from "../refusals.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Creates a volume, or finds the one that an earlier try made. Two commands, one more each where room is scarce, for a copy
@@ -47,36 +42,31 @@ export async function createVolume(
   request: CreateRequest,
   context: CallContext,
 ): Promise<OwnedVolume> {
+  const call = { ...world, context };
   const refusal = (error: VolumeError) => spaceRefusal(claimOf(request), error);
-  return await tellingRefusal(world, refusal, () => create(world, request, context));
+  return await tellingRefusal(world, refusal, () => create(call, request));
 }
 
-async function create(
-  world: ControllerWorld,
-  request: CreateRequest,
-  context: CallContext,
-): Promise<OwnedVolume> {
-  const { settings, store } = world;
-  const plan = planVolume(request, settings.cluster, world.random);
-  const view = await store.createView({ id: plan.id, stem: plan.stem, folder: plan.basePath }, context);
+async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
+  const { settings, store } = call;
+  const plan = planVolume(request, settings.cluster, call.random);
+  const view = await store.createView({ id: plan.id, stem: plan.stem, folder: plan.basePath }, call.context);
   const created = findCreated(view, plan, request);
-  if (created !== undefined) {
-    // Another controller was faster with its copy.
-    await giveUpCopies(world, plan.id, unfinishedCopies(view.files, plan.stem, settings.basePaths));
-    return await finishCreated(world, created, view, request, context);
-  }
+  if (created !== undefined) return await finishCreated(call, created, view, plan, request);
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
-  const { volume, sizeBytes } = request.source === undefined
-    ? planBlank(world, view, plan, request)
-    : await planClone(world, view, plan, { ...request, source: request.source }, context);
-  const outcome = await addVolume(world, volume, context);
-  await assertWholeComment(world, volume, outcome.after, context);
-  const added = assertAdded(world, volume, outcome);
-  await assertStillRoom(world, view, added, outcome.after, sizeBytes, context);
-  return await growOrTakeBack(world, added, outcome.after, sizeBytes, context);
+  const planned = request.source === undefined
+    ? planBlank(call, view, plan, request)
+    : await planClone(call, view, plan, { ...request, source: request.source });
+  const added = await addVolume(call, planned.volume);
+  return await finishAdded(call, added, view, planned.sizeBytes);
 }
 
-function planBlank(world: ControllerWorld, view: CreateView, plan: VolumePlan, request: CreateRequest) {
+function planBlank(
+  world: ControllerWorld,
+  view: CreateView,
+  plan: VolumePlan,
+  request: CreateRequest,
+): PlannedVolume {
   assertNoImage(view, plan);
   const sizeBytes = chooseSize(request.range);
   const pool = getPool(view, plan.basePath);
@@ -98,53 +88,55 @@ function planBlank(world: ControllerWorld, view: CreateView, plan: VolumePlan, r
 
 /** A removal that the router runs late would take away what is answered here; a clone may not have its size yet. */
 async function finishCreated(
-  world: ControllerWorld,
+  call: ControllerCall,
   created: OwnedVolume,
   view: CreateView,
-  request: CreateRequest,
-  context: CallContext,
+  plan: VolumePlan,
+  { range }: CreateRequest,
 ): Promise<OwnedVolume> {
-  const { range } = request;
+  // Another controller was faster with its copy.
+  await giveUpCopies(call, plan.id, unfinishedCopies(view.files, plan.stem, call.settings.basePaths));
   if (!isUnfinishedClone(created, range)) {
-    await outdateUnsettled(world, "create", created, context);
+    await outdateUnsettled(call, "create", created);
     return created;
   }
   const { stored } = created;
   const sizeBytes = chooseGrownSize(range, stored.sizeBytes);
-  assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, world.settings.overcommit);
-  return await grownTo(world, created, sizeBytes, context);
+  assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, call.settings.overcommit);
+  return await grownTo(call, created, sizeBytes);
 }
 
-async function grownTo(
-  world: ControllerWorld,
-  volume: OwnedVolume,
-  sizeBytes: bigint,
-  context: CallContext,
-): Promise<OwnedVolume> {
+async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<OwnedVolume> {
   if (volume.stored.sizeBytes >= sizeBytes) return volume;
-  const stored = await growVolume(world, "create", volume, sizeBytes, context);
-  return assertOwned(stored, world.settings.cluster, "create");
+  return await growVolume(call, "create", volume, sizeBytes);
+}
+
+/** A volume that this call has added, and everything that was read back with it. */
+interface AddedVolume {
+  readonly volume: OwnedVolume;
+  readonly after: Inventory;
 }
 
 /**
+ * Two controllers, or two calls at once, may both have seen the same room: whoever finds none left takes its own back.
  * A clone that the router does not grow would never be what was asked for, and nobody would delete it: it goes again.
  * Only one that this call has made: of any other one somebody may have been told.
  */
-async function growOrTakeBack(
-  world: ControllerWorld,
-  volume: OwnedVolume,
-  state: RouterState,
+async function finishAdded(
+  call: ControllerCall,
+  { volume, after }: AddedVolume,
+  before: CreateView,
   sizeBytes: bigint,
-  context: CallContext,
 ): Promise<OwnedVolume> {
+  await assertStillRoom(call, before, { volume, after }, sizeBytes);
   try {
-    return await grownTo(world, volume, sizeBytes, context);
+    return await grownTo(call, volume, sizeBytes);
   } catch (error) {
     if (!VolumeError.is(error, "precondition")) throw error;
-    const view = await world.store.view(volume.stored.id, ownStem(world, volume.stored.id), context);
+    const view = await call.store.view(volume.stored.id, ownStem(call, volume.stored.id), call.context);
     if (view.volume !== undefined) {
-      const left = assertOwned(view.volume, world.settings.cluster, "create");
-      await takeBack(world, left, state, "the router does not grow it", context);
+      const left = assertOwned(view.volume, call.settings.cluster, "create");
+      await takeBack(call, left, after, "the router does not grow it");
     }
     throw error;
   }
@@ -152,16 +144,15 @@ async function growOrTakeBack(
 
 /** Removes a volume that was made a moment ago and that nobody was told of. */
 async function takeBack(
-  world: ControllerWorld,
+  call: ControllerCall,
   { stored }: OwnedVolume,
   { pools }: RouterState,
   reason: string,
-  context: CallContext,
 ): Promise<void> {
   const { id, comment, imagePath } = stored;
   const place = placeOf(imagePath, pools);
-  const send = () => world.store.remove({ id, comment }, place, ownStem(world, id), context);
-  const { after } = await remembered(world, stored, send);
+  const send = () => call.store.remove({ id, comment }, place, ownStem(call, id), call.context);
+  const { after } = await remembered(call, stored, send);
   if (after.volume === undefined && !after.files.some((file) => file.path === imagePath)) return;
   throw new VolumeError(
     "unavailable",
@@ -170,20 +161,18 @@ async function takeBack(
 }
 
 /** Of a copy whose disk was not added nobody could tell later what it is a copy of. */
-async function addVolume(
-  world: ControllerWorld,
-  volume: NewVolume,
-  context: CallContext,
-): Promise<MutationOutcome<Inventory>> {
-  const { id, place, copied } = volume;
+async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<AddedVolume> {
+  const { id, place, copied, comment } = wanted;
   let added = false;
+  let outcome: MutationOutcome<Inventory>;
   try {
-    const outcome = await world.store.add(volume, context);
-    added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === volume.comment);
-    return outcome;
+    outcome = await call.store.add(wanted, call.context);
+    added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === comment);
   } finally {
-    if (!added && copied !== undefined) await discardFinished(world, copied, place);
+    if (!added && copied !== undefined) await discardFinished(call, copied, place);
   }
+  await assertWholeComment(call, wanted, outcome.after);
+  return { volume: assertAdded(call, wanted, outcome), after: outcome.after };
 }
 
 function assertAdded(
@@ -197,9 +186,7 @@ function assertAdded(
     const hint = parent === undefined
       ? ""
       : ` (no other subvolume may be called ${parent}, nor its volume change meanwhile)`;
-    const reason = outcome.refusal === undefined
-      ? `the router did not do it${hint}`
-      : `the router answered ${JSON.stringify(outcome.refusal.slice(0, 200))}`;
+    const reason = whyNotDone(outcome.refusal, hint);
     throw new VolumeError("unavailable", `Cannot create the volume as ${reason}: volume=${plan.id}`);
   }
   const volume = assertOwned(stored, world.settings.cluster, "create");
@@ -215,43 +202,39 @@ function assertAdded(
 
 /** A disk whose record was cut would be nobody's: it is taken back, with its image. */
 async function assertWholeComment(
-  world: ControllerWorld,
+  call: ControllerCall,
   { id, place, comment }: NewVolume,
   after: Inventory,
-  context: CallContext,
 ): Promise<void> {
   const stored = after.volumes.find((volume) => volume.id === id);
   if (stored === undefined || stored.imagePath !== place.path || !isCut(stored.comment, comment)) return;
-  await world.store.remove({ id, comment: stored.comment }, place, ownStem(world, id), context);
+  await call.store.remove({ id, comment: stored.comment }, place, ownStem(call, id), call.context);
   throw cutComment("create", id, stored.comment.length);
 }
 
 /**
- * Two controllers, or two calls at once, may both have seen the same room: whoever finds none left takes its own back.
  * What was read back has every disk and no snapshot: where one of each volume, made meanwhile, would no longer fit,
  * everything is looked at again.
  *
  * @param sizeBytes what the volume will have when it is done
  */
 async function assertStillRoom(
-  world: ControllerWorld,
+  call: ControllerCall,
   before: CreateView,
-  volume: OwnedVolume,
-  after: Inventory,
+  { volume, after }: AddedVolume,
   sizeBytes: bigint,
-  context: CallContext,
 ): Promise<void> {
   const { imagePath } = volume.stored;
   const pool = getPool(after, imagePath);
   const growth = sizeBytes > volume.stored.sizeBytes ? sizeBytes - volume.stored.sizeBytes : 0n;
   const overBytes = (promises: Promises, moreBytes: bigint) =>
-    overPromisedBytes(pool, promises, world.settings.overcommit, moreBytes);
+    overPromisedBytes(pool, promises, call.settings.overcommit, moreBytes);
   const known = { volumes: after.volumes, files: before.files };
   const oneOfEach = overBytes(known, growth + diskBytes(pool, after));
-  const shown = oneOfEach === 0n ? known : await world.store.createView(undefined, context);
+  const shown = oneOfEach === 0n ? known : await call.store.createView(undefined, call.context);
   const over = overBytes(shown, growth);
   if (over === 0n) return;
-  await takeBack(world, volume, after, `the pool has no room for it (over=${over})`, context);
+  await takeBack(call, volume, after, `the pool has no room for it (over=${over})`);
   throw new VolumeError(
     "exhausted",
     `Cannot keep the volume as others took the room at the same time: path=${imagePath} over=${over}`,

@@ -1,15 +1,18 @@
+import { folderOf } from "../../volume/model/sources.ts";
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { leftoversOf, placeOf } from "../../volume/model/layout.ts";
-import { assertNotForeign, assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, FileView, MutationOutcome, VolumeView } from "../../volume/ports/ports.ts";
+import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
+import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FileView, VolumeView } from "../../volume/model/inventory.ts";
+import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNoSnapshotsHold } from "./dependents.ts";
-import { assertNotImported, assertNotShared, assertOwnImage, ownBase, ownStem } from "../load.ts";
-import { failMutation, remembered } from "../change.ts";
-import { assertNotStrayed } from "../misplaced.ts";
+import { assertNotImported, assertNotShared, assertOwnImage, ownStem } from "../load.ts";
+import { answered, failMutation, remembered } from "../change.ts";
 import { takeOverFirst } from "../legacy/migrate.ts";
 import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there.
@@ -24,6 +27,7 @@ export async function deleteVolume(
   context: CallContext,
   judged?: string,
 ): Promise<void> {
+  const call = { ...world, context };
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
   await world.copies.cancel(id);
   const view = await world.store.view(id, ownStem(world, id), context);
@@ -33,22 +37,17 @@ export async function deleteVolume(
     failMutation("delete", id, judged, view.volume, undefined);
   }
   if (view.volume !== undefined) {
-    const stored = await takeOverFirst(world, view, view.volume, context);
+    const stored = await takeOverFirst(call, view, view.volume);
     const volume = assertOwned(stored, world.settings.cluster, "delete");
-    await deleteDisk(world, volume, { ...view, volume: stored }, context);
+    await deleteDisk(call, volume, { ...view, volume: stored });
     return;
   }
   assertAbsenceProven(view, world.settings.basePaths, world.settings.settleMs);
-  assertNotStrayed(world, id, "delete");
-  await deleteLeftovers(world, id, view, world.settings.basePaths, context);
+  world.strayed?.assertNotSeen(world.settings.cluster, id, "delete");
+  await deleteLeftovers(call, id, view, world.settings.basePaths);
 }
 
-async function deleteDisk(
-  world: ControllerWorld,
-  found: OwnedVolume,
-  view: VolumeView,
-  context: CallContext,
-): Promise<void> {
+async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: VolumeView): Promise<void> {
   assertNotHeld(found);
   assertNotImported(
     found,
@@ -56,40 +55,39 @@ async function deleteDisk(
     `nothing is removed; set its PersistentVolume's reclaim policy to Retain, and give the disk back by ` +
       `"rds-csi release ${found.stored.id}"`,
   );
-  assertOwnImage(world, found.stored, "delete");
+  assertOwnImage(call, found, "delete");
   // Without its disk nobody could tell any more whose the image is that comes back with the pool.
   assertPoolMounted(view, found.stored.imagePath);
-  await assertNoSnapshotsHold(world, found, context);
+  await assertNoSnapshotsHold(call, found);
   const place = placeOf(found.stored.imagePath, view.pools);
-  const volume = found.stored.exported ? await withdrawExport(world, found, "delete", context) : found;
-  await waitForGrace(world, volume, view, "delete", context);
+  const volume = found.stored.exported ? await withdrawExport(call, found, "delete") : found;
+  await waitForGrace(call, volume, view, "delete");
   const { id, comment } = volume.stored;
   const outcome = await remembered(
-    world,
+    call,
     volume.stored,
-    () => world.store.remove({ id, comment }, place, ownStem(world, id), context),
+    () => call.store.remove({ id, comment }, place, ownStem(call, id), call.context),
   );
   const left = outcome.after.volume;
   if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
   assertDeleted(id, place.path, outcome);
-  world.withdrawals.forget(id);
-  const basePaths = [...new Set([...world.settings.basePaths, ownBase(world, volume.stored)])];
-  await deleteLeftovers(world, id, outcome.after, basePaths, context);
+  call.withdrawals.forget(id);
+  const basePaths = [...new Set([...call.settings.basePaths, folderOf(volume, call.settings.cluster)])];
+  await deleteLeftovers(call, id, outcome.after, basePaths);
 }
 
 /** What an earlier delete left when it was cut off between the disk and its image, and copies that nobody needs. */
 async function deleteLeftovers(
-  world: ControllerWorld,
+  call: ControllerCall,
   id: string,
   view: FileView,
   basePaths: readonly string[],
-  context: CallContext,
 ): Promise<void> {
-  const stem = ownStem(world, id);
+  const stem = ownStem(call, id);
   let latest = view;
   for (const place of leftoversOf(view.files, stem, basePaths, view.pools)) {
-    const outcome = await world.store.removeImage(place, stem, context);
+    const outcome = await call.store.removeImage(place, stem, call.context);
     assertDeleted(id, place.path, outcome);
     latest = outcome.after;
   }
@@ -104,10 +102,9 @@ function assertDeleted(id: string, path: string, { after, refusal }: MutationOut
 }
 
 function failLeft(id: string, path: string, refusal: string | undefined): never {
-  const words = refusal === undefined ? "" : `; the router answered ${JSON.stringify(refusal.slice(0, 200))}`;
   throw new VolumeError(
     "unavailable",
-    `Cannot delete the volume as the image is still there: volume=${id} path=${path}${words}`,
+    `Cannot delete the volume as the image is still there: volume=${id} path=${path}${answered(refusal)}`,
   );
 }
 
@@ -117,6 +114,6 @@ function assertNotHeld(volume: OwnedVolume): void {
   throw new VolumeError(
     "precondition",
     `Cannot delete the volume as it is published: volume=${volume.stored.id} ` +
-      `node=${holders.map((holder) => holder.nodeId).join(", ")}`,
+      `node=${nodeIdsOf(holders).join(", ")}`,
   );
 }

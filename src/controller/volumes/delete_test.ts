@@ -1,3 +1,4 @@
+import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
 import { aCreate, inTime, testContext, testController } from "../../../tests/fakes/controller_world.ts";
 import {
@@ -10,8 +11,7 @@ import {
   testCluster,
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { FakeVolumeStore, Mishap } from "../../../tests/fakes/volume_store.ts";
-import type { VolumeErrorKind } from "../../volume/errors.ts";
+import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import { createVolume } from "./create.ts";
 import { deleteSnapshot } from "../snapshots/delete.ts";
 import { deleteVolume } from "./delete.ts";
@@ -74,9 +74,11 @@ for (const [layout, path] of Object.entries(layouts)) {
       const { world, store } = controller({}, path);
       store.put({ ...disk, imagePath: path, id: "other" });
       if (!present) store.disks.delete(id);
-      const before = store.snapshot();
-      await assert.rejects(deleteVolume(world, id, context), refusal("precondition", /disk=other/));
-      assert.deepEqual(store.snapshot(), before);
+      await refusedUnchanged(
+        store,
+        () => deleteVolume(world, id, context),
+        refusal("precondition", /disk=other/),
+      );
     }
   });
 
@@ -91,18 +93,11 @@ for (const [layout, path] of Object.entries(layouts)) {
   });
 
   Deno.test(`deleteVolume() believes what is read back, however the command ended: ${layout}`, async () => {
-    const cases: [string, Mishap, VolumeErrorKind | undefined][] = [
-      ["ran, end unknown", { runs: true, refusal: "interrupted" }, undefined],
-      ["did not run", { runs: false }, "unavailable"],
-      ["refused", { refusal: "could not unmount, stop using it first" }, "unavailable"],
-      ["ran, unreadable", { unreadable: true }, "unavailable"],
-      ["did not run, unreadable", { runs: false, unreadable: true }, "unavailable"],
-    ];
-    for (const [name, mishap, kind] of cases) {
+    for (const ending of endings) {
+      const [name, mishap] = ending;
       const { world, store } = controller({}, path);
       store.mishap("remove", mishap);
-      const call = deleteVolume(world, id, context);
-      await (kind === undefined ? call : assert.rejects(call, refusal(kind), name));
+      await endsAs(ending, deleteVolume(world, id, context));
       await deleteVolume(world, id, context);
       assert.deepEqual(counts(store), [0, 0, 0], name);
     }
@@ -160,9 +155,11 @@ Deno.test("deleteVolume() removes no file that it did not ask about", async () =
 Deno.test("deleteVolume() refuses a published volume and names the holder", async () => {
   const { world, store } = testController();
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("a"), aHolder("b")] })));
-  const before = store.snapshot();
-  await assert.rejects(deleteVolume(world, id, context), refusal("precondition", /published.*node=a, b/));
-  assert.deepEqual(store.snapshot(), before);
+  await refusedUnchanged(
+    store,
+    () => deleteVolume(world, id, context),
+    refusal("precondition", /published.*node=a, b/),
+  );
 });
 
 Deno.test("deleteVolume() refuses a disk of its own whose image has another name", async () => {
@@ -178,9 +175,11 @@ Deno.test("deleteVolume() refuses a disk of its own whose image has another name
   ) {
     const { world, store } = testController();
     store.put({ ...disk, imagePath: path });
-    const before = store.snapshot();
-    await assert.rejects(deleteVolume(world, id, context), refusal("precondition", /a file of another name/));
-    assert.deepEqual(store.snapshot(), before);
+    await refusedUnchanged(
+      store,
+      () => deleteVolume(world, id, context),
+      refusal("precondition", /a file of another name/),
+    );
   }
 });
 

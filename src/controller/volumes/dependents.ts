@@ -1,9 +1,10 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, CreateView } from "../../volume/ports/ports.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import { judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CreateView } from "../../volume/model/inventory.ts";
 import { ownSnapshots, parseSnapshots, type StoredSnapshot } from "../../volume/model/snapshots.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Refuses to delete a volume that snapshots or clones were made from, on routers that keep a subvolume while there are
@@ -11,19 +12,15 @@ import type { ControllerWorld } from "../deps.ts";
  *
  * @throws {VolumeError} precondition naming them
  */
-export async function assertNoSnapshotsHold(
-  world: ControllerWorld,
-  { stored }: OwnedVolume,
-  context: CallContext,
-): Promise<void> {
-  if (world.settings.subvolumeParent === "free") return;
-  const view = await world.store.createView(undefined, context);
-  const { cluster, basePaths } = world.settings;
+export async function assertNoSnapshotsHold(call: ControllerCall, { stored }: OwnedVolume): Promise<void> {
+  if (call.settings.subvolumeParent === "free") return;
+  const view = await call.store.createView(undefined, call.context);
+  const { cluster, basePaths } = call.settings;
   const snapshots = ownSnapshots(parseSnapshots(view.files), cluster, basePaths)
     .filter((snapshot) => snapshot.source === stored.id && snapshot.imagePath.endsWith("/disk.img"));
   const dependents = [
     ...snapshots.map((snapshot) => snapshot.id),
-    ...clonesOf(world, view, { kind: "volume", id: stored.id }),
+    ...clonesOf(call, view, { kind: "volume", id: stored.id }),
   ];
   refuseWith("volume", stored.id, dependents);
 }
@@ -34,13 +31,12 @@ export async function assertNoSnapshotsHold(
  * @throws {VolumeError} precondition naming them
  */
 export async function assertNoClonesHold(
-  world: ControllerWorld,
+  call: ControllerCall,
   snapshot: Pick<StoredSnapshot, "id">,
-  context: CallContext,
 ): Promise<void> {
-  if (world.settings.subvolumeParent === "free") return;
-  const view = await world.store.createView(undefined, context);
-  refuseWith("snapshot", snapshot.id, clonesOf(world, view, { kind: "snapshot", id: snapshot.id }));
+  if (call.settings.subvolumeParent === "free") return;
+  const view = await call.store.createView(undefined, call.context);
+  refuseWith("snapshot", snapshot.id, clonesOf(call, view, { kind: "snapshot", id: snapshot.id }));
 }
 
 function clonesOf(world: ControllerWorld, view: CreateView, source: SourceRef): string[] {

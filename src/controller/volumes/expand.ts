@@ -1,14 +1,16 @@
+import { folderOf } from "../../volume/model/sources.ts";
 import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertNotForeign, assertOwned, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext, StoredVolume } from "../../volume/ports/ports.ts";
-import { formatComment, rewritten } from "../../volume/model/record.ts";
+import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
-import { assertOwnImage, notFound, ownBase, ownStem } from "../load.ts";
-import { changeVolume, outdateUnsettled } from "../change.ts";
+import { assertOwnImage, notFound, ownStem } from "../load.ts";
+import { outdateUnsettled, writeRecord } from "../change.ts";
 import { spaceRefusal, tellingRefusal } from "../refusals.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * Grows a volume and returns its size as read back, in bytes; its present size when that is enough. Two commands; one
@@ -23,20 +25,16 @@ export async function expandVolume(
   range: SizeRange,
   context: CallContext,
 ): Promise<bigint> {
+  const call = { ...world, context };
   const refusal = (error: VolumeError) => spaceRefusal(id, error);
-  return await tellingRefusal(world, refusal, () => expand(world, id, range, context));
+  return await tellingRefusal(world, refusal, () => expand(call, id, range));
 }
 
-async function expand(
-  world: ControllerWorld,
-  id: string,
-  range: SizeRange,
-  context: CallContext,
-): Promise<bigint> {
+async function expand(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
   assertSizeRange(range);
-  const { settings, store } = world;
-  const stem = ownStem(world, id);
-  const view = await store.createView({ id, stem, folder: "" }, context);
+  const { settings, store } = call;
+  const stem = ownStem(call, id);
+  const view = await store.createView({ id, stem, folder: "" }, call.context);
   assertNotForeign(view.foreign, "expand");
   const found = view.volumes.find((volume) => volume.id === id);
   if (found === undefined) {
@@ -44,14 +42,14 @@ async function expand(
     throw notFound("expand", id);
   }
   const volume = assertOwned(found, settings.cluster, "expand");
-  assertOwnImage(world, found, "expand");
+  assertOwnImage(call, volume, "expand");
   const sizeBytes = chooseGrownSize(range, found.sizeBytes);
   if (sizeBytes === found.sizeBytes) {
-    await outdateUnsettled(world, "expand", volume, context);
+    await outdateUnsettled(call, "expand", volume);
     return sizeBytes;
   }
-  assertRoom(view, ownBase(world, found), sizeBytes - found.sizeBytes, settings.overcommit);
-  return (await growVolume(world, "expand", volume, sizeBytes, context)).sizeBytes;
+  assertRoom(view, folderOf(volume, settings.cluster), sizeBytes - found.sizeBytes, settings.overcommit);
+  return (await growVolume(call, "expand", volume, sizeBytes)).stored.sizeBytes;
 }
 
 /**
@@ -60,25 +58,17 @@ async function expand(
  * @throws {VolumeError} precondition when this router does not grow a disk, or not one that is exported; busy when another call grows it, too; unavailable
  */
 export async function growVolume(
-  world: ControllerWorld,
+  call: ControllerCall,
   verb: string,
-  { stored, comment, record }: OwnedVolume,
+  volume: OwnedVolume,
   sizeBytes: bigint,
-  context: CallContext,
-): Promise<StoredVolume> {
-  assertGrows(world, verb, stored);
+): Promise<OwnedVolume> {
+  const { stored, record } = volume;
+  assertGrows(call, verb, stored);
   // The record changes too: a command that the router runs late, after a larger growth, must find nothing to shrink.
-  const written = formatComment({ ...comment, record: rewritten(record) }, world.settings.maxCommentBytes);
-  const change = { sizeBytes, comment: written };
-  const after = await changeVolume(
-    world,
-    verb,
-    stored,
-    change,
-    (after) => after.comment === written,
-    context,
-  );
-  if (after.sizeBytes >= sizeBytes) return after;
+  const grown = await writeRecord(call, verb, volume, rewritten(record), () => true, { sizeBytes });
+  const after = grown.stored;
+  if (after.sizeBytes >= sizeBytes) return grown;
   if (after.sizeBytes !== stored.sizeBytes) {
     throw new VolumeError(
       "busy",

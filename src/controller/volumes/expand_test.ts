@@ -1,9 +1,9 @@
+import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
 import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_world.ts";
 import { aDisk, aHolder, aRecord, aSnapshotId, testBase } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { Mishap } from "../../../tests/fakes/volume_store.ts";
-import type { StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { deleteVolume } from "./delete.ts";
 import { expandVolume } from "./expand.ts";
 import type { ControllerSettings } from "../deps.ts";
@@ -65,17 +65,11 @@ Deno.test("expandVolume() does not call a volume missing while that proves nothi
 });
 
 Deno.test("expandVolume() answers only what is read back, however the command ended", async () => {
-  const cases: [string, Mishap, boolean][] = [
-    ["ran, end unknown", { runs: true, refusal: "interrupted" }, true],
-    ["did not run", { runs: false }, false],
-    ["refused", { refusal: "failure: no" }, false],
-    ["ran, unreadable", { unreadable: true }, false],
-    ["did not run, unreadable", { runs: false, unreadable: true }, false],
-  ];
-  for (const [name, mishap, succeeds] of cases) {
+  for (const ending of endings) {
+    const [, mishap] = ending;
     const { store, expand, size } = controller();
     store.mishap("change", mishap);
-    if (!succeeds) await assert.rejects(expand(2n * gibibyte), refusal("unavailable"), name);
+    await endsAs(ending, expand(2n * gibibyte));
     assert.equal(await expand(2n * gibibyte), 2n * gibibyte);
     assert.equal(size(), 2n * gibibyte);
   }
@@ -158,10 +152,9 @@ Deno.test("expandVolume() answers that the size is enough only when no earlier c
 Deno.test("expandVolume() refuses a disk that uses another volume's image", async () => {
   const { world, store } = testController();
   store.put(aDisk(aRecord(), { imagePath: aDisk(aRecord(), { id: "pvc-2" }).imagePath }));
-  const before = store.snapshot();
-  await assert.rejects(
-    expandVolume(world, "pvc-1", { requiredBytes: 2n * gibibyte, limitBytes: 0n }, testContext()),
+  await refusedUnchanged(
+    store,
+    () => expandVolume(world, "pvc-1", { requiredBytes: 2n * gibibyte, limitBytes: 0n }, testContext()),
     refusal("precondition", /a file of another name/),
   );
-  assert.deepEqual(store.snapshot(), before);
 });

@@ -1,3 +1,4 @@
+import { refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
 import {
   aCreate,
@@ -72,9 +73,11 @@ for (const [occupant, occupy] of Object.entries(occupants)) {
       for (const id of ["storage-pool", "nvme1", volumeIdFor(name), earlierId]) {
         const { world, store } = testController();
         occupy(store, id);
-        const before = store.snapshot();
-        await assert.rejects(run(world, id), refusal("precondition", new RegExp(`volume=${id}`)));
-        assert.deepEqual(store.snapshot(), before);
+        await refusedUnchanged(
+          store,
+          () => run(world, id),
+          refusal("precondition", new RegExp(`volume=${id}`)),
+        );
         assert.equal(store.calls.length, 1);
         assert.match(store.calls[0]!.method, /view/i);
       }
@@ -85,9 +88,11 @@ for (const [occupant, occupy] of Object.entries(occupants)) {
     for (const id of ["storage-pool", "nvme1", earlierId]) {
       const { world, store } = testController();
       occupy(store, id);
-      const before = store.snapshot();
-      await assert.rejects(clone(world, id), refusal("precondition", new RegExp(`volume=${id}`)));
-      assert.deepEqual(store.snapshot(), before);
+      await refusedUnchanged(
+        store,
+        () => clone(world, id),
+        refusal("precondition", new RegExp(`volume=${id}`)),
+      );
       assert.ok(store.calls.every((call) => /view/i.test(call.method)));
     }
   });
@@ -95,9 +100,7 @@ for (const [occupant, occupy] of Object.entries(occupants)) {
   Deno.test(`CreateVolume refuses a slot with ${occupant} and sends nothing that changes anything`, async () => {
     const { world, store } = testController();
     occupy(store, volumeIdFor(name));
-    const before = store.snapshot();
-    await assert.rejects(createVolume(world, aCreate(name), context), refusal("precondition"));
-    assert.deepEqual(store.snapshot(), before);
+    await refusedUnchanged(store, () => createVolume(world, aCreate(name), context), refusal("precondition"));
     assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
   });
 
@@ -115,9 +118,7 @@ for (const [occupant, occupy] of Object.entries(occupants)) {
     occupy(store, earlierId);
     // Without a record a folder of the name of the earlier driver's volume is somebody's.
     const ofEarlier = /damaged|newer|earlier/.test(occupant) ? "precondition" : "not-found";
-    const before = store.snapshot();
-    await assert.rejects(getVolume(world, earlierId, context), refusal(ofEarlier));
-    assert.deepEqual(store.snapshot(), before);
+    await refusedUnchanged(store, () => getVolume(world, earlierId, context), refusal(ofEarlier));
   });
 }
 

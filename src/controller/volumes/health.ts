@@ -1,11 +1,13 @@
 import { assertGone, assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
-import { judgeHealth, type VolumeHealth } from "../../volume/rules/health.ts";
+import type { VolumeHealth } from "../../volume/model/health.ts";
+import { judgeHealth } from "../../volume/rules/health.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { findOwned } from "../../volume/rules/ownership.ts";
-import type { CallContext, VolumeView } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { VolumeView } from "../../volume/model/inventory.ts";
 import { notFound, ownStem } from "../load.ts";
-import { importedImage, ownFiles } from "../own_files.ts";
-import type { ControllerWorld } from "../deps.ts";
+import { importedImage, ownFiles } from "../inventory.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
 
 /**
  * What is wrong with one volume; nothing when it is healthy. One command; two when it was imported.
@@ -18,9 +20,10 @@ export async function getVolumeHealth(
   id: string,
   context: CallContext,
 ): Promise<VolumeHealth> {
+  const call = { ...world, context };
   const { basePaths, cluster, settleMs } = world.settings;
   const stem = ownStem(world, id);
-  const view = await lookWithFiles(world, id, stem, context);
+  const view = await lookWithFiles(call, id, stem);
   assertSettled(view, settleMs);
   const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
   const health = judgeHealth({ ...view, volumes }, cluster, basePaths).find((one) => one.id === id);
@@ -31,15 +34,10 @@ export async function getVolumeHealth(
 }
 
 /** The files of an image that was imported do not go by the name of the volume. */
-async function lookWithFiles(
-  world: ControllerWorld,
-  id: string,
-  stem: string,
-  context: CallContext,
-): Promise<VolumeView> {
-  const view = await world.store.view(id, stem, context);
-  const path = view.volume === undefined ? undefined : importedImage(view.volume, world.settings.cluster);
-  return path === undefined ? view : await world.store.view(id, path, context);
+async function lookWithFiles(call: ControllerCall, id: string, stem: string): Promise<VolumeView> {
+  const view = await call.store.view(id, stem, call.context);
+  const path = view.volume === undefined ? undefined : importedImage(view.volume, call.settings.cluster);
+  return path === undefined ? view : await call.store.view(id, path, call.context);
 }
 
 /**
@@ -51,21 +49,22 @@ export async function listVolumeHealth(
   world: ControllerWorld,
   context: CallContext,
 ): Promise<readonly VolumeHealth[]> {
-  const first = await judgeAll(world, context);
+  const call = { ...world, context };
+  const first = await judgeAll(call);
   if (first.length === 0) return [];
   // Disks and files are two looks: what was made, grown or deleted between them seems sick, once.
   const seen = new Set(first.flatMap(({ id, problems }) => problems.map(({ reason }) => `${id} ${reason}`)));
-  const again = await judgeAll(world, context);
+  const again = await judgeAll(call);
   return again.map(({ id, problems }) => ({
     id,
     problems: problems.filter(({ reason }) => seen.has(`${id} ${reason}`)),
   })).filter(({ problems }) => problems.length > 0);
 }
 
-async function judgeAll(world: ControllerWorld, context: CallContext): Promise<readonly VolumeHealth[]> {
-  const { basePaths, cluster, settleMs } = world.settings;
-  const inventory = await world.store.inventory(context);
-  const files = await ownFiles(world, inventory, context);
+async function judgeAll(call: ControllerCall): Promise<readonly VolumeHealth[]> {
+  const { basePaths, cluster, settleMs } = call.settings;
+  const inventory = await call.store.inventory(call.context);
+  const files = await ownFiles(call, inventory);
   assertSettled(files, settleMs);
   for (const base of basePaths) {
     const shown = inventory.volumes.some((volume) => poolOf(volume.imagePath) === poolOf(base));

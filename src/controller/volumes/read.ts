@@ -9,8 +9,9 @@ import {
 } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isVolumeId } from "../../volume/model/ids.ts";
-import { findOwned, judgeOwnership, type OwnedVolume } from "../../volume/rules/ownership.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
+import { findOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import { mebibyte, minimumSizeBytes } from "../../volume/model/sizes.ts";
 import { notFound, ownStem } from "../load.ts";

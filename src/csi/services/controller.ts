@@ -9,7 +9,7 @@ import { parseCapabilities } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertNodeId, volumeIdFor } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
-import type { OwnedVolume } from "../../volume/rules/ownership.ts";
+import type { OwnedVolume } from "../../volume/model/record.ts";
 import {
   parseParameters,
   parseStatic,

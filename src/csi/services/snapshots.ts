@@ -1,6 +1,5 @@
 import { deleteSnapshot } from "../../controller/snapshots/delete.ts";
-import { assertEarlierGone } from "../../controller/legacy/snapshot.ts";
-import { getSnapshot, listSnapshots } from "../../controller/snapshots/list.ts";
+import { assertEarlierGone, getSnapshot, listSnapshots } from "../../controller/snapshots/list.ts";
 import { createSnapshot } from "../../controller/snapshots/create.ts";
 import type { ControllerWorld } from "../../controller/deps.ts";
 import { isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";

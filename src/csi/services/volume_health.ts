@@ -1,4 +1,4 @@
-import type { VolumeHealth } from "../../volume/rules/health.ts";
+import type { VolumeHealth } from "../../volume/model/health.ts";
 import type { VolumeHealth as VolumeHealthMessage } from "../generated/csi/v1/VolumeHealth.ts";
 
 /** A volume's health as it goes on the wire. */

@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { VolumeHealth } from "../../volume/rules/health.ts";
+import type { VolumeHealth } from "../../volume/model/health.ts";
 import { judgeNodeHealth, type NodeLook, type Shown } from "../../volume/rules/node_health.ts";
 import type { CallContext, FoundDevice, MountEntry } from "../../volume/ports/ports.ts";
 import type { PublishedTarget, Stash } from "../../volume/model/staging_state.ts";

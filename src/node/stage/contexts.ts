@@ -1,8 +1,7 @@
-import { fromEarlierContext } from "../../volume/model/legacy_context.ts";
+import { fromEarlierContext, parseNvmeAddresses } from "../../volume/model/parameters.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/handles.ts";
 import { parseMkfsOptions } from "../../volume/model/mkfs_options.ts";
-import { parseNvmeAddresses } from "../../volume/model/nvme_addresses.ts";
 import type { FilesystemType, Target } from "../../volume/ports/ports.ts";
 import { earlierEpoch, formatEpoch } from "../../volume/model/epoch.ts";
 

@@ -1,4 +1,4 @@
-import type { FolderFigures, PoolFigures } from "../../volume/rules/totals.ts";
+import type { FolderFigures, PoolFigures } from "../../volume/model/totals.ts";
 import {
   ago,
   badge,

@@ -1,4 +1,4 @@
-import type { HealthProblem } from "../../volume/rules/health.ts";
+import type { HealthProblem } from "../../volume/model/health.ts";
 import { type Course, type Page, type StatusQuery, usualPerPage } from "./model.ts";
 
 /** Text that may stand in a page as it is. Only {@linkcode markup} makes it. */

@@ -1,5 +1,5 @@
-import type { FolderFigures, VolumeFigures } from "../../volume/rules/totals.ts";
-import type { HealthProblem } from "../../volume/rules/health.ts";
+import type { FolderFigures, VolumeFigures } from "../../volume/model/totals.ts";
+import type { HealthProblem } from "../../volume/model/health.ts";
 
 /** What a driver is, as its configuration says. Nothing in it is a secret. */
 export interface DriverFacts {

@@ -1,4 +1,4 @@
-import type { HealthProblem } from "../../volume/rules/health.ts";
+import type { HealthProblem } from "../../volume/model/health.ts";
 import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
 import { type Happening, type NodeStatus, pageOf, type StagedVolume, type StatusQuery } from "./model.ts";
 

@@ -1,8 +1,8 @@
-import type { AuditKind } from "../../volume/rules/audit_finding.ts";
+import type { AuditKind } from "../../volume/model/audit_kinds.ts";
 import type { ControllerEvent, ControllerEvents } from "../../volume/ports/controller_events.ts";
 import { eventText } from "../../volume/rules/event_text.ts";
-import type { Figures, FolderFigures } from "../../volume/rules/totals.ts";
-import type { HealthProblem } from "../../volume/rules/health.ts";
+import type { Figures, FolderFigures } from "../../volume/model/totals.ts";
+import type { HealthProblem } from "../../volume/model/health.ts";
 import type { RouterEvents, RouterLoad } from "../router_metrics.ts";
 import { Courses } from "./operation_statistics.ts";
 import type { Happening, RouterStatus, VolumeStatus } from "./model.ts";

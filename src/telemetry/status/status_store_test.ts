@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import type { Figures, VolumeFigures } from "../../volume/rules/totals.ts";
+import type { Figures, VolumeFigures } from "../../volume/model/totals.ts";
 import { statusJson, statusPage } from "./page.ts";
 import { parseStatusQuery } from "./model.ts";
 import { StatusBoard } from "./status_store.ts";

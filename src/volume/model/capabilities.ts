@@ -1,5 +1,7 @@
 import { VolumeError } from "../errors.ts";
-import type { FilesystemType } from "../ports/ports.ts";
+
+/** File systems this driver makes. */
+export type FilesystemType = "ext4" | "xfs";
 
 /** The access modes of the CSI specification that this driver supports. */
 export type AccessMode =

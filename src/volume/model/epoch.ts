@@ -1,5 +1,3 @@
-import type { Random } from "../ports/ports.ts";
-
 /**
  * One period of being published. The counter orders epochs; the nonce makes sure that not even a lost record brings
  * an NQN back that a forgotten node still knocks at.
@@ -10,13 +8,19 @@ export interface Epoch {
   readonly nonce: string;
 }
 
+/** Chance, as far as an epoch needs it. */
+export interface RandomBytes {
+  /** `count` bytes. */
+  bytes(count: number): Uint8Array;
+}
+
 const epochForm = /^(0|[1-9][0-9]{0,8})-([0-9a-f]{8})$/;
 
 /**
  * What stands for the epoch of a volume that was never published. Its nonce makes every new record unlike any before
  * it: a removal of an earlier volume of the same name that the router runs late finds nothing.
  */
-export function epochZero(random: Random): Epoch {
+export function epochZero(random: RandomBytes): Epoch {
   return { counter: 0, nonce: newNonce(random) };
 }
 
@@ -33,11 +37,12 @@ export function isEarlierEpoch(epoch: Epoch | undefined): boolean {
 }
 
 /** The epoch that follows `last`, or the first one. */
-export function nextEpoch(last: Epoch | undefined, random: Random): Epoch {
+export function nextEpoch(last: Epoch | undefined, random: RandomBytes): Epoch {
   return { counter: (last?.counter ?? 0) + 1, nonce: newNonce(random) };
 }
 
-function newNonce(random: Random): string {
+/** Eight hex digits that were not there before. */
+export function newNonce(random: RandomBytes): string {
   return Array.from(random.bytes(4), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 

@@ -1,8 +1,7 @@
 import { formatEpoch } from "./epoch.ts";
 import { hostIdentityOf } from "./host_identity.ts";
-import type { OwnedVolume } from "../rules/ownership.ts";
-import type { StoredVolume } from "../ports/ports.ts";
-import type { Holder } from "./record.ts";
+import type { StoredVolume } from "./inventory.ts";
+import type { Holder, OwnedVolume } from "./record.ts";
 
 /** Whom the router lets in while only these nodes hold a volume. */
 export function hostsOf(holders: readonly Pick<Holder, "nodeId">[]): readonly string[] {

@@ -1,6 +1,6 @@
 import { VolumeError } from "../errors.ts";
 import { isEarlierDriverId, poolOf } from "./ids.ts";
-import type { ImagePlace, Pool, StoredFile } from "../ports/ports.ts";
+import type { ImagePlace, Pool, StoredFile } from "./inventory.ts";
 
 /** Name of the image in a subvolume: the same everywhere, so that a snapshot of the subvolume needs no renaming. */
 const inSubvolume = "disk.img";

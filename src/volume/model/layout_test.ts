@@ -13,7 +13,7 @@ import {
   unfinishedPath,
   withinPool,
 } from "./layout.ts";
-import type { ImagePlace, Pool, StoredFile } from "../ports/ports.ts";
+import type { ImagePlace, Pool, StoredFile } from "./inventory.ts";
 
 const pool: Pool = {
   mountPoint: "pool",

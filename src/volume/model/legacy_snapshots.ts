@@ -1,6 +1,6 @@
 import { VolumeError } from "../errors.ts";
 import { isEarlierDriverId } from "./ids.ts";
-import type { StoredFile, StoredVolume, VolumeView } from "../ports/ports.ts";
+import type { StoredFile, StoredVolume, VolumeView } from "./inventory.ts";
 import { parseComment } from "./record.ts";
 
 /**

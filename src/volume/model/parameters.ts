@@ -1,7 +1,5 @@
 import { digest } from "./digest.ts";
-import { fromEarlierContext } from "./legacy_context.ts";
 import { VolumeError } from "../errors.ts";
-import { parseNvmeAddresses } from "./nvme_addresses.ts";
 
 /** What a StorageClass may leave to the controller's settings. */
 export interface ParameterDefaults {
@@ -242,5 +240,56 @@ function refuse(key: string, value: string, allowed: string): never {
   throw new VolumeError(
     "invalid",
     `Cannot use the parameter: ${key}=${JSON.stringify(value.slice(0, 128))}; allowed is ${allowed}`,
+  );
+}
+
+/** Numbers of a connection that the earlier driver limits less than this one: the most of each, as it is allowed here. */
+const most: Readonly<Record<string, number>> = {
+  ctrlLossTmo: 86_400,
+  reconnectDelay: 3_600,
+  keepAliveTmo: 3_600,
+};
+
+/**
+ * A volume context with what the earlier Go driver has written there in the words of this one; any other as it stands. A
+ * volume keeps its context for good, so that none may be refused for a number that this driver's StorageClasses do not take:
+ * 0 left a time to the kernel, and is left out; what is larger than is allowed becomes the largest.
+ */
+export function fromEarlierContext(
+  context: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  // It names the export there, and this driver the router's backend.
+  if (!Object.hasOwn(context, "nqn") || Object.hasOwn(context, "backend")) return context;
+  return Object.fromEntries(
+    Object.entries(context).flatMap(([key, value]) => {
+      const limit = Object.hasOwn(most, key) ? most[key] : undefined;
+      if (limit === undefined || !/^[0-9]+$/.test(value)) return [[key, value]];
+      const number = Number(value);
+      return number === 0 ? [] : [[key, String(Math.min(number, limit))]];
+    }),
+  );
+}
+
+/** Most addresses of one router: each is a path that a node connects. */
+export const maxNvmeAddresses = 8;
+
+const addressForm = /^[A-Za-z0-9:](?:[A-Za-z0-9.:-]{0,253}[A-Za-z0-9:])?$/;
+
+/**
+ * Reads the addresses that nodes reach volumes at: IP addresses or host names, separated by commas.
+ *
+ * @throws {VolumeError} invalid when one can be neither, when one is there twice, or when there are none or too many
+ */
+export function parseNvmeAddresses(key: string, text: string): readonly string[] {
+  const addresses = text.split(",");
+  const sound = addresses.length <= maxNvmeAddresses && addresses.every((one) => addressForm.test(one)) &&
+    new Set(addresses).size === addresses.length;
+  if (sound) return addresses;
+  throw new VolumeError(
+    "invalid",
+    `Cannot use the parameter: ${key}=${
+      JSON.stringify(text.slice(0, 128))
+    }; allowed is an IP address or a host name, ` +
+      `or up to ${maxNvmeAddresses} different ones separated by commas`,
   );
 }

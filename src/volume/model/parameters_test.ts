@@ -3,10 +3,13 @@ import { testBase, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import {
   assertBasePath,
+  fromEarlierContext,
+  maxNvmeAddresses,
   type ParameterDefaults,
   parameterHelp,
   parameterNames,
   parametersDigest,
+  parseNvmeAddresses,
   parseParameters,
   parseVolumeContext,
   volumeContext,
@@ -56,17 +59,9 @@ Deno.test("parseParameters() takes what an empty StorageClass leaves open from t
 
 Deno.test("parseParameters() reads every key that it knows", () => {
   assert.deepEqual(new Set(Object.keys(everything)), new Set(parameterNames));
-  const {
-    fsType,
-    fsLabel,
-    ctrlLossTmo,
-    reconnectDelay,
-    keepAliveTmo,
-    nrIoQueues,
-    fsckMode,
-    mkfsOptions,
-    fastIoFailTmo,
-  } = everything;
+  const { fsType, fsLabel, ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues } = everything;
+  const { fastIoFailTmo, fsckMode, mkfsOptions } = everything;
+  const connection = { ctrlLossTmo, reconnectDelay, keepAliveTmo, nrIoQueues, fastIoFailTmo };
   assert.deepEqual(parseParameters(everything, defaults), {
     backend: "default",
     basePath: "/fast/csi",
@@ -74,17 +69,7 @@ Deno.test("parseParameters() reads every key that it knows", () => {
     nvmePort: 65_535,
     migrationTimeoutSeconds: 30,
     fsType: "xfs",
-    node: {
-      fsType,
-      fsLabel,
-      ctrlLossTmo,
-      reconnectDelay,
-      keepAliveTmo,
-      nrIoQueues,
-      fastIoFailTmo,
-      fsckMode,
-      mkfsOptions,
-    },
+    node: { fsType, fsLabel, ...connection, fsckMode, mkfsOptions },
   });
 });
 
@@ -120,21 +105,7 @@ Deno.test("parseParameters() passes over what is the sidecars'", () => {
 const wrongValues: Record<string, readonly string[]> = {
   backend: ["", "other"],
   nvmePort: ["abc", "0", "99999", "65536", "1.5", "-1", "", " 4420", "04420", "4420;", "0x10", "1e3"],
-  nvmeAddress: [
-    "",
-    "a b",
-    "a;b",
-    "-a",
-    "a/b",
-    "a\n",
-    "$(x)",
-    'a"',
-    "a,",
-    ",a",
-    "a, b",
-    "a,a",
-    "1,2,3,4,5,6,7,8,9",
-  ],
+  nvmeAddress: ["", "a b"],
   migrationTimeoutSeconds: ["29", "3601", "soon"],
   fsLabel: ["", "thirteen-long", "a b", "a/b", "-L"],
   ctrlLossTmo: ["-2", "86401", "1.5"],
@@ -247,4 +218,60 @@ Deno.test("parseVolumeContext() passes over foreign and earlier keys but checks 
   } as unknown as Record<string, string>;
   assert.deepEqual(parseVolumeContext(context, defaults), parseParameters({}, defaults));
   assert.throws(() => parseVolumeContext({ ...context, nvmePort: "0" }, defaults), refusal("invalid"));
+});
+
+const eight = Array.from({ length: maxNvmeAddresses }, (_, i) => `10.0.0.${i + 1}`);
+
+Deno.test("parseNvmeAddresses() reads IP addresses and names, up to eight of them", () => {
+  for (
+    const text of ["10.0.0.1", "::1", "fd00::", "router.example.com", "10.0.0.1,fd00::2,b", eight.join()]
+  ) {
+    assert.deepEqual(parseNvmeAddresses("k", text), text.split(","));
+  }
+});
+
+Deno.test("parseNvmeAddresses() throws invalid for everything else", () => {
+  const lists = ["", ",", "a,", ",a", "a,,b", "a, b", "a,a", `${eight.join()},b`];
+  const names = ["-a", "a-", ".", "a b", "a;b", "a/b", "a\n", "[::1]", "$(x)", 'a"', "x".repeat(256)];
+  for (const text of [...lists, ...names]) {
+    const named = refusal("invalid", /: nvmeAddress="/);
+    assert.throws(() => parseNvmeAddresses("nvmeAddress", text), named, JSON.stringify(text));
+  }
+});
+
+const earlier = {
+  nqn: "nqn.2000-02.com.mikrotik:pvc-1",
+  nvmePort: "4420",
+  volumePath: "/pool/csi/pvc-1.img",
+};
+
+Deno.test("fromEarlierContext() leaves out what was left to the kernel, and shortens what is too long", () => {
+  const cases: readonly (readonly [given: Record<string, string>, read: Record<string, string>])[] = [
+    [{}, {}],
+    [{ ctrlLossTmo: "-1", reconnectDelay: "5", keepAliveTmo: "0" }, {
+      ctrlLossTmo: "-1",
+      reconnectDelay: "5",
+    }],
+    [{ ctrlLossTmo: "0", keepAliveTmo: "10" }, { keepAliveTmo: "10" }],
+    [
+      { ctrlLossTmo: "604800", reconnectDelay: "9999999999", keepAliveTmo: "3601" },
+      { ctrlLossTmo: "86400", reconnectDelay: "3600", keepAliveTmo: "3600" },
+    ],
+    // What that driver never wrote is no business of this.
+    [{ ctrlLossTmo: "soon", fsckMode: "0" }, { ctrlLossTmo: "soon", fsckMode: "0" }],
+  ];
+  for (const [given, read] of cases) {
+    assert.deepEqual(fromEarlierContext({ ...earlier, ...given }), { ...earlier, ...read });
+  }
+});
+
+Deno.test("fromEarlierContext() leaves a context of this driver's as it stands", () => {
+  const contexts: readonly Readonly<Record<string, string>>[] = [
+    {},
+    { backend: "default", ctrlLossTmo: "0" },
+    { ...earlier, backend: "default", ctrlLossTmo: "0" },
+  ];
+  for (const own of contexts) {
+    assert.equal(fromEarlierContext(own), own);
+  }
 });

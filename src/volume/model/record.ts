@@ -2,6 +2,7 @@ import { digest } from "./digest.ts";
 import { type Epoch, formatEpoch, parseEpoch } from "./epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { type AccessMode, modeLetters } from "./capabilities.ts";
+import type { StoredVolume } from "./inventory.ts";
 
 /**
  * The longest comment that is sent to the router, in bytes. A probe may find that a router keeps less; more is not used,
@@ -21,6 +22,11 @@ export interface Holder {
   readonly sinceSeconds: number;
   readonly readOnly: boolean;
   readonly mode: AccessMode;
+}
+
+/** The ids of nodes that hold a volume. */
+export function nodeIdsOf(holders: readonly Pick<Holder, "nodeId">[]): string[] {
+  return holders.map(({ nodeId }) => nodeId);
 }
 
 /** What the router remembers about a volume on this driver's behalf. */
@@ -44,6 +50,11 @@ export interface VolumeRecord {
   /** How often it was grown or rewritten, so that no command that the router runs late finds the comment it expects. */
   readonly growths?: number;
   readonly holders: readonly Holder[];
+  /**
+   * Fields that only a newer version of this driver knows, word for word: they may change what the others mean. Absent
+   * where there are none.
+   */
+  readonly newerFields?: readonly string[];
 }
 
 /** A comment, taken apart: the record, and what people wrote around it. */
@@ -61,11 +72,29 @@ export type ParsedComment =
   /** There was one. It is never guessed at. */
   | { readonly state: "damaged"; readonly reason: string };
 
+/** A volume whose record is whole and belongs to this cluster: the only kind that is ever changed. */
+export interface OwnedVolume {
+  readonly stored: StoredVolume;
+  readonly comment: RecordComment;
+  readonly record: VolumeRecord;
+}
+
 const opening = "{rds1 ";
 const anyOpening = /\{rds[0-9]/g;
 const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
+const knownFields = "cnkpbewsgh";
 const fieldForm = /^([a-z])=(\S+)$/;
 const holderForm = /^([A-Za-z0-9.-]{1,64})@([0-9a-z]{1,8})\/([a-z])(r?)$/;
+
+/** The cluster that the record in a comment names, damaged or not; undefined when it names none. */
+export function clusterOfComment(text: string): string | undefined {
+  return /\{rds1 c=([0-9a-f]{8}) /.exec(text)?.[1];
+}
+
+/** Whether a comment without a record has something in it that only a record has. */
+export function hasPartOfRecord(text: string): boolean {
+  return /\brds[0-9] |\bc=[0-9a-f]{8} n=[0-9a-f]/.test(text);
+}
 
 /** Reads a comment. Pure and total: anything that is not a whole record is "none" or "damaged". */
 export function parseComment(text: string): ParsedComment {
@@ -131,7 +160,7 @@ function formatBody(record: VolumeRecord): string {
   if (record.source !== undefined) fields.push(`s=${record.source}`);
   if (record.growths) fields.push(`g=${record.growths.toString(36)}`);
   if (record.holders.length > 0) fields.push(`h=${record.holders.map(formatHolder).join(",")}`);
-  return fields.join(" ");
+  return [...fields, ...record.newerFields ?? []].join(" ");
 }
 
 function formatHolder(holder: Holder): string {
@@ -142,12 +171,13 @@ function formatHolder(holder: Holder): string {
 /** The record, or in words why it is none. */
 function parseBody(body: string): VolumeRecord | string {
   const fields = new Map<string, string>();
+  const newerFields: string[] = [];
   for (const word of body.split(" ")) {
     const match = fieldForm.exec(word);
     if (match === null) return `it holds something that is no field: ${JSON.stringify(word)}`;
-    if (!"cnkpbewsgh".includes(match[1]!)) return `it holds an unknown field: ${match[1]}`;
     if (fields.has(match[1]!)) return `it holds the field ${match[1]} twice`;
     fields.set(match[1]!, match[2]!);
+    if (!knownFields.includes(match[1]!)) newerFields.push(word);
   }
   const cluster = fields.get("c") ?? "";
   const name = fields.get("n") ?? "";
@@ -180,6 +210,7 @@ function parseBody(body: string): VolumeRecord | string {
     source: fields.get("s"),
     ...(growths === undefined ? {} : { growths: parseInt(growths, 36) }),
     holders,
+    ...(newerFields.length === 0 ? {} : { newerFields }),
   };
 }
 

@@ -4,7 +4,7 @@ import { aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { type AccessMode, modeLetters } from "./capabilities.ts";
 import { digest } from "./digest.ts";
-import type { Random } from "../ports/ports.ts";
+import type { Random } from "../ports/system.ts";
 import {
   formatComment,
   type Holder,
@@ -47,6 +47,7 @@ function randomRecord(random: Random): VolumeRecord {
     source: random.fraction() < 0.2 ? "v:pvc-1" : undefined,
     ...(random.fraction() < 0.3 ? { growths: 1 + below(random, 1000) } : {}),
     holders,
+    ...(random.fraction() < 0.3 ? { newerFields: [`u=${hex(random, 4)}`, "z=a,b/c"] } : {}),
   });
 }
 
@@ -140,7 +141,9 @@ Deno.test("parseComment() refuses a record that is sealed but makes no sense", (
     body.replace("b=1", "b=-1"),
     body.replace("b=1", "b=1234567890"),
     `${body} b=1`,
-    `${body} z=1`,
+    `${body} z=1 z=2`,
+    `${body} z=`,
+    `${body} Z=1`,
     `${body}  e=1-00000000`,
     `${body} words`,
     `${body} e=01-00000000`,
@@ -155,6 +158,18 @@ Deno.test("parseComment() refuses a record that is sealed but makes no sense", (
     `${body} e=1-00000000 h=a@1/w,`,
   ];
   for (const one of wrong) assert.equal(parseComment(sealed(one)).state, "damaged", one);
+});
+
+Deno.test("parseComment() and formatComment() keep the fields of a newer version word for word", () => {
+  const found = read(sealed(`u=0a0b0c0d ${body} z=1/w,{x e=2-00000000 h=a@1/w`));
+  assert.deepEqual(found.record.newerFields, ["u=0a0b0c0d", "z=1/w,{x"]);
+  assert.deepEqual(found.record.holders.map(({ nodeId }) => nodeId), ["a"]);
+  const left = { ...found.record, holders: [] };
+  assert.equal(
+    formatComment({ ...found, record: left }),
+    sealed(`${body} e=2-00000000 u=0a0b0c0d z=1/w,{x`),
+  );
+  assert.equal(read(sealed(body)).record.newerFields, undefined);
 });
 
 Deno.test("parseComment() takes a withdrawal time that it cannot read for infinitely late", () => {

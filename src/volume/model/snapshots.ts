@@ -2,7 +2,7 @@ import { digest } from "./digest.ts";
 import { VolumeError } from "../errors.ts";
 import { assertName, isVolumeId } from "./ids.ts";
 import { leftoversOf } from "./layout.ts";
-import type { ImagePlace, Pool, StoredFile } from "../ports/ports.ts";
+import type { ImagePlace, Pool, StoredFile } from "./inventory.ts";
 
 /**
  * A snapshot, as its name on the router tells: there is no comment to write a record into.

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { assertVolumeId, isVolumeId, volumeIdFor } from "./ids.ts";
 import { plainPlace, subvolumePlace } from "./layout.ts";
-import type { Pool, StoredFile } from "../ports/ports.ts";
+import type { Pool, StoredFile } from "./inventory.ts";
 import {
   anySnapshot,
   assertSameSource,

@@ -1,5 +1,8 @@
-import { isVolumeId } from "./ids.ts";
+import { isVolumeId, parentFolder } from "./ids.ts";
 import { isSnapshotId } from "./snapshots.ts";
+import { digest } from "./digest.ts";
+import { baseOf, isImageOf, stemOf } from "./layout.ts";
+import type { OwnedVolume, VolumeRecord } from "./record.ts";
 
 /** What a volume is made from. */
 export interface SourceRef {
@@ -18,4 +21,32 @@ export function parseSource(text: string | undefined): SourceRef | undefined {
   if (text?.startsWith("v:") && isVolumeId(id)) return { kind: "volume", id };
   if (text?.startsWith("s:") && isSnapshotId(id)) return { kind: "snapshot", id };
   return undefined;
+}
+
+/**
+ * What stands for the source of a volume that was there before: it binds the record to the slot and to the file, as neither's
+ * name tells. A disk that was copied on the router carries the record of another slot, and a disk that was pointed to
+ * another file that of another file.
+ */
+export function importedSource(id: string, imagePath: string): string {
+  return `i:${digest(`${id}\n${imagePath}`, 16)}`;
+}
+
+/** Whether somebody else made the disk and a person had it imported: its image is never removed. */
+export function isImported(record: Pick<VolumeRecord, "source">): boolean {
+  return record.source?.startsWith("i:") === true;
+}
+
+/** Whether its disk uses the image that is this volume's: the one that was imported, or the one that is named after it. */
+export function usesOwnImage({ stored, record }: OwnedVolume, cluster: string): boolean {
+  const { id, imagePath } = stored;
+  return isImported(record)
+    ? record.source === importedSource(id, imagePath)
+    : isImageOf(imagePath, stemOf(id, cluster));
+}
+
+/** The folder in which the image lies, or its subvolume. */
+export function folderOf({ stored, record }: OwnedVolume, cluster: string): string {
+  const { id, imagePath } = stored;
+  return isImported(record) ? parentFolder(imagePath) : baseOf(imagePath, stemOf(id, cluster));
 }

@@ -1,7 +1,7 @@
 import { VolumeError } from "../errors.ts";
 import { type FenceMemory, parseFenceMemory } from "../rules/fence.ts";
 import type { MkfsState } from "../rules/format.ts";
-import type { FilesystemType } from "../ports/ports.ts";
+import type { FilesystemType } from "./capabilities.ts";
 
 /** Where and how a staged volume is published. */
 export interface PublishedTarget {

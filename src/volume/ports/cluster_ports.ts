@@ -1,3 +1,5 @@
+import type { CallContext } from "./system.ts";
+
 /** A VolumeAttachment of this driver. */
 export interface ClusterAttachment {
   /** Undefined when it cannot be told which volume it is about. */
@@ -34,3 +36,18 @@ export interface MigrationPairs {
 
 /** Any two nodes may. */
 export const anyPair: MigrationPairs = { reasonAgainst: () => Promise.resolve(undefined) };
+
+// ---------------------------------------------------------------------------------------------------------------
+// The cluster
+
+/** Which nodes exist. */
+export interface NodeDirectory {
+  /** Whether a node of that id is known to the cluster. */
+  isKnown(nodeId: string, context: CallContext): Promise<boolean>;
+}
+
+/** The nodes that were named on the command line: all there is where there is no cluster to ask. */
+export function fixedNodes(nodeIds: readonly string[]): NodeDirectory {
+  const known = new Set(nodeIds);
+  return { isKnown: (nodeId) => Promise.resolve(known.has(nodeId)) };
+}

@@ -1,4 +1,4 @@
-import type { CallContext } from "./ports.ts";
+import type { CallContext } from "./system.ts";
 
 /** A PersistentVolume of this driver, as far as rules about volumes need it. */
 export interface ClusterVolume {

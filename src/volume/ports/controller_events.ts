@@ -1,7 +1,7 @@
 import { type EventListener, fanOut } from "./event_listener.ts";
-import type { AuditKind } from "../rules/audit_finding.ts";
-import type { Figures } from "../rules/totals.ts";
-import type { HealthProblem } from "../rules/health.ts";
+import type { AuditKind } from "../model/audit_kinds.ts";
+import type { Figures } from "../model/totals.ts";
+import type { HealthProblem } from "../model/health.ts";
 
 /** A claim by name, where there is no volume yet. */
 export interface ClaimRef {

@@ -1,6 +1,6 @@
 import type { EventListener } from "./event_listener.ts";
 import type { FormatRefusal } from "../rules/format.ts";
-import type { HealthProblem } from "../rules/health.ts";
+import type { HealthProblem } from "../model/health.ts";
 import type { Connection } from "./node_ports.ts";
 
 /** What a node meets a stale mount in: one whose device is gone or another one, or whose file system does not answer. */

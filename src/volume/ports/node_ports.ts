@@ -1,10 +1,11 @@
 /**
- * What the node's services need from the machine, as interfaces. `ports.ts` hands them on.
+ * What the node's services need from the machine, as interfaces.
  *
  * @module
  */
+import type { FilesystemType } from "../model/capabilities.ts";
 import type { HostIdentity } from "../model/host_identity.ts";
-import type { CallContext } from "./ports.ts";
+import type { CallContext } from "./system.ts";
 
 /** A subsystem to be reached: what ControllerPublish put into the publish context. */
 export interface Target {
@@ -173,9 +174,6 @@ export interface Mounts {
   /** Unmounts everything at `target`, and returns when the table shows nothing there. OK when there was nothing. */
   unmount(target: string, context: CallContext): Promise<void>;
 }
-
-/** File systems this driver makes. */
-export type FilesystemType = "ext4" | "xfs";
 
 /** What the ends of a device and blkid say. */
 export interface DeviceProbe {

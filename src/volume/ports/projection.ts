@@ -1,5 +1,4 @@
-import type { OwnedVolume } from "../rules/ownership.ts";
-import type { VolumeRecord } from "../model/record.ts";
+import type { OwnedVolume, VolumeRecord } from "../model/record.ts";
 
 /** Who holds a volume, as people are shown it. */
 export interface Attachment {

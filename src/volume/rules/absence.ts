@@ -1,7 +1,7 @@
 import { VolumeError } from "../errors.ts";
 import { poolOf } from "../model/ids.ts";
 import { isImageOf } from "../model/layout.ts";
-import type { RouterState, StoredFile } from "../ports/ports.ts";
+import type { RouterState, StoredFile } from "../model/inventory.ts";
 
 /** How long after its boot a router may still be bringing disks back, unless a probe says otherwise. */
 export const defaultSettleMs = 120_000;

@@ -7,7 +7,7 @@ import {
   assertSettled,
   defaultSettleMs,
 } from "./absence.ts";
-import type { Pool, StoredFile } from "../ports/ports.ts";
+import type { Pool, StoredFile } from "../model/inventory.ts";
 
 const pool: Pool = {
   mountPoint: "pool",

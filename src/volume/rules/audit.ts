@@ -1,12 +1,5 @@
-import {
-  type AuditFinding,
-  type AuditKind,
-  auditKinds,
-  type AuditScope,
-  isSource,
-  keptForAge,
-  orphanGraceMs,
-} from "./audit_finding.ts";
+import { type AuditKind, auditKinds } from "../model/audit_kinds.ts";
+import { type AuditFinding, type AuditScope, isSource, keptForAge, orphanGraceMs } from "./audit_finding.ts";
 import { orphanFiles } from "./audit_files.ts";
 import type { NodeAttachment, StrayAttachment } from "../ports/cluster_view.ts";
 import {
@@ -16,10 +9,11 @@ import {
   whyEarlierSnapshotKept,
 } from "../model/legacy_snapshots.ts";
 import { isVolumeId, poolOf } from "../model/ids.ts";
-import { isImported } from "../model/imported.ts";
+import { isImported } from "../model/sources.ts";
 import { isImageOf, stemOf } from "../model/layout.ts";
-import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
-import type { FileView, Inventory, StoredVolume } from "../ports/ports.ts";
+import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
+import { judgeOwnership } from "./ownership.ts";
+import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
 import { isExportedAsRecorded } from "./publish.ts";
 
 /**
@@ -95,7 +89,7 @@ function judgeEarlierSnapshot(stored: StoredVolume, view: Inventory, { nowMs }: 
 function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
   const { stored, record } = volume;
   const { id, imagePath: path } = stored;
-  const nodes = record.holders.map(({ nodeId }) => nodeId).join(", ");
+  const nodes = nodeIdsOf(record.holders).join(", ");
   const findings: AuditFinding[] = [];
   const add = (kind: AuditKind, found: string, kept: string, sinceSeconds?: number) =>
     findings.push({ kind, id, path, found, kept, sinceSeconds });
@@ -164,6 +158,7 @@ function whyKept(
   if (isImported(record)) {
     return 'it was imported and holds somebody\'s data: "rds-csi release" gives it back';
   }
+  if (record.newerFields !== undefined) return "a newer version of this driver wrote its record";
   if (record.holders.length > 0) return "it is published";
   if (stored.exported) return "it is exported";
   if (attachments.length > 0) return "a VolumeAttachment names it";

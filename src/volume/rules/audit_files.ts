@@ -1,6 +1,7 @@
-import { type AuditFinding, type AuditKind, type AuditScope, isSource, keptForAge } from "./audit_finding.ts";
+import type { AuditKind } from "../model/audit_kinds.ts";
+import { type AuditFinding, type AuditScope, isSource, keptForAge } from "./audit_finding.ts";
 import { isEarlierDriverId, isVolumeId } from "../model/ids.ts";
-import type { FileView, Inventory, StoredFile } from "../ports/ports.ts";
+import type { FileView, Inventory, StoredFile } from "../model/inventory.ts";
 import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../model/snapshots.ts";
 
 /** A copy may take so long, in milliseconds: until then it may be another process's, and still be made. */

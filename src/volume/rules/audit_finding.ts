@@ -1,49 +1,8 @@
+import { formatSource } from "../model/sources.ts";
+import type { AuditKind } from "../model/audit_kinds.ts";
 import type { ClusterVolume, NodeAttachment, StrayAttachment } from "../ports/cluster_view.ts";
 import { judgeOwnership } from "./ownership.ts";
-import type { FileView, Inventory, StoredVolume } from "../ports/ports.ts";
-
-/** How much each kind of finding matters: with a problem a volume is at risk, a note is no more than a fact. */
-export const auditKinds = {
-  /** A disk of this cluster whose image is gone. */
-  "disk-without-image": "problem",
-  /** An image of this cluster that no disk uses. */
-  "image-without-disk": "warning",
-  /** A subvolume of this cluster in which no image is. */
-  "leftover-subvolume": "warning",
-  /** A copy that was never finished, or is still being made. */
-  "unfinished-copy": "warning",
-  "export-without-holder": "warning",
-  /** Exported under another NQN than its nodes know. */
-  "export-differs": "problem",
-  "record-damaged": "problem",
-  /** No fault: a snapshot may outlive its volume. */
-  "snapshot-without-source": "note",
-  "pv-without-disk": "problem",
-  "disk-without-pv": "warning",
-  "holder-without-attachment": "warning",
-  "attachment-without-holder": "warning",
-  /** It names the PersistentVolume that is gone, as which volume that was cannot be told. */
-  "attachment-without-pv": "warning",
-  "no-record": "note",
-  "other-cluster": "note",
-  "earlier-driver": "note",
-  /** A disk without any data of the volume that it is called a snapshot of. */
-  "earlier-snapshot": "note",
-  /** An image that the earlier driver, or this one after it, had a disk of: of whose cluster nothing tells. */
-  "earlier-image": "note",
-} as const;
-
-/** A kind of finding. */
-export type AuditKind = keyof typeof auditKinds;
-
-/** Kinds that are somebody else's: they are counted, and named only when asked for. */
-export const foreignKinds: ReadonlySet<AuditKind> = new Set([
-  "no-record",
-  "other-cluster",
-  "earlier-driver",
-  "earlier-snapshot",
-  "earlier-image",
-]);
+import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
 
 /** One thing on the router that lacks its owner, or lacks itself. */
 export interface AuditFinding {
@@ -117,7 +76,8 @@ export function isSource(id: string, view: Inventory & FileView, { cluster }: Au
   const ofSnapshots = new RegExp(`/snap-[0-9a-f]{28}[.]${id}[.][0-9a-z]{1,8}[.][bn][.]${cluster}(?:[./]|$)`);
   const isParent = (stored: StoredVolume) => {
     const ownership = judgeOwnership(stored, cluster);
-    return ownership.state === "owned" && ownership.volume.record.source === `v:${id}`;
+    return ownership.state === "owned" &&
+      ownership.volume.record.source === formatSource({ kind: "volume", id });
   };
   return view.files.some(({ path }) => ofSnapshots.test(path)) || view.volumes.some(isParent);
 }

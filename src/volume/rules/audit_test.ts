@@ -12,7 +12,7 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { judgeAudit } from "./audit.ts";
 import { type AuditFinding, type AuditScope, isDue, orphanGraceMs } from "./audit_finding.ts";
-import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../ports/ports.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 
 const nowMs = 1_800_000_000_000;
 const nowSeconds = nowMs / 1000;
@@ -240,6 +240,7 @@ Deno.test("judgeAudit() lets a disk without a PersistentVolume go only when noth
     ["it is held", view([{ ...held, id: "pvc-1", imagePath: subvolumeImage("pvc-1") }]), {}, /published/],
     ["it is exported", view([{ ...idle, exported: true }]), {}, /exported/],
     ["an attachment names it", view([idle]), { used: named }, /VolumeAttachment/],
+    ["a newer version's record", view([aDisk(aRecord({ newerFields: ["z=1"] }))]), {}, /newer version/],
     ["it is young", view([aDisk(young)]), {}, /younger than 10 minutes/],
     ["another file", view([{ ...idle, imagePath: `${testBase}/precious.img` }]), {}, /another name/],
     ["another folder", view([{ ...idle, imagePath: plainImage("pvc-1", "/pool/x") }]), {}, /or folder/],

@@ -1,6 +1,6 @@
 import { VolumeError } from "../errors.ts";
 import { poolOf } from "../model/ids.ts";
-import type { CreateView, Inventory, Pool, StoredFile, StoredVolume } from "../ports/ports.ts";
+import type { CreateView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 import { parseSnapshots } from "../model/snapshots.ts";
 
 /** How much of a pool may be promised: 1 promises exactly its size. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { assertRoom, availableBytes, getPool, overPromisedBytes, type Promises } from "./capacity.ts";
-import type { CreateView, Pool, StoredFile } from "../ports/ports.ts";
+import type { CreateView, Pool, StoredFile } from "../model/inventory.ts";
 import { formatSnapshotName } from "../model/snapshots.ts";
 
 const pool: Pool = {

@@ -1,7 +1,7 @@
 import { type Epoch, parseEpoch } from "../model/epoch.ts";
 import { encodeHandle } from "../model/handles.ts";
 import type { HostIdentity } from "../model/host_identity.ts";
-import type { Connection, TargetAddress } from "../ports/ports.ts";
+import type { Connection, TargetAddress } from "../ports/node_ports.ts";
 
 /** What is remembered of a volume that its target did not offer at the last look. */
 export interface FenceMemory {

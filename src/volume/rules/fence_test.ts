@@ -6,7 +6,7 @@ import {
   type OfferedRead,
   parseFenceMemory,
 } from "./fence.ts";
-import type { Connection } from "../ports/ports.ts";
+import type { Connection } from "../ports/node_ports.ts";
 
 const prefix = "nqn.2000-02.com.mikrotik";
 const own = `${prefix}:pvc-1:5-0a0b0c0d`;

@@ -1,5 +1,6 @@
 import type { VolumeErrorKind } from "../errors.ts";
-import type { DeviceProbe, FilesystemType } from "../ports/ports.ts";
+import type { DeviceProbe } from "../ports/node_ports.ts";
+import type { FilesystemType } from "../model/capabilities.ts";
 
 /** How far making a file system came, as the node's state file says. */
 export type MkfsState = "none" | "started" | "done";

@@ -1,27 +1,10 @@
+import type { HealthProblem, HealthStatus, VolumeHealth } from "../model/health.ts";
 import { isVolumeId, poolOf } from "../model/ids.ts";
-import { usesOwnImage } from "../model/imported.ts";
-import { isNamedAsOwn, judgeOwnership, type OwnedVolume } from "./ownership.ts";
-import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../ports/ports.ts";
+import { usesOwnImage } from "../model/sources.ts";
+import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
+import { isNamedAsOwn, judgeOwnership } from "./ownership.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 import { isExportedAsRecorded } from "./publish.ts";
-
-/** How bad it is (CSI specification, VolumeHealthErrorType). */
-export type HealthStatus = "DEGRADED" | "INACCESSIBLE" | "DATA_LOSS";
-
-/** One thing that is wrong with a volume. */
-export interface HealthProblem {
-  readonly status: HealthStatus;
-  /** One CamelCase word for machines. */
-  readonly reason: string;
-  /** A sentence for people. */
-  readonly message: string;
-}
-
-/** A volume and what is wrong with it; nothing when it is healthy. */
-export interface VolumeHealth {
-  readonly id: string;
-  readonly problems: readonly HealthProblem[];
-}
-
 /** States in which an array does all it should; anything else is told as it stands. */
 const soundStates: ReadonlySet<string> = new Set([
   "",
@@ -117,7 +100,7 @@ function poolProblems({ state, mountPoint }: Pool): HealthProblem[] {
 
 function exportProblems(volume: OwnedVolume): HealthProblem[] {
   const { stored, record } = volume;
-  const nodes = record.holders.map((holder) => holder.nodeId).join(", ");
+  const nodes = nodeIdsOf(record.holders).join(", ");
   if (record.holders.length === 0) {
     return stored.exported
       ? [problem("DEGRADED", "ExportedWithoutHolder", "the volume is exported though no node holds it")]

@@ -10,8 +10,9 @@ import {
   testCluster,
   testPrefix,
 } from "../../../tests/fakes/records.ts";
-import { type HealthStatus, judgeHealth } from "./health.ts";
-import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../ports/ports.ts";
+import type { HealthStatus } from "../model/health.ts";
+import { judgeHealth } from "./health.ts";
+import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
 
 const bases = [testBase, "/pool/more"];
 const epoch = { counter: 3, nonce: "0123abcd" };

@@ -4,11 +4,11 @@ import { epochZero } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import { isEarlierDriverId, nameDigest, poolOf } from "../model/ids.ts";
-import { importedSource } from "../model/imported.ts";
+import { importedSource } from "../model/sources.ts";
 import { assertOwned, judgeOwnership } from "./ownership.ts";
-import type { RouterState, StoredFile, StoredVolume } from "../ports/ports.ts";
+import type { RouterState, StoredFile, StoredVolume } from "../model/inventory.ts";
 import type { PublishWorld } from "./publish.ts";
-import type { RecordComment } from "../model/record.ts";
+import { hasPartOfRecord, type RecordComment } from "../model/record.ts";
 
 /** What a disk is to be as a volume. Nobody but a person, or the PersistentVolume, can say it. */
 export interface ImportClaim {
@@ -149,7 +149,7 @@ function assertSlot(id: string): void {
 }
 
 function assertNoOthersRecord(id: string, comment: string): void {
-  const isPart = /\brds[0-9] |\bc=[0-9a-f]{8} n=[0-9a-f]/.test(comment);
+  const isPart = hasPartOfRecord(comment);
   if (!isPart && !/[{}]/.test(comment)) return;
   throw doubt(
     id,

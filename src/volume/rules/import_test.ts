@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { aDisk, aRecord, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { folderOf, importedSource, isImported, usesOwnImage } from "../model/imported.ts";
+import { folderOf, importedSource, isImported, usesOwnImage } from "../model/sources.ts";
 import { assertImportable, type ImportClaim, importedComment, type ImportScene } from "./import.ts";
 import { assertOwned } from "./ownership.ts";
-import type { StoredVolume } from "../ports/ports.ts";
+import type { StoredVolume } from "../model/inventory.ts";
 import { formatComment, maxCommentBytes } from "../model/record.ts";
 
 const claim: ImportClaim = {

@@ -8,10 +8,11 @@ import type { ClusterVolume, NodeAttachment } from "../ports/cluster_view.ts";
 import { earlierEpoch, isEarlierEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { assertNodeId, nameDigest } from "../model/ids.ts";
-import { judgeOwnership, type OwnedVolume } from "./ownership.ts";
-import type { Random, StoredFile, StoredVolume } from "../ports/ports.ts";
+import { judgeOwnership } from "./ownership.ts";
+import type { Random } from "../ports/system.ts";
+import type { StoredFile, StoredVolume } from "../model/inventory.ts";
 import { mostMigratingHolders } from "./publish.ts";
-import type { Holder, RecordComment } from "../model/record.ts";
+import { type Holder, nodeIdsOf, type OwnedVolume, type RecordComment } from "../model/record.ts";
 
 /** What a volume of the earlier Go driver is, and who has it: from the cluster's objects, or from a person. */
 export interface TakeoverClaim {
@@ -72,7 +73,7 @@ export function assertClaim(id: string, claim: TakeoverClaim): TakeoverClaim {
     : mode === "multi-node-multi-writer"
     ? mostMigratingHolders
     : 1;
-  const nodes = holders.map(({ nodeId }) => nodeId).join(", ");
+  const nodes = nodeIdsOf(holders).join(", ");
   if (holders.length > most) {
     throw doubt(id, `more nodes have it than may: nodes=${nodes} mode=${mode}`);
   }
@@ -152,9 +153,12 @@ export function commentWithoutRecord({ before, after }: RecordComment): string {
   return after === "" ? before.replace(/ $/, "") : before + after;
 }
 
-/** Whether nobody was known to have a volume when it was taken over, and it is still exported as it was then. */
+/**
+ * Whether nobody was known to have a volume when it was taken over, and it is still exported as it was then. Of one whose
+ * record a newer version wrote that is not known.
+ */
 export function awaitsHolders({ stored, record }: OwnedVolume): boolean {
-  return isEarlierEpoch(record.epoch) && record.holders.length === 0 &&
+  return record.newerFields === undefined && isEarlierEpoch(record.epoch) && record.holders.length === 0 &&
     record.withdrawnAtSeconds === undefined && stored.exported && stored.exportNqn.endsWith(`:${stored.id}`);
 }
 

@@ -5,7 +5,7 @@ import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { isEarlierEpoch } from "../model/epoch.ts";
 import { assertOwned } from "./ownership.ts";
-import type { StoredVolume } from "../ports/ports.ts";
+import type { StoredVolume } from "../model/inventory.ts";
 import { decidePublish, nqnOf, publishedNodeIds } from "./publish.ts";
 import { formatComment } from "../model/record.ts";
 import {

@@ -1,4 +1,4 @@
-import type { MountEntry } from "../ports/ports.ts";
+import type { MountEntry } from "../ports/node_ports.ts";
 
 /**
  * What is mounted at that mount point, the visible one last.

@@ -1,5 +1,5 @@
-import type { HealthProblem, HealthStatus } from "./health.ts";
-import type { Connection, FoundDevice, MountEntry } from "../ports/ports.ts";
+import type { HealthProblem, HealthStatus } from "../model/health.ts";
+import type { Connection, FoundDevice, MountEntry } from "../ports/node_ports.ts";
 import type { Stash } from "../model/staging_state.ts";
 
 /** What a path shows of a volume's device. */

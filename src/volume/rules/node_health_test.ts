@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { judgeNodeHealth, type NodeLook } from "./node_health.ts";
-import type { Connection, FoundDevice, MountEntry } from "../ports/ports.ts";
+import type { Connection, FoundDevice, MountEntry } from "../ports/node_ports.ts";
 import type { Stash } from "../model/staging_state.ts";
 
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";

@@ -1,16 +1,8 @@
 import { VolumeError } from "../errors.ts";
 import { isEarlierDriverId } from "../model/ids.ts";
 import { isImageOf, stemOf } from "../model/layout.ts";
-import type { ForeignDisk, StoredVolume } from "../ports/ports.ts";
-import { parseComment, type RecordComment, type VolumeRecord } from "../model/record.ts";
-
-/** A volume whose record is whole and belongs to this cluster: the only kind that is ever changed. */
-export interface OwnedVolume {
-  readonly stored: StoredVolume;
-  readonly comment: RecordComment;
-  readonly record: VolumeRecord;
-}
-
+import type { ForeignDisk, StoredVolume } from "../model/inventory.ts";
+import { type OwnedVolume, parseComment } from "../model/record.ts";
 /** Whose disk it is. */
 export type Ownership =
   | { readonly state: "owned"; readonly volume: OwnedVolume }
@@ -39,9 +31,29 @@ function isOfEarlierDriver({ id, imagePath, exported, exportNqn }: StoredVolume)
 /**
  * The volume, for a call that is going to change it.
  *
- * @throws {VolumeError} precondition when it carries no whole record of this cluster
+ * @throws {VolumeError} precondition when it carries no whole record of this cluster, or one that a newer version wrote
  */
 export function assertOwned(stored: StoredVolume, cluster: string, verb: string): OwnedVolume {
+  const volume = getOwned(stored, cluster, verb);
+  const { newerFields } = volume.record;
+  if (newerFields === undefined) return volume;
+  throw new VolumeError(
+    "precondition",
+    `Cannot ${verb} the volume as a newer version of this driver wrote its record: volume=${stored.id} ` +
+      `fields=${
+        newerFields.map((field) => field.charAt(0)).join(", ")
+      }; until that version runs again the volume can ` +
+      "only be read and unpublished",
+  );
+}
+
+/**
+ * The volume, for a call that reads it or takes it from its nodes: its record may be a newer version's, so that a rollback
+ * keeps no node from giving it up.
+ *
+ * @throws {VolumeError} precondition when it carries no whole record of this cluster
+ */
+export function getOwned(stored: StoredVolume, cluster: string, verb: string): OwnedVolume {
   const ownership = judgeOwnership(stored, cluster);
   switch (ownership.state) {
     case "owned":
@@ -96,7 +108,7 @@ export function findOwned(
         `path=${stored.imagePath}; restore the comment on the router from a backup or an export of its configuration`,
     );
   }
-  return assertOwned(stored, cluster, "read");
+  return getOwned(stored, cluster, "read");
 }
 
 /** Whether an image is named as only this cluster names one, in an allowed folder. */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { aDisk, aRecord, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import type { StoredVolume } from "../ports/ports.ts";
+import type { StoredVolume } from "../model/inventory.ts";
 import { assertNotForeign, assertOwned, judgeOwnership } from "./ownership.ts";
 
 const whole = aDisk(aRecord());

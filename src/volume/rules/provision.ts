@@ -4,10 +4,12 @@ import { VolumeError } from "../errors.ts";
 import { nameDigest, poolOf, volumeIdFor } from "../model/ids.ts";
 import { baseOf, isImageOf, stemOf, type SubvolumeNames, withinPool } from "../model/layout.ts";
 import { parseMkfsOptions } from "../model/mkfs_options.ts";
-import { assertNotForeign, assertOwned, type OwnedVolume } from "./ownership.ts";
+import { assertNotForeign, assertOwned } from "./ownership.ts";
 import { parametersDigest, type VolumeParameters } from "../model/parameters.ts";
-import type { CreateView, NewVolume, Pool, Random } from "../ports/ports.ts";
-import { formatComment, newComment, type VolumeRecord } from "../model/record.ts";
+import type { CreateView, Pool } from "../model/inventory.ts";
+import type { NewVolume } from "../ports/store.ts";
+import type { Random } from "../ports/system.ts";
+import { formatComment, newComment, type OwnedVolume, type VolumeRecord } from "../model/record.ts";
 import { formatSource, type SourceRef } from "../model/sources.ts";
 import { chooseSize, sizeAnswers, type SizeRange } from "../model/sizes.ts";
 

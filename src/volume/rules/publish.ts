@@ -3,9 +3,9 @@ import type { AccessMode, Capability } from "../model/capabilities.ts";
 import { type Epoch, epochNqn, formatEpoch, isEarlierEpoch, nextEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
-import type { OwnedVolume } from "./ownership.ts";
-import type { Random, RouterState } from "../ports/ports.ts";
-import type { Holder, VolumeRecord } from "../model/record.ts";
+import type { Random } from "../ports/system.ts";
+import type { RouterState } from "../model/inventory.ts";
+import { type Holder, nodeIdsOf, type OwnedVolume, type VolumeRecord } from "../model/record.ts";
 
 /** Who wants to hold a volume, and how. */
 export interface PublishRequest {
@@ -130,7 +130,7 @@ export function assertFences(id: string, state: RouterState, allowUnfenced: bool
 
 /** Nodes that really have the volume: holders whose export is on under the record's NQN. */
 export function publishedNodeIds(volume: OwnedVolume): readonly string[] {
-  return isExportedAsRecorded(volume) ? volume.record.holders.map((holder) => holder.nodeId) : [];
+  return isExportedAsRecorded(volume) ? nodeIdsOf(volume.record.holders) : [];
 }
 
 /** Whether the running epoch is the one in which a file system may be made. Necessary, never sufficient. */
@@ -233,7 +233,7 @@ function assertMayJoin(volume: OwnedVolume, request: PublishRequest): void {
   const migrating = mode === "multi-node-multi-writer" && allInMode &&
     request.capability.access === "block" && mayBeShared(volume.record, mode);
   if (migrating && holders.length < mostMigratingHolders) return;
-  const names = holders.map((holder) => holder.nodeId).join(", ");
+  const names = nodeIdsOf(holders).join(", ");
   throw new VolumeError(
     "published-elsewhere",
     `Cannot publish the volume as another node holds it: volume=${volume.stored.id} node=${names} ` +

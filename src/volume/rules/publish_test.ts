@@ -5,8 +5,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { AccessMode, Capability } from "../model/capabilities.ts";
 import { epochNqn } from "../model/epoch.ts";
 import type { VolumeErrorKind } from "../errors.ts";
-import type { OwnedVolume } from "./ownership.ts";
-import type { RouterState, StoredVolume } from "../ports/ports.ts";
+import type { RouterState, StoredVolume } from "../model/inventory.ts";
 import {
   assertFences,
   decidePublish,
@@ -18,7 +17,7 @@ import {
   publishedNodeIds,
   type PublishRequest,
 } from "./publish.ts";
-import type { VolumeRecord } from "../model/record.ts";
+import type { OwnedVolume, VolumeRecord } from "../model/record.ts";
 
 const fencing: RouterState = { pools: [], upMs: 0 };
 const unfenced: RouterState = { ...fencing, unfenced: true };

@@ -1,6 +1,6 @@
 import type { ClusterAttachment } from "../ports/cluster_ports.ts";
 import { formatEpoch, parseEpoch } from "../model/epoch.ts";
-import type { OwnedVolume } from "./ownership.ts";
+import type { OwnedVolume } from "../model/record.ts";
 import { isExportedAsRecorded } from "./publish.ts";
 
 /** What has to be done about a volume that the cluster and the router see differently. */
@@ -50,10 +50,12 @@ export interface ReconcileView {
  * Compares the router with the cluster. It publishes nothing that is not held, and withdraws nothing on a doubt: an
  * attachment that cannot be told, a router that has just booted, or most volumes unwanted at once, as after a restored
  * backup of the cluster, are doubts. So is a volume that the cluster has no object of: it may be in use in another one that
- * was given the same `--cluster-id`.
+ * was given the same `--cluster-id`. A volume whose record a newer version wrote is left alone.
  */
 export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconciliation {
-  const inUse = view.volumes.filter(({ stored, record }) => stored.exported || record.holders.length > 0);
+  const inUse = view.volumes.filter(({ stored, record }) =>
+    (stored.exported || record.holders.length > 0) && record.newerFields === undefined
+  );
   const byVolume = Map.groupBy(view.attachments, ({ volumeId }) => volumeId);
   const steps: ReconcileStep[] = [];
   const unwanted: OwnedVolume[] = [];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
 import type { ClusterAttachment } from "../ports/cluster_ports.ts";
-import type { OwnedVolume } from "./ownership.ts";
+import type { OwnedVolume } from "../model/record.ts";
 import { isStillUnwanted, reconcile, type ReconcileView } from "./reconcile.ts";
 
 const rules = { graceMs: 600_000, mostWithdrawals: 3 };

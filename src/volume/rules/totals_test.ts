@@ -9,8 +9,9 @@ import {
   testCluster,
 } from "../../../tests/fakes/records.ts";
 import { availableBytes } from "./capacity.ts";
-import { elsewhere, figuresOf, type WholeLook } from "./totals.ts";
-import type { Pool } from "../ports/ports.ts";
+import { elsewhere } from "../model/totals.ts";
+import { figuresOf, type WholeLook } from "./totals.ts";
+import type { Pool } from "../model/inventory.ts";
 import { formatSnapshotName } from "../model/snapshots.ts";
 
 const gibibyte = 1n << 30n;

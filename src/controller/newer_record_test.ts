@@ -1,0 +1,137 @@
+// After a rollback a record may hold fields that only a newer version knows. They may change what the record means, so
+// nothing is done by it; but no node may be kept from giving the volume up.
+import assert from "node:assert/strict";
+import { FakeClusterObjects } from "../../tests/fakes/cluster_objects.ts";
+import {
+  aCreate,
+  aPublish,
+  gibibyte,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+} from "../../tests/fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
+import { refusal } from "../../tests/fakes/refusal.ts";
+import { volumeIdFor } from "../volume/model/ids.ts";
+import { parseComment, type VolumeRecord } from "../volume/model/record.ts";
+import { publishedNodeIds } from "../volume/rules/publish.ts";
+import { publishVolume } from "./attachments/publish.ts";
+import { releaseVolume } from "./attachments/release.ts";
+import { unpublishVolume, withdrawVolume } from "./attachments/unpublish.ts";
+import type { ControllerWorld } from "./deps.ts";
+import { importVolume } from "./import/import.ts";
+import { Rounds } from "./reconcile/loop.ts";
+import { createSnapshot } from "./snapshots/create.ts";
+import { allowFormat } from "./volumes/allow_format.ts";
+import { createVolume } from "./volumes/create.ts";
+import { deleteVolume } from "./volumes/delete.ts";
+import { expandVolume } from "./volumes/expand.ts";
+import { listVolumeHealth } from "./volumes/health.ts";
+import { getVolume, listVolumes } from "./volumes/read.ts";
+
+const context = testContext();
+const newerFields = ["u=0a0b0c0d", "z=1,2"];
+const epoch = { counter: 3, nonce: "0123abcd" };
+const shared = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
+const id = volumeIdFor("a");
+
+/** A controller on a router with one volume, whose record a newer version has written. */
+function controller(record: Partial<VolumeRecord> = {}, exported = (record.holders ?? []).length > 0) {
+  const made = testController();
+  made.store.put(aDisk(aRecord({ epoch, newerFields, ...record }), { id, exported }));
+  const read = () => {
+    const parsed = parseComment(made.store.disks.get(id)!.comment);
+    return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
+  };
+  return { ...made, read };
+}
+
+const refused: Readonly<Record<string, (world: ControllerWorld) => Promise<unknown>>> = {
+  CreateVolume: (world) => createVolume(world, aCreate("a"), context),
+  "CreateVolume from it": (world) =>
+    createVolume(world, aCreate("c", { source: { kind: "volume", id } }), context),
+  DeleteVolume: (world) => deleteVolume(world, id, context),
+  ControllerPublishVolume: (world) => publishVolume(world, id, aPublish("a"), testParameters, context),
+  ControllerExpandVolume: (world) =>
+    expandVolume(world, id, { requiredBytes: 2n * gibibyte, limitBytes: 0n }, context),
+  CreateSnapshot: (world) => createSnapshot(world, { name: "s", source: id }, context),
+  "allow-format": (world) => allowFormat(world, id, context),
+  release: (world) => releaseVolume(world, id, context),
+  import: (world) => importVolume(world, { ...anImport, id }, context),
+};
+
+const anImport = {
+  imagePath: undefined,
+  kind: undefined,
+  mode: "single-node-writer",
+  exportIsUnused: true,
+  dryRun: false,
+} as const;
+
+for (const [call, run] of Object.entries(refused)) {
+  Deno.test(`${call} refuses a volume whose record a newer version wrote, and changes nothing`, async () => {
+    for (const holders of [[], [aHolder("a")]]) {
+      const { world, store } = controller({ holders });
+      const before = store.snapshot();
+      const newer = refusal("precondition", /newer version of this driver wrote its record.*fields=u, z/);
+      await assert.rejects(run(world), newer);
+      assert.deepEqual(store.snapshot(), before);
+      assert.ok(store.calls.every(({ method }) => /view/i.test(method)), JSON.stringify(store.calls));
+    }
+  });
+}
+
+Deno.test("unpublishing takes the volume from its last node, and keeps the fields of the newer version", async () => {
+  const { world, store, read } = controller({ holders: [aHolder("a")] });
+  await unpublishVolume(world, id, "a", context);
+  assert.equal(store.disks.get(id)!.exported, false);
+  assert.deepEqual([read().holders, read().newerFields], [[], newerFields]);
+  assert.ok(read().withdrawnAtSeconds! > 0);
+  await unpublishVolume(world, id, "a", context);
+  assert.deepEqual(read().newerFields, newerFields);
+});
+
+Deno.test("unpublishing takes the volume from one of two nodes, and keeps the fields of the newer version", async () => {
+  const { world, store, read } = controller({ capabilities: "block/x", holders: [shared("a"), shared("b")] });
+  await unpublishVolume(world, id, "a", context);
+  assert.equal(store.disks.get(id)!.exported, true);
+  assert.deepEqual(read().holders.map(({ nodeId }) => nodeId), ["b"]);
+  assert.deepEqual(read().newerFields, newerFields);
+});
+
+Deno.test("withdrawVolume() takes such a volume from all of its nodes", async () => {
+  const { world, store, read } = controller({ capabilities: "block/x", holders: [shared("a"), shared("b")] });
+  assert.deepEqual(await withdrawVolume(world, id, context), ["a", "b"]);
+  assert.equal(store.disks.get(id)!.exported, false);
+  assert.deepEqual([read().holders, read().newerFields], [[], newerFields]);
+});
+
+Deno.test("such a volume is listed and shown with its holders, and is not sick", async () => {
+  const { world, notes } = controller({ holders: [aHolder("a")] });
+  const listed = await listVolumes(world, context);
+  assert.deepEqual(listed.map((volume) => [volume.stored.id, publishedNodeIds(volume)]), [[id, ["a"]]]);
+  assert.deepEqual(publishedNodeIds(await getVolume(world, id, context)), ["a"]);
+  assert.deepEqual(await listVolumeHealth(world, context), []);
+  assert.deepEqual(notes, []);
+});
+
+Deno.test("the reconcile loop leaves such a volume as it is, wanted or not, and says nothing", async () => {
+  for (const exported of [true, false]) {
+    const { world, store, clock, notes, events } = controller({ holders: [aHolder("a")] }, exported);
+    const before = store.snapshot();
+    const cluster = new FakeClusterObjects();
+    if (!exported) cluster.attach(id, "a");
+    const rounds = new Rounds(world, cluster, {
+      intervalMs: 60_000,
+      reconcile: { mode: "on", graceMs: 60_000 },
+    });
+    const stop = new AbortController();
+    const running = rounds.run(stop.signal);
+    await clock.advance(600_000);
+    stop.abort();
+    await inTime(clock, running);
+    assert.deepEqual([store.snapshot(), notes], [before, []]);
+    assert.ok(events.every(({ kind }) => kind === "health"));
+  }
+});

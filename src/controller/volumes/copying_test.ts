@@ -1,0 +1,258 @@
+// What holds for every copy of an image, whatever it becomes: a volume or a snapshot.
+import assert from "node:assert/strict";
+import {
+  aCreate,
+  aPublish,
+  gibibyte,
+  inTime,
+  testContext,
+  testController,
+  testParameters,
+  withoutSubvolumes,
+} from "../../../tests/fakes/controller_world.ts";
+import { refusedUnchanged } from "../../../tests/fakes/endings.ts";
+import {
+  aDisk,
+  aHolder,
+  aRecord,
+  aSnapshotId,
+  plainImage,
+  testBase,
+  testCluster,
+} from "../../../tests/fakes/records.ts";
+import { refusal } from "../../../tests/fakes/refusal.ts";
+import { cutCopies, type Mishap } from "../../../tests/fakes/volume_store.ts";
+import { volumeIdFor } from "../../volume/model/ids.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
+import type { VolumeRecord } from "../../volume/model/record.ts";
+import { publishVolume } from "../attachments/publish.ts";
+import { unpublishVolume } from "../attachments/unpublish.ts";
+import type { ControllerSettings, ControllerWorld } from "../deps.ts";
+import { createSnapshot } from "../snapshots/create.ts";
+import { deleteSnapshot } from "../snapshots/delete.ts";
+import { ImageCopies } from "./copies.ts";
+import { createVolume } from "./create.ts";
+import { deleteVolume } from "./delete.ts";
+
+const context = testContext();
+const epoch = { counter: 3, nonce: "0123abcd" };
+const source = plainImage("pvc-1");
+
+/** What a copy can become. */
+interface Maker {
+  /** Under which the copy is made. */
+  readonly id: string;
+  /** A path that an unfinished copy of an earlier process may have. */
+  readonly unfinished: string;
+  /** Answers with the path of the image; undefined while the copy goes on. */
+  make(world: ControllerWorld, call: typeof context): Promise<string | undefined>;
+  remove(world: ControllerWorld): Promise<void>;
+}
+
+const volumeId = volumeIdFor("c");
+const snapshotId = aSnapshotId("s");
+
+const makers: Readonly<Record<string, Maker>> = {
+  "createVolume()": {
+    id: volumeId,
+    unfinished: `${plainImage(volumeId)}.0123abcd.part`,
+    async make(world, call) {
+      const request = aCreate("c", { source: { kind: "volume", id: "pvc-1" } });
+      try {
+        return (await createVolume(world, request, call)).stored.imagePath;
+      } catch (error) {
+        if (error instanceof Error && /still being copied/.test(error.message)) return undefined;
+        throw error;
+      }
+    },
+    remove: (world) => deleteVolume(world, volumeId, context),
+  },
+  "createSnapshot()": {
+    id: snapshotId,
+    unfinished: `${testBase}/${snapshotId}.pvc-1.1.n.${testCluster}.img.0123abcd.part`,
+    async make(world, call) {
+      const { ready, imagePath } = await createSnapshot(world, { name: "s", source: "pvc-1" }, call);
+      return ready ? imagePath : undefined;
+    },
+    remove: (world) => deleteSnapshot(world, snapshotId, context),
+  },
+};
+
+for (const [name, maker] of Object.entries(makers)) {
+  /** A controller on a router without subvolumes that has the volume `pvc-1`. */
+  const controller = (
+    settings: Partial<ControllerSettings> = {},
+    record: Partial<VolumeRecord> = { epoch },
+    disk: Partial<StoredVolume> = {},
+  ) => {
+    const { store, world, clock, notes } = testController({ copyReturns: "when-done", ...settings });
+    withoutSubvolumes(store);
+    store.putFile(testBase, 0n, true);
+    store.put(aDisk(aRecord(record), { imagePath: source, ...disk }));
+    store.tree.contents.set(source, "data");
+    const make = (call = context) => maker.make(world, call);
+    const soon = () => testContext({ deadlineMs: clock.now() + 5_000 });
+    return {
+      ...{ store, world, clock, notes, make, soon },
+      /** Begins a copy that takes a minute, for a call that does not. */
+      begin: async () => {
+        store.mishap("copyFile", { takesMs: 60_000 });
+        assert.equal(await inTime(clock, make(soon())), undefined);
+      },
+      use: async () => {
+        await publishVolume(world, "pvc-1", aPublish("a"), testParameters, context);
+      },
+      unuse: () => unpublishVolume(world, "pvc-1", "a", context),
+      paths: () => [...store.allFiles.keys()].filter((path) => path !== testBase && path !== source),
+      copies: () => store.calls.filter(({ method }) => method === "copyFile").length,
+    };
+  };
+
+  Deno.test(`${name} believes in no copy that is shorter than its source, whatever the router said of it`, async () => {
+    const { store, make, paths } = controller();
+    store.mishap("files", { before: () => cutCopies(store) });
+    await assert.rejects(make(), refusal("unavailable", /called a copy whole that is not/));
+    assert.deepEqual([paths(), store.disks.size], [[], 1]);
+    assert.deepEqual([await make()], paths());
+  });
+
+  Deno.test(`${name} copies only where that certainly gives a whole file of one moment`, async () => {
+    const held = { epoch, holders: [aHolder("a")] };
+    const cases: [Partial<ControllerSettings>, Partial<VolumeRecord>, Partial<StoredVolume>, RegExp][] = [
+      [{ copyReturns: undefined }, { epoch }, {}, /not known: run rds-csi doctor --probe/],
+      [{ copyReturns: "at-once" }, { epoch }, {}, /answers before the copy is whole/],
+      [{}, held, {}, /that is published.*stop what uses it first/],
+      [{}, held, { exported: false }, /that is published/],
+      [{}, { epoch }, { exported: true }, /that is published/],
+    ];
+    for (const [settings, record, disk, text] of cases) {
+      const { store, make } = controller(settings, record, disk);
+      await refusedUnchanged(store, () => make(), refusal("precondition", text));
+    }
+  });
+
+  Deno.test(`${name} waits out the grace of the source's last withdrawal before it copies`, async () => {
+    const { store, clock, make, use, unuse } = controller();
+    store.lingerMs = 10_000;
+    await use();
+    await unuse();
+    const startMs = clock.now();
+    let copiedMs = 0;
+    store.mishap("copyFile", { before: () => copiedMs = clock.now() });
+    await inTime(clock, make());
+    assert.ok(copiedMs >= startMs + 10_000);
+  });
+
+  Deno.test(`${name} goes on copying after its call, and a later one gets the result`, async () => {
+    const { world, clock, make, begin, soon, paths, copies } = controller();
+    await begin();
+    assert.equal(await inTime(clock, make(soon())), undefined);
+    assert.deepEqual([await inTime(clock, make())], paths());
+    assert.deepEqual([copies(), world.copies.find(maker.id)], [1, undefined]);
+  });
+
+  Deno.test(`${name} goes on copying when the caller goes away`, async () => {
+    const { store, clock, make, paths, copies } = controller();
+    const gone = new AbortController();
+    store.mishap("copyFile", { takesMs: 60_000 });
+    const call = assert.rejects(make(testContext({ signal: gone.signal })), /gone/);
+    await clock.advance(1_000);
+    gone.abort(new Error("gone"));
+    await call;
+    assert.deepEqual([await inTime(clock, make())], paths());
+    assert.equal(copies(), 1);
+  });
+
+  Deno.test(`${name} starts over where another process began, and leaves nothing of that`, async () => {
+    const { store, world, paths } = controller();
+    store.putFile(maker.unfinished, 40n * gibibyte);
+    const others = [maker.unfinished.replace(testCluster, "ffffffff"), `${testBase}/x.img.0123abcd.part`];
+    for (const path of others) store.putFile(path);
+    const restarted = { ...world, copies: new ImageCopies(world.clock) } as ControllerWorld;
+    const made = await maker.make(restarted, context);
+    assert.deepEqual(paths(), [...others, made]);
+  });
+
+  Deno.test(`${name} discards a copy during which the source was used`, async () => {
+    const { store, clock, make, begin, use, unuse, paths } = controller();
+    await begin();
+    await use();
+    await unuse();
+    const changed = /was changed while it was copied: .*(?:source|volume)=pvc-1/;
+    await assert.rejects(inTime(clock, make()), refusal("busy", changed));
+    assert.deepEqual([paths(), store.disks.size], [[], 1]);
+    assert.deepEqual([await inTime(clock, make())], paths());
+  });
+
+  Deno.test(`${name} ends the copy when it is refused for good, and leaves nothing of it`, async () => {
+    const cases = [["precondition", "used"], ["not-found", "gone"]] as const;
+    for (const [kind, what] of cases) {
+      const { store, world, clock, make, begin, use, paths } = controller();
+      await begin();
+      store.putFile(maker.unfinished, 5n);
+      await (what === "used" ? use() : deleteVolume(world, "pvc-1", context));
+      await assert.rejects(inTime(clock, make()), refusal(kind), what);
+      assert.deepEqual([paths(), world.copies.find(maker.id)], [[], undefined], what);
+    }
+  });
+
+  Deno.test(`${name} leaves nothing of a copy that failed, and the next try succeeds`, async () => {
+    const cases: [string, Mishap, RegExp][] = [
+      ["refused", { refusal: "failure: no space left" }, /answered "failure: no space left"/],
+      ["did not run", { runs: false }, /not copied to the end/],
+      ["cut off in the middle", { runs: "half" }, /not copied to the end/],
+      ["cut off and refused", { runs: "half", refusal: "interrupted" }, /answered "interrupted"/],
+      ["end unknown", { unreadable: true }, /not copied to the end/],
+      ["half, end unknown", { runs: "half", unreadable: true }, /not copied to the end/],
+    ];
+    for (const [ending, mishap, text] of cases) {
+      const { store, make, paths } = controller();
+      store.mishap("copyFile", mishap);
+      await assert.rejects(make(), refusal("unavailable", text), ending);
+      assert.deepEqual([paths(), store.disks.size], [[], 1], ending);
+      assert.deepEqual([await make()], paths(), ending);
+      assert.deepEqual(store.violations, []);
+    }
+  });
+
+  Deno.test(`${name} says so when it cannot remove what is left of a copy, and the next try does`, async () => {
+    const { store, make, paths, notes } = controller();
+    store.mishap("copyFile", { runs: "half" });
+    store.mishap("removeImage", { runs: false, unreadable: true });
+    await assert.rejects(make(), refusal("unavailable", /not copied to the end/));
+    assert.equal(paths().length, 1);
+    assert.deepEqual(notes, ["an unfinished copy could not be removed"]);
+    assert.deepEqual([await make()], paths());
+  });
+
+  Deno.test(`${name} does not miss the room that its own copy takes`, async () => {
+    const { store, clock, make, begin, paths } = controller({}, { epoch }, { sizeBytes: 20n * gibibyte });
+    const free = (freeBytes: bigint) => store.pools = store.pools.map((pool) => ({ ...pool, freeBytes }));
+    free(30n * gibibyte);
+    await begin();
+    await clock.advance(60_000);
+    assert.equal(paths()[0]?.endsWith(".part"), true);
+    free(10n * gibibyte);
+    assert.notEqual(await inTime(clock, make()), undefined);
+  });
+
+  Deno.test(`${name} finds no room before it copies, or takes its copy back when others took it`, async () => {
+    const full = controller({}, { epoch }, { sizeBytes: 51n * gibibyte });
+    await assert.rejects(full.make(), refusal("exhausted"));
+    assert.deepEqual([full.paths(), full.store.takeCount()], [[], 1]);
+
+    const { store, make, paths } = controller({}, { epoch }, { sizeBytes: 40n * gibibyte });
+    const other = aDisk(aRecord(), { id: "other", sizeBytes: 30n * gibibyte, imagePath: "/pool/x.img" });
+    store.mishap("copyFile", { before: () => store.put(other) });
+    await assert.rejects(make(), refusal("exhausted", /others took the room/));
+    assert.deepEqual([paths(), [...store.disks.keys()]], [["/pool/x.img"], ["pvc-1", "other"]]);
+  });
+
+  Deno.test(`deleting what ${name} makes ends the copy that goes on for it, and leaves nothing`, async () => {
+    const { store, world, begin, paths } = controller();
+    await begin();
+    store.putFile(maker.unfinished, 5n);
+    await maker.remove(world);
+    assert.deepEqual([paths(), world.copies.find(maker.id)], [[], undefined]);
+  });
+}

@@ -1,0 +1,184 @@
+import type {
+  CreateView,
+  FileView,
+  ImagePlace,
+  Inventory,
+  SubvolumeRef,
+  VolumeView,
+  Wanted,
+} from "../model/inventory.ts";
+import type { CallContext } from "./system.ts";
+
+// ---------------------------------------------------------------------------------------------------------------
+// The router
+
+/** A subvolume to be made. */
+export interface NewSubvolume extends SubvolumeRef {
+  /** The subvolume that it is to be a snapshot of; undefined for an empty one. */
+  readonly parent?: SubvolumeRef;
+  readonly readOnly: boolean;
+  /** Has to hold when it is made: what its maker has concluded from the disk of the parent is still so then. */
+  readonly guard?: DiskGuard;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The router
+
+/** What a subvolume says of itself. */
+export interface StoredSubvolume {
+  readonly readOnly: boolean;
+  /** Whether it was made as a snapshot of one with that last segment of its path; "" when of none. */
+  readonly parentName: string;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The router
+
+/** A condition that the router itself checks within the command: the disk is there with exactly that comment. */
+export interface DiskGuard {
+  readonly id: string;
+  readonly comment: string;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The router
+
+/** A folder to be made if it is not there; on a Btrfs pool as a subvolume of that label. */
+export interface NewFolder {
+  readonly path: string;
+  readonly label: string | undefined;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The router
+
+/** A disk to be added. It is never exported at first, and never if a disk is in its slot or on its image. */
+export interface NewVolume {
+  readonly id: string;
+  readonly place: ImagePlace;
+  /** Undefined when the image is there already, from `copied` or `subvolume`: it is adopted with the size it has. */
+  readonly sizeBytes: bigint | undefined;
+  readonly comment: string;
+  /** The folder of the image or its subvolume, to be made first. */
+  readonly makeFolder?: NewFolder;
+  /** The image's subvolume, to be made first. */
+  readonly subvolume?: NewSubvolume;
+  /** A finished copy to be renamed to the image first, if the disk can then be added: both, or neither. */
+  readonly copied?: { readonly path: string };
+  /** Whether the image is somebody's, in whatever folder and of whatever name. */
+  readonly imported?: boolean;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The router
+
+/** What a change of a disk sets; what is left out stays. */
+export interface VolumeChange {
+  readonly comment?: string;
+  readonly sizeBytes?: bigint;
+  /** `false` withdraws the export. */
+  readonly export?: { readonly nqn: string; readonly port: number } | false;
+  /** Host NQNs that may connect from now on; none lets everybody in. Whoever is connected stays. */
+  readonly allowedHosts?: readonly string[];
+  /** Lets the router mount no file system that it finds in the disk. */
+  readonly neverMounted?: true;
+  /**
+   * Withdraws the export and turns it on as it was, in the same command: whoever is connected has to come again. `export`
+   * is left out then.
+   */
+  readonly bounce?: boolean;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The router
+
+/**
+ * How a mutation ended, after reading back. Neither success nor failure is assumed: whoever asked compares
+ * `after` with what it wanted.
+ */
+export interface MutationOutcome<View> {
+  /** What was read after the command. */
+  readonly after: View;
+  /**
+   * What the router said instead of doing it, if it said anything; its words are for people, not for decisions.
+   * Undefined when the command ran through, or when its end is unknown.
+   */
+  readonly refusal: string | undefined;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The router
+
+/**
+ * The router as the controller sees it: the one truth about volumes.
+ *
+ * Every method throws {@linkcode VolumeError} `unavailable` when the router could not be asked or its answer could not
+ * be read whole, `deadline` or `cancelled` when the context ends first. A method that changes something settles an
+ * ambiguous end by reading before it returns.
+ */
+export interface VolumeStore {
+  /** Looks at one volume and at its files. One command. */
+  view(id: string, stem: string, context: CallContext): Promise<VolumeView>;
+  /** Looks at everything. One command, unless the router's output limit forces more. */
+  createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
+  /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
+  inventory(context: CallContext): Promise<Inventory>;
+  /** Looks for files and folders whose path holds `part`, a text of `[a-z0-9./-]`. One command. */
+  files(part: string, context: CallContext): Promise<FileView>;
+  /** Looks which of these paths are there. One command, unless there are too many for one. */
+  filesAt(paths: readonly string[], context: CallContext): Promise<FileView>;
+  /** Looks at one subvolume; undefined when there is none. One command. */
+  subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined>;
+  /** Adds a disk (after what has to be made for it), never exported, and reads every disk back. One command. */
+  add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>>;
+  /**
+   * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
+   * A withdrawn export and a new one given in the same change are one command too: never off for longer than it must.
+   */
+  change(
+    id: string,
+    expectedComment: string,
+    change: VolumeChange,
+    context: CallContext,
+  ): Promise<MutationOutcome<VolumeView>>;
+  /**
+   * Removes a disk if its comment is still exactly `expectedComment`, then its image, or the subvolume with it, which goes
+   * only when no disk uses it any more; reads back what is left of the stem. One command.
+   */
+  remove(
+    disk: DiskGuard,
+    place: ImagePlace,
+    stem: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<VolumeView>>;
+  /** Removes an image, or the subvolume with it, if no disk uses it; reads back every file that holds `part`. One command. */
+  removeImage(place: ImagePlace, part: string, context: CallContext): Promise<MutationOutcome<FileView>>;
+  /** Makes a subvolume if no file's path holds `part`, and reads back those that then do. One command. */
+  addSubvolume(
+    subvolume: NewSubvolume,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>>;
+  /**
+   * Copies a file to a path that is free, which can take hours, and tells whether the router said that it is done; after
+   * any other end the copy is of no use. Only where the router is known to answer when a copy is whole.
+   *
+   * @param makeFolder the folder of the copy, to be made first
+   */
+  copyFile(
+    from: string,
+    to: string,
+    context: CallContext,
+    makeFolder?: NewFolder,
+  ): Promise<{ readonly done: boolean; readonly refusal?: string }>;
+  /** Renames a file to a path that is free, if the guard holds; reads back every file that holds `part`. One command. */
+  renameFile(
+    from: string,
+    to: string,
+    guard: DiskGuard | undefined,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>>;
+  /** Whether the router can be asked right now, and is fit for this driver. */
+  probe(context: CallContext): Promise<void>;
+}

@@ -1,0 +1,31 @@
+/** Time, passed in so that a simulation can own it. */
+export interface Clock {
+  /** Milliseconds since the Unix epoch. */
+  now(): number;
+  /** Monotonic milliseconds, for durations. */
+  monotonicMs(): number;
+  /**
+   * Resolves after `ms` milliseconds; rejects with `signal.reason` as soon as `signal` is aborted.
+   */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Calls `callback` once after `ms` milliseconds unless cancelled by the returned function. */
+  timer(ms: number, callback: () => void): () => void;
+}
+
+/** Chance, passed in so that a simulation can seed it. */
+export interface Random {
+  /** `count` bytes. */
+  bytes(count: number): Uint8Array;
+  /** A float in [0, 1). */
+  fraction(): number;
+}
+
+/** What one call carries down to the last command it sends. */
+export interface CallContext {
+  /** Names this call in every log line. */
+  readonly requestId: string;
+  /** Aborted when the client cancels or its deadline passes; the reason is a {@linkcode VolumeError}. */
+  readonly signal: AbortSignal;
+  /** When the client stops waiting: `Clock.now()` milliseconds, or Infinity. */
+  readonly deadlineMs: number;
+}

@@ -1,0 +1,184 @@
+// What the previous version wrote is read, and what this one writes the previous one reads: records on the router, the
+// state of a node, and publish contexts. `previous.json` has the texts as that version wrote them. A release replaces
+// them only by what it has added: a text that changes strands the volumes of whoever rolls back.
+import assert from "node:assert/strict";
+import { publishVolume } from "../../src/controller/attachments/publish.ts";
+import { parsePublishContext } from "../../src/node/stage/contexts.ts";
+import type { Capability } from "../../src/volume/model/capabilities.ts";
+import { earlierEpoch } from "../../src/volume/model/epoch.ts";
+import { formatComment, parseComment, type RecordComment } from "../../src/volume/model/record.ts";
+import { importedSource } from "../../src/volume/model/sources.ts";
+import { formatStash, parseStash, type Stash } from "../../src/volume/model/staging_state.ts";
+import {
+  aPublish,
+  sharedBlock,
+  testContext,
+  testController,
+  testParameters,
+  writer,
+} from "../fakes/controller_world.ts";
+import { aDisk, aHolder, aRecord, aSnapshotId, testPrefix } from "../fakes/records.ts";
+import previous from "./previous.json" with { type: "json" };
+
+const epoch = { counter: 7, nonce: "0a1b2c3d" };
+
+function bare(record: Parameters<typeof aRecord>[0]): RecordComment {
+  return { record: aRecord(record), before: "", after: "" };
+}
+
+const records: Readonly<Record<keyof typeof previous.records, RecordComment>> = {
+  "new": bare({ epoch: { counter: 0, nonce: "00c0ffee" } }),
+  "published for the first time": bare({ epoch: { ...epoch, counter: 1 }, holders: [aHolder("node-1")] }),
+  "withdrawn": bare({ epoch, withdrawnAtSeconds: 1_700_000_123 }),
+  "withdrawn at a time that is not known": bare({ epoch, withdrawnAtSeconds: Number.MAX_SAFE_INTEGER }),
+  "migrating": bare({
+    capabilities: "block/x",
+    blankEpoch: 0,
+    epoch,
+    holders: ["a", "b"].map((node) => aHolder(node, { mode: "multi-node-multi-writer" })),
+  }),
+  "read by several": bare({
+    capabilities: "xfs/n",
+    epoch,
+    holders: ["a", "b", "c"].map((node) => aHolder(node, { mode: "multi-node-reader-only", readOnly: true })),
+  }),
+  "of each mode of one node": bare({
+    capabilities: "ext4/morw",
+    epoch,
+    holders: [
+      aHolder("w"),
+      aHolder("r", { mode: "single-node-reader-only" }),
+      aHolder("o", { mode: "single-node-single-writer" }),
+      aHolder("m", { mode: "single-node-multi-writer" }),
+    ],
+  }),
+  "cloned and grown": bare({ source: "v:pvc-0", growths: 37, blankEpoch: 0, epoch }),
+  "restored": bare({ source: `s:${aSnapshotId("s")}`, blankEpoch: 0 }),
+  "imported, with a note": {
+    ...bare({ source: importedSource("films", "/pool/films.img"), blankEpoch: 0, withdrawnAtSeconds: 1 }),
+    before: "films ",
+    after: " (Ann's)",
+  },
+  "of the earlier driver": bare({
+    epoch: earlierEpoch,
+    blankEpoch: 0,
+    growths: 46_655,
+    holders: [aHolder("node-1")],
+  }),
+};
+
+const staged: Stash = {
+  volumeId: "pvc-1",
+  nqn: `${testPrefix}:pvc-1:7-0a1b2c3d`,
+  epoch: "7-0a1b2c3d",
+  addresses: ["10.0.0.1", "fd00::1"],
+  port: 4420,
+  kind: "ext4",
+  readOnly: false,
+  mountFlags: ["noatime"],
+  stagingPath: "/var/lib/kubelet/plugins/kubernetes.io/csi/rds.csi.srvlab.io/1/globalmount",
+  sizeBytes: 1n << 30n,
+  device: { deviceNumber: "259:3", uniqueId: "0123456789abcdef0123456789abcdef", sizeBytes: 1n << 30n },
+  mkfs: "done",
+  everMounted: true,
+  mountedAs: "259:3",
+  rootOpened: true,
+  staged: true,
+  published: [{ targetPath: "/var/lib/kubelet/pods/1/mount", readOnly: false }],
+};
+
+const stagingStates: Readonly<Record<keyof typeof previous.stagingStates, Stash>> = {
+  "staged and published": staged,
+  "about to connect": {
+    ...staged,
+    device: undefined,
+    mkfs: "none",
+    everMounted: false,
+    mountedAs: undefined,
+    rootOpened: false,
+    staged: false,
+    published: [],
+  },
+  "making a file system": {
+    ...staged,
+    mkfs: "started",
+    everMounted: false,
+    mountedAs: undefined,
+    staged: false,
+  },
+  "raw block, read only, missed by its target": {
+    ...staged,
+    kind: "block",
+    readOnly: true,
+    mountFlags: [],
+    mkfs: "none",
+    missed: { lastMissedMs: 1_700_000_000_000, missedForMs: 45_000 },
+  },
+  "of a volume of several routers": { ...staged, volumeId: "second/pvc-1", kind: "xfs" },
+};
+
+/** How a node has the volume of each publish context, whose node holds it already. */
+const uses: Readonly<
+  Record<keyof typeof previous.publishContexts, {
+    readonly comment: keyof typeof records;
+    readonly nodeId: string;
+    readonly capability: Capability;
+    readonly readOnly?: boolean;
+    readonly exportNqn?: string;
+  }>
+> = {
+  "a file system that may be made": {
+    comment: "published for the first time",
+    nodeId: "node-1",
+    capability: writer,
+  },
+  "a shared block device": { comment: "migrating", nodeId: "b", capability: sharedBlock },
+  "a read-only file system": {
+    comment: "read by several",
+    nodeId: "c",
+    capability: { access: "mount", filesystem: "xfs", mode: "multi-node-reader-only" },
+    readOnly: true,
+  },
+  "what the earlier driver exported": {
+    comment: "of the earlier driver",
+    nodeId: "node-1",
+    capability: writer,
+    exportNqn: `${testPrefix}:pvc-1`,
+  },
+};
+
+for (const [name, comment] of Object.entries(records)) {
+  Deno.test(`the record of a volume is written and read as before: ${name}`, () => {
+    const text = previous.records[name as keyof typeof records];
+    assert.equal(formatComment(comment), text);
+    assert.deepEqual(parseComment(text), { state: "record", comment });
+  });
+}
+
+for (const [name, stash] of Object.entries(stagingStates)) {
+  Deno.test(`the state of a node is written and read as before: ${name}`, () => {
+    const text = previous.stagingStates[name as keyof typeof stagingStates];
+    assert.equal(formatStash(stash), text);
+    assert.deepEqual(parseStash(text, stash.volumeId, "/state"), stash);
+  });
+}
+
+for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] of Object.entries(uses)) {
+  Deno.test(`a publish context is written and read as before: ${name}`, async () => {
+    const context = previous.publishContexts[name as keyof typeof uses];
+    const { world, store } = testController();
+    store.put(aDisk(records[comment].record, exportNqn === undefined ? {} : { exportNqn }));
+    const request = aPublish(nodeId, { capability, readOnly });
+    assert.deepEqual(await publishVolume(world, "pvc-1", request, testParameters, testContext()), context);
+    assert.deepEqual(store.calls.map(({ method }) => method), ["view"]);
+    assert.deepEqual(parsePublishContext(context, "pvc-1"), {
+      nqn: context.nqn,
+      epoch: context.epoch,
+      addresses: [context.nvmeAddress],
+      port: Number(context.nvmePort),
+      sizeBytes: BigInt(context.size),
+      readOnly: context.readonly === "true",
+      mayFormat: context.mayFormat === "true",
+    });
+  });
+}
