@@ -246,8 +246,8 @@ function simulatorPage(): string {
   );
   return `# The simulated router
 
-Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` tells its flags; its knobs are the questions
-of \`src/router_profile/answers.ts\`.
+Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` tells its flags; its knobs are those
+of \`src/simulator/behaviours.ts\`, which includes the questions of \`rds-csi doctor --probe\`.
 
 ## What it goes by, and what it only keeps
 
@@ -258,6 +258,7 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
 - \`/disk/add type=raid\`, \`raid-master\`, \`/disk/format\`: drives become a pool. Nothing is ever rebuilt or degraded by
   itself.
 - \`/ip/firewall/filter\`: rules are kept and shown, and nobody goes by them.
+- \`print\` for people gives one line an item; a router prints tables.
 
 ## Requests to the control port
 

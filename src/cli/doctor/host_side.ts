@@ -1,6 +1,6 @@
 import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { refusalOf } from "../../nvme/refusal.ts";
-import type { HostSide } from "../../doctor/probe/host_side.ts";
+import type { HostSide } from "../../doctor/probe/question.ts";
 
 /** This machine as a host of the exports at an address, without root and kernel. */
 export function nvmeHostSide(address: string, port: number): HostSide {

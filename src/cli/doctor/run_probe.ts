@@ -1,5 +1,5 @@
 import { formatProfile } from "../../router_profile/profile.ts";
-import type { HostSide } from "../../doctor/probe/host_side.ts";
+import type { HostSide } from "../../doctor/probe/question.ts";
 import type { LineLimits } from "../../doctor/probe/session.ts";
 import { probeRouter } from "../../doctor/probe/probe.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";

@@ -1,22 +1,29 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
-import type { HostLink, HostName } from "./host_side.ts";
+import {
+  answered,
+  type HostLink,
+  type HostName,
+  NoAnswer,
+  type Outcome,
+  type Probe,
+  type Question,
+} from "./question.ts";
 import type { ScratchDisk } from "./names.ts";
-import { NoAnswer, type Outcome, type Probe } from "./question.ts";
-import { changeDisk, withDisk } from "./scratch.ts";
+import { changeDisk, findDisk, mebibyte, wholeNumber, withDisk } from "./scratch.ts";
 
 const callMs = 10_000;
 
 /** A disk that is exported under an NQN of its own. */
-export interface ExportedDisk extends ScratchDisk {
+interface ExportedDisk extends ScratchDisk {
   readonly nqn: string;
   /** What exports it, as it was exported first. */
   readonly exportOn: Fragment;
 }
 
 /** Makes an exported scratch disk, works with it, and removes it again. */
-export async function withExport(
+async function withExport(
   probe: Probe,
   suffix: string,
   work: (disk: ExportedDisk) => Promise<Outcome>,
@@ -34,14 +41,14 @@ export async function withExport(
 }
 
 /** What withdraws an export. */
-export const exportOff: Fragment = ros`nvme-tcp-export=${false}`;
+const exportOff: Fragment = ros`nvme-tcp-export=${false}`;
 
 /**
  * Changes a disk.
  *
  * @throws {NoAnswer} when the router refuses
  */
-export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
+async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
   const { done, words } = await changeDisk(line, disk, what);
   if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${words}`);
 }
@@ -51,7 +58,7 @@ export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment)
  *
  * @throws {NoAnswer} when it cannot be reached from here
  */
-export async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
+async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
   try {
     return await probe.host.connect(nqn, host, callOf(probe));
   } catch (error) {
@@ -61,17 +68,145 @@ export async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)
 }
 
 /** Whether an error only says that the export cannot be asked. */
-export function isTrouble(error: unknown): error is VolumeError {
+function isTrouble(error: unknown): error is VolumeError {
   return VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline");
 }
 
 /** Who this machine says it is; other numbers are other hosts. */
-export function hostOf({ names }: Probe, number: number): HostName {
+function hostOf({ names }: Probe, number: number): HostName {
   const id = `${names.tag.slice(-8)}-0000-4000-8000-00000000000${number}`;
   return { nqn: `nqn.2014-08.org.nvmexpress:uuid:${id}`, id };
 }
 
 /** A call to the export that ends with the probe, or soon. */
-export function callOf({ clock, signal }: Probe): CallContext {
+function callOf({ clock, signal }: Probe): CallContext {
   return { requestId: "probe", signal, deadlineMs: clock.now() + callMs };
+}
+
+/** How long the router may take until a change shows to a host, in milliseconds. */
+const followMs = 3000;
+const pollMs = 100;
+const grownBytes = 2n * mebibyte;
+
+/** When those who are connected see that a disk has grown. */
+export const growthQuestion: Question = {
+  names: ["grow"],
+  ask: async (probe) => await withExport(probe, "grow", (disk) => askGrow(probe, disk)),
+};
+
+async function askGrow(probe: Probe, disk: ExportedDisk): Promise<Outcome> {
+  await using link = await connect(probe, disk.nqn);
+  if (await link.namespaceBytes(callOf(probe)) !== mebibyte) {
+    throw new NoAnswer("the host sees another size than that of the disk");
+  }
+  await change(probe, disk, ros`file-size=${grownBytes}`);
+  if (await follows(probe, link)) return answered({ grow: "live" });
+  await change(probe, disk, exportOff);
+  await change(probe, disk, disk.exportOn);
+  await using again = await connect(probe, disk.nqn);
+  if (await follows(probe, again)) return answered({ grow: "after-toggle" });
+  const told = wholeNumber((await findDisk(probe.line, disk.path, ros`size`))?.["size"]);
+  probe.say(`a disk that was set to ${grownBytes} bytes tells ${told}, and shows its host what it was`);
+  return answered({ grow: "never" });
+}
+
+async function follows(probe: Probe, link: HostLink): Promise<boolean> {
+  const endMs = probe.clock.monotonicMs() + followMs;
+  for (;;) {
+    if (await link.namespaceBytes(callOf(probe)) === grownBytes) return true;
+    if (probe.clock.monotonicMs() >= endMs) return false;
+    await probe.clock.sleep(pollMs, probe.signal);
+  }
+}
+
+/** How long a withdrawn export is watched, in milliseconds. */
+const lingerWatchMs = 60_000;
+
+/** How long a withdrawn export goes on serving. */
+export const withdrawalQuestion: Question = {
+  names: ["unexport"],
+  ask: async (probe) => await withExport(probe, "cut", (disk) => askUnexport(probe, disk)),
+};
+
+/** From the withdrawal until the host cannot read any more. */
+async function askUnexport(probe: Probe, disk: ExportedDisk): Promise<Outcome> {
+  await using link = await connect(probe, disk.nqn);
+  if (!await serves(probe, link)) {
+    throw new NoAnswer("the host cannot read from the export even while it is on");
+  }
+  // Counted from before the withdrawal is sent: rather a little too long than too short.
+  const startedMs = probe.clock.monotonicMs();
+  await change(probe, disk, exportOff);
+  const sinceMs = () => Math.ceil(probe.clock.monotonicMs() - startedMs);
+  // What is cut before the first look was cut with the withdrawal.
+  if (!await serves(probe, link)) return answered({ unexport: 0 });
+  do {
+    if (sinceMs() >= lingerWatchMs) {
+      throw new NoAnswer(
+        `a withdrawn export still served its host after ${
+          lingerWatchMs / 1000
+        } s: a node could not be fenced`,
+      );
+    }
+    await pauseUntil(probe, link.ended);
+  } while (await serves(probe, link));
+  return answered({ unexport: sinceMs() });
+}
+
+async function serves(probe: Probe, link: HostLink): Promise<boolean> {
+  try {
+    await link.read(0n, 1, callOf(probe));
+    return true;
+  } catch (error) {
+    // A target that is silent to its host serves it no more than one that refuses.
+    if (isTrouble(error)) return false;
+    throw error;
+  }
+}
+
+/** Waits until it is time to look again, or there is something to see. */
+async function pauseUntil({ clock, signal }: Probe, ended: Promise<unknown>): Promise<void> {
+  const stop = new AbortController();
+  try {
+    await Promise.race([clock.sleep(pollMs, AbortSignal.any([signal, stop.signal])), ended]);
+  } finally {
+    stop.abort();
+  }
+}
+
+/** Which hosts an export lets in. */
+export const hostListQuestion: Question = {
+  names: ["allowHost"],
+  ask: async (probe) => await withExport(probe, "host", (disk) => askAllowHost(probe, disk)),
+};
+
+async function askAllowHost(probe: Probe, disk: ExportedDisk): Promise<Outcome> {
+  const [first, second] = [hostOf(probe, 1), hostOf(probe, 2)];
+  // Whoever cannot be reached at all must not be taken for one who refuses.
+  await (await connect(probe, disk.nqn, first))[Symbol.asyncDispose]();
+  await allow(probe, disk, first.nqn);
+  if (!await enters(probe, disk, first)) {
+    throw new NoAnswer("a host is not let in though it alone is named: the name is not its NQN");
+  }
+  if (await enters(probe, disk, second)) return answered({ allowHost: "ignored" });
+  await allow(probe, disk, `${first.nqn},${second.nqn}`);
+  const both = await enters(probe, disk, first) && await enters(probe, disk, second);
+  return answered({ allowHost: both ? "list" : "single" });
+}
+
+/** The export is bounced, so that what is named counts for whoever comes. */
+async function allow(probe: Probe, disk: ExportedDisk, names: string): Promise<void> {
+  await change(probe, disk, exportOff);
+  await change(probe, disk, ros`nvme-tcp-server-allow-host-name=${names} ${disk.exportOn}`);
+}
+
+async function enters(probe: Probe, { nqn }: ExportedDisk, host: HostName): Promise<boolean> {
+  try {
+    await (await probe.host.connect(nqn, host, callOf(probe)))[Symbol.asyncDispose]();
+    return true;
+  } catch (error) {
+    if (probe.host.isRefusal(error)) return false;
+    if (isTrouble(error)) throw new NoAnswer(`the export cannot be reached from here: ${error.message}`);
+    throw error;
+  }
 }

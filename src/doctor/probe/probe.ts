@@ -1,18 +1,107 @@
+import { poolOf } from "../../volume/model/ids.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.ts";
+import { parseRow } from "../../routeros/console/json.ts";
+import { resourceQuery } from "../../routeros/store/queries.ts";
+import { parseRouterInfo } from "../../routeros/console/version.ts";
+import { Line, RouterGone } from "./session.ts";
+import { findFile, findLeftovers, leaveNothing, NotClean, removeAll, type ScratchPlace } from "./scratch.ts";
 import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
-import { VolumeError } from "../../volume/errors.ts";
-import { leaveNothing, NotClean, removeAll } from "./ending.ts";
-import { findLeftovers, type ScratchPlace } from "./leftovers.ts";
-import { Line, RouterGone } from "./session.ts";
 import { ScratchNames } from "./names.ts";
-import type { ProbeOptions } from "./options.ts";
-import { NoAnswer, type Outcome, type Probe, type Question, unanswered } from "./question.ts";
-import { questions } from "./questions.ts";
-import { profileOf, type Site, surveySite, usualLegend } from "./survey.ts";
-import { askLegend, askVocabulary } from "./vocabulary.ts";
+import {
+  NoAnswer,
+  type Outcome,
+  type Probe,
+  type ProbeOptions,
+  type Question,
+  unanswered,
+} from "./question.ts";
+import { adoptQuestion, allocationQuestion, subvolumesQuestion } from "./disks.ts";
+import {
+  commandLengthQuestion,
+  outputLengthQuestion,
+  sessionCountQuestion,
+  slotsQuestion,
+  textsQuestion,
+} from "./limits.ts";
+import { askVocabulary, interleavingQuestion, textMatchQuestion } from "./console.ts";
+import { copyReturnQuestion, copySharingQuestion } from "./copies.ts";
+import { growthQuestion, hostListQuestion, withdrawalQuestion } from "./exports.ts";
+
+/** The place in which a probe may make things. */
+interface Site {
+  /** As the router spells it. */
+  readonly version: string;
+  /** Version and board: what a profile is called. */
+  readonly name: string;
+  readonly pool: PoolDisk;
+}
+
+/**
+ * Looks at the folder that a person has named, before anything is made in it.
+ *
+ * @throws {VolumeError} precondition when it is not there, is no folder, or is on no mounted pool
+ */
+async function surveySite(line: Line, basePath: string): Promise<Site> {
+  const { version, board } = parseRouterInfo(parseRow(await read(line, resourceQuery), "system resource"));
+  const pools = parsePoolDisks(await read(line, poolDisksQuery));
+  const pool = pools.find((disk) => disk.mounted && disk.mountPoint === poolOf(basePath));
+  if (pool === undefined) throw refuse(basePath, "it is on no mounted pool");
+  const folder = await findFile(line, basePath);
+  const isThere = basePath === `/${pool.mountPoint}` || folder !== undefined;
+  if (!isThere) throw refuse(basePath, "it does not exist");
+  const type = folder?.["type"] ?? "disk";
+  if (type !== "directory" && type !== "disk") throw refuse(basePath, "it is no folder");
+  return { version, name: `${board} ${version}`.trim(), pool };
+}
+
+async function read(line: Line, query: typeof resourceQuery): Promise<string> {
+  const { done, frames, words } = await line.run([], [query]);
+  if (done) return frames[0]!;
+  throw new VolumeError("unavailable", `Cannot read from the router as it refused: ${words}`);
+}
+
+function refuse(basePath: string, reason: string): VolumeError {
+  return new VolumeError(
+    "precondition",
+    `Cannot probe the router in that folder as ${reason}: base-path=${basePath}; ` +
+      "name a folder on the router in which scratch volumes may be made and removed",
+  );
+}
+
+/** Only a boot shows how late disks come back, and a probe reboots nothing. */
+const rebootsQuestion: Question = {
+  names: ["disksLate"],
+  ask: () =>
+    Promise.resolve(unanswered(
+      "disksLate",
+      "it shows only when the router boots: measure from its first answer until the last file disk is listed",
+    )),
+};
+
+/** Everything that a probe asks, in this order: later questions build on what earlier ones found out. */
+const questions: readonly Question[] = [
+  commandLengthQuestion,
+  outputLengthQuestion,
+  textMatchQuestion,
+  slotsQuestion,
+  textsQuestion,
+  adoptQuestion,
+  subvolumesQuestion,
+  allocationQuestion,
+  copySharingQuestion,
+  copyReturnQuestion,
+  growthQuestion,
+  withdrawalQuestion,
+  hostListQuestion,
+  interleavingQuestion,
+  sessionCountQuestion,
+  rebootsQuestion,
+];
 
 /** What a probe found out. */
-export interface Probed {
+interface Probed {
   readonly profile: RouterProfile;
   /** Why the other questions have no answer. */
   readonly unanswered: Readonly<Record<string, string>>;
@@ -83,7 +172,6 @@ async function askAll({ lines, open }: Lines, site: Site, options: ProbeOptions)
   const names = new ScratchNames(options.basePath, options.random);
   options.say(`everything made is called ${names.tag}…`);
   const vocabulary = await askVocabulary(line, names, site.version);
-  const legend = await askLegend(line, site.pool.slot, usualLegend(site.version));
   const answers: Partial<RouterAnswers> = {};
   const reasons: Record<string, string> = {};
   const probe: Probe = {
@@ -103,7 +191,9 @@ async function askAll({ lines, open }: Lines, site: Site, options: ProbeOptions)
     Object.assign(reasons, outcome.unanswered);
     report(outcome, options);
   }
-  return { profile: { ...profileOf(site, vocabulary, legend), answers }, unanswered: reasons };
+  const { name, version, pool } = site;
+  const poolFilesystem = pool.filesystem === "btrfs" ? "btrfs" : "xfs";
+  return { profile: { name, version, vocabulary, poolFilesystem, answers }, unanswered: reasons };
 }
 
 /** A question that cannot be answered stops none behind it; a router that is gone stops them all. */

@@ -1,10 +1,10 @@
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
 import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { Vocabulary } from "../../router_profile/profile.ts";
 import type { PoolDisk } from "../router/pools.ts";
-import type { HostSide } from "./host_side.ts";
-import type { Line } from "./session.ts";
+import type { Line, LineLimits } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
+import type { SshTransport } from "../../routeros/ssh/transport.ts";
 
 /** The name of one thing that differs between routers. */
 export type AnswerName = keyof RouterAnswers;
@@ -82,4 +82,53 @@ export async function answerOf(name: AnswerName, ask: () => Promise<Outcome>): P
     if (error instanceof NoAnswer) return unanswered(name, error.message);
     throw error;
   }
+}
+
+/** Who a host says it is. */
+export interface HostName {
+  readonly nqn: string;
+  /** A UUID. */
+  readonly id: string;
+}
+
+/** A live connection of this machine, as a host, to one export. */
+export interface HostLink extends AsyncDisposable {
+  /** Resolves with the reason when it has ended, whoever ended it. */
+  readonly ended: Promise<string>;
+  /** Size of what is exported, in bytes, asked of the router now. */
+  namespaceBytes(context: CallContext): Promise<bigint>;
+  /** Reads blocks. */
+  read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array>;
+}
+
+/** This machine as a host of the router's exports. */
+export interface HostSide {
+  /** The port on which exports are offered to it. */
+  readonly port: number;
+  /**
+   * Connects to an export.
+   *
+   * @throws {VolumeError} unavailable when it cannot be reached, or refuses
+   */
+  connect(subsystemNqn: string, host: HostName, context: CallContext): Promise<HostLink>;
+  /** Whether an error of `connect` says that the router answered, and does not let this host in. */
+  isRefusal(error: unknown): boolean;
+}
+
+/** What a probe needs. */
+export interface ProbeOptions {
+  readonly transport: SshTransport;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The folder on the router in which it may make things, with one leading slash. */
+  readonly basePath: string;
+  readonly host: HostSide;
+  /** Aborted when it is to stop: it then cleans up. */
+  readonly signal: AbortSignal;
+  /** How long the router is waited for. */
+  readonly limits?: LineLimits;
+  /** How often two sessions race for the same disk. @default {100} */
+  readonly races?: number;
+  /** Tells a person what goes on. */
+  say(text: string): void;
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { Knobs } from "../behaviours.ts";
 import {
   addCommand,
   anyone,
@@ -8,7 +9,6 @@ import {
   typeTo,
   typing,
 } from "../simulator_test_support.ts";
-import type { Knobs } from "../behaviours.ts";
 
 async function disk(type: (command: string) => Promise<string>, slot: string) {
   return JSON.parse(await type(jsonCommand(`/disk print detail as-value where slot="${slot}"`)))[0];
@@ -170,53 +170,12 @@ for (const [command, refusal, knobs] of refusals) {
   });
 }
 
-const emptyFinds: readonly (readonly [knob: Knobs["emptyFind"], result: string])[] = [
-  ["silent", "end\r\n"],
-  ["item-id-error", "expected item id (line 1 column 14)\r\n"],
-  ["no-such-item", "no such item\r\n"],
-];
-
-for (const [emptyFind, result] of emptyFinds) {
-  Deno.test(`a find that finds nothing is answered as the knob says: ${emptyFind}`, async () => {
-    const type = await typing({ emptyFind });
-    assert.equal(await type('/disk remove [find where slot="x"]; :put "end"'), result);
-  });
-}
-
 Deno.test("long comments and NQNs lose their end silently", async () => {
   const type = await typing({ maxComment: 5, maxNqn: 6 });
   await type(addCommand("a", 'comment="aaaaé" nvme-tcp-server-nqn="nqn.abcdef" nvme-tcp-export="yes"'));
   const { comment, "nvme-tcp-server-nqn": nqn } = await disk(type, "a");
   assert.deepEqual({ comment, nqn }, { comment: "aaaa", nqn: "nqn.ab" });
 });
-
-Deno.test("a missing directory is made when the knob says so", async () => {
-  const type = typeTo(makeRouter({ knobs: { parentDirectory: "made" } }));
-  assert.equal(await type(addCommand("a")), "");
-  assert.equal(await type(':put [:len [/file find where name="storage-pool/metal-csi"]]'), "1\r\n");
-});
-
-const growths: readonly (readonly [knob: Knobs["grow"], size: number, attached: bigint, toggled: bigint])[] =
-  [
-    ["live", 2147483648, 2147483648n, 2147483648n],
-    ["after-toggle", 2147483648, 1073741824n, 2147483648n],
-    ["never", 1073741824, 1073741824n, 1073741824n],
-  ];
-
-for (const [grow, size, attached, toggled] of growths) {
-  Deno.test(`a resize under an export is seen as the knob says: ${grow}`, async () => {
-    const router = makeRouter({ knobs: { grow } });
-    const type = typeTo(router);
-    await type(makeBasePath);
-    await type(addCommand("a", 'nvme-tcp-export="yes"'));
-    assert.equal(await type('/disk set [find where slot="a"] file-size="2147483648"'), "");
-    const shown = await disk(type, "a");
-    assert.deepEqual([shown.size, shown["file-size"]], [size, 2147483648]);
-    assert.equal(router.disks.findBySlot("a")?.attachedBytes, attached);
-    await type('/disk set "a" nvme-tcp-export="no"; /disk set "a" nvme-tcp-export="yes"');
-    assert.equal(router.disks.findBySlot("a")?.attachedBytes, toggled);
-  });
-}
 
 Deno.test("a disk whose file is not there, or lies on a pool that is not mounted, is not resized", async () => {
   const grow = '/disk set "a" file-size="2147483648"';
@@ -228,14 +187,6 @@ Deno.test("a disk whose file is not there, or lies on a pool that is not mounted
     else router.files.hideOn("storage-pool", true);
     assert.equal(await type(grow), "no such item\r\n");
     assert.equal(router.disks.findBySlot("a")?.sizeBytes, 1073741824n);
-  }
-});
-
-Deno.test("free space falls by the full size only when the knob says so", async () => {
-  for (const [allocation, free] of [["sparse", 7301927047168], ["full", 7300853305344]] as const) {
-    const type = await typing({ allocation });
-    await type(addCommand("a"));
-    assert.equal((await disk(type, "storage-pool")).free, free);
   }
 });
 
@@ -260,10 +211,4 @@ Deno.test("a user without the policy write may read and nothing more", async () 
   const type = typeTo(makeRouter(), { ...anyone, mayWrite: false });
   assert.equal(await type("/disk print count-only"), "3\r\n");
   assert.equal(await type('/disk set "nvme1" comment="x"'), "not enough permissions (9)\r\n");
-});
-
-Deno.test("a refusal names its command when the knob says so", async () => {
-  const type = await typing({ errorPlace: true });
-  assert.equal(await type('/disk remove "x"'), "no such item (/disk/remove; line 1)\r\n");
-  assert.equal(await type("foo"), "bad command name foo (line 1 column 1)\r\n");
 });

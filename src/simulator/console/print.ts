@@ -1,15 +1,12 @@
 import type { PrintCommand } from "../grammar/syntax.ts";
-import type { Menu, Property, Row } from "../menu/menu.ts";
+import type { Menu, Row } from "../menu/menu.ts";
 import { Refusal } from "../refusal.ts";
-import { type Numbered, toDetail, toTerse } from "../output/detail.ts";
-import { makeLegend } from "../output/legend.ts";
-import { toProperties, toTable } from "../output/table.ts";
 import { toText, type Value } from "../value.ts";
 import { select } from "./condition.ts";
 import { evaluate } from "./evaluate.ts";
 import type { Program, Run } from "./run.ts";
 
-/** Runs `print`: the human forms are printed, `as-value` and `count-only` are worth something. */
+/** Runs `print`: what is for people is printed, `as-value` and `count-only` are worth something. */
 export function* runPrint(command: PrintCommand, run: Run): Program<Value> {
   const { menu } = command;
   const names = yield* readProplist(command, run);
@@ -34,30 +31,21 @@ function printRows(
     run.print(String(rows.length));
     return BigInt(rows.length);
   }
-  for (const line of humanLines(command, names, rows, run)) run.print(line);
+  // The number of an item is its place among all items, also when only some are shown.
+  const numbers = new Map(menu.rows().map((row, number) => [row.order, number]));
+  for (const row of rows) run.print(textLine(menu, row, names, numbers.get(row.order)));
   return null;
 }
 
-function humanLines(
-  command: PrintCommand,
-  names: readonly string[] | undefined,
-  rows: readonly Row[],
-  run: Run,
-): readonly string[] {
-  const { menu, form } = command;
-  const properties = menu.properties();
-  if (menu.single) return toProperties(rows[0]!, only(properties, names));
-  const legend = makeLegend(menu.flags, rows, run.legend);
-  const items = numbered(menu, rows);
-  if (form === "terse") return toTerse(items, only(properties, names), legend);
-  if (form === "detail") return toDetail(items, only(properties, names), legend);
-  return toTable(items, inOrder(properties, names ?? menu.columns), legend);
-}
-
-/** The number of an item is its place among all items, also when only some are shown. */
-function numbered(menu: Menu, rows: readonly Row[]): Numbered[] {
-  const numbers = new Map(menu.rows().map((row, number) => [row.order, number]));
-  return rows.map((row) => ({ number: numbers.get(row.order) ?? 0, row }));
+/** An item for people. A router prints tables and wraps them, which no program reads back right; here it is one line. */
+function textLine(menu: Menu, row: Row, names: readonly string[] | undefined, number = 0): string {
+  const shown = menu.properties().filter(({ name }) => names === undefined || names.includes(name));
+  const pairs = shown.flatMap(({ name, isFlag }) => {
+    const value = row.value(name);
+    if (value === undefined || isFlag && value !== true) return [];
+    return [isFlag ? name.toUpperCase() : `${name}=${toText(value)}`];
+  });
+  return (menu.single ? pairs : [number, ...pairs]).join(" ");
 }
 
 function* readProplist(command: PrintCommand, run: Run): Program<readonly string[] | undefined> {
@@ -66,12 +54,4 @@ function* readProplist(command: PrintCommand, run: Run): Program<readonly string
   const known = new Set([".id", ...command.menu.properties().map((property) => property.name)]);
   if (!names.every((name) => known.has(name))) throw Refusal.noMatch("proplist");
   return names;
-}
-
-function only(properties: readonly Property[], names: readonly string[] | undefined): readonly Property[] {
-  return names === undefined ? properties : properties.filter(({ name }) => names.includes(name));
-}
-
-function inOrder(properties: readonly Property[], names: readonly string[]): readonly Property[] {
-  return names.flatMap((name) => properties.find((property) => property.name === name) ?? []);
 }

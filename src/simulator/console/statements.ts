@@ -1,7 +1,7 @@
 import type { IfStatement, SerializeStatement, Statement } from "../grammar/syntax.ts";
 import { clipBytes } from "../bytes.ts";
 import { Refusal } from "../refusal.ts";
-import { toJson } from "../output/json.ts";
+import { toJson } from "./json.ts";
 import { isList, isTrue, toText, type Value } from "../value.ts";
 import { evaluate } from "./evaluate.ts";
 import type { Program, Run } from "./run.ts";

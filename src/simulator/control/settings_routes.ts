@@ -1,5 +1,6 @@
-import { parseAnswers, printableAnswers } from "../../router_profile/answers.ts";
+import { printableAnswers } from "../../router_profile/answers.ts";
 import { parseProfile } from "../../router_profile/profile.ts";
+import { parseKnobs } from "../behaviours.ts";
 import { getProfile } from "../profile.ts";
 import type { Simulation } from "../simulation.ts";
 import { BadRequest, json, type JsonObject, parseJson } from "./request.ts";
@@ -34,7 +35,7 @@ async function putProfile(request: Request, simulation: Simulation): Promise<Res
   try {
     if (format === undefined) {
       const profile = name === undefined ? undefined : getProfile(String(name));
-      simulation.router.configure(profile, parseAnswers(asObject(knobs)));
+      simulation.router.configure(profile, parseKnobs(asObject(knobs)));
     } else simulation.router.configure(parseProfile(text), {});
   } catch (error) {
     if (error instanceof RangeError) throw new BadRequest(error.message);

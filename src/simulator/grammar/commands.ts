@@ -85,11 +85,11 @@ function parsePrint(reading: Reading, menu: Menu, offset: number): PrintCommand 
     else throw scanner.expectedEndOfCommand(start);
     if (!atWordEnd(reading)) throw scanner.expectedEndOfCommand();
   }
-  const form = (["count-only", "as-value", "terse", "detail"] as const).find((word) => given.has(word));
+  const form = (["count-only", "as-value"] as const).find((word) => given.has(word));
   return {
     kind: "print",
     menu,
-    form: form ?? "table",
+    form: form ?? "text",
     detail: given.has("detail"),
     proplist,
     where,

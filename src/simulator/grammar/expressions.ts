@@ -150,7 +150,7 @@ function parseProperty(reading: Reading, isProperty: (name: string) => boolean):
   const offset = scanner.offset;
   const name = scanner.match(/[A-Za-z0-9.-]+/y);
   if (name === "") throw scanner.syntaxError();
-  if (!reading.lenient && !isProperty(name)) throw scanner.expectedEndOfCommand(offset);
+  if (!isProperty(name)) throw scanner.expectedEndOfCommand(offset);
   return { kind: "property", name, offset };
 }
 

@@ -8,8 +8,6 @@ import type { Expression, Statement } from "./syntax.ts";
 export interface Reading {
   readonly scanner: Scanner;
   readonly menus: Menus;
-  /** Whether `where` accepts names of no property. */
-  readonly lenient: boolean;
   /** Path of the menu in which commands without a leading slash are looked up. */
   menu: string;
   /** Reads the statements of a block up to its closing bracket, which is left standing. */
@@ -25,12 +23,11 @@ export interface Reading {
 export class Parser {
   readonly #reading: Reading;
 
-  constructor(text: string, menus: Menus, options: { readonly lenient: boolean } = { lenient: false }) {
+  constructor(text: string, menus: Menus) {
     const scanner = new Scanner(text);
     this.#reading = {
       scanner,
       menus,
-      lenient: options.lenient,
       menu: "",
       block: () => parseBlock(this.#reading),
       expression: () => parseExpression(this.#reading),

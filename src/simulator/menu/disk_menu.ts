@@ -4,7 +4,7 @@ import { formatDisk, readDeviceCount, readRaidType } from "../model/raid.ts";
 import type { Router } from "../model/router.ts";
 import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
-import { diskFlags, diskProperties } from "./disk_properties.ts";
+import { diskProperties } from "./disk_properties.ts";
 import { readPort, readSize, readYesNo } from "./inputs.ts";
 import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
 import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
@@ -48,7 +48,6 @@ const copyFrom = "copy-from";
 export class DiskMenu implements Menu {
   readonly path = "disk";
   readonly single = false;
-  readonly flags = diskFlags;
   readonly columns = ["slot", "model", "serial", "interface", "size", "free", "fs"];
   readonly #router: Router;
 

@@ -6,16 +6,15 @@ import type { Router } from "../model/router.ts";
 import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
 import { formatTime } from "./inputs.ts";
-import type { Flag, Menu, Property, Row, Values, Verb } from "./menu.ts";
+import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
 import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
 
-/** In this order `print detail` shows them. */
 const properties: readonly ReadableProperty<FileEntry>[] = [
-  { name: "name", notation: "quoted", read: (file) => file.path },
-  { name: "type", notation: "quoted", read: shownType },
-  { name: "size", notation: "grouped", read: (file) => file.kind === "file" ? file.sizeBytes : undefined },
-  { name: "last-modified", notation: "plain", read: (file) => formatTime(file.modifiedAtMs) },
-  { name: "contents", notation: "quoted", read: (file) => file.contents === "" ? undefined : file.contents },
+  { name: "name", read: (file) => file.path },
+  { name: "type", read: shownType },
+  { name: "size", read: (file) => file.kind === "file" ? file.sizeBytes : undefined },
+  { name: "last-modified", read: (file) => formatTime(file.modifiedAtMs) },
+  { name: "contents", read: (file) => file.contents === "" ? undefined : file.contents },
 ];
 const propertiesByName = byName(properties);
 
@@ -23,7 +22,6 @@ const propertiesByName = byName(properties);
 export class FileMenu implements Menu {
   readonly path = "file";
   readonly single = false;
-  readonly flags: readonly Flag[] = [];
   readonly columns = ["name", "type", "size", "last-modified"];
   readonly #router: Router;
 
@@ -102,7 +100,6 @@ export class FileMenu implements Menu {
     const kept = file.kind === "disk" || file.kind === "subvolume" || subvolumes.isAbove(file.path);
     if (kept) throw Refusal.notRemovable(file.path);
     this.#router.assertWritable(file.path);
-    if (this.#router.knobs.attachedFile === "refused" && this.#router.isInUse(file)) throw Refusal.inUse();
     this.#router.files.remove(file.path);
   }
 

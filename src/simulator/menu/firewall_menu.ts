@@ -19,14 +19,9 @@ export function firewallMenu(): Menu {
   return makeItemMenu<Rule>({
     path: "ip/firewall/filter",
     verbs: ["add", "set", "remove", "print", "find", "get"],
-    flags: [],
     columns: ["chain", "action", "protocol", "dst-port", "src-address"],
     words,
-    properties: words.map((name) => ({
-      name,
-      notation: name === "comment" ? "quoted" : "plain",
-      read: ({ values }) => values.get(name),
-    })),
+    properties: words.map((name) => ({ name, read: ({ values }) => values.get(name) })),
     items: () => rules,
     nameOf: ({ id }) => String(id),
   }, {

@@ -13,20 +13,20 @@ export function serviceMenus(router: Router): readonly Menu[] {
 function clockLines({ clock }: Router): readonly Line[] {
   const [date = "", time = ""] = new Date(clock.now()).toISOString().split(/[T.]/);
   return [
-    ["time", "plain", time],
-    ["date", "plain", date],
-    ["time-zone-autodetect", "plain", true],
-    ["time-zone-name", "plain", "UTC"],
-    ["gmt-offset", "plain", "+00:00"],
-    ["dst-active", "plain", false],
+    ["time", time],
+    ["date", date],
+    ["time-zone-autodetect", true],
+    ["time-zone-name", "UTC"],
+    ["gmt-offset", "+00:00"],
+    ["dst-active", false],
   ];
 }
 
 function sshLines({ knobs }: Router): readonly Line[] {
   const { maxSessions } = knobs;
   return [
-    ["name", "quoted", "ssh"],
-    ["port", "plain", 22n],
-    ...(Number.isFinite(maxSessions) ? [["max-sessions", "plain", BigInt(maxSessions)] as const] : []),
+    ["name", "ssh"],
+    ["port", 22n],
+    ...(Number.isFinite(maxSessions) ? [["max-sessions", BigInt(maxSessions)] as const] : []),
   ];
 }

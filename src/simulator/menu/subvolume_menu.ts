@@ -7,7 +7,7 @@ import { type Span, spanOf } from "../timing.ts";
 import { readYesNo } from "./inputs.ts";
 import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
 import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
-import { subvolumeFlags, subvolumeProperties } from "./subvolume_properties.ts";
+import { subvolumeProperties } from "./subvolume_properties.ts";
 
 const verbs: readonly Verb[] = ["add", "set", "remove", "print", "find", "get"];
 
@@ -15,7 +15,6 @@ const verbs: readonly Verb[] = ["add", "set", "remove", "print", "find", "get"];
 export class SubvolumeMenu implements Menu {
   readonly path = "disk/btrfs/subvolume";
   readonly single = false;
-  readonly flags = subvolumeFlags;
   readonly columns = ["fs", "name", "parent"];
   readonly #router: Router;
   readonly #properties: readonly ReadableProperty<Subvolume>[];

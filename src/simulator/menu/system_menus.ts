@@ -2,10 +2,10 @@ import type { Router } from "../model/router.ts";
 import { formatUptime } from "../model/system.ts";
 import { spanOf } from "../timing.ts";
 import type { RecordValue, Value } from "../value.ts";
-import type { Menu, Notation, Property, Row, Verb } from "./menu.ts";
+import type { Menu, Row, Verb } from "./menu.ts";
 
 /** One thing that the router tells about itself. */
-export type Line = readonly [name: string, notation: Notation, value: Value];
+export type Line = readonly [name: string, value: Value];
 
 const gibibyte = 1024n ** 3n;
 
@@ -13,7 +13,7 @@ const gibibyte = 1024n ** 3n;
 export function systemMenus(router: Router): readonly Menu[] {
   return [
     readOnlyMenu("system/resource", true, [], () => [resourceLines(router)]),
-    readOnlyMenu("system/identity", true, [], () => [[["name", "plain", router.system.identity]]]),
+    readOnlyMenu("system/identity", true, [], () => [[["name", router.system.identity]]]),
     readOnlyMenu("system/package", false, ["name", "version"], () => packageLines(router)),
     readOnlyMenu("system/health", false, ["name", "value", "type"], () => healthLines(router)),
   ];
@@ -21,32 +21,32 @@ export function systemMenus(router: Router): readonly Menu[] {
 
 function resourceLines({ system, profile }: Router): readonly Line[] {
   return [
-    ["uptime", "duration", formatUptime(system.uptimeMs)],
-    ["version", "plain", profile.version],
-    ["free-memory", "rounded", 30n * gibibyte],
-    ["total-memory", "rounded", 32n * gibibyte],
-    ["cpu", "plain", "ARM64"],
-    ["cpu-count", "plain", 16n],
-    ["cpu-load", "percent", 1n],
-    ["architecture-name", "plain", system.architecture],
-    ["board-name", "plain", system.boardName],
-    ["platform", "plain", "MikroTik"],
+    ["uptime", formatUptime(system.uptimeMs)],
+    ["version", profile.version],
+    ["free-memory", 30n * gibibyte],
+    ["total-memory", 32n * gibibyte],
+    ["cpu", "ARM64"],
+    ["cpu-count", 16n],
+    ["cpu-load", 1n],
+    ["architecture-name", system.architecture],
+    ["board-name", system.boardName],
+    ["platform", "MikroTik"],
   ];
 }
 
 function packageLines(router: Router): readonly (readonly Line[])[] {
   return router.packages.map(({ name, version, disabled }): readonly Line[] => [
-    ["name", "quoted", name],
-    ["version", "quoted", version],
-    ["disabled", "plain", disabled],
+    ["name", name],
+    ["version", version],
+    ["disabled", disabled],
   ]);
 }
 
 function healthLines(router: Router): readonly (readonly Line[])[] {
   return router.system.health.map(({ name, value, type }): readonly Line[] => [
-    ["name", "quoted", name],
-    ["value", "plain", value],
-    ["type", "quoted", type],
+    ["name", name],
+    ["value", value],
+    ["type", type],
   ]);
 }
 
@@ -62,11 +62,10 @@ export function readOnlyMenu(
   return {
     path,
     single,
-    flags: [],
     columns,
     verbs: () => verbs,
     words: () => [],
-    properties: () => (read()[0] ?? []).map(([name, notation]): Property => ({ name, notation })),
+    properties: () => (read()[0] ?? []).map(([name]) => ({ name })),
     rows,
     lookup: () => undefined,
     byId: (id) => rows().find((row) => row.id === id),
@@ -76,7 +75,7 @@ export function readOnlyMenu(
 }
 
 function lineRow(lines: readonly Line[], order: number, single: boolean): Row {
-  const values = new Map(lines.map(([name, , value]) => [name, value]));
+  const values = new Map(lines.map(([name, value]) => [name, value]));
   const id = `*${order}`;
   return {
     order,

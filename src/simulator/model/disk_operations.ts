@@ -5,7 +5,6 @@ import { normalisePath, parentOf } from "./paths.ts";
 import { addRaid, joinRaid } from "./raid.ts";
 import type { Router } from "./router.ts";
 
-const sectorBytes = 512n;
 const defaultPort = 4420;
 const defaultNqnPrefix = "nqn.2000-02.com.mikrotik:";
 
@@ -32,7 +31,7 @@ export function addDisk(router: Router, settings: DiskSettings): Disk {
     filePath: `/${path}`,
   });
   assertNqnFree(router, draft, undefined);
-  const sizeBytes = provideFile(router, path, evenSize(router, settings.fileSizeBytes));
+  const sizeBytes = provideFile(router, path, settings.fileSizeBytes);
   return router.disks.add({ ...draft, sizeBytes, attachedBytes: sizeBytes, fileSizeBytes: sizeBytes });
 }
 
@@ -51,8 +50,7 @@ export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): 
   const { filePath: _path, fileSizeBytes, ...rest } = clip(router, settings);
   const changed = exportDefaults(router, { ...disk, ...rest });
   assertNqnFree(router, changed, disk);
-  const wantedBytes = evenSize(router, fileSizeBytes);
-  const resized = wantedBytes === undefined ? changed : resize(router, changed, wantedBytes);
+  const resized = fileSizeBytes === undefined ? changed : resize(router, changed, fileSizeBytes);
   router.disks.replace(attach(router, disk, resized));
 }
 
@@ -143,14 +141,6 @@ function clip(router: Router, settings: DiskSettings): DiskSettings {
     ...(comment === undefined ? {} : { comment: clipBytes(comment, maxComment) }),
     ...(nqn === undefined ? {} : { nqn: clipBytes(nqn, maxNqn) }),
   };
-}
-
-/** The sector is what a disk is made of: what does not fill one may be given up, or not accepted. */
-function evenSize({ knobs }: Router, sizeBytes: bigint | undefined): bigint | undefined {
-  const rest = (sizeBytes ?? 0n) % sectorBytes;
-  if (sizeBytes === undefined || rest === 0n || knobs.oddSize === "kept") return sizeBytes;
-  if (knobs.oddSize === "refused") throw Refusal.noMatch("file-size");
-  return sizeBytes - rest;
 }
 
 function chooseSlot(router: Router, wanted: string | undefined): string {

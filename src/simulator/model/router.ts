@@ -8,7 +8,7 @@ import { type Disk, plainDisk, type PoolState } from "./disk.ts";
 import { DiskTable } from "./disks.ts";
 import type { Exporter } from "./exporter.ts";
 import { Exports } from "./exports.ts";
-import { type FileEntry, FileTable } from "./files.ts";
+import { FileTable } from "./files.ts";
 import { normalisePath } from "./paths.ts";
 import { SubvolumeTable } from "./subvolumes.ts";
 import { type Package, System } from "./system.ts";
@@ -161,12 +161,6 @@ export class Router {
   /** The kind of file system that a pool is. */
   filesystemOf(pool: PoolState): "btrfs" | "xfs" {
     return pool.filesystem ?? this.#profile.poolFilesystem;
-  }
-
-  /** Whether a disk uses a file, or one in a directory. */
-  isInUse({ kind, path }: FileEntry): boolean {
-    if (kind === "file") return this.disks.findByPath(`/${path}`).length > 0;
-    return this.disks.list().some(({ filePath }) => filePath.startsWith(`/${path}/`));
   }
 
   /** @throws {Refusal} when a path lies in a read-only subvolume. */

@@ -49,16 +49,14 @@ export function changeSubvolume(router: Router, subvolume: Subvolume, readOnly: 
 /**
  * `/disk/btrfs/subvolume remove`: the subvolume goes with all its files.
  *
- * @throws {Refusal} for the root of a file system, for one with another one in it, and, as the knobs say, for one whose
- * files a disk uses or that has snapshots.
+ * @throws {Refusal} for the root of a file system, for one with another one in it, and, as the knob `subvolumeParent` says,
+ * for one that has snapshots.
  */
 export function removeSubvolume(router: Router, subvolume: Subvolume): void {
   const { files, subvolumes, knobs } = router;
   const { path } = subvolume;
   if (isRoot(subvolume)) throw Refusal.notRemovable(nameOf(subvolume));
   if (subvolumes.isAbove(path)) throw Refusal.notRemovable(fullNameOf(subvolume));
-  const file = files.find(path);
-  if (file !== undefined && knobs.attachedFile === "refused" && router.isInUse(file)) throw Refusal.inUse();
   const held = knobs.subvolumeParent === "held" && subvolumes.snapshotsOf(subvolume).length > 0;
   if (held) throw Refusal.notRemovable(fullNameOf(subvolume));
   const outer = subvolumes.containing(path);

@@ -15,7 +15,7 @@ Deno.test("an exec answers on stdout with CRLF and exit status 0", async () => {
   await using simulator = await startQuickly();
   using client = await SshClient.connect(simulator);
   assert.deepEqual(await client.exec("/system identity print"), {
-    stdout: "  name: MikroTik\r\n",
+    stdout: "name=MikroTik\r\n",
     stderr: "",
     status: 0,
   });

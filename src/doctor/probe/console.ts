@@ -1,9 +1,68 @@
+import type { Vocabulary } from "../../router_profile/profile.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
-import { parseJson } from "../../routeros/console/json.ts";
+import { storagePackage } from "../../routeros/console/fitness.ts";
+import { canCopy } from "./copies.ts";
 import type { Line } from "./session.ts";
-import type { ScratchDisk } from "./names.ts";
-import { answered, NoAnswer, type Probe, type Question } from "./question.ts";
-import { changeDisk, findDisk, withDisk } from "./scratch.ts";
+import type { ScratchDisk, ScratchNames } from "./names.ts";
+import { isAtLeast } from "../../routeros/console/version.ts";
+import { answered, NoAnswer, type Outcome, type Probe, type Question } from "./question.ts";
+import { changeDisk, findDisk, frameNumber, readItems, withDisk } from "./scratch.ts";
+import { parseJson } from "../../routeros/console/json.ts";
+
+/** Finds out which words the router's grammar has, by using them. */
+export async function askVocabulary(
+  line: Line,
+  names: ScratchNames,
+  version: string,
+): Promise<Vocabulary> {
+  const nobody = names.name("none");
+  return {
+    rose: await hasStoragePackage(line),
+    // A list of keys is no proof: an older router may pass over one that it does not know.
+    nqn: isAtLeast(version, 7, 21) &&
+      await isTaken(line, ros`/disk print as-value proplist=nvme-tcp-server-nqn where slot=${nobody}`),
+    subvolumes: await isTaken(
+      line,
+      ros`/disk btrfs subvolume print as-value proplist=name where name=${nobody}`,
+    ),
+    fileCopy: await copies(line, names),
+  };
+}
+
+async function hasStoragePackage(line: Line): Promise<boolean> {
+  const packages = await readItems(line, ros`/system package print detail as-value`);
+  return packages.some(({ name, disabled }) =>
+    name === storagePackage && disabled !== true && disabled !== "yes"
+  );
+}
+
+async function isTaken(line: Line, query: Fragment): Promise<boolean> {
+  return (await line.run([], [query])).done;
+}
+
+async function copies(line: Line, names: ScratchNames): Promise<boolean> {
+  try {
+    return await canCopy({ line, names });
+  } catch (error) {
+    if (error instanceof NoAnswer) return false;
+    throw error;
+  }
+}
+
+/** Whether a comment is matched exactly: compare-and-set rests on it. */
+export const textMatchQuestion: Question = { names: ["textMatch"], ask: askTextMatch };
+
+async function askTextMatch(probe: Probe): Promise<Outcome> {
+  const [comment, otherCase] = ["Probe", "pROBE"];
+  return await withDisk(probe, "case", async ({ slot }) => {
+    const count = async (wanted: string) => {
+      const query = ros`:len [/disk find where slot=${slot} and comment=${wanted}]`;
+      return frameNumber((await probe.line.run([], [query])).frames[0]);
+    };
+    if (await count(comment) !== 1) throw new NoAnswer("a disk is not found by its own comment");
+    return answered({ textMatch: await count(otherCase) === 0 ? "exact" : "ignore-case" });
+  }, { more: ros`nvme-tcp-export=${false} comment=${comment}` });
+}
 
 const firstPort = 10_000;
 

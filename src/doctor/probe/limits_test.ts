@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { longest } from "./search.ts";
+import { longest } from "./limits.ts";
 
 const cases: readonly (readonly [limit: number, found: number | undefined])[] = [
   [0, undefined],
