@@ -1,12 +1,9 @@
 import type { Network } from "../../host/network.ts";
-import { SessionAsking } from "../../doctor/router/session_client.ts";
-import { judgeNvmePort } from "../../doctor/router/exports.ts";
+import { routerChecks, runRouterChecks, SessionAsking } from "../../doctor/router/router_checks.ts";
+import { judgeNvmePort } from "../../doctor/router/storage.ts";
 import { type Finding, warning } from "../../volume/model/finding.ts";
 import { askGreeting, type Greeting } from "../../routeros/ssh/handshake.ts";
-import { judgeHostKey } from "../../doctor/router/host_key.ts";
-import { judgeLogin } from "../../doctor/router/login.ts";
-import { judgeReach } from "../../doctor/router/reach.ts";
-import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
+import { judgeHostKey, judgeLogin, judgeReach } from "../../doctor/router/access.ts";
 import type { HostKey } from "../../routeros/ssh/host_key.ts";
 import { Session } from "../../routeros/ssh/session.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";

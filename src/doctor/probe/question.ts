@@ -1,7 +1,7 @@
 import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
 import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { Vocabulary } from "../../router_profile/profile.ts";
-import type { PoolDisk } from "../router/pools.ts";
+import type { PoolDisk } from "../router/storage.ts";
 import type { Line, LineLimits } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Finding } from "../../volume/model/finding.ts";
-import { formatFindings, formatSummary } from "./print.ts";
+import { formatFindings, formatSummary } from "./doctor.ts";
 
 const findings: readonly Finding[] = [
   { check: "reach", state: "ok", found: "answers" },
