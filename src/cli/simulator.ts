@@ -1,7 +1,6 @@
 import { describeFlags, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
-import { parseKnobs } from "../simulator/behaviours.ts";
+import { type Knobs, parseKnobs } from "../simulator/behaviours.ts";
 import { parseProfile } from "../router_profile/profile.ts";
-import type { Knobs } from "../simulator/behaviours.ts";
 import { exporterKinds } from "../simulator/model/exporters.ts";
 import type { PoolOptions } from "../simulator/model/router.ts";
 import { type Profile, profiles } from "../simulator/profile.ts";

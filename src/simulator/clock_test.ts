@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
-import { stoppableClock } from "./clock.ts";
+import { stoppableClock } from "./simulator.ts";
 
 Deno.test("stoppableClock() rejects sleepers and cancels timers when it stops", async () => {
   const inner = new FakeClock();

@@ -4,9 +4,8 @@ import type { Menus } from "./menu/menu.ts";
 import type { Router } from "./model/router.ts";
 import type { Users } from "./ssh/users.ts";
 import type { SshService } from "./ssh/server.ts";
-import type { Journal } from "./assertions/journal.ts";
-import type { OwnArea } from "./assertions/own_area.ts";
-import type { Violations } from "./assertions/violations.ts";
+import type { Journal, Violations } from "./assertions/journal.ts";
+import type { OwnArea } from "./assertions/ownership.ts";
 
 /** Everything that makes up one running simulator. */
 export interface Simulation {

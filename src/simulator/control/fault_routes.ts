@@ -16,9 +16,8 @@ import {
   readObject,
   readPattern,
   readText,
+  type Route,
 } from "./request.ts";
-import type { Route } from "./routes.ts";
-
 /** Saying what goes wrong with which command. */
 export const faultRoutes: readonly Route[] = [
   {

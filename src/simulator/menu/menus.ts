@@ -1,14 +1,12 @@
-import { Accounts } from "../model/accounts.ts";
+import { Accounts, userMenus } from "./user_menus.ts";
 import type { Router } from "../model/router.ts";
 import { DiskMenu } from "./disk_menu.ts";
 import { Users } from "../ssh/users.ts";
 import { FileMenu } from "./file_menu.ts";
 import { firewallMenu } from "./firewall_menu.ts";
 import type { Menu, Menus } from "./menu.ts";
-import { serviceMenus } from "./service_menus.ts";
+import { serviceMenus, systemMenus } from "./system_menus.ts";
 import { SubvolumeMenu } from "./subvolume_menu.ts";
-import { systemMenus } from "./system_menus.ts";
-import { userMenus } from "./user_menus.ts";
 
 /** The tree of commands of a router, as far as the simulator knows it. */
 export function makeMenus(router: Router, users: Users = new Users([])): Menus {

@@ -5,7 +5,7 @@ import type { RecordValue, Value } from "../value.ts";
 import type { Menu, Row, Verb } from "./menu.ts";
 
 /** One thing that the router tells about itself. */
-export type Line = readonly [name: string, value: Value];
+type Line = readonly [name: string, value: Value];
 
 const gibibyte = 1024n ** 3n;
 
@@ -51,7 +51,7 @@ function healthLines(router: Router): readonly (readonly Line[])[] {
 }
 
 /** A menu that is only read here: a single item, or a list of them. */
-export function readOnlyMenu(
+function readOnlyMenu(
   path: string,
   single: boolean,
   columns: readonly string[],
@@ -86,4 +86,33 @@ function lineRow(lines: readonly Line[], order: number, single: boolean): Row {
       ...Object.fromEntries(names.flatMap((name) => values.has(name) ? [[name, values.get(name)!]] : [])),
     }),
   };
+}
+
+/** `/system/clock` and `/ip/service`, which are only read here. */
+export function serviceMenus(router: Router): readonly Menu[] {
+  return [
+    readOnlyMenu("system/clock", true, [], () => [clockLines(router)]),
+    readOnlyMenu("ip/service", false, ["name", "port"], () => [sshLines(router)]),
+  ];
+}
+
+function clockLines({ clock }: Router): readonly Line[] {
+  const [date = "", time = ""] = new Date(clock.now()).toISOString().split(/[T.]/);
+  return [
+    ["time", time],
+    ["date", date],
+    ["time-zone-autodetect", true],
+    ["time-zone-name", "UTC"],
+    ["gmt-offset", "+00:00"],
+    ["dst-active", false],
+  ];
+}
+
+function sshLines({ knobs }: Router): readonly Line[] {
+  const { maxSessions } = knobs;
+  return [
+    ["name", "ssh"],
+    ["port", 22n],
+    ...(Number.isFinite(maxSessions) ? [["max-sessions", BigInt(maxSessions)] as const] : []),
+  ];
 }

@@ -3,8 +3,8 @@ import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { addCommand, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
 import { DirectoryBacking } from "./directory_backing.ts";
 import type { Knobs } from "../behaviours.ts";
-import type { ExportAccess, Exporter } from "./exporter.ts";
-import { LoopExporter } from "./loop_exporter.ts";
+import type { ExportAccess, Exporter } from "./exports.ts";
+import { LoopExporter } from "./exporters.ts";
 
 function recorded() {
   const calls: string[] = [];
