@@ -1,3 +1,4 @@
+import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { Vocabulary } from "../../router_profile/profile.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { storagePackage } from "../../routeros/console/fitness.ts";
@@ -5,7 +6,7 @@ import { canCopy } from "./copies.ts";
 import type { Line } from "./session.ts";
 import type { ScratchDisk, ScratchNames } from "./names.ts";
 import { isAtLeast } from "../../routeros/console/version.ts";
-import { answered, NoAnswer, type Outcome, type Probe, type Question } from "./question.ts";
+import { NoAnswer, type Probe } from "./question.ts";
 import { changeDisk, findDisk, frameNumber, readItems, withDisk } from "./scratch.ts";
 import { parseJson } from "../../routeros/console/json.ts";
 
@@ -50,9 +51,7 @@ async function copies(line: Line, names: ScratchNames): Promise<boolean> {
 }
 
 /** Whether a comment is matched exactly: compare-and-set rests on it. */
-export const textMatchQuestion: Question = { names: ["textMatch"], ask: askTextMatch };
-
-async function askTextMatch(probe: Probe): Promise<Outcome> {
+export async function askTextMatch(probe: Probe): Promise<RouterAnswers["textMatch"]> {
   const [comment, otherCase] = ["Probe", "pROBE"];
   return await withDisk(probe, "case", async ({ slot }) => {
     const count = async (wanted: string) => {
@@ -60,33 +59,30 @@ async function askTextMatch(probe: Probe): Promise<Outcome> {
       return frameNumber((await probe.line.run([], [query])).frames[0]);
     };
     if (await count(comment) !== 1) throw new NoAnswer("a disk is not found by its own comment");
-    return answered({ textMatch: await count(otherCase) === 0 ? "exact" : "ignore-case" });
+    return await count(otherCase) === 0 ? "exact" : "ignore-case";
   }, { more: ros`nvme-tcp-export=${false} comment=${comment}` });
 }
 
 const firstPort = 10_000;
 
 /** Whether sessions take turns within a line. That they never do is never proven. */
-export const interleavingQuestion: Question = {
-  names: ["interleave"],
-  async ask(probe) {
-    const other = probe.another();
-    try {
-      await other.connect();
-      const seen = await withDisk(probe, "race", async (disk) => {
-        for (let round = 0; round < probe.races; round++) {
-          const race = round % 2 === 0 ? raceForComment : raceBetweenStatements;
-          if (await race(probe, other, disk, round)) return true;
-        }
-        return false;
-      });
-      if (seen) return answered({ interleave: true });
-    } finally {
-      other.close();
-    }
-    throw new NoAnswer(`it was not seen in ${probe.races} races of two sessions, which proves nothing`);
-  },
-};
+export async function askInterleave(probe: Probe): Promise<boolean> {
+  const other = probe.another();
+  try {
+    await other.connect();
+    const seen = await withDisk(probe, "race", async (disk) => {
+      for (let round = 0; round < probe.races; round++) {
+        const race = round % 2 === 0 ? raceForComment : raceBetweenStatements;
+        if (await race(probe, other, disk, round)) return true;
+      }
+      return false;
+    });
+    if (seen) return true;
+  } finally {
+    other.close();
+  }
+  throw new NoAnswer(`it was not seen in ${probe.races} races of two sessions, which proves nothing`);
+}
 
 /**
  * Both sessions find the disk by the same comment and change it, each leaving a trace of its own. In turns, one of them

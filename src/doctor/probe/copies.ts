@@ -1,9 +1,10 @@
+import type { RouterAnswers } from "../../router_profile/answers.ts";
 import { Buffer } from "node:buffer";
 import { maxCommandBytes, ros } from "../../routeros/console/command.ts";
 import { fileName } from "../../routeros/store/queries.ts";
 import { longestCommand } from "./limits.ts";
 import type { Ran } from "./session.ts";
-import { answered, NoAnswer, type Outcome, type Probe, type Question } from "./question.ts";
+import { NoAnswer, type Probe } from "./question.ts";
 import { addFile, discard, ensureDisk, findFile, readContents, wholeNumber } from "./scratch.ts";
 import { assertQuiet, assertRoom, isLittle, largeBytes, readFreeBytes, watchFall } from "./disks.ts";
 
@@ -60,15 +61,12 @@ async function copyFile({ line }: Pick<Probe, "line">, from: string, to: string)
 const copies = 4;
 
 /** Whether a copy shares its blocks with the original. */
-export const copySharingQuestion: Question = {
-  names: ["copy"],
-  async ask(probe) {
-    if (!probe.vocabulary.fileCopy) throw new NoAnswer("this RouterOS has no /file copy");
-    await assertRoom(probe);
-    const full = await takesSpaceForNothing(probe) || await takesSpaceForContents(probe);
-    return answered({ copy: full ? "full" : "reflink" });
-  },
-};
+export async function askCopy(probe: Probe): Promise<RouterAnswers["copy"]> {
+  if (!probe.vocabulary.fileCopy) throw new NoAnswer("this RouterOS has no /file copy");
+  await assertRoom(probe);
+  const full = await takesSpaceForNothing(probe) || await takesSpaceForContents(probe);
+  return full ? "full" : "reflink";
+}
 
 /** A large disk that holds nothing: a router that writes every zero makes the free space fall a long way. */
 async function takesSpaceForNothing(probe: Probe): Promise<boolean> {
@@ -118,18 +116,15 @@ const watchMs = 6000;
 const pollMs = 1000;
 
 /** Whether a copy is whole when the router answers. */
-export const copyReturnQuestion: Question = {
-  names: ["copyReturns"],
-  async ask(probe) {
-    if (!probe.vocabulary.fileCopy) throw new NoAnswer("this RouterOS has no /file copy");
-    await assertRoom(probe);
-    const small = await copyWritten(probe);
-    if (small.late) return answered({ copyReturns: "at-once" });
-    const large = await copyLarge(probe);
-    if (large.late) return answered({ copyReturns: "at-once" });
-    return judge(probe, small, large);
-  },
-};
+export async function askCopyReturns(probe: Probe): Promise<RouterAnswers["copyReturns"]> {
+  if (!probe.vocabulary.fileCopy) throw new NoAnswer("this RouterOS has no /file copy");
+  await assertRoom(probe);
+  const small = await copyWritten(probe);
+  if (small.late) return "at-once";
+  const large = await copyLarge(probe);
+  if (large.late) return "at-once";
+  return judge(probe, small, large);
+}
 
 /** How a copy went. */
 interface Copied {
@@ -143,12 +138,12 @@ interface Copied {
  * That nothing was seen to change proves little: holes leave no trace. A copy that shares its blocks is made in one go;
  * of any other one, the time tells.
  */
-function judge({ known, say }: Probe, small: Copied, large: Copied): Outcome {
+function judge({ known, say }: Probe, small: Copied, large: Copied): RouterAnswers["copyReturns"] {
   const words =
     `a small copy was answered after ${small.ms} ms, one of ${largeBytes} bytes after ${large.ms} ms`;
   say(words);
   if (known.copy === "reflink" || large.ms - small.ms >= longerMs) {
-    return answered({ copyReturns: "when-done" });
+    return "when-done";
   }
   throw new NoAnswer(`${words}, and nothing changed behind the answers: it may still have been at work`);
 }

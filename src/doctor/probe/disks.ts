@@ -1,13 +1,6 @@
+import type { RouterAnswers } from "../../router_profile/answers.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
-import {
-  answered,
-  answerOf,
-  NoAnswer,
-  type Outcome,
-  type Probe,
-  type Question,
-  together,
-} from "./question.ts";
+import { NoAnswer, type Probe } from "./question.ts";
 import {
   addDisk,
   addFile,
@@ -81,12 +74,7 @@ export const largeBytes = 2n << 30n;
 const leastFreeBytes = 4n * largeBytes;
 
 /** Whether a new disk takes its space at once. */
-export const allocationQuestion: Question = {
-  names: ["allocation"],
-  ask: askAllocation,
-};
-
-async function askAllocation(probe: Probe): Promise<Outcome> {
+export async function askAllocation(probe: Probe): Promise<RouterAnswers["allocation"]> {
   await assertRoom(probe);
   const before = await readFreeBytes(probe);
   const fall = await withDisk(
@@ -95,11 +83,11 @@ async function askAllocation(probe: Probe): Promise<Outcome> {
     () => watchFall(probe, before, largeBytes * 9n / 10n),
     { sizeBytes: largeBytes },
   );
-  if (fall.reached) return answered({ allocation: "full" });
+  if (fall.reached) return "full";
   if (fall.bytes > largeBytes / 10n) {
     throw new NoAnswer(`a disk of ${largeBytes} bytes made the free space fall by ${fall.bytes}`);
   }
-  return answered({ allocation: "sparse" });
+  return "sparse";
 }
 
 /**
@@ -116,9 +104,7 @@ export async function assertRoom(probe: Probe): Promise<void> {
 const smallBytes = 512n;
 
 /** What becomes of a file that is there already. */
-export const adoptQuestion: Question = { names: ["adopt"], ask: askAdopt };
-
-async function askAdopt({ line, names }: Probe): Promise<Outcome> {
+export async function askAdopt({ line, names }: Probe): Promise<RouterAnswers["adopt"]> {
   await assertSmallDisks({ line, names });
   const disk = names.disk("adopt");
   const contents = names.tag.repeat(Number(smallBytes)).slice(0, Number(smallBytes));
@@ -129,9 +115,9 @@ async function askAdopt({ line, names }: Probe): Promise<Outcome> {
   const after = done ? await readContents(line, disk.path) : undefined;
   const size = wholeNumber((await findFile(line, disk.path))?.["size"]);
   await discard(line, disk.path);
-  if (!done) return answered({ adopt: "refused" });
+  if (!done) return "refused";
   // Where contents are not shown at all, the size has to do.
-  if (before === contents ? after === contents : size === smallBytes) return answered({ adopt: "kept" });
+  if (before === contents ? after === contents : size === smallBytes) return "kept";
   throw new NoAnswer("the file was taken over, but its contents did not stay");
 }
 
@@ -143,23 +129,16 @@ async function assertSmallDisks({ line, names }: Pick<Probe, "line" | "names">):
   if (!done) throw new NoAnswer(`no disk of ${smallBytes} bytes can be made: ${words}`);
 }
 
-/** Where subvolumes may be made, and when they can be removed. */
-export const subvolumesQuestion: Question = {
-  names: ["subvolumeNames", "subvolumeParent"],
-  async ask(probe) {
-    const { vocabulary, pool } = probe;
-    if (!vocabulary.subvolumes) throw new NoAnswer("this RouterOS has no Btrfs subvolumes");
-    if (pool.filesystem !== "btrfs") throw new NoAnswer(`the pool is ${pool.filesystem}, not Btrfs`);
-    if (pool.label === "") throw new NoAnswer("the pool has no label by which its subvolumes could be named");
-    return together(
-      await answerOf("subvolumeNames", () => askNames(probe)),
-      await answerOf("subvolumeParent", () => askParent(probe)),
-    );
-  },
-};
+/** @throws {NoAnswer} where there are no subvolumes */
+function assertSubvolumes({ vocabulary, pool }: Probe): void {
+  if (!vocabulary.subvolumes) throw new NoAnswer("this RouterOS has no Btrfs subvolumes");
+  if (pool.filesystem !== "btrfs") throw new NoAnswer(`the pool is ${pool.filesystem}, not Btrfs`);
+  if (pool.label === "") throw new NoAnswer("the pool has no label by which its subvolumes could be named");
+}
 
-/** A plain folder is where one would be made for a volume. */
-async function askNames(probe: Probe): Promise<Outcome> {
+/** Where subvolumes may be made: a plain folder is where one would be made for a volume. */
+export async function askSubvolumeNames(probe: Probe): Promise<RouterAnswers["subvolumeNames"]> {
+  assertSubvolumes(probe);
   const { line, names, pool } = probe;
   const inside = names.basePath.slice(pool.mountPoint.length + 2);
   if (inside === "") throw new NoAnswer("the base path is the pool itself: name a folder in it");
@@ -169,10 +148,12 @@ async function askNames(probe: Probe): Promise<Outcome> {
   await removeSubvolume(probe, names.name("nested"));
   await removeSubvolume(probe, names.name("top"));
   await discard(line, names.path("nested"));
-  return answered({ subvolumeNames: nested.done ? "nested" : "flat" });
+  return nested.done ? "nested" : "flat";
 }
 
-async function askParent(probe: Probe): Promise<Outcome> {
+/** Whether a subvolume goes while there is a snapshot of it. */
+export async function askSubvolumeParent(probe: Probe): Promise<RouterAnswers["subvolumeParent"]> {
+  assertSubvolumes(probe);
   const [original, snapshot] = [probe.names.name("original"), probe.names.name("snapshot")];
   const made = await addSubvolume(probe, ros`name=${original}`);
   if (!made.done) throw new NoAnswer(`no subvolume can be made: ${made.words}`);
@@ -182,7 +163,7 @@ async function askParent(probe: Probe): Promise<Outcome> {
   const left = await countSubvolumes(probe, original);
   await removeSubvolume(probe, snapshot);
   await removeSubvolume(probe, original);
-  return answered({ subvolumeParent: left === 0 ? "free" : "held" });
+  return left === 0 ? "free" : "held";
 }
 
 async function addSubvolume({ line, pool }: Probe, what: Fragment): Promise<Ran> {

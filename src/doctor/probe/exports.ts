@@ -1,15 +1,8 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
-import {
-  answered,
-  type HostLink,
-  type HostName,
-  NoAnswer,
-  type Outcome,
-  type Probe,
-  type Question,
-} from "./question.ts";
+import { type HostLink, type HostName, NoAnswer, type Probe } from "./question.ts";
+import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { ScratchDisk } from "./names.ts";
 import { changeDisk, findDisk, mebibyte, wholeNumber, withDisk } from "./scratch.ts";
 
@@ -23,20 +16,20 @@ interface ExportedDisk extends ScratchDisk {
 }
 
 /** Makes an exported scratch disk, works with it, and removes it again. */
-async function withExport(
+async function withExport<Answer>(
   probe: Probe,
   suffix: string,
-  work: (disk: ExportedDisk) => Promise<Outcome>,
-): Promise<Outcome> {
+  work: (disk: ExportedDisk) => Promise<Answer>,
+): Promise<Answer> {
   return await withDisk(probe, suffix, async (disk) => {
     // Before 7.21 the export is named after the slot.
     const nqn = probe.vocabulary.nqn ? probe.names.nqn(suffix) : disk.slot;
     const port = ros`nvme-tcp-export=${true} nvme-tcp-server-port=${probe.host.port}`;
     const exportOn = probe.vocabulary.nqn ? ros`${port} nvme-tcp-server-nqn=${nqn}` : port;
     await change(probe, disk, exportOn);
-    const outcome = await work({ ...disk, nqn, exportOn });
+    const answer = await work({ ...disk, nqn, exportOn });
     await change(probe, disk, exportOff);
-    return outcome;
+    return answer;
   });
 }
 
@@ -89,25 +82,24 @@ const pollMs = 100;
 const grownBytes = 2n * mebibyte;
 
 /** When those who are connected see that a disk has grown. */
-export const growthQuestion: Question = {
-  names: ["grow"],
-  ask: async (probe) => await withExport(probe, "grow", (disk) => askGrow(probe, disk)),
-};
+export async function askGrow(probe: Probe): Promise<RouterAnswers["grow"]> {
+  return await withExport(probe, "grow", (disk) => growExported(probe, disk));
+}
 
-async function askGrow(probe: Probe, disk: ExportedDisk): Promise<Outcome> {
+async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterAnswers["grow"]> {
   await using link = await connect(probe, disk.nqn);
   if (await link.namespaceBytes(callOf(probe)) !== mebibyte) {
     throw new NoAnswer("the host sees another size than that of the disk");
   }
   await change(probe, disk, ros`file-size=${grownBytes}`);
-  if (await follows(probe, link)) return answered({ grow: "live" });
+  if (await follows(probe, link)) return "live";
   await change(probe, disk, exportOff);
   await change(probe, disk, disk.exportOn);
   await using again = await connect(probe, disk.nqn);
-  if (await follows(probe, again)) return answered({ grow: "after-toggle" });
+  if (await follows(probe, again)) return "after-toggle";
   const told = wholeNumber((await findDisk(probe.line, disk.path, ros`size`))?.["size"]);
   probe.say(`a disk that was set to ${grownBytes} bytes tells ${told}, and shows its host what it was`);
-  return answered({ grow: "never" });
+  return "never";
 }
 
 async function follows(probe: Probe, link: HostLink): Promise<boolean> {
@@ -122,14 +114,13 @@ async function follows(probe: Probe, link: HostLink): Promise<boolean> {
 /** How long a withdrawn export is watched, in milliseconds. */
 const lingerWatchMs = 60_000;
 
-/** How long a withdrawn export goes on serving. */
-export const withdrawalQuestion: Question = {
-  names: ["unexport"],
-  ask: async (probe) => await withExport(probe, "cut", (disk) => askUnexport(probe, disk)),
-};
+/** How long a withdrawn export goes on serving, in milliseconds. */
+export async function askUnexport(probe: Probe): Promise<number> {
+  return await withExport(probe, "cut", (disk) => withdrawExported(probe, disk));
+}
 
-/** From the withdrawal until the host cannot read any more. */
-async function askUnexport(probe: Probe, disk: ExportedDisk): Promise<Outcome> {
+/** From the withdrawal until the host cannot read any more, in milliseconds. */
+async function withdrawExported(probe: Probe, disk: ExportedDisk): Promise<number> {
   await using link = await connect(probe, disk.nqn);
   if (!await serves(probe, link)) {
     throw new NoAnswer("the host cannot read from the export even while it is on");
@@ -139,7 +130,7 @@ async function askUnexport(probe: Probe, disk: ExportedDisk): Promise<Outcome> {
   await change(probe, disk, exportOff);
   const sinceMs = () => Math.ceil(probe.clock.monotonicMs() - startedMs);
   // What is cut before the first look was cut with the withdrawal.
-  if (!await serves(probe, link)) return answered({ unexport: 0 });
+  if (!await serves(probe, link)) return 0;
   do {
     if (sinceMs() >= lingerWatchMs) {
       throw new NoAnswer(
@@ -150,7 +141,7 @@ async function askUnexport(probe: Probe, disk: ExportedDisk): Promise<Outcome> {
     }
     await pauseUntil(probe, link.ended);
   } while (await serves(probe, link));
-  return answered({ unexport: sinceMs() });
+  return sinceMs();
 }
 
 async function serves(probe: Probe, link: HostLink): Promise<boolean> {
@@ -175,12 +166,11 @@ async function pauseUntil({ clock, signal }: Probe, ended: Promise<unknown>): Pr
 }
 
 /** Which hosts an export lets in. */
-export const hostListQuestion: Question = {
-  names: ["allowHost"],
-  ask: async (probe) => await withExport(probe, "host", (disk) => askAllowHost(probe, disk)),
-};
+export async function askAllowHost(probe: Probe): Promise<RouterAnswers["allowHost"]> {
+  return await withExport(probe, "host", (disk) => nameHosts(probe, disk));
+}
 
-async function askAllowHost(probe: Probe, disk: ExportedDisk): Promise<Outcome> {
+async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterAnswers["allowHost"]> {
   const [first, second] = [hostOf(probe, 1), hostOf(probe, 2)];
   // Whoever cannot be reached at all must not be taken for one who refuses.
   await (await connect(probe, disk.nqn, first))[Symbol.asyncDispose]();
@@ -188,10 +178,10 @@ async function askAllowHost(probe: Probe, disk: ExportedDisk): Promise<Outcome> 
   if (!await enters(probe, disk, first)) {
     throw new NoAnswer("a host is not let in though it alone is named: the name is not its NQN");
   }
-  if (await enters(probe, disk, second)) return answered({ allowHost: "ignored" });
+  if (await enters(probe, disk, second)) return "ignored";
   await allow(probe, disk, `${first.nqn},${second.nqn}`);
   const both = await enters(probe, disk, first) && await enters(probe, disk, second);
-  return answered({ allowHost: both ? "list" : "single" });
+  return both ? "list" : "single";
 }
 
 /** The export is bounced, so that what is named counts for whoever comes. */

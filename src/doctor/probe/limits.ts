@@ -7,16 +7,7 @@ import {
 } from "../../routeros/console/command.ts";
 import { framed, nonceBytes } from "../../routeros/console/reply.ts";
 import { type Line, LostAnswer, type Ran } from "./session.ts";
-import {
-  answered,
-  type AnswerName,
-  answerOf,
-  NoAnswer,
-  type Outcome,
-  type Probe,
-  type Question,
-  together,
-} from "./question.ts";
+import { NoAnswer, type Probe } from "./question.ts";
 import { addDisk, changeDisk, discard, findDisk, frameNumber, mebibyte, withDisk } from "./scratch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { ScratchDisk } from "./names.ts";
@@ -50,18 +41,15 @@ const commandLengths = [1024, 2048, 4096, 8192, 16_384, 32_000];
 const aroundPaddingBytes = framed("0".repeat(2 * nonceBytes), 0, ros`:len ${""}`).text.length;
 
 /** How long a command may be. */
-export const commandLengthQuestion: Question = {
-  names: ["maxCommand"],
-  async ask(probe) {
-    let taken: number | undefined;
-    for (const length of commandLengths) {
-      if (!await takesCommand(probe, length)) break;
-      taken = length;
-    }
-    if (taken === undefined) throw new NoAnswer(`not even a command of ${commandLengths[0]} bytes is taken`);
-    return answered({ maxCommand: taken === commandLengths.at(-1) ? Infinity : taken });
-  },
-};
+export async function askMaxCommand(probe: Probe): Promise<number> {
+  let taken: number | undefined;
+  for (const length of commandLengths) {
+    if (!await takesCommand(probe, length)) break;
+    taken = length;
+  }
+  if (taken === undefined) throw new NoAnswer(`not even a command of ${commandLengths[0]} bytes is taken`);
+  return taken === commandLengths.at(-1) ? Infinity : taken;
+}
 
 /** Whether a command of that length arrives whole: the router counts it. */
 async function takesCommand({ line, names }: Probe, length: number): Promise<boolean> {
@@ -89,26 +77,23 @@ const aroundOutputBytes = 100;
 const repetitions = [1, 5, 20];
 
 /** How much one `:put` prints. */
-export const outputLengthQuestion: Question = {
-  names: ["maxPut"],
-  async ask(probe) {
-    const mostBytes = longestCommand(probe);
-    let whole = 0;
-    for (const length of outputLengths.filter((length) => length + aroundOutputBytes <= mostBytes)) {
-      const printed = await print(probe, ros`${"x".repeat(length)}`, mostBytes);
-      if (printed.cut) return answered({ maxPut: printed.bytes });
-      whole = printed.bytes;
-    }
-    if (whole >= outputLengths.at(-1)!) return answered({ maxPut: Infinity });
-    for (const times of repetitions) {
-      const lists = Array.from({ length: times }, () => ros`[/disk print detail as-value]`);
-      const printed = await print(probe, concatenated(lists), mostBytes);
-      if (printed.cut) return answered({ maxPut: printed.bytes });
-      whole = Math.max(whole, printed.bytes);
-    }
-    throw new NoAnswer(`${whole} bytes are printed whole, and this router gives nothing longer to print`);
-  },
-};
+export async function askMaxPut(probe: Probe): Promise<number> {
+  const mostBytes = longestCommand(probe);
+  let whole = 0;
+  for (const length of outputLengths.filter((length) => length + aroundOutputBytes <= mostBytes)) {
+    const printed = await print(probe, ros`${"x".repeat(length)}`, mostBytes);
+    if (printed.cut) return printed.bytes;
+    whole = printed.bytes;
+  }
+  if (whole >= outputLengths.at(-1)!) return Infinity;
+  for (const times of repetitions) {
+    const lists = Array.from({ length: times }, () => ros`[/disk print detail as-value]`);
+    const printed = await print(probe, concatenated(lists), mostBytes);
+    if (printed.cut) return printed.bytes;
+    whole = Math.max(whole, printed.bytes);
+  }
+  throw new NoAnswer(`${whole} bytes are printed whole, and this router gives nothing longer to print`);
+}
 
 /** Prints a value between two marks: without the second one it was cut. */
 async function print(
@@ -133,22 +118,21 @@ function concatenated(parts: readonly Fragment[]): Fragment {
 const maxConnections = 32;
 
 /** How many SSH connections there may be at a time. */
-export const sessionCountQuestion: Question = {
-  names: ["maxSessions"],
+export async function askMaxSessions(probe: Probe): Promise<number> {
   // A scratch disk shows whoever watches the router that somebody probes it.
-  ask: async (probe) => await withDisk(probe, "many", () => openAll(probe)),
-};
+  return await withDisk(probe, "many", () => openAll(probe));
+}
 
-async function openAll(probe: Probe): Promise<Outcome> {
+async function openAll(probe: Probe): Promise<number> {
   await probe.line.connect();
   const opened: Line[] = [];
   try {
     while (opened.length < maxConnections - 1) {
       const line = probe.another();
       opened.push(line);
-      if (!await opens(line)) return answered({ maxSessions: opened.length });
+      if (!await opens(line)) return opened.length;
     }
-    return answered({ maxSessions: Infinity });
+    return Infinity;
   } finally {
     for (const line of opened) line.close();
     await settle(probe);
@@ -174,14 +158,11 @@ async function settle({ clock, signal }: Probe): Promise<void> {
 const [minSlot, maxSlot] = [24, 64];
 
 /** How long slots may be. */
-export const slotsQuestion: Question = {
-  names: ["maxSlot"],
-  async ask(probe) {
-    const found = await longest(minSlot, maxSlot, (length) => takesSlot(probe, length));
-    if (found === undefined) throw new NoAnswer(`not even a slot of ${minSlot} characters is taken`);
-    return answered({ maxSlot: found === maxSlot ? Infinity : found });
-  },
-};
+export async function askMaxSlot(probe: Probe): Promise<number> {
+  const found = await longest(minSlot, maxSlot, (length) => takesSlot(probe, length));
+  if (found === undefined) throw new NoAnswer(`not even a slot of ${minSlot} characters is taken`);
+  return found === maxSlot ? Infinity : found;
+}
 
 /** A slot that came out another one was not taken. */
 async function takesSlot({ line, names }: Probe, length: number): Promise<boolean> {
@@ -200,19 +181,8 @@ const mostNqn = 512;
 /** What a command needs beside the text. */
 const aroundTextBytes = 400;
 
-/** How much of a comment and of an NQN survives. */
-export const textsQuestion: Question = {
-  names: ["maxComment", "maxNqn"],
-  ask: async (probe) =>
-    together(
-      await answerOf("maxComment", () => askLength(probe, comment)),
-      await answerOf("maxNqn", () => askLength(probe, nqn)),
-    ),
-};
-
 /** A text of a disk. */
 interface TextKind {
-  readonly name: AnswerName & ("maxComment" | "maxNqn");
   readonly suffix: string;
   readonly most: number;
   write(text: string): Fragment;
@@ -222,7 +192,6 @@ interface TextKind {
 }
 
 const comment: TextKind = {
-  name: "maxComment",
   suffix: "comment",
   most: mostComment,
   write: (text) => ros`comment=${text}`,
@@ -231,7 +200,6 @@ const comment: TextKind = {
 };
 
 const nqn: TextKind = {
-  name: "maxNqn",
   suffix: "nqn",
   most: mostNqn,
   write: (text) => ros`nvme-tcp-server-nqn=${text}`,
@@ -239,13 +207,23 @@ const nqn: TextKind = {
   match: (slot, text) => ros`:len [/disk find where slot=${slot} and nvme-tcp-server-nqn=${text}]`,
 };
 
-async function askLength(probe: Probe, kind: TextKind): Promise<Outcome> {
+/** How much of a comment survives. */
+export async function askMaxComment(probe: Probe): Promise<number> {
+  return await askLength(probe, comment);
+}
+
+/** How much of an NQN survives. */
+export async function askMaxNqn(probe: Probe): Promise<number> {
+  return await askLength(probe, nqn);
+}
+
+async function askLength(probe: Probe, kind: TextKind): Promise<number> {
   const mostBytes = longestCommand(probe);
   const most = Math.min(kind.most, mostBytes - aroundTextBytes);
   return await withDisk(probe, kind.suffix, async (disk) => {
     const kept = await survivors(probe, kind, disk, most);
-    if (kept < most) return answered({ [kind.name]: kept });
-    if (most === kind.most) return answered({ [kind.name]: Infinity });
+    if (kept < most) return kept;
+    if (most === kind.most) return Infinity;
     throw new NoAnswer(`${most} bytes survive, and longer ones do not fit into a command`);
   });
 }

@@ -1,3 +1,9 @@
+import { askInterleave, askTextMatch, askVocabulary } from "./console.ts";
+import { askCopy, askCopyReturns } from "./copies.ts";
+import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
+import { askAllowHost, askGrow, askUnexport } from "./exports.ts";
+import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSessions, askMaxSlot } from "./limits.ts";
+import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/storage.ts";
@@ -9,25 +15,6 @@ import { findFile, findLeftovers, leaveNothing, NotClean, removeAll, type Scratc
 import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
 import { ScratchNames } from "./names.ts";
-import {
-  NoAnswer,
-  type Outcome,
-  type Probe,
-  type ProbeOptions,
-  type Question,
-  unanswered,
-} from "./question.ts";
-import { adoptQuestion, allocationQuestion, subvolumesQuestion } from "./disks.ts";
-import {
-  commandLengthQuestion,
-  outputLengthQuestion,
-  sessionCountQuestion,
-  slotsQuestion,
-  textsQuestion,
-} from "./limits.ts";
-import { askVocabulary, interleavingQuestion, textMatchQuestion } from "./console.ts";
-import { copyReturnQuestion, copySharingQuestion } from "./copies.ts";
-import { growthQuestion, hostListQuestion, withdrawalQuestion } from "./exports.ts";
 
 /** The place in which a probe may make things. */
 interface Site {
@@ -70,35 +57,42 @@ function refuse(basePath: string, reason: string): VolumeError {
   );
 }
 
-/** Only a boot shows how late disks come back, and a probe reboots nothing. */
-const rebootsQuestion: Question = {
-  names: ["disksLate"],
-  ask: () =>
-    Promise.resolve(unanswered(
-      "disksLate",
-      "it shows only when the router boots: measure from its first answer until the last file disk is listed",
-    )),
-};
+/**
+ * Asks for one answer. Whatever it makes has the name of a scratch object.
+ *
+ * @throws {NoAnswer} when it cannot be answered
+ * @throws {VolumeError} when the router cannot be asked
+ */
+type Ask<Answer> = (probe: Probe) => Promise<Answer>;
 
 /** Everything that a probe asks, in this order: later questions build on what earlier ones found out. */
-const questions: readonly Question[] = [
-  commandLengthQuestion,
-  outputLengthQuestion,
-  textMatchQuestion,
-  slotsQuestion,
-  textsQuestion,
-  adoptQuestion,
-  subvolumesQuestion,
-  allocationQuestion,
-  copySharingQuestion,
-  copyReturnQuestion,
-  growthQuestion,
-  withdrawalQuestion,
-  hostListQuestion,
-  interleavingQuestion,
-  sessionCountQuestion,
-  rebootsQuestion,
-];
+const questions: { readonly [Name in keyof RouterAnswers]: Ask<RouterAnswers[Name]> } = {
+  maxCommand: askMaxCommand,
+  maxPut: askMaxPut,
+  textMatch: askTextMatch,
+  maxSlot: askMaxSlot,
+  maxComment: askMaxComment,
+  maxNqn: askMaxNqn,
+  adopt: askAdopt,
+  subvolumeNames: askSubvolumeNames,
+  subvolumeParent: askSubvolumeParent,
+  allocation: askAllocation,
+  copy: askCopy,
+  copyReturns: askCopyReturns,
+  grow: askGrow,
+  unexport: askUnexport,
+  allowHost: askAllowHost,
+  interleave: askInterleave,
+  maxSessions: askMaxSessions,
+  disksLate: askDisksLate,
+};
+
+/** A probe reboots nothing. */
+function askDisksLate(): Promise<never> {
+  throw new NoAnswer(
+    "it shows only when the router boots: measure from its first answer until the last file disk is listed",
+  );
+}
 
 /** What a probe found out. */
 interface Probed {
@@ -184,40 +178,30 @@ async function askAll({ lines, open }: Lines, site: Site, options: ProbeOptions)
     known: answers,
     another: open,
   };
-  for (const question of questions) {
-    options.say(`asking: ${question.names.join(", ")}`);
-    const outcome = await askOne(question, probe);
-    Object.assign(answers, outcome.answers);
-    Object.assign(reasons, outcome.unanswered);
-    report(outcome, options);
+  for (const [name, ask] of Object.entries(questions)) {
+    options.say(`asking: ${name}`);
+    try {
+      const answer = await ask(probe);
+      Object.assign(answers, { [name]: answer });
+      options.say(`${name}: ${answer === Infinity ? "unlimited" : answer}`);
+    } catch (error) {
+      reasons[name] = reasonOf(error);
+      options.say(`${name}: no answer, as ${reasons[name]}`);
+    }
   }
   const { name, version, pool } = site;
   const poolFilesystem = pool.filesystem === "btrfs" ? "btrfs" : "xfs";
   return { profile: { name, version, vocabulary, poolFilesystem, answers }, unanswered: reasons };
 }
 
-/** A question that cannot be answered stops none behind it; a router that is gone stops them all. */
-async function askOne(question: Question, probe: Probe): Promise<Outcome> {
-  try {
-    return await question.ask(probe);
-  } catch (error) {
-    const isAnswer = error instanceof NoAnswer ||
-      (VolumeError.is(error, "unavailable") && !(error instanceof RouterGone));
-    if (!isAnswer) throw error;
-    return noneOf(question, error.message);
-  }
-}
-
-function noneOf({ names }: Question, reason: string): Outcome {
-  return {
-    answers: {},
-    unanswered: Object.assign({}, ...names.map((name) => unanswered(name, reason).unanswered)),
-  };
-}
-
-function report({ answers, unanswered }: Outcome, { say }: ProbeOptions): void {
-  for (const [name, value] of Object.entries(answers)) {
-    say(`${name}: ${value === Infinity ? "unlimited" : value}`);
-  }
-  for (const [name, reason] of Object.entries(unanswered)) say(`${name}: no answer, as ${reason}`);
+/**
+ * Why a question has no answer: one that cannot be answered stops none behind it.
+ *
+ * @throws what a router that is gone gives: it stops them all
+ */
+function reasonOf(error: unknown): string {
+  const isAnswer = error instanceof NoAnswer ||
+    (VolumeError.is(error, "unavailable") && !(error instanceof RouterGone));
+  if (isAnswer) return error.message;
+  throw error;
 }

@@ -6,15 +6,6 @@ import type { Line, LineLimits } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 
-/** The name of one thing that differs between routers. */
-export type AnswerName = keyof RouterAnswers;
-
-/** What a question found out: answers, and for the rest the reasons why there is none. */
-export interface Outcome {
-  readonly answers: Partial<RouterAnswers>;
-  readonly unanswered: Partial<Record<AnswerName, string>>;
-}
-
 /** What a question may use. */
 export interface Probe {
   readonly line: Line;
@@ -39,49 +30,9 @@ export interface Probe {
   say(text: string): void;
 }
 
-/** Some of what differs between routers, and how to ask for it. */
-export interface Question {
-  readonly names: readonly AnswerName[];
-  /**
-   * Asks. Whatever it makes has the name of a scratch object.
-   *
-   * @throws {NoAnswer} when none of it can be answered
-   * @throws {VolumeError} when the router cannot be asked
-   */
-  ask(probe: Probe): Promise<Outcome>;
-}
-
 /** Why a question has no answer on this router, from here. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
-}
-
-/** Everything was answered. */
-export function answered(answers: Partial<RouterAnswers>): Outcome {
-  return { answers, unanswered: {} };
-}
-
-/** One thing has no answer. */
-export function unanswered(name: AnswerName, reason: string): Outcome {
-  return { answers: {}, unanswered: { [name]: reason } };
-}
-
-/** Several outcomes as one. */
-export function together(...outcomes: readonly Outcome[]): Outcome {
-  return {
-    answers: Object.assign({}, ...outcomes.map(({ answers }) => answers)),
-    unanswered: Object.assign({}, ...outcomes.map(({ unanswered }) => unanswered)),
-  };
-}
-
-/** The outcome of one part of a question; a reason where it has none. */
-export async function answerOf(name: AnswerName, ask: () => Promise<Outcome>): Promise<Outcome> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (error instanceof NoAnswer) return unanswered(name, error.message);
-    throw error;
-  }
 }
 
 /** Who a host says it is. */

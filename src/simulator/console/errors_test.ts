@@ -1,14 +1,6 @@
 // Every error line that was seen on a router, provoked and printed in full.
 import assert from "node:assert/strict";
-import {
-  addCommand,
-  anyone,
-  makeBasePath,
-  makeRouter,
-  SshClient,
-  startQuickly,
-  typeTo,
-} from "../simulator_test_support.ts";
+import { addCommand, anyone, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
 
 const lines: readonly (readonly [command: string, printed: string])[] = [
   ["foo", "bad command name foo (line 1 column 1)"],
@@ -41,16 +33,4 @@ for (const [command, printed] of lines) {
 Deno.test("without the policy write, an add prints so", async () => {
   const type = typeTo(makeRouter(), { ...anyone, mayWrite: false });
   assert.equal(await type(addCommand("a")), "not enough permissions (9)\r\n");
-});
-
-Deno.test("device-mode, and whatever else a router may say, is a fault's text", async () => {
-  await using simulator = await startQuickly();
-  using client = await SshClient.connect(simulator);
-  const value = "failure: not allowed by device-mode (rose)";
-  simulator.faults.arm({ match: "^/disk", nth: 1, times: 1, action: "error", value });
-  assert.deepEqual(await client.exec('/disk set "nvme1" comment="x"'), {
-    stdout: `${value}\r\n`,
-    stderr: "",
-    status: 0,
-  });
 });

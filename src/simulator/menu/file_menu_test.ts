@@ -3,8 +3,8 @@ import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { addCommand, makeBasePath, makeRouter, typeTo, type Typing } from "../simulator_test_support.ts";
 import { Timing } from "../timing.ts";
-import { DirectoryBacking } from "./directory_backing.ts";
-import type { Router } from "./router.ts";
+import { DirectoryBacking } from "../model/directory_backing.ts";
+import type { Router } from "../model/router.ts";
 
 const folder = "storage-pool/metal-csi";
 
