@@ -14,7 +14,7 @@ import { type PoolOptions, Router } from "./model/router.ts";
 import { NvmeTarget } from "./nvme/target.ts";
 import { getProfile, type Profile, profiles } from "./profile.ts";
 import { plainSeed, seedDisks } from "./seed.ts";
-import type { Simulation } from "./simulation.ts";
+import type { Simulation } from "./control/request.ts";
 import type { ConnectionService } from "./ssh/connection.ts";
 import { generateHostKey, readHostKey } from "./ssh/host_key.ts";
 import { SshService } from "./ssh/server.ts";

@@ -1,5 +1,6 @@
 import type { Network } from "../../host/network.ts";
-import { routerChecks, runRouterChecks, SessionAsking } from "../../doctor/router/router_checks.ts";
+import { Asking } from "../../doctor/router/check.ts";
+import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
 import { judgeNvmePort } from "../../doctor/router/storage.ts";
 import { type Finding, warning } from "../../volume/model/finding.ts";
 import { askGreeting, type Greeting } from "../../routeros/ssh/handshake.ts";
@@ -154,7 +155,7 @@ async function lookInside(
   const { clock } = seams;
   const session = new Session({ ...seams, transport });
   try {
-    const router = new SessionAsking({ ...seams, session, context });
+    const router = new Asking({ ...seams, session, context });
     const { basePaths, cluster, allowUnfenced } = options;
     const settings = { user: options.router.user, basePaths, cluster, allowUnfenced, clock };
     const findings = await runRouterChecks(router, settings);
@@ -164,7 +165,7 @@ async function lookInside(
   }
 }
 
-async function volumesOf(router: SessionAsking): Promise<readonly StoredVolume[] | undefined> {
+async function volumesOf(router: Asking): Promise<readonly StoredVolume[] | undefined> {
   try {
     return (await router.inventory()).volumes;
   } catch (error) {

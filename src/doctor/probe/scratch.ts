@@ -6,7 +6,6 @@ import { isScratchName, isScratchPath, type ScratchDisk, scratchPrefix } from ".
 import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { PoolDisk } from "../router/storage.ts";
-import type { Clock } from "../../volume/ports/ports.ts";
 
 /** A mebibyte: the size of a scratch disk where size does not matter. */
 export const mebibyte = 1n << 20n;
@@ -243,47 +242,6 @@ const pauseMs = 2000;
 /** How long the router gets for a command that was given up, in milliseconds: it may still make something. */
 const lateMs = 3000;
 
-/** What a clean-up needs. */
-interface CleanUpOptions {
-  readonly line: Line;
-  readonly place: ScratchPlace;
-  readonly clock: Clock;
-  /** Whether some command ended without a word, and may still run. */
-  readonly mayComeLate: boolean;
-  say(text: string): void;
-}
-
-/**
- * Removes everything that probes have made, and looks whether it is gone. What the router refuses to remove is tried
- * again a little later: something else may have to go first.
- *
- * @returns what is left
- * @throws {VolumeError} when the router cannot be asked
- */
-async function cleanUp(options: CleanUpOptions): Promise<readonly Leftover[]> {
-  const { line, place, clock, mayComeLate, say } = options;
-  if (mayComeLate) await clock.sleep(lateMs);
-  let left = await findLeftovers(line, place);
-  const refusals = new Map<string, string>();
-  for (let round = 1; left.length > 0 && round <= rounds; round++) {
-    if (round > 1) await clock.sleep(pauseMs);
-    for (const { what, remove } of left) {
-      const { done, words } = await line.run([remove], [ros`:len ${"x"}`]);
-      if (!done) refusals.set(what, words);
-    }
-    left = await findLeftovers(line, place);
-  }
-  for (const { what } of left) {
-    say(`cannot remove ${what}: ${refusals.get(what) ?? "it stays without a word"}`);
-  }
-  return left;
-}
-
-/** What a person types to remove what is left. */
-function byHand(left: readonly Leftover[]): string[] {
-  return left.map(({ remove }) => remove.text);
-}
-
 /** Something is left on the router, or it is not known that nothing is. */
 export class NotClean extends VolumeError {
   constructor(message: string, cause: unknown) {
@@ -321,7 +279,7 @@ export async function leaveNothing(
 }
 
 /**
- * Removes what probes have made.
+ * Removes everything that probes have made.
  *
  * @param mayComeLate whether some command ended without a word, and may still run
  * @throws {VolumeError} unavailable when the router cannot be asked; precondition when something stays
@@ -330,9 +288,10 @@ export async function removeAll(
   line: Line,
   place: ScratchPlace,
   mayComeLate: boolean,
-  { clock, say }: ProbeOptions,
+  options: ProbeOptions,
 ): Promise<void> {
-  const left = await cleanUp({ line, place, clock, mayComeLate, say }).catch((cause) => {
+  if (mayComeLate) await options.clock.sleep(lateMs);
+  const left = await cleanUp(line, place, options).catch((cause) => {
     throw new VolumeError(
       "unavailable",
       `Cannot clean up after the probe as the router cannot be asked: base-path=${place.basePath}; the next probe of ` +
@@ -341,8 +300,31 @@ export async function removeAll(
     );
   });
   if (left.length === 0) return;
+  const byHand = left.map(({ remove }) => remove.text).join("\n");
   throw new VolumeError(
     "precondition",
-    `Cannot remove everything that the probe has made; by hand it goes with:\n${byHand(left).join("\n")}`,
+    `Cannot remove everything that the probe has made; by hand it goes with:\n${byHand}`,
   );
+}
+
+/** The router refuses to remove what something else uses: it is tried again a little later. Gives what is left. */
+async function cleanUp(
+  line: Line,
+  place: ScratchPlace,
+  { clock, say }: ProbeOptions,
+): Promise<readonly Leftover[]> {
+  let left = await findLeftovers(line, place);
+  const refusals = new Map<string, string>();
+  for (let round = 1; left.length > 0 && round <= rounds; round++) {
+    if (round > 1) await clock.sleep(pauseMs);
+    for (const { what, remove } of left) {
+      const { done, words } = await line.run([remove], [ros`:len ${"x"}`]);
+      if (!done) refusals.set(what, words);
+    }
+    left = await findLeftovers(line, place);
+  }
+  for (const { what } of left) {
+    say(`cannot remove ${what}: ${refusals.get(what) ?? "it stays without a word"}`);
+  }
+  return left;
 }

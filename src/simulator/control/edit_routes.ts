@@ -1,7 +1,6 @@
 import { type Disk, plainDisk } from "../model/disk.ts";
 import { normalisePath, parentOf } from "../model/paths.ts";
 import type { Router } from "../model/router.ts";
-import type { Simulation } from "../simulation.ts";
 import {
   assertOnly,
   BadRequest,
@@ -13,6 +12,7 @@ import {
   readPath,
   readText,
   type Route,
+  type Simulation,
 } from "./request.ts";
 import { Refusal } from "../refusal.ts";
 import type { Value } from "../value.ts";

@@ -6,7 +6,6 @@ import {
   type Faults,
   type FaultValue,
 } from "../faults.ts";
-import type { Simulation } from "../simulation.ts";
 import {
   assertOnly,
   BadRequest,
@@ -17,6 +16,7 @@ import {
   readPattern,
   readText,
   type Route,
+  type Simulation,
 } from "./request.ts";
 /** Saying what goes wrong with which command. */
 export const faultRoutes: readonly Route[] = [

@@ -1,6 +1,14 @@
-import type { Simulation } from "../simulation.ts";
+import type { Menus } from "../menu/menu.ts";
+import type { ConnectionService } from "../ssh/connection.ts";
+import type { SshService } from "../ssh/server.ts";
 import { normalisePath } from "../model/paths.ts";
 import { Refusal } from "../refusal.ts";
+
+/** Everything that makes up one running simulator. */
+export interface Simulation extends ConnectionService {
+  readonly menus: Menus;
+  readonly ssh: SshService;
+}
 
 /** Answers one kind of request. `name` is what follows the route's path, decoded; "" when nothing does. */
 type Handler = (

@@ -1,8 +1,7 @@
-import type { Simulation } from "../simulation.ts";
+import { BadRequest, json, NotFound, type Route, type Simulation } from "./request.ts";
 import { editRoutes } from "./edit_routes.ts";
 import { faultRoutes } from "./fault_routes.ts";
 import { machineRoutes, settingsRoutes } from "./machine_routes.ts";
-import { BadRequest, json, NotFound, type Route } from "./request.ts";
 import { watchRoutes } from "./watch_routes.ts";
 
 /** Everything that the control port does. */

@@ -1,6 +1,5 @@
 import { hiddenDiskState } from "../menu/disk_menu.ts";
-import type { Simulation } from "../simulation.ts";
-import { BadRequest, json, type Route } from "./request.ts";
+import { BadRequest, json, type Route, type Simulation } from "./request.ts";
 /** Looking at the router and at what was asked of it. */
 export const watchRoutes: readonly Route[] = [
   {

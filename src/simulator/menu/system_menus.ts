@@ -1,5 +1,4 @@
-import type { Router } from "../model/router.ts";
-import { formatUptime } from "../model/system.ts";
+import { formatUptime, type Router } from "../model/router.ts";
 import { spanOf } from "../timing.ts";
 import type { RecordValue, Value } from "../value.ts";
 import type { Menu, Row, Verb } from "./menu.ts";
@@ -15,7 +14,6 @@ export function systemMenus(router: Router): readonly Menu[] {
     readOnlyMenu("system/resource", true, [], () => [resourceLines(router)]),
     readOnlyMenu("system/identity", true, [], () => [[["name", router.system.identity]]]),
     readOnlyMenu("system/package", false, ["name", "version"], () => packageLines(router)),
-    readOnlyMenu("system/health", false, ["name", "value", "type"], () => healthLines(router)),
   ];
 }
 
@@ -39,14 +37,6 @@ function packageLines(router: Router): readonly (readonly Line[])[] {
     ["name", name],
     ["version", version],
     ["disabled", disabled],
-  ]);
-}
-
-function healthLines(router: Router): readonly (readonly Line[])[] {
-  return router.system.health.map(({ name, value, type }): readonly Line[] => [
-    ["name", name],
-    ["value", value],
-    ["type", type],
   ]);
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { FakeClock } from "../../tests/fakes/clock.ts";
-import { addCommand, makeBasePath, SshClient, startQuickly } from "./simulator_test_support.ts";
-import type { Simulator } from "./simulator.ts";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { addCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
+import type { Simulator } from "../simulator.ts";
 
 async function rebooted(
   options: Record<string, number>,
