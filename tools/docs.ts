@@ -255,8 +255,8 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
 
 - \`/user\`, \`/user/group\`, \`/user/ssh-keys\`: the policies ssh, read, write and policy, addresses, disabled users,
   and that a key shuts the password out. Other policies are kept and allow nothing more.
-- \`/disk/add type=raid\`, \`raid-master\`, \`/disk/format\`: drives become a pool. Nothing is ever rebuilt or degraded by
-  itself.
+- \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool. Nothing is
+  ever rebuilt or degraded by itself.
 - \`/ip/firewall/filter\`: rules are kept and shown, and nobody goes by them.
 - \`print\` for people gives one line an item; a router prints tables.
 

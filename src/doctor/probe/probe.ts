@@ -1,9 +1,3 @@
-import { askInterleave, askTextMatch, askVocabulary } from "./console.ts";
-import { askCopy, askCopyReturns } from "./copies.ts";
-import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
-import { askAllowHost, askGrow, askUnexport } from "./exports.ts";
-import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSessions, askMaxSlot } from "./limits.ts";
-import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/storage.ts";
@@ -15,6 +9,12 @@ import { findFile, findLeftovers, leaveNothing, NotClean, removeAll, type Scratc
 import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
 import { ScratchNames } from "./names.ts";
+import { askInterleave, askTextMatch, askVocabulary } from "./console.ts";
+import { askCopy, askCopyReturns } from "./copies.ts";
+import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
+import { askAllowHost, askGrow, askUnexport } from "./exports.ts";
+import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSessions, askMaxSlot } from "./limits.ts";
+import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
 
 /** The place in which a probe may make things. */
 interface Site {

@@ -1,6 +1,6 @@
 import { clipBytes } from "../bytes.ts";
 import { Refusal } from "../refusal.ts";
-import { type Disk, type DiskSettings, plainDisk, type Raid, servedNqn } from "./disk.ts";
+import { type Disk, type DiskSettings, plainDisk, servedNqn } from "./disk.ts";
 import { normalisePath, parentOf } from "./paths.ts";
 import type { Router } from "./router.ts";
 
@@ -169,47 +169,28 @@ function freeSlot(router: Router, start: string): string {
   }
 }
 
-/** How many drives a RAID of each kind needs at least, and of how many of them it has the room. */
-const kinds: Readonly<Record<Raid["type"], readonly [least: number, room: (drives: number) => number]>> = {
-  "0": [2, (drives) => drives],
-  "1": [2, () => 1],
-  "4": [3, (drives) => drives - 1],
-  "5": [3, (drives) => drives - 1],
-  "6": [4, (drives) => drives - 2],
-  "linear": [1, (drives) => drives],
-};
-
-/** @throws {Refusal} for what is no kind of RAID. */
-export function readRaidType(text: string): Raid["type"] {
-  if (Object.hasOwn(kinds, text)) return text as Raid["type"];
+/** @throws {Refusal} for what is no mirror: other kinds of RAID are not played. */
+export function readRaidType(text: string): "1" {
+  if (text === "1") return text;
   throw Refusal.noMatch("raid-type");
 }
 
 /** @throws {Refusal} for what is no number of drives. */
 export function readDeviceCount(text: string): number {
-  if (!/^[0-9]{1,3}$/.test(text) || Number(text) < 1) throw Refusal.noMatch("raid-device-count");
+  if (!/^[0-9]{1,3}$/.test(text)) throw Refusal.noMatch("raid-device-count");
+  if (Number(text) < 2) throw Refusal.outOfRange("raid-device-count", "2..");
   return Number(text);
 }
 
 /**
- * `/disk add type=raid`: a device without a size, until it has its drives.
+ * `/disk add type=raid`: a mirror without a size, until it has its drives.
  *
  * @param slot one that is free
- * @throws {Refusal} when the kind needs more drives.
  */
 function addRaid(router: Router, slot: string, { raidType, raidDevices }: DiskSettings): Disk {
   if (raidType === undefined) throw Refusal.missingValue("raid-type");
   if (raidDevices === undefined) throw Refusal.missingValue("raid-device-count");
-  if (raidDevices < kinds[raidType][0]) {
-    throw Refusal.outOfRange("raid-device-count", `${kinds[raidType][0]}..`);
-  }
-  return router.disks.add({
-    ...plainDisk,
-    type: "raid",
-    slot,
-    model: `RAID${raidType}`,
-    raid: { type: raidType, devices: raidDevices },
-  });
+  return router.disks.add({ ...plainDisk, type: "raid", slot, model: "RAID1", raidDevices });
 }
 
 /**
@@ -220,17 +201,17 @@ function addRaid(router: Router, slot: string, { raidType, raidDevices }: DiskSe
 function joinRaid(router: Router, drive: Disk, master: string): void {
   if (drive.raidMaster === master) return;
   const raid = router.disks.findBySlot(master);
-  if (drive.type !== "hardware" || raid?.raid === undefined) throw Refusal.noMatch("raid-master");
+  if (drive.type !== "hardware" || raid?.raidDevices === undefined) throw Refusal.noMatch("raid-master");
   if (drive.pool !== undefined || drive.raidMaster !== "none") throw Refusal.inUse();
-  const { type, devices } = raid.raid;
   const members = router.disks.list().filter(({ raidMaster }) => raidMaster === master);
-  if (members.length >= devices) throw Refusal.inUse();
+  if (members.length >= raid.raidDevices) throw Refusal.inUse();
   router.disks.replace({ ...drive, raidMaster: master });
-  if (members.length + 1 < devices) return;
-  const smallest = [...members, drive].map(({ sizeBytes }) => sizeBytes).toSorted((a, b) =>
-    a < b ? -1 : 1
-  )[0]!;
-  router.disks.replace({ ...raid, sizeBytes: smallest * BigInt(kinds[type][1](devices)) });
+  if (members.length + 1 < raid.raidDevices) return;
+  const smallest = members.reduce(
+    (least, { sizeBytes }) => sizeBytes < least ? sizeBytes : least,
+    drive.sizeBytes,
+  );
+  router.disks.replace({ ...raid, sizeBytes: smallest });
 }
 
 /**
