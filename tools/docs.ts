@@ -227,8 +227,8 @@ function simulatorPage(): string {
   );
   return `# The simulated router
 
-Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` tells its flags; its knobs are the questions
-of \`src/router_profile/answers.ts\`.
+Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` tells its flags; its knobs are those
+of \`src/simulator/behaviours.ts\`, which includes the questions of \`rds-csi doctor --probe\`.
 
 ## What it goes by, and what it only keeps
 
@@ -236,9 +236,10 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
 
 - \`/user\`, \`/user/group\`, \`/user/ssh-keys\`: the policies ssh, read, write and policy, addresses, disabled users,
   and that a key shuts the password out. Other policies are kept and allow nothing more.
-- \`/disk/add type=raid\`, \`raid-master\`, \`/disk/format\`: drives become a pool. Nothing is ever rebuilt or degraded by
-  itself.
+- \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool. Nothing is
+  ever rebuilt or degraded by itself.
 - \`/ip/firewall/filter\`: rules are kept and shown, and nobody goes by them.
+- \`print\` for people gives one line an item; a router prints tables.
 
 ## Requests to the control port
 

@@ -1,7 +1,6 @@
 import { describeFlags, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
-import { parseAnswers } from "../router_profile/answers.ts";
+import { type Knobs, parseKnobs } from "../simulator/behaviours.ts";
 import { parseProfile } from "../router_profile/profile.ts";
-import type { Knobs } from "../simulator/behaviours.ts";
 import { exporterKinds } from "../simulator/model/exporters.ts";
 import type { PoolOptions } from "../simulator/model/router.ts";
 import { type Profile, profiles } from "../simulator/profile.ts";
@@ -224,7 +223,7 @@ function readKnobs(values: FlagValues): Partial<Knobs> {
   const settings = values.list("knob").map((setting): Partial<Knobs> => {
     const [, name, value] = /^([A-Za-z]+)=(.*)$/.exec(setting) ?? [];
     try {
-      if (name !== undefined) return parseAnswers({ [name]: value });
+      if (name !== undefined) return parseKnobs({ [name]: value });
       values.problem("knob", setting, "name=value");
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;

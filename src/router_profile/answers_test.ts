@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
-import { defaultAnswers, parseAnswers, printableAnswers } from "./answers.ts";
+import { answerReaders, defaultAnswers, parseSettings, printableAnswers } from "./answers.ts";
 
-Deno.test("parseAnswers() reads words, limits and durations as people write them", () => {
+const parse = (settings: Record<string, unknown>) => parseSettings(answerReaders, settings);
+
+Deno.test("parseSettings() reads words, limits and durations as people write them", () => {
   assert.deepEqual(
-    parseAnswers({
-      emptyFind: "no such item",
-      exitOnError: 1,
+    parse({
+      textMatch: "ignore case",
       interleave: "yes",
       maxPut: "4096",
       maxSlot: "unlimited",
@@ -13,8 +14,7 @@ Deno.test("parseAnswers() reads words, limits and durations as people write them
       grow: "after-toggle",
     }),
     {
-      emptyFind: "no-such-item",
-      exitOnError: 1,
+      textMatch: "ignore-case",
       interleave: true,
       maxPut: 4096,
       maxSlot: Infinity,
@@ -22,18 +22,18 @@ Deno.test("parseAnswers() reads words, limits and durations as people write them
       grow: "after-toggle",
     },
   );
-  assert.deepEqual(parseAnswers({ unexport: "kills" }), { unexport: 0 });
+  assert.deepEqual(parse({ unexport: "kills" }), { unexport: 0 });
 });
 
 for (
   const [name, value] of [["foo", "1"], ["grow", "later"], ["maxPut", "-1"], ["interleave", "2"]] as const
 ) {
-  Deno.test(`parseAnswers() throws for ${name}=${value}`, () => {
-    assert.throws(() => parseAnswers({ [name]: value }), RangeError);
+  Deno.test(`parseSettings() throws for ${name}=${value}`, () => {
+    assert.throws(() => parse({ [name]: value }), RangeError);
   });
 }
 
-Deno.test("parseAnswers() reads what printableAnswers() writes, through JSON", () => {
+Deno.test("parseSettings() reads what printableAnswers() writes, through JSON", () => {
   const written = JSON.parse(JSON.stringify(printableAnswers(defaultAnswers)));
-  assert.deepEqual(parseAnswers(written), defaultAnswers);
+  assert.deepEqual(parse(written), defaultAnswers);
 });

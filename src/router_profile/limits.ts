@@ -16,25 +16,15 @@ export const leastPut = 2048;
  * @param nqnBytes the longest NQN that the driver will give to an export, in bytes
  */
 export function narrowLimits(answers: Partial<RouterAnswers>, nqnBytes: number): string[] {
-  const { maxComment = Infinity, maxSlot = Infinity, maxNqn = Infinity } = answers;
-  const { maxCommand = Infinity, maxPut = Infinity } = answers;
-  const reasons: string[] = [];
-  if (maxComment < leastComment) {
-    reasons.push(
-      `maxComment is ${maxComment}, and a volume's record needs comments of ${leastComment} bytes`,
-    );
-  }
-  if (maxSlot < leastSlot) {
-    reasons.push(`maxSlot is ${maxSlot}, and volume ids are slots of ${leastSlot} characters`);
-  }
-  if (maxNqn < nqnBytes) {
-    reasons.push(`maxNqn is ${maxNqn}, and the NQN of an epoch has up to ${nqnBytes} bytes`);
-  }
-  if (maxCommand < leastCommand) {
-    reasons.push(`maxCommand is ${maxCommand}, and commands have up to ${leastCommand} bytes`);
-  }
-  if (maxPut < leastPut) {
-    reasons.push(`maxPut is ${maxPut}, and what is told of one volume has up to ${leastPut} bytes`);
-  }
-  return reasons;
+  const needs = [
+    ["maxComment", leastComment, `a volume's record needs comments of ${leastComment} bytes`],
+    ["maxSlot", leastSlot, `volume ids are slots of ${leastSlot} characters`],
+    ["maxNqn", nqnBytes, `the NQN of an epoch has up to ${nqnBytes} bytes`],
+    ["maxCommand", leastCommand, `commands have up to ${leastCommand} bytes`],
+    ["maxPut", leastPut, `what is told of one volume has up to ${leastPut} bytes`],
+  ] as const;
+  return needs.flatMap(([name, least, reason]) => {
+    const limit = answers[name] ?? Infinity;
+    return limit < least ? [`${name} is ${limit}, and ${reason}`] : [];
+  });
 }

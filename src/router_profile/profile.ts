@@ -1,4 +1,4 @@
-import { parseAnswers, printableAnswers, type RouterAnswers } from "./answers.ts";
+import { answerReaders, parseSettings, printableAnswers, type RouterAnswers } from "./answers.ts";
 
 /** Words that not every router's grammar has. */
 export interface Vocabulary {
@@ -18,8 +18,6 @@ export interface RouterProfile {
   /** As `/system resource print` gives it. */
   readonly version: string;
   readonly vocabulary: Vocabulary;
-  /** Whether a legend of `print` names the flags that occur, or all there are. */
-  readonly legend: "present" | "all";
   /** File system of the pools. */
   readonly poolFilesystem: "btrfs" | "xfs";
   /** What is known of the answers; the rest was not asked, or could not be answered. */
@@ -39,7 +37,11 @@ export function formatProfile(
   unanswered: Readonly<Record<string, string>> = {},
 ): string {
   const { answers, ...rest } = profile;
-  return JSON.stringify({ format, ...rest, answers: printableAnswers(answers), unanswered }, null, 2) + "\n";
+  // A simulated router knows more about itself than anybody asks of a router.
+  const asked = Object.entries(printableAnswers(answers)).filter(([name]) =>
+    Object.hasOwn(answerReaders, name)
+  );
+  return JSON.stringify({ format, ...rest, answers: Object.fromEntries(asked), unanswered }, null, 2) + "\n";
 }
 
 /**
@@ -52,12 +54,9 @@ export function parseProfile(text: string): RouterProfile {
   if (value.format !== format) {
     throw new RangeError(`It is no router profile: its format is not ${format}.`);
   }
-  const { name, version, legend, poolFilesystem } = value;
+  const { name, version, poolFilesystem } = value;
   if (typeof name !== "string" || typeof version !== "string") {
     throw new RangeError("The router profile has no name or no version.");
-  }
-  if (legend !== "present" && legend !== "all") {
-    throw new RangeError("The router profile's legend is neither present nor all.");
   }
   if (poolFilesystem !== "btrfs" && poolFilesystem !== "xfs") {
     throw new RangeError("The router profile's poolFilesystem is neither btrfs nor xfs.");
@@ -66,9 +65,8 @@ export function parseProfile(text: string): RouterProfile {
     name,
     version,
     vocabulary: parseVocabulary(value.vocabulary),
-    legend,
     poolFilesystem,
-    answers: parseAnswers(asObject(value.answers)),
+    answers: parseSettings(answerReaders, asObject(value.answers)),
   };
 }
 

@@ -5,7 +5,6 @@ const profile: RouterProfile = {
   name: "my router",
   version: "7.24 (stable)",
   vocabulary: { rose: true, nqn: true, fileCopy: true, subvolumes: true },
-  legend: "present",
   poolFilesystem: "btrfs",
   answers: { maxSlot: 32, maxPut: Infinity, grow: "after-toggle", unexport: 0 },
 };
@@ -21,7 +20,6 @@ for (
     ["a list", "[]", /no object/],
     ["another format", JSON.stringify({ ...written, format: "2" }), /format/],
     ["no name", JSON.stringify({ ...written, name: undefined }), /no name/],
-    ["a foreign legend", JSON.stringify({ ...written, legend: "some" }), /legend/],
     ["a foreign file system", JSON.stringify({ ...written, poolFilesystem: "zfs" }), /poolFilesystem/],
     ["a word left open", JSON.stringify({ ...written, vocabulary: { rose: true } }), /nqn/],
     ["a question that there is not", JSON.stringify({ ...written, answers: { foo: 1 } }), /no question foo/],

@@ -27,20 +27,3 @@ Deno.test("Faults strikes one command with one fault; the next one waits for the
   faults.arm(fault({ action: "noise" }));
   assert.deepEqual(strikes(faults, ["a", "b", "c"]), ["hang", "noise", undefined]);
 });
-
-Deno.test("Faults.clear() takes them all away", () => {
-  const faults = new Faults();
-  faults.arm(fault({}));
-  faults.clear();
-  assert.deepEqual([strikes(faults, ["a"]), faults.list()], [[undefined], []]);
-});
-
-Deno.test("Faults refuses a channel when the match fits anything, and the exec request when it does not", () => {
-  const faults = new Faults();
-  faults.arm(fault({ action: "refuse-channel", match: ".*" }));
-  assert.deepEqual(strikes(faults, ["a"]), [undefined]);
-  assert.deepEqual([faults.refusesChannel(), faults.refusesChannel()], [true, false]);
-  faults.arm(fault({ action: "refuse-channel", match: "disk" }));
-  assert.equal(faults.refusesChannel(), false);
-  assert.deepEqual(strikes(faults, ["/disk"]), ["refuse-channel"]);
-});

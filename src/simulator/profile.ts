@@ -2,7 +2,7 @@ import type { RouterProfile, Vocabulary } from "../router_profile/profile.ts";
 import { defaultKnobs, type Knobs } from "./behaviours.ts";
 
 /** One kind of router to be played. */
-export type Profile = RouterProfile;
+export type Profile = Omit<RouterProfile, "answers"> & { readonly answers: Partial<Knobs> };
 
 const everything: Vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
 
@@ -10,7 +10,6 @@ const current: Profile = {
   name: "ros-7.24",
   version: "7.24 (stable)",
   vocabulary: everything,
-  legend: "present",
   poolFilesystem: "btrfs",
   answers: { maxSlot: 32 },
 };
@@ -23,7 +22,6 @@ export const profiles: readonly Profile[] = [
     name: "ros-7.21",
     version: "7.21 (stable)",
     vocabulary: { ...everything, fileCopy: false },
-    legend: "all",
     answers: {},
   },
   {
@@ -31,7 +29,6 @@ export const profiles: readonly Profile[] = [
     name: "ros-7.20",
     version: "7.20.8 (long-term)",
     vocabulary: { ...everything, nqn: false, fileCopy: false },
-    legend: "all",
     answers: {},
   },
   {
@@ -39,7 +36,6 @@ export const profiles: readonly Profile[] = [
     name: "ros-7.17",
     version: "7.17.2 (stable)",
     vocabulary: { ...everything, nqn: false, fileCopy: false, subvolumes: false },
-    legend: "all",
     answers: {},
   },
   { ...current, name: "no-rose", vocabulary: { ...everything, rose: false } },

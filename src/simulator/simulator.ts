@@ -2,28 +2,25 @@ import { join } from "node:path";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import type { Clock, Random } from "../volume/ports/ports.ts";
-import { stoppableClock } from "./clock.ts";
 import { Console } from "./console/console.ts";
 import { ControlServer } from "./control/server.ts";
 import { Faults } from "./faults.ts";
 import type { Knobs } from "./behaviours.ts";
-import type { Backing } from "./model/backing.ts";
+import { type Backing, MemoryBacking } from "./model/backing.ts";
 import { DirectoryBacking } from "./model/directory_backing.ts";
-import type { Exporter } from "./model/exporter.ts";
+import type { Exporter } from "./model/exports.ts";
 import { type ExporterOptions, makeExporter } from "./model/exporters.ts";
-import { MemoryBacking } from "./model/memory_backing.ts";
 import { type PoolOptions, Router } from "./model/router.ts";
 import { NvmeTarget } from "./nvme/target.ts";
 import { getProfile, type Profile, profiles } from "./profile.ts";
 import { plainSeed, seedDisks } from "./seed.ts";
-import type { Simulation } from "./simulation.ts";
+import type { Simulation } from "./control/request.ts";
 import type { ConnectionService } from "./ssh/connection.ts";
 import { generateHostKey, readHostKey } from "./ssh/host_key.ts";
 import { SshService } from "./ssh/server.ts";
 import { type User, Users } from "./ssh/users.ts";
 import { handshakeSpan, Timing } from "./timing.ts";
-import { Journal } from "./assertions/journal.ts";
-import { Violations } from "./assertions/violations.ts";
+import { Journal, Violations } from "./assertions/journal.ts";
 
 /** How a simulator is set up. */
 export interface SimulatorOptions extends ExporterOptions {
@@ -188,4 +185,26 @@ function chooseProfile(profile: string | Profile = profiles[0]!): Profile {
 
 function makeBacking(folder: string | undefined): Backing {
   return folder === undefined ? new MemoryBacking() : new DirectoryBacking(join(folder, "files"));
+}
+
+/** A clock that stops with its owner: sleepers reject and timers are cancelled when `signal` is aborted. */
+export function stoppableClock(clock: Clock, signal: AbortSignal): Clock {
+  return {
+    now: () => clock.now(),
+    monotonicMs: () => clock.monotonicMs(),
+    sleep: (ms, own) => clock.sleep(ms, own === undefined ? signal : AbortSignal.any([own, signal])),
+    timer(ms, callback) {
+      if (signal.aborted) return () => {};
+      const stop = () => {
+        cancel();
+        signal.removeEventListener("abort", stop);
+      };
+      const cancel = clock.timer(ms, () => {
+        signal.removeEventListener("abort", stop);
+        callback();
+      });
+      signal.addEventListener("abort", stop);
+      return stop;
+    },
+  };
 }

@@ -5,7 +5,7 @@ import { readDoctorOptions } from "../../src/cli/doctor/options.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { parseProfile, type RouterProfile } from "../../src/router_profile/profile.ts";
 import { parseHostKeys } from "../../src/routeros/ssh/host_key.ts";
-import type { HostSide } from "../../src/doctor/probe/host_side.ts";
+import type { HostSide } from "../../src/doctor/probe/question.ts";
 import type { LineLimits } from "../../src/doctor/probe/session.ts";
 import { Ssh2Transport } from "../../src/routeros/ssh/ssh_transport.ts";
 import type { SshTransport } from "../../src/routeros/ssh/transport.ts";

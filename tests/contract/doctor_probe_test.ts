@@ -15,33 +15,17 @@ const values: { readonly [Name in Knob]: readonly RouterAnswers[Name][] } = {
   maxSessions: [2, 3, 20, 31, Infinity],
   maxCommand: [1024, 2048, 4096, 8192, 16_384, Infinity],
   interleave: [true, false],
-  emptyFind: ["silent", "item-id-error", "no-such-item"],
-  duplicateSlot: ["refused", "renamed"],
   textMatch: ["exact", "ignore-case"],
-  unknownProperty: ["error", "nothing"],
-  exitOnError: [0, 1],
-  errorStream: ["stdout", "stderr"],
-  errorPlace: [true, false],
-  errorText: ["known", "random"],
-  lineEnd: ["crlf", "lf"],
-  noise: [true, false],
   grow: ["live", "after-toggle", "never"],
   unexport: [0, 5000, 30_000],
   allowHost: ["list", "single", "ignored"],
   disksLate: [0, 60_000],
-  parentDirectory: ["must-exist", "made"],
   allocation: ["sparse", "full"],
   adopt: ["kept", "refused"],
-  otherSize: ["refused", "kept", "resized"],
-  oddSize: ["kept", "rounded", "refused"],
-  attachedFile: ["removed", "refused"],
   copy: ["reflink", "full"],
   copyReturns: ["when-done", "at-once"],
   subvolumeNames: ["nested", "flat"],
   subvolumeParent: ["free", "held"],
-  numbers: ["number", "text"],
-  booleans: ["boolean", "yes-no"],
-  fileSize: ["bytes", "human", "absent"],
 };
 
 /** As on the newest router; and few sessions, as opening many takes most of the time. */
@@ -57,8 +41,6 @@ const beyondReach: Readonly<Partial<Record<Knob, readonly unknown[]>>> = {
 const sideEffects: Readonly<Record<string, Partial<RouterAnswers>>> = {
   // What takes its full size at once does so as a copy.
   "allocation=full": { copy: "full" },
-  // A file that is never taken over is not taken over with another size.
-  "adopt=refused": { otherSize: "refused" },
 };
 
 /** A measurement: never less than the truth, and hardly more; it is taken on a slower clock. */

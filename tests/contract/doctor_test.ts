@@ -176,7 +176,6 @@ const wrong: readonly (readonly [
   ["no credentials", { "rds-password-file": undefined }, "login", "problem", /publickey, password/],
   ["a user who is not known", { "rds-user": "nobody" }, "login", "problem", /refused the login/],
   ["a RouterOS without NQNs", {}, "version", "problem", /publishing is refused/, { profile: "ros-7.20" }],
-  ["a RouterOS without /file copy", {}, "version", "warning", /no \/file copy/, { profile: "ros-7.21" }],
   ["no rose-storage", {}, "package", "problem", /not installed/, { profile: "no-rose" }],
   ["a user who may only read", { "rds-user": "reader" }, "policy", "problem", /not write/],
   ["few SSH sessions", {}, "ssh-sessions", "warning", /^3 at a time/, { knobs: { maxSessions: 3 } }],
@@ -238,21 +237,6 @@ practiceTest("doctor tells own disks from damaged and foreign ones", async (prac
   assert.match(counted!.found, /^1 of this cluster, 1 of other clusters, 0 .* Go driver, 1 of nobody/);
 });
 
-practiceTest("doctor warns once of the earlier driver's snapshots, and ends with 0", async (practice) => {
-  for (
-    const slot of ["snap-7c9e6679-7425-40de-944b-e07fc1f90ae7", "snap-8c9e6679-7425-40de-944b-e07fc1f90ae7"]
-  ) {
-    const path = `/storage-pool/metal-csi/${slot}.img`;
-    await practice.control("POST", "/disks", { slot, "file-path": path, "file-size": "1048576" });
-  }
-  const examined = await practice.examine();
-  assert.equal(examined.code, 0);
-  const { state, found, fix } = complaintOf(examined, "disks");
-  assert.equal(state, "warning");
-  assert.match(found, /^2 snapshots of the earlier Go driver .*docs\/guides\/from-the-go-driver[.]md$/);
-  assert.equal(fix, "rds-csi audit --foreign names them");
-});
-
 practiceTest(
   "doctor misses an exported disk behind a port that refuses, and finds one that answers",
   async (practice) => {
@@ -291,10 +275,7 @@ practiceTest(
     const { findings } = await practice.examine();
     assert.deepEqual(findings.filter(({ state }) => state !== "ok"), []);
   },
-  {
-    profile: "hostile",
-    knobs: { booleans: "yes-no", fileSize: "human", exitOnError: 1, errorStream: "stderr", maxPut: 4096 },
-  },
+  { profile: "hostile", knobs: { maxPut: 4096 } },
 );
 
 /** This machine's clock, and that of a router which is off. */

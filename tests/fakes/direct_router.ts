@@ -11,8 +11,7 @@ import type { Router } from "../../src/simulator/model/router.ts";
 import { makeRouter } from "../../src/simulator/simulator_test_support.ts";
 import { type ExecService, serveExec } from "../../src/simulator/ssh/exec.ts";
 import { Timing } from "../../src/simulator/timing.ts";
-import { Journal } from "../../src/simulator/assertions/journal.ts";
-import { Violations } from "../../src/simulator/assertions/violations.ts";
+import { Journal, Violations } from "../../src/simulator/assertions/journal.ts";
 import type { Clock } from "../../src/volume/ports/ports.ts";
 import { SeededRandom } from "./random.ts";
 

@@ -1,4 +1,4 @@
-import type { HostLink, HostName, HostSide } from "../../src/doctor/probe/host_side.ts";
+import type { HostLink, HostName, HostSide } from "../../src/doctor/probe/question.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 

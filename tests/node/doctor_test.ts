@@ -1,7 +1,6 @@
 // What `rds-csi doctor` finds on this very machine, as a node: each finding beside what another tool says of the same.
 import assert from "node:assert/strict";
-import { examine } from "../../src/cli/doctor/doctor.ts";
-import { nodeCheckSeams } from "../../src/cli/doctor/node_check_deps.ts";
+import { examine, nodeCheckSeams } from "../../src/cli/doctor/doctor.ts";
 import { readDoctorHalves } from "../../src/cli/doctor/options.ts";
 import { exitCodes } from "../../src/cli/io.ts";
 import { systemNodeParts } from "../../src/cli/serve/node.ts";

@@ -1,4 +1,4 @@
-import { formatBytes } from "../../doctor/router/sizes.ts";
+import { formatBytes } from "../../doctor/router/storage.ts";
 import type { ContentReport, DeviceReport } from "./device_report.ts";
 
 /** The report as aligned lines for people. */

@@ -403,7 +403,6 @@ const probed: RouterProfile = {
   name: "my router",
   version: "7.24 (stable)",
   vocabulary: { rose: true, nqn: true, fileCopy: true, subvolumes: true },
-  legend: "present",
   poolFilesystem: "btrfs",
   answers: { maxSlot: 32, maxComment: 255, maxNqn: 223, disksLate: 40_000, unexport: 2000 },
 };

@@ -15,7 +15,7 @@ import {
   volumeJson,
 } from "./print.ts";
 import { type ViewSeams, viewVolume } from "./view.ts";
-import { volumesOfNode } from "../../doctor/node/node_volumes.ts";
+import { volumesOfNode } from "../../doctor/node/volumes.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
 import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
 import { nodeFlags, type NodeOptions, readNodeFlags } from "../node_flags.ts";

@@ -1,6 +1,6 @@
-import { formatBytes } from "../../doctor/router/sizes.ts";
+import { formatBytes } from "../../doctor/router/storage.ts";
 import type { Finding } from "../../volume/model/finding.ts";
-import { formatFindings } from "../doctor/print.ts";
+import { formatFindings } from "../doctor/doctor.ts";
 import { connectionsOf, type MountView, type VolumeView } from "./view.ts";
 
 /** A volume and what is wrong with it. */

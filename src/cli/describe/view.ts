@@ -16,7 +16,7 @@ import type {
   MountEntry,
 } from "../../volume/ports/ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
-import { type NodeVolume, stashOf } from "../../doctor/node/node_volumes.ts";
+import { type NodeVolume, stashOf } from "../../doctor/node/volumes.ts";
 
 /** A place where a volume is mounted or bound, or should be. */
 export interface MountView {

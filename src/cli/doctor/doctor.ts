@@ -1,23 +1,27 @@
 import { loadRoutersParser } from "../config/router_keys.ts";
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
-import { systemNetwork } from "../../host/network.ts";
+import { type Network, systemNetwork } from "../../host/network.ts";
 import { systemRandom } from "../../host/random.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
 import { type Finding, skipped } from "../../volume/model/finding.ts";
 import { checkUp, type CheckupSeams } from "./router_checkup.ts";
-import { nvmeHostSide } from "./host_side.ts";
+import { nvmeHostSide, runProbe } from "./run_probe.ts";
 import { examineNode } from "../../doctor/node/node_checks.ts";
 import type { NodeCheckSeams } from "../../doctor/node/check.ts";
-import type { NodeCheckRequest } from "./options.ts";
-import { nodeCheckSeams } from "./node_check_deps.ts";
-import { doctorFlags, type DoctorHalves, type DoctorOptions, readDoctorHalves } from "./options.ts";
-import { formatFindings, formatSummary } from "./print.ts";
-import { runProbe } from "./run_probe.ts";
+import {
+  doctorFlags,
+  type DoctorHalves,
+  type DoctorOptions,
+  type NodeCheckRequest,
+  readDoctorHalves,
+} from "./options.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
-import { systemNodeParts } from "../serve/node.ts";
+import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
 import { withProgress } from "../progress.ts";
 import { openTransport } from "../serve/router.ts";
+import { discover } from "../../nvme/discover.ts";
+import { VolumeError } from "../../volume/errors.ts";
 
 const help = `Usage: rds-csi doctor [flags]
 
@@ -113,4 +117,53 @@ export async function examine(halves: DoctorHalves, seams: DoctorSeams, io: Comm
   if (halves.json) io.out(JSON.stringify(findings, null, 2));
   else for (const line of [...formatFindings(findings), formatSummary(findings)]) io.out(line);
   return findings.some(({ state }) => state === "problem") ? exitCodes.failed : exitCodes.ok;
+}
+
+/** What a check-up of this machine needs: its own kernel and tools, and the node service's view of volumes. */
+export function nodeCheckSeams(
+  options: NodeCheckRequest,
+  parts: NodeParts,
+  network: Network,
+): NodeCheckSeams {
+  const { files, processes, paths } = parts;
+  return {
+    files,
+    processes,
+    network,
+    paths,
+    world: worldOrReason(options, parts),
+    discover: async (at, host, context) =>
+      (await discover({ ...at, ...host }, context)).map(({ nqn }) => nqn),
+  };
+}
+
+function worldOrReason({ config }: NodeCheckRequest, parts: NodeParts): NodeCheckSeams["world"] {
+  try {
+    return openNodeWorld(config, parts);
+  } catch (error) {
+    if (VolumeError.is(error)) return error.message;
+    throw error;
+  }
+}
+
+/** The findings as aligned lines, each fix on a line of its own below what it puts right. */
+export function formatFindings(findings: readonly Finding[]): string[] {
+  const width = Math.max(...findings.map(({ check }) => check.length), "fix".length);
+  return findings.flatMap(({ state, check, found, fix }) => [
+    `${state.padEnd(stateWidth)}  ${check.padEnd(width)}  ${oneLine(found)}`,
+    ...(fix === undefined ? [] : [`${"".padEnd(stateWidth)}  ${"fix".padEnd(width)}  ${oneLine(fix)}`]),
+  ]);
+}
+
+/** How it went, in a line. */
+export function formatSummary(findings: readonly Finding[]): string {
+  const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
+  const skipped = count("skipped") === 0 ? "" : `, ${count("skipped")} skipped`;
+  return `doctor: ${count("ok")} ok, ${count("warning")} warnings, ${count("problem")} problems${skipped}`;
+}
+
+const stateWidth = "problem".length;
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
 }

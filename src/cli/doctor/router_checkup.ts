@@ -1,12 +1,10 @@
 import type { Network } from "../../host/network.ts";
-import { SessionAsking } from "../../doctor/router/session_client.ts";
-import { judgeNvmePort } from "../../doctor/router/exports.ts";
+import { Asking } from "../../doctor/router/check.ts";
+import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
+import { judgeNvmePort } from "../../doctor/router/storage.ts";
 import { type Finding, warning } from "../../volume/model/finding.ts";
 import { askGreeting, type Greeting } from "../../routeros/ssh/handshake.ts";
-import { judgeHostKey } from "../../doctor/router/host_key.ts";
-import { judgeLogin } from "../../doctor/router/login.ts";
-import { judgeReach } from "../../doctor/router/reach.ts";
-import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
+import { judgeHostKey, judgeLogin, judgeReach } from "../../doctor/router/access.ts";
 import type { HostKey } from "../../routeros/ssh/host_key.ts";
 import { Session } from "../../routeros/ssh/session.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
@@ -157,7 +155,7 @@ async function lookInside(
   const { clock } = seams;
   const session = new Session({ ...seams, transport });
   try {
-    const router = new SessionAsking({ ...seams, session, context });
+    const router = new Asking({ ...seams, session, context });
     const { basePaths, cluster, allowUnfenced } = options;
     const settings = { user: options.router.user, basePaths, cluster, allowUnfenced, clock };
     const findings = await runRouterChecks(router, settings);
@@ -167,7 +165,7 @@ async function lookInside(
   }
 }
 
-async function volumesOf(router: SessionAsking): Promise<readonly StoredVolume[] | undefined> {
+async function volumesOf(router: Asking): Promise<readonly StoredVolume[] | undefined> {
   try {
     return (await router.inventory()).volumes;
   } catch (error) {

@@ -1,14 +1,16 @@
 import { formatProfile } from "../../router_profile/profile.ts";
-import type { HostSide } from "../../doctor/probe/host_side.ts";
+import type { HostSide } from "../../doctor/probe/question.ts";
 import type { LineLimits } from "../../doctor/probe/session.ts";
 import { probeRouter } from "../../doctor/probe/probe.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import type { Clock, Random } from "../../volume/ports/ports.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import type { DoctorOptions } from "./options.ts";
+import { connectSubsystem } from "../../nvme/host_connection.ts";
+import { refusalOf } from "../../nvme/refusal.ts";
 
 /** What a probe needs of the machine. */
-export interface ProbeSeams {
+interface ProbeSeams {
   readonly clock: Clock;
   readonly random: Random;
   readonly transport: SshTransport;
@@ -35,4 +37,14 @@ export async function runProbe(options: DoctorOptions, seams: ProbeSeams, io: Co
     io.err(`probe: written to ${options.output}; use it with --router-profile ${options.output}`);
   }
   return exitCodes.ok;
+}
+
+/** This machine as a host of the exports at an address, without root and kernel. */
+export function nvmeHostSide(address: string, port: number): HostSide {
+  return {
+    port,
+    connect: (nqn, host, context) =>
+      connectSubsystem({ address, port, nqn, hostNqn: host.nqn, hostId: host.id }, context),
+    isRefusal: (error) => refusalOf(error) !== undefined,
+  };
 }

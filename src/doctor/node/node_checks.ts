@@ -1,17 +1,11 @@
 import { readMountTable } from "../../filesystem/mountinfo.ts";
 import { readPropagation } from "../../filesystem/propagation.ts";
-import { checkTimeouts } from "./timeouts.ts";
-import { checkMultipath } from "./multipath.ts";
-import { checkTransport } from "./transport.ts";
+import { checkMultipath, checkTargets, checkTimeouts, checkTransport, targetsOf } from "./nvme.ts";
 import { type Finding, problem, skipped } from "../../volume/model/finding.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
-import { judgeConnections, judgeIdentity } from "./host_identity.ts";
+import { judgeConnections, judgeIdentity, judgeVolumes, type NodeVolume, volumesOfNode } from "./volumes.ts";
 import { type NodeLook, reasonOf } from "./check.ts";
-import { judgeDev, judgeKubelet, judgeStateFolder } from "./mounts.ts";
-import { checkTargets, targetsOf } from "./target.ts";
-import { checkTools } from "./tools.ts";
-import { type NodeVolume, volumesOfNode } from "./node_volumes.ts";
-import { judgeVolumes } from "./volumes.ts";
+import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.ts";
 
 /**
  * Looks at everything that a node needs to reach volumes and to mount them. What cannot be looked at is a finding, and

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
-import { checkTimeouts } from "./timeouts.ts";
-import { checkMultipath } from "./multipath.ts";
-import { checkTransport, type ModuleFiles } from "./transport.ts";
+import { checkMultipath, checkTimeouts, checkTransport, type ModuleFiles } from "./nvme.ts";
 
 const folder = { kind: "directory" } as const;
 const unseen: ModuleFiles = { read: () => Promise.resolve(undefined) };

@@ -1,6 +1,62 @@
-import { stashName } from "../../node/stage/staging_store.ts";
+import { Stashes, stashName } from "../../node/stage/staging_store.ts";
+import type { NodeWorld } from "../../node/deps.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { parseExportNqn } from "../../volume/model/nqn.ts";
+import type { CallContext, Connection } from "../../volume/ports/ports.ts";
+import type { Stash } from "../../volume/model/staging_state.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
-import { type NodeVolume, stashOf } from "./node_volumes.ts";
+import type { HostIdentity } from "../../volume/model/host_identity.ts";
+
+/** What this node remembers of a volume, and to what it is connected. */
+export interface NodeVolume {
+  readonly id: string;
+  /** The state file; `damaged` says how it is. */
+  readonly stash: Stash | { readonly damaged: string } | undefined;
+  /** Its subsystems that are connected, of any epoch, each with its paths. */
+  readonly connected: readonly { readonly nqn: string; readonly connections: readonly Connection[] }[];
+}
+
+/** The state file if it can be used. */
+export function stashOf({ stash }: NodeVolume): Stash | undefined {
+  return stash !== undefined && "damaged" in stash ? undefined : stash;
+}
+
+/**
+ * Every volume that this node has a state file of or is connected to, by id.
+ *
+ * @throws {VolumeError} unavailable when the connections cannot be read
+ */
+export async function volumesOfNode(world: NodeWorld, context: CallContext): Promise<readonly NodeVolume[]> {
+  const connected = await world.connector.connected(context);
+  const named = connected.map((nqn) => ({ nqn, id: idOf(nqn, world.settings.nqnPrefix) }));
+  const ids = new Set([...await new Stashes(world).ids(), ...named.map(({ id }) => id)]);
+  return await Promise.all(
+    [...ids].toSorted().map(async (id) => ({
+      id,
+      stash: await findStash(world, id),
+      connected: await Promise.all(
+        named.filter((each) => each.id === id).map(async ({ nqn }) => ({
+          nqn,
+          connections: await world.connector.connections(nqn, context),
+        })),
+      ),
+    })),
+  );
+}
+
+/** An NQN of the driver's prefix that names no volume stands for itself. */
+function idOf(nqn: string, prefix: string): string {
+  return parseExportNqn(nqn, prefix)?.volumeId ?? nqn;
+}
+
+async function findStash(world: NodeWorld, id: string): Promise<NodeVolume["stash"]> {
+  try {
+    return await new Stashes(world).find(id);
+  } catch (error) {
+    if (VolumeError.is(error, "precondition")) return { damaged: error.message };
+    throw error;
+  }
+}
 
 const check = "volumes";
 
@@ -36,4 +92,49 @@ function judgeVolume(volume: NodeVolume, statePath: string): readonly Finding[] 
     ? `${id} is staged by its state file, and not connected: the machine was booted, or the connection was given up`
     : `${id} has a state file of a staging that did not end, and is not connected`;
   return [warning(check, found, `${look}; the kubelet stages it again, or unstages it`)];
+}
+
+/** Who this node is to a target. */
+export function judgeIdentity(nodeId: string, guessed: boolean, { hostNqn, hostId }: HostIdentity): Finding {
+  const check = "host-nqn";
+  const facts = `node=${nodeId} hostnqn=${hostNqn} hostid=${hostId}; /etc/nvme is not used`;
+  return guessed
+    ? warning(
+      check,
+      `no node id is given, and this machine's name is taken for it: ${facts}`,
+      "--node-id with the node's name in the cluster, if that is another one",
+    )
+    : fine(check, facts);
+}
+
+/** The connections of this driver's: all as this node, and all alive. */
+export function judgeConnections(
+  volumes: readonly NodeVolume[],
+  { hostNqn }: HostIdentity,
+  guessed: boolean,
+): readonly Finding[] {
+  const check = "connections";
+  const all = volumes.flatMap(({ connected }) => connected.flatMap(({ connections }) => connections));
+  const foreign = all.filter((each) => each.hostNqn !== "" && each.hostNqn !== hostNqn);
+  const down = all.filter((each) => each.state !== "live");
+  const findings = [
+    ...foreign.map(({ name, nqn, hostNqn }) => {
+      const found = `${name} is connected as another host: nqn=${nqn} hostnqn=${hostNqn}`;
+      return guessed
+        ? warning(
+          check,
+          `${found}; or the node id is another one`,
+          "--node-id with the node's name in the cluster",
+        )
+        : problem(check, found, `if nobody uses it: nvme disconnect -d ${name}`);
+    }),
+    ...down.map(({ name, nqn, stateName, address, port }) =>
+      warning(
+        check,
+        `${name} is ${stateName}: nqn=${nqn} address=${address} port=${port}`,
+        "see nvme-target: while the router cannot be reached, writers wait until ctrl_loss_tmo",
+      )
+    ),
+  ];
+  return findings.length > 0 ? findings : [fine(check, `${all.length}, all of them live and as this node`)];
 }

@@ -2,11 +2,8 @@ import assert from "node:assert/strict";
 import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
 import type { Reach } from "../../host/network.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
-import { judgeConnections, judgeIdentity } from "./host_identity.ts";
-import { checkTargets, targetsOf } from "./target.ts";
-import { volumesOfNode } from "./node_volumes.ts";
-import { judgeVolumes } from "./volumes.ts";
-
+import { judgeConnections, judgeIdentity, judgeVolumes, volumesOfNode } from "./volumes.ts";
+import { checkTargets, targetsOf } from "./nvme.ts";
 const statePath = `/state/volumes/${volumeId}.json`;
 
 async function judged(node: FakeNode): Promise<readonly string[]> {

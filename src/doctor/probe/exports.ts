@@ -1,47 +1,47 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
-import type { HostLink, HostName } from "./host_side.ts";
+import { type HostLink, type HostName, NoAnswer, type Probe } from "./question.ts";
+import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { ScratchDisk } from "./names.ts";
-import { NoAnswer, type Outcome, type Probe } from "./question.ts";
-import { changeDisk, withDisk } from "./scratch.ts";
+import { changeDisk, findDisk, mebibyte, wholeNumber, withDisk } from "./scratch.ts";
 
 const callMs = 10_000;
 
 /** A disk that is exported under an NQN of its own. */
-export interface ExportedDisk extends ScratchDisk {
+interface ExportedDisk extends ScratchDisk {
   readonly nqn: string;
   /** What exports it, as it was exported first. */
   readonly exportOn: Fragment;
 }
 
 /** Makes an exported scratch disk, works with it, and removes it again. */
-export async function withExport(
+async function withExport<Answer>(
   probe: Probe,
   suffix: string,
-  work: (disk: ExportedDisk) => Promise<Outcome>,
-): Promise<Outcome> {
+  work: (disk: ExportedDisk) => Promise<Answer>,
+): Promise<Answer> {
   return await withDisk(probe, suffix, async (disk) => {
     // Before 7.21 the export is named after the slot.
     const nqn = probe.vocabulary.nqn ? probe.names.nqn(suffix) : disk.slot;
     const port = ros`nvme-tcp-export=${true} nvme-tcp-server-port=${probe.host.port}`;
     const exportOn = probe.vocabulary.nqn ? ros`${port} nvme-tcp-server-nqn=${nqn}` : port;
     await change(probe, disk, exportOn);
-    const outcome = await work({ ...disk, nqn, exportOn });
+    const answer = await work({ ...disk, nqn, exportOn });
     await change(probe, disk, exportOff);
-    return outcome;
+    return answer;
   });
 }
 
 /** What withdraws an export. */
-export const exportOff: Fragment = ros`nvme-tcp-export=${false}`;
+const exportOff: Fragment = ros`nvme-tcp-export=${false}`;
 
 /**
  * Changes a disk.
  *
  * @throws {NoAnswer} when the router refuses
  */
-export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
+async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
   const { done, words } = await changeDisk(line, disk, what);
   if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${words}`);
 }
@@ -51,7 +51,7 @@ export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment)
  *
  * @throws {NoAnswer} when it cannot be reached from here
  */
-export async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
+async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
   try {
     return await probe.host.connect(nqn, host, callOf(probe));
   } catch (error) {
@@ -61,17 +61,142 @@ export async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)
 }
 
 /** Whether an error only says that the export cannot be asked. */
-export function isTrouble(error: unknown): error is VolumeError {
+function isTrouble(error: unknown): error is VolumeError {
   return VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline");
 }
 
 /** Who this machine says it is; other numbers are other hosts. */
-export function hostOf({ names }: Probe, number: number): HostName {
+function hostOf({ names }: Probe, number: number): HostName {
   const id = `${names.tag.slice(-8)}-0000-4000-8000-00000000000${number}`;
   return { nqn: `nqn.2014-08.org.nvmexpress:uuid:${id}`, id };
 }
 
 /** A call to the export that ends with the probe, or soon. */
-export function callOf({ clock, signal }: Probe): CallContext {
+function callOf({ clock, signal }: Probe): CallContext {
   return { requestId: "probe", signal, deadlineMs: clock.now() + callMs };
+}
+
+/** How long the router may take until a change shows to a host, in milliseconds. */
+const followMs = 3000;
+const pollMs = 100;
+const grownBytes = 2n * mebibyte;
+
+/** When those who are connected see that a disk has grown. */
+export async function askGrow(probe: Probe): Promise<RouterAnswers["grow"]> {
+  return await withExport(probe, "grow", (disk) => growExported(probe, disk));
+}
+
+async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterAnswers["grow"]> {
+  await using link = await connect(probe, disk.nqn);
+  if (await link.namespaceBytes(callOf(probe)) !== mebibyte) {
+    throw new NoAnswer("the host sees another size than that of the disk");
+  }
+  await change(probe, disk, ros`file-size=${grownBytes}`);
+  if (await follows(probe, link)) return "live";
+  await change(probe, disk, exportOff);
+  await change(probe, disk, disk.exportOn);
+  await using again = await connect(probe, disk.nqn);
+  if (await follows(probe, again)) return "after-toggle";
+  const told = wholeNumber((await findDisk(probe.line, disk.path, ros`size`))?.["size"]);
+  probe.say(`a disk that was set to ${grownBytes} bytes tells ${told}, and shows its host what it was`);
+  return "never";
+}
+
+async function follows(probe: Probe, link: HostLink): Promise<boolean> {
+  const endMs = probe.clock.monotonicMs() + followMs;
+  for (;;) {
+    if (await link.namespaceBytes(callOf(probe)) === grownBytes) return true;
+    if (probe.clock.monotonicMs() >= endMs) return false;
+    await probe.clock.sleep(pollMs, probe.signal);
+  }
+}
+
+/** How long a withdrawn export is watched, in milliseconds. */
+const lingerWatchMs = 60_000;
+
+/** How long a withdrawn export goes on serving, in milliseconds. */
+export async function askUnexport(probe: Probe): Promise<number> {
+  return await withExport(probe, "cut", (disk) => withdrawExported(probe, disk));
+}
+
+/** From the withdrawal until the host cannot read any more, in milliseconds. */
+async function withdrawExported(probe: Probe, disk: ExportedDisk): Promise<number> {
+  await using link = await connect(probe, disk.nqn);
+  if (!await serves(probe, link)) {
+    throw new NoAnswer("the host cannot read from the export even while it is on");
+  }
+  // Counted from before the withdrawal is sent: rather a little too long than too short.
+  const startedMs = probe.clock.monotonicMs();
+  await change(probe, disk, exportOff);
+  const sinceMs = () => Math.ceil(probe.clock.monotonicMs() - startedMs);
+  // What is cut before the first look was cut with the withdrawal.
+  if (!await serves(probe, link)) return 0;
+  do {
+    if (sinceMs() >= lingerWatchMs) {
+      throw new NoAnswer(
+        `a withdrawn export still served its host after ${
+          lingerWatchMs / 1000
+        } s: a node could not be fenced`,
+      );
+    }
+    await pauseUntil(probe, link.ended);
+  } while (await serves(probe, link));
+  return sinceMs();
+}
+
+async function serves(probe: Probe, link: HostLink): Promise<boolean> {
+  try {
+    await link.read(0n, 1, callOf(probe));
+    return true;
+  } catch (error) {
+    // A target that is silent to its host serves it no more than one that refuses.
+    if (isTrouble(error)) return false;
+    throw error;
+  }
+}
+
+/** Waits until it is time to look again, or there is something to see. */
+async function pauseUntil({ clock, signal }: Probe, ended: Promise<unknown>): Promise<void> {
+  const stop = new AbortController();
+  try {
+    await Promise.race([clock.sleep(pollMs, AbortSignal.any([signal, stop.signal])), ended]);
+  } finally {
+    stop.abort();
+  }
+}
+
+/** Which hosts an export lets in. */
+export async function askAllowHost(probe: Probe): Promise<RouterAnswers["allowHost"]> {
+  return await withExport(probe, "host", (disk) => nameHosts(probe, disk));
+}
+
+async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterAnswers["allowHost"]> {
+  const [first, second] = [hostOf(probe, 1), hostOf(probe, 2)];
+  // Whoever cannot be reached at all must not be taken for one who refuses.
+  await (await connect(probe, disk.nqn, first))[Symbol.asyncDispose]();
+  await allow(probe, disk, first.nqn);
+  if (!await enters(probe, disk, first)) {
+    throw new NoAnswer("a host is not let in though it alone is named: the name is not its NQN");
+  }
+  if (await enters(probe, disk, second)) return "ignored";
+  await allow(probe, disk, `${first.nqn},${second.nqn}`);
+  const both = await enters(probe, disk, first) && await enters(probe, disk, second);
+  return both ? "list" : "single";
+}
+
+/** The export is bounced, so that what is named counts for whoever comes. */
+async function allow(probe: Probe, disk: ExportedDisk, names: string): Promise<void> {
+  await change(probe, disk, exportOff);
+  await change(probe, disk, ros`nvme-tcp-server-allow-host-name=${names} ${disk.exportOn}`);
+}
+
+async function enters(probe: Probe, { nqn }: ExportedDisk, host: HostName): Promise<boolean> {
+  try {
+    await (await probe.host.connect(nqn, host, callOf(probe)))[Symbol.asyncDispose]();
+    return true;
+  } catch (error) {
+    if (probe.host.isRefusal(error)) return false;
+    if (isTrouble(error)) throw new NoAnswer(`the export cannot be reached from here: ${error.message}`);
+    throw error;
+  }
 }

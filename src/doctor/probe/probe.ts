@@ -1,18 +1,101 @@
+import { poolOf } from "../../volume/model/ids.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/storage.ts";
+import { parseRow } from "../../routeros/console/json.ts";
+import { resourceQuery } from "../../routeros/store/queries.ts";
+import { parseRouterInfo } from "../../routeros/console/router_info.ts";
+import { Line, RouterGone } from "./session.ts";
+import { findFile, findLeftovers, leaveNothing, NotClean, removeAll, type ScratchPlace } from "./scratch.ts";
 import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
-import { VolumeError } from "../../volume/errors.ts";
-import { leaveNothing, NotClean, removeAll } from "./ending.ts";
-import { findLeftovers, type ScratchPlace } from "./leftovers.ts";
-import { Line, RouterGone } from "./session.ts";
 import { ScratchNames } from "./names.ts";
-import type { ProbeOptions } from "./options.ts";
-import { NoAnswer, type Outcome, type Probe, type Question, unanswered } from "./question.ts";
-import { questions } from "./questions.ts";
-import { profileOf, type Site, surveySite, usualLegend } from "./survey.ts";
-import { askLegend, askVocabulary } from "./vocabulary.ts";
+import { askInterleave, askTextMatch, askVocabulary } from "./console.ts";
+import { askCopy, askCopyReturns } from "./copies.ts";
+import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
+import { askAllowHost, askGrow, askUnexport } from "./exports.ts";
+import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSessions, askMaxSlot } from "./limits.ts";
+import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
+
+/** The place in which a probe may make things. */
+interface Site {
+  /** As the router spells it. */
+  readonly version: string;
+  /** Version and board: what a profile is called. */
+  readonly name: string;
+  readonly pool: PoolDisk;
+}
+
+/**
+ * Looks at the folder that a person has named, before anything is made in it.
+ *
+ * @throws {VolumeError} precondition when it is not there, is no folder, or is on no mounted pool
+ */
+async function surveySite(line: Line, basePath: string): Promise<Site> {
+  const { version, board } = parseRouterInfo(parseRow(await read(line, resourceQuery), "system resource"));
+  const pools = parsePoolDisks(await read(line, poolDisksQuery));
+  const pool = pools.find((disk) => disk.mounted && disk.mountPoint === poolOf(basePath));
+  if (pool === undefined) throw refuse(basePath, "it is on no mounted pool");
+  const folder = await findFile(line, basePath);
+  const isThere = basePath === `/${pool.mountPoint}` || folder !== undefined;
+  if (!isThere) throw refuse(basePath, "it does not exist");
+  const type = folder?.["type"] ?? "disk";
+  if (type !== "directory" && type !== "disk") throw refuse(basePath, "it is no folder");
+  return { version, name: `${board} ${version}`.trim(), pool };
+}
+
+async function read(line: Line, query: typeof resourceQuery): Promise<string> {
+  const { done, frames, words } = await line.run([], [query]);
+  if (done) return frames[0]!;
+  throw new VolumeError("unavailable", `Cannot read from the router as it refused: ${words}`);
+}
+
+function refuse(basePath: string, reason: string): VolumeError {
+  return new VolumeError(
+    "precondition",
+    `Cannot probe the router in that folder as ${reason}: base-path=${basePath}; ` +
+      "name a folder on the router in which scratch volumes may be made and removed",
+  );
+}
+
+/**
+ * Asks for one answer. Whatever it makes has the name of a scratch object.
+ *
+ * @throws {NoAnswer} when it cannot be answered
+ * @throws {VolumeError} when the router cannot be asked
+ */
+type Ask<Answer> = (probe: Probe) => Promise<Answer>;
+
+/** Everything that a probe asks, in this order: later questions build on what earlier ones found out. */
+const questions: { readonly [Name in keyof RouterAnswers]: Ask<RouterAnswers[Name]> } = {
+  maxCommand: askMaxCommand,
+  maxPut: askMaxPut,
+  textMatch: askTextMatch,
+  maxSlot: askMaxSlot,
+  maxComment: askMaxComment,
+  maxNqn: askMaxNqn,
+  adopt: askAdopt,
+  subvolumeNames: askSubvolumeNames,
+  subvolumeParent: askSubvolumeParent,
+  allocation: askAllocation,
+  copy: askCopy,
+  copyReturns: askCopyReturns,
+  grow: askGrow,
+  unexport: askUnexport,
+  allowHost: askAllowHost,
+  interleave: askInterleave,
+  maxSessions: askMaxSessions,
+  disksLate: askDisksLate,
+};
+
+/** A probe reboots nothing. */
+function askDisksLate(): Promise<never> {
+  throw new NoAnswer(
+    "it shows only when the router boots: measure from its first answer until the last file disk is listed",
+  );
+}
 
 /** What a probe found out. */
-export interface Probed {
+interface Probed {
   readonly profile: RouterProfile;
   /** Why the other questions have no answer. */
   readonly unanswered: Readonly<Record<string, string>>;
@@ -83,7 +166,6 @@ async function askAll({ lines, open }: Lines, site: Site, options: ProbeOptions)
   const names = new ScratchNames(options.basePath, options.random);
   options.say(`everything made is called ${names.tag}…`);
   const vocabulary = await askVocabulary(line, names, site.version);
-  const legend = await askLegend(line, site.pool.slot, usualLegend(site.version));
   const answers: Partial<RouterAnswers> = {};
   const reasons: Record<string, string> = {};
   const probe: Probe = {
@@ -96,38 +178,30 @@ async function askAll({ lines, open }: Lines, site: Site, options: ProbeOptions)
     known: answers,
     another: open,
   };
-  for (const question of questions) {
-    options.say(`asking: ${question.names.join(", ")}`);
-    const outcome = await askOne(question, probe);
-    Object.assign(answers, outcome.answers);
-    Object.assign(reasons, outcome.unanswered);
-    report(outcome, options);
+  for (const [name, ask] of Object.entries(questions)) {
+    options.say(`asking: ${name}`);
+    try {
+      const answer = await ask(probe);
+      Object.assign(answers, { [name]: answer });
+      options.say(`${name}: ${answer === Infinity ? "unlimited" : answer}`);
+    } catch (error) {
+      reasons[name] = reasonOf(error);
+      options.say(`${name}: no answer, as ${reasons[name]}`);
+    }
   }
-  return { profile: { ...profileOf(site, vocabulary, legend), answers }, unanswered: reasons };
+  const { name, version, pool } = site;
+  const poolFilesystem = pool.filesystem === "btrfs" ? "btrfs" : "xfs";
+  return { profile: { name, version, vocabulary, poolFilesystem, answers }, unanswered: reasons };
 }
 
-/** A question that cannot be answered stops none behind it; a router that is gone stops them all. */
-async function askOne(question: Question, probe: Probe): Promise<Outcome> {
-  try {
-    return await question.ask(probe);
-  } catch (error) {
-    const isAnswer = error instanceof NoAnswer ||
-      (VolumeError.is(error, "unavailable") && !(error instanceof RouterGone));
-    if (!isAnswer) throw error;
-    return noneOf(question, error.message);
-  }
-}
-
-function noneOf({ names }: Question, reason: string): Outcome {
-  return {
-    answers: {},
-    unanswered: Object.assign({}, ...names.map((name) => unanswered(name, reason).unanswered)),
-  };
-}
-
-function report({ answers, unanswered }: Outcome, { say }: ProbeOptions): void {
-  for (const [name, value] of Object.entries(answers)) {
-    say(`${name}: ${value === Infinity ? "unlimited" : value}`);
-  }
-  for (const [name, reason] of Object.entries(unanswered)) say(`${name}: no answer, as ${reason}`);
+/**
+ * Why a question has no answer: one that cannot be answered stops none behind it.
+ *
+ * @throws what a router that is gone gives: it stops them all
+ */
+function reasonOf(error: unknown): string {
+  const isAnswer = error instanceof NoAnswer ||
+    (VolumeError.is(error, "unavailable") && !(error instanceof RouterGone));
+  if (isAnswer) return error.message;
+  throw error;
 }

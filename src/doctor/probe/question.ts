@@ -1,19 +1,10 @@
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
 import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { Vocabulary } from "../../router_profile/profile.ts";
-import type { PoolDisk } from "../router/pools.ts";
-import type { HostSide } from "./host_side.ts";
-import type { Line } from "./session.ts";
+import type { PoolDisk } from "../router/storage.ts";
+import type { Line, LineLimits } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
-
-/** The name of one thing that differs between routers. */
-export type AnswerName = keyof RouterAnswers;
-
-/** What a question found out: answers, and for the rest the reasons why there is none. */
-export interface Outcome {
-  readonly answers: Partial<RouterAnswers>;
-  readonly unanswered: Partial<Record<AnswerName, string>>;
-}
+import type { SshTransport } from "../../routeros/ssh/transport.ts";
 
 /** What a question may use. */
 export interface Probe {
@@ -39,47 +30,56 @@ export interface Probe {
   say(text: string): void;
 }
 
-/** Some of what differs between routers, and how to ask for it. */
-export interface Question {
-  readonly names: readonly AnswerName[];
-  /**
-   * Asks. Whatever it makes has the name of a scratch object.
-   *
-   * @throws {NoAnswer} when none of it can be answered
-   * @throws {VolumeError} when the router cannot be asked
-   */
-  ask(probe: Probe): Promise<Outcome>;
-}
-
 /** Why a question has no answer on this router, from here. */
 export class NoAnswer extends Error {
   override readonly name = "NoAnswer";
 }
 
-/** Everything was answered. */
-export function answered(answers: Partial<RouterAnswers>): Outcome {
-  return { answers, unanswered: {} };
+/** Who a host says it is. */
+export interface HostName {
+  readonly nqn: string;
+  /** A UUID. */
+  readonly id: string;
 }
 
-/** One thing has no answer. */
-export function unanswered(name: AnswerName, reason: string): Outcome {
-  return { answers: {}, unanswered: { [name]: reason } };
+/** A live connection of this machine, as a host, to one export. */
+export interface HostLink extends AsyncDisposable {
+  /** Resolves with the reason when it has ended, whoever ended it. */
+  readonly ended: Promise<string>;
+  /** Size of what is exported, in bytes, asked of the router now. */
+  namespaceBytes(context: CallContext): Promise<bigint>;
+  /** Reads blocks. */
+  read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array>;
 }
 
-/** Several outcomes as one. */
-export function together(...outcomes: readonly Outcome[]): Outcome {
-  return {
-    answers: Object.assign({}, ...outcomes.map(({ answers }) => answers)),
-    unanswered: Object.assign({}, ...outcomes.map(({ unanswered }) => unanswered)),
-  };
+/** This machine as a host of the router's exports. */
+export interface HostSide {
+  /** The port on which exports are offered to it. */
+  readonly port: number;
+  /**
+   * Connects to an export.
+   *
+   * @throws {VolumeError} unavailable when it cannot be reached, or refuses
+   */
+  connect(subsystemNqn: string, host: HostName, context: CallContext): Promise<HostLink>;
+  /** Whether an error of `connect` says that the router answered, and does not let this host in. */
+  isRefusal(error: unknown): boolean;
 }
 
-/** The outcome of one part of a question; a reason where it has none. */
-export async function answerOf(name: AnswerName, ask: () => Promise<Outcome>): Promise<Outcome> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (error instanceof NoAnswer) return unanswered(name, error.message);
-    throw error;
-  }
+/** What a probe needs. */
+export interface ProbeOptions {
+  readonly transport: SshTransport;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** The folder on the router in which it may make things, with one leading slash. */
+  readonly basePath: string;
+  readonly host: HostSide;
+  /** Aborted when it is to stop: it then cleans up. */
+  readonly signal: AbortSignal;
+  /** How long the router is waited for. */
+  readonly limits?: LineLimits;
+  /** How often two sessions race for the same disk. @default {100} */
+  readonly races?: number;
+  /** Tells a person what goes on. */
+  say(text: string): void;
 }

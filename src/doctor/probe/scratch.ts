@@ -1,16 +1,17 @@
-import type { JsonObject } from "../../routeros/console/json.ts";
-import { parseJson } from "../../routeros/console/json.ts";
+import { type JsonObject, parseJson } from "../../routeros/console/json.ts";
 import { type CommandValue, type Fragment, joined, ros } from "../../routeros/console/command.ts";
 import { fileName, imagePathOf } from "../../routeros/store/queries.ts";
-import type { Line, Ran } from "./session.ts";
-import type { ScratchDisk } from "./names.ts";
-import { NoAnswer, type Probe } from "./question.ts";
+import { Line, type Ran } from "./session.ts";
+import { isScratchName, isScratchPath, type ScratchDisk, scratchPrefix } from "./names.ts";
+import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
+import { VolumeError } from "../../volume/errors.ts";
+import type { PoolDisk } from "../router/storage.ts";
 
 /** A mebibyte: the size of a scratch disk where size does not matter. */
 export const mebibyte = 1n << 20n;
 
 /** An item as the router gave it, whatever the types of its values. */
-export type Item = JsonObject;
+type Item = JsonObject;
 
 /**
  * Reads items.
@@ -25,13 +26,13 @@ export async function readItems(line: Line, query: Fragment, mostBytes?: number)
 }
 
 /** What is said about a disk when it is made. */
-export interface DiskPlan extends ScratchDisk {
+interface DiskPlan extends ScratchDisk {
   readonly sizeBytes: bigint;
   readonly more?: Fragment;
 }
 
 /** The statement that adds a disk, never exported and never mounted by the router. */
-export function addStatement({ slot, path, sizeBytes, more }: DiskPlan): Fragment {
+function addStatement({ slot, path, sizeBytes, more }: DiskPlan): Fragment {
   const add =
     ros`/disk add type=${"file"} slot=${slot} file-path=${path} file-size=${sizeBytes} mount-filesystem=${false}`;
   return joined([add, more ?? ros`nvme-tcp-export=${false}`], " ");
@@ -81,9 +82,12 @@ export async function addFile(line: Line, path: string, contents: string, mostBy
   return await line.run([ros`/file add name=${name} contents=${contents}`], [query], mostBytes);
 }
 
-/** Removes a disk's entry and leaves its file, if the router lets it. */
-export async function detachDisk(line: Line, { path }: Pick<ScratchDisk, "path">): Promise<Ran> {
-  return await line.run([ros`/disk remove [find where file-path=${path}]`], [countQuery(path)]);
+/** The contents of a small file; undefined when the router does not give them. */
+export async function readContents(line: Line, path: string): Promise<string | undefined> {
+  const query = ros`/file get [find where name=${fileName(path)}] contents`;
+  const { done, frames } = await line.run([], [query]);
+  const value = done ? parseJson(frames[0]!, "contents") : undefined;
+  return typeof value === "string" ? value : undefined;
 }
 
 /**
@@ -131,4 +135,196 @@ function countQuery(path: string): Fragment {
 
 function isItem(value: unknown): value is Item {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Something that a probe made, and how it is removed. */
+interface Leftover {
+  /** What it is, for people. */
+  readonly what: string;
+  /** The statement that removes it. */
+  readonly remove: Fragment;
+}
+
+/** Where a probe makes things. */
+export interface ScratchPlace {
+  readonly basePath: string;
+  readonly pool: Pick<PoolDisk, "label" | "mountPoint">;
+}
+
+/**
+ * Lists everything that probes have made there, in an order in which it can be removed: what uses before what is used,
+ * what is inside before what is around it.
+ *
+ * The router's `where` only narrows it down; whether a name is that of a scratch object is judged here, to the letter.
+ *
+ * @throws {VolumeError} when the router cannot be asked
+ */
+export async function findLeftovers(line: Line, place: ScratchPlace): Promise<readonly Leftover[]> {
+  return [
+    ...await findDisks(line, place),
+    ...await findSubvolumes(line, place),
+    ...await findFiles(line, place),
+  ];
+}
+
+async function findDisks(line: Line, { basePath }: ScratchPlace): Promise<readonly Leftover[]> {
+  const disks = await readFirst(line, [
+    ros`/disk print detail as-value proplist=slot,file-path where type=${"file"} and file-path~${scratchPrefix}`,
+    // Where file-backed disks are not even known, there is none.
+    ros`/disk print as-value proplist=slot where type=${"file"}`,
+  ]);
+  return disks.flatMap((disk): Leftover[] => {
+    const [slot, path] = [String(disk["slot"]), imagePathOf(String(disk["file-path"]))];
+    if (!isScratchPath(path, basePath)) return [];
+    const remove = ros`/disk remove [find where slot=${slot} and file-path=${path}]`;
+    return [{ what: `disk ${slot} on ${path}`, remove }];
+  });
+}
+
+/** Snapshots go before what they were taken of, longer paths before shorter ones. */
+async function findSubvolumes(line: Line, { pool, basePath }: ScratchPlace): Promise<readonly Leftover[]> {
+  const items = await readFirst(line, [
+    ros`/disk btrfs subvolume print detail as-value proplist=fs,name,fullname,snapshot where name~${scratchPrefix}`,
+    ros`/disk btrfs subvolume print detail as-value proplist=fs,name where name~${scratchPrefix}`,
+    // Where subvolumes are not even known, there is none.
+    ros`/disk print as-value proplist=slot where slot=${scratchPrefix}`,
+  ]);
+  const inside = basePath.slice(pool.mountPoint.length + 2);
+  const found = items.flatMap((item) => {
+    const full = String(item["fullname"] ?? item["name"]);
+    const last = full.slice(full.lastIndexOf("/") + 1);
+    const folder = full.slice(0, Math.max(0, full.lastIndexOf("/")));
+    const ours = item["fs"] === pool.label && isScratchName(last) && (folder === "" || folder === inside);
+    if (!ours) return [];
+    const byName = item["fullname"] === undefined ? ros`name=${last}` : ros`fullname=${full}`;
+    return [{ full, byName, snapshot: item["snapshot"] === true || item["snapshot"] === "yes" }];
+  });
+  const ordered = found.toSorted((a, b) =>
+    Number(b.snapshot) - Number(a.snapshot) || b.full.length - a.full.length
+  );
+  return ordered.map(({ full, byName }) => ({
+    what: `subvolume ${full} of ${pool.label}`,
+    remove: ros`/disk btrfs subvolume remove [find where fs=${pool.label} and ${byName}]`,
+  }));
+}
+
+async function findFiles(line: Line, { basePath }: ScratchPlace): Promise<readonly Leftover[]> {
+  const query = ros`/file print detail as-value proplist=name where name~${scratchPrefix}`;
+  const paths = (await readFirst(line, [query])).map((file) => imagePathOf(String(file["name"])))
+    .filter((path) => isScratchPath(path, basePath));
+  return paths.toSorted((a, b) => b.length - a.length).map((path) => ({
+    what: `file ${path}`,
+    remove: ros`/file remove [find where name=${fileName(path)}]`,
+  }));
+}
+
+/**
+ * The items of the first query that the router takes: of those behind it, an older one knows the words.
+ *
+ * @throws {VolumeError} unavailable when it refuses them all: what is there is then not known
+ */
+async function readFirst(line: Line, queries: readonly Fragment[]): Promise<readonly Item[]> {
+  let reason = "";
+  for (const query of queries) {
+    try {
+      return await readItems(line, query);
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error;
+      reason = error.message;
+    }
+  }
+  throw new VolumeError("unavailable", `Cannot tell what a probe has left on the router as ${reason}`);
+}
+
+/** How often it is looked whether everything is gone, and how long is waited between, in milliseconds. */
+const rounds = 8;
+const pauseMs = 2000;
+/** How long the router gets for a command that was given up, in milliseconds: it may still make something. */
+const lateMs = 3000;
+
+/** Something is left on the router, or it is not known that nothing is. */
+export class NotClean extends VolumeError {
+  constructor(message: string, cause: unknown) {
+    super("precondition", message, { cause });
+  }
+}
+
+/**
+ * Cleans up, on a line of its own that nothing stops: a probe that was stopped has to clean up as well.
+ *
+ * @param lines the connections that the probe used
+ * @param failure what ended the probe; undefined when it went through
+ * @throws {NotClean} when something stays, or nobody knows
+ */
+export async function leaveNothing(
+  lines: readonly Line[],
+  place: ScratchPlace,
+  failure: unknown,
+  options: ProbeOptions,
+): Promise<void> {
+  const mayComeLate = lines.some((line) => line.lost > 0);
+  for (const line of lines) line.close();
+  options.say("cleaning up");
+  const cleaner = new Line({ ...options, signal: new AbortController().signal });
+  try {
+    await removeAll(cleaner, place, mayComeLate, options);
+    options.say("nothing is left");
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    const first = failure instanceof Error ? `${failure.message}\n` : "";
+    throw new NotClean(`${first}${words}`, error);
+  } finally {
+    cleaner.close();
+  }
+}
+
+/**
+ * Removes everything that probes have made.
+ *
+ * @param mayComeLate whether some command ended without a word, and may still run
+ * @throws {VolumeError} unavailable when the router cannot be asked; precondition when something stays
+ */
+export async function removeAll(
+  line: Line,
+  place: ScratchPlace,
+  mayComeLate: boolean,
+  options: ProbeOptions,
+): Promise<void> {
+  if (mayComeLate) await options.clock.sleep(lateMs);
+  const left = await cleanUp(line, place, options).catch((cause) => {
+    throw new VolumeError(
+      "unavailable",
+      `Cannot clean up after the probe as the router cannot be asked: base-path=${place.basePath}; the next probe of ` +
+        "this folder does, or look for names that begin with rds-csi-probe- yourself",
+      { cause },
+    );
+  });
+  if (left.length === 0) return;
+  const byHand = left.map(({ remove }) => remove.text).join("\n");
+  throw new VolumeError(
+    "precondition",
+    `Cannot remove everything that the probe has made; by hand it goes with:\n${byHand}`,
+  );
+}
+
+/** The router refuses to remove what something else uses: it is tried again a little later. Gives what is left. */
+async function cleanUp(
+  line: Line,
+  place: ScratchPlace,
+  { clock, say }: ProbeOptions,
+): Promise<readonly Leftover[]> {
+  let left = await findLeftovers(line, place);
+  const refusals = new Map<string, string>();
+  for (let round = 1; left.length > 0 && round <= rounds; round++) {
+    if (round > 1) await clock.sleep(pauseMs);
+    for (const { what, remove } of left) {
+      const { done, words } = await line.run([remove], [ros`:len ${"x"}`]);
+      if (!done) refusals.set(what, words);
+    }
+    left = await findLeftovers(line, place);
+  }
+  for (const { what } of left) {
+    say(`cannot remove ${what}: ${refusals.get(what) ?? "it stays without a word"}`);
+  }
+  return left;
 }

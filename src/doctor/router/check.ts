@@ -1,29 +1,63 @@
-import type { Clock, Inventory } from "../../volume/ports/ports.ts";
+import { Exchange } from "../../routeros/console/exchange.ts";
+import type { Session } from "../../routeros/ssh/session.ts";
+import { resourceQuery } from "../../routeros/store/queries.ts";
+import { RouterVolumeStore } from "../../routeros/store/volume_store.ts";
+import type { CallContext, Clock, Inventory, Random } from "../../volume/ports/ports.ts";
 import type { Fragment } from "../../routeros/console/command.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 
-/** What a check may ask of a router that let it in. */
-export interface Asking {
+/** What an {@linkcode Asking} needs. */
+interface AskingOptions {
+  readonly session: Session;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Ends every question. */
+  readonly context: CallContext;
+}
+
+/** Asks a router that let it in, over one session. */
+export class Asking {
+  readonly #exchange: Exchange;
+  readonly #store: RouterVolumeStore;
+  readonly #context: CallContext;
+
+  constructor(options: AskingOptions) {
+    this.#exchange = new Exchange(options);
+    this.#store = new RouterVolumeStore(options);
+    this.#context = options.context;
+  }
+
   /**
    * Reads something.
    *
    * @param what names it in errors and logs
    * @throws {VolumeError} unavailable when the router refuses or cannot be asked
    */
-  read(what: string, query: Fragment): Promise<string>;
+  async read(what: string, query: Fragment): Promise<string> {
+    const question = { kind: what, key: "", queries: [query], context: this.#context };
+    return (await this.#exchange.ask(question)).frames[0]!;
+  }
+
   /**
    * Tries a change that changes nothing.
    *
    * @returns the words of the router's refusal; undefined when it took it
    * @throws {VolumeError} unavailable when the router cannot be asked
    */
-  attempt(what: string, statement: Fragment): Promise<string | undefined>;
+  async attempt(what: string, statement: Fragment): Promise<string | undefined> {
+    const question = { kind: what, key: "", queries: [resourceQuery], context: this.#context };
+    const { answer, refusal } = await this.#exchange.exec([statement], question);
+    return answer === undefined ? refusal ?? "it did not answer" : undefined;
+  }
+
   /**
    * Every file-backed disk, and the mounted pools.
    *
    * @throws {VolumeError} unavailable when the router refuses or cannot be asked
    */
-  inventory(): Promise<Inventory>;
+  inventory(): Promise<Inventory> {
+    return this.#store.inventory(this.#context);
+  }
 }
 
 /** What the driver is going to be told about the router, and what time it is here. */

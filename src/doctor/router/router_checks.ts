@@ -1,14 +1,9 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { basePathsCheck } from "./base_paths.ts";
-import type { Asking, CheckSettings, RouterCheck } from "./check.ts";
-import { clockCheck } from "./clock.ts";
-import { disksCheck } from "./disks.ts";
 import { type Finding, problem, warning } from "../../volume/model/finding.ts";
-import { packageCheck } from "./package.ts";
-import { policyCheck } from "./policy.ts";
-import { poolsCheck } from "./pools.ts";
-import { sessionsCheck } from "./sessions.ts";
-import { versionCheck } from "./version.ts";
+import { policyCheck, sessionsCheck } from "./access.ts";
+import type { Asking, CheckSettings, RouterCheck } from "./check.ts";
+import { clockCheck, packageCheck, versionCheck } from "./software.ts";
+import { basePathsCheck, disksCheck, poolsCheck } from "./storage.ts";
 
 /** Everything that is looked at on a router that let the driver in, in the order in which it is reported. */
 export const routerChecks: readonly RouterCheck[] = [

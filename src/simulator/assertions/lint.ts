@@ -1,7 +1,7 @@
 import { byteLength } from "../bytes.ts";
 import type { Assignment, Expression, MenuCommand, Statement } from "../grammar/syntax.ts";
-import { mentionsScratch } from "./probing.ts";
-import type { Rule } from "./violations.ts";
+import { mentionsScratch } from "./ownership.ts";
+import type { Rule } from "./journal.ts";
 
 /** A rule broken by the mere text of a command. */
 export interface Finding {

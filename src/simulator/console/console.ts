@@ -83,15 +83,14 @@ export class Console {
   }
 
   *#program(text: string, caller: Caller, lines: string[], progress: Progress): Program<void> {
-    const { knobs, profile } = this.#router;
-    const parser = new Parser(text, this.#menus, { lenient: knobs.unknownProperty === "nothing" });
+    const { knobs } = this.#router;
+    const parser = new Parser(text, this.#menus);
     const run: Run = {
       knobs,
       scanner: parser.scanner,
       mayRead: caller.mayRead ?? true,
       mayWrite: caller.mayWrite,
       mayManage: caller.mayManage ?? true,
-      legend: profile.legend,
       observe: caller.observe,
       print: (line) => lines.push(line),
       statement: (statement) => {

@@ -29,30 +29,6 @@ Deno.test("a refused command takes its time as well", async () => {
   assert.equal((await running).refusal, "no such item");
 });
 
-Deno.test("without the knob interleave a whole line runs before another session gets its turn", async () => {
-  const { clock, router, console } = timed(1);
-  await typeTo(router)(makeBasePath);
-  const both = [console.execute(addCommand("a"), anyone), console.execute(addCommand("a"), anyone)];
-  await clock.advance(1000);
-  const refusals = (await Promise.all(both)).map(({ refusal }) => refusal);
-  assert.deepEqual(refusals, [undefined, "failure: already have such slot"]);
-});
-
-Deno.test("with the knob interleave two sessions can both find before either sets", async () => {
-  const { clock, router, console } = timed(1, { interleave: true });
-  const type = typeTo(router);
-  const prepared = type(`${makeBasePath}; ${addCommand("a", 'comment="old"')}`);
-  await clock.advance(5000);
-  await prepared;
-  const set = (comment: string) => `/disk set [find where slot="a" and comment="old"] comment="${comment}"`;
-  let sets = 0;
-  const counting = { ...anyone, observe: () => void sets++ };
-  const both = [console.execute(set("one"), counting), console.execute(set("two"), counting)];
-  await clock.advance(5000);
-  await Promise.all(both);
-  assert.equal(sets, 2);
-});
-
 Deno.test("with the knob interleave an item found may be gone when its verb runs", async () => {
   const { clock, router, console } = timed(1, { interleave: true });
   const prepared = typeTo(router)(`${makeBasePath}; ${addCommand("a")}`);

@@ -1,6 +1,90 @@
 import type { Expression, Operator } from "../grammar/syntax.ts";
+import type { Menu, Row } from "../menu/menu.ts";
 import { compare, isEqual, isTrue, toText, type Value } from "../value.ts";
 import type { Program, Run } from "./run.ts";
+
+/** What `where` asks of an item. */
+interface Condition {
+  readonly test: (row: Row) => boolean;
+  /** The only items that can meet it, when an index knows them. */
+  readonly among: readonly Row[] | undefined;
+}
+
+/** Selects the items that meet a condition, in order. */
+export function* select(menu: Menu, where: Expression | undefined, run: Run): Program<readonly Row[]> {
+  if (where === undefined) return menu.rows();
+  const condition = yield* prepare(where, menu, run);
+  if (condition.among === undefined) return menu.rows().filter(condition.test);
+  const unique = new Map(condition.among.map((row) => [row.order, row]));
+  return [...unique.values()].filter(condition.test).toSorted((a, b) => a.order - b.order);
+}
+
+/** Computes once what does not depend on the item. */
+function* prepare(where: Expression, menu: Menu, run: Run): Program<Condition> {
+  if (where.kind === "property") return propertyCondition(where.name);
+  if (where.kind === "not") {
+    const inner = yield* prepare(where.operand, menu, run);
+    return { test: (row) => !inner.test(row), among: undefined };
+  }
+  if (where.kind === "binary" && (where.operator === "and" || where.operator === "or")) {
+    const left = yield* prepare(where.left, menu, run);
+    const right = yield* prepare(where.right, menu, run);
+    return where.operator === "and" ? both(left, right) : either(left, right);
+  }
+  if (where.kind === "binary" && where.left.kind === "property") {
+    // An unquoted path or NQN is not an error: it just never matches.
+    const hopeless = where.right.kind === "word" && /[/:]/.test(where.right.text);
+    if (hopeless) return { test: () => false, among: [] };
+    const wanted = yield* evaluate(where.right, run);
+    const ignoresCase = run.knobs.textMatch === "ignore-case";
+    return comparison(menu, where.left.name, where.operator, wanted, ignoresCase);
+  }
+  const constant = isTrue(yield* evaluate(where, run));
+  return { test: () => constant, among: undefined };
+}
+
+function propertyCondition(name: string): Condition {
+  return { test: (row) => isTrue(row.value(name) ?? null), among: undefined };
+}
+
+function comparison(
+  menu: Menu,
+  name: string,
+  operator: Operator,
+  wanted: Value,
+  ignoresCase: boolean,
+): Condition {
+  if (operator === "~") {
+    const pattern = toPattern(toText(wanted));
+    return { test: (row) => pattern.test(toText(row.value(name) ?? null)), among: undefined };
+  }
+  if (ignoresCase && (operator === "=" || operator === "!=")) {
+    const folded = fold(wanted);
+    return {
+      test: (row) => isTrue(apply(operator, fold(row.value(name) ?? null), folded)),
+      among: undefined,
+    };
+  }
+  return {
+    test: (row) => isTrue(apply(operator, row.value(name) ?? null, wanted)),
+    among: operator === "=" ? menu.lookup(name, toText(wanted)) : undefined,
+  };
+}
+
+function fold(value: Value): Value {
+  return typeof value === "string" ? value.toLowerCase() : value;
+}
+
+function both(left: Condition, right: Condition): Condition {
+  return { test: (row) => left.test(row) && right.test(row), among: left.among ?? right.among };
+}
+
+function either(left: Condition, right: Condition): Condition {
+  const among = left.among === undefined || right.among === undefined
+    ? undefined
+    : [...left.among, ...right.among];
+  return { test: (row) => left.test(row) || right.test(row), among };
+}
 
 /** Computes the value of an expression outside `where`. */
 export function* evaluate(expression: Expression, run: Run): Program<Value> {
@@ -34,7 +118,7 @@ export function* evaluate(expression: Expression, run: Run): Program<Value> {
 }
 
 /** Applies an operator to two values. */
-export function apply(operator: Operator, left: Value, right: Value): Value {
+function apply(operator: Operator, left: Value, right: Value): Value {
   switch (operator) {
     case ".":
       return toText(left) + toText(right);
@@ -70,7 +154,7 @@ const classes: Readonly<Record<string, string>> = {
 };
 
 /** A POSIX regular expression, unanchored; one that is none matches nothing. */
-export function toPattern(source: string): RegExp {
+function toPattern(source: string): RegExp {
   const translated = source.replace(/\[:([a-z]+):\]/g, (whole, name: string) => classes[name] ?? whole);
   try {
     return new RegExp(translated);

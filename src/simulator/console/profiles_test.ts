@@ -90,17 +90,3 @@ Deno.test("ros-7.21 has no /file copy", async () => {
   const type = await typing({}, "ros-7.21");
   assert.equal(await type('/file copy "a" name="b"'), "bad command name copy (line 1 column 7)\r\n");
 });
-
-Deno.test("file-size and booleans take the forms that the knobs give them", async () => {
-  const read = jsonCommand('/disk print detail as-value proplist=file-size,mount-filesystem where slot="a"');
-  const forms = [
-    [{}, { "file-size": 1073741824, "mount-filesystem": false }],
-    [{ fileSize: "human" }, { "file-size": "1024.0MiB", "mount-filesystem": false }],
-    [{ fileSize: "absent", booleans: "yes-no" }, { "mount-filesystem": "no" }],
-  ] as const;
-  for (const [knobs, expected] of forms) {
-    const type = await typing(knobs);
-    await type(addCommand("a"));
-    assert.deepEqual(JSON.parse(await type(read))[0], { ".id": "*4", ...expected });
-  }
-});

@@ -189,8 +189,3 @@ for (const [where, slots] of conditions) {
     assert.equal(out.map((disk: { slot: string }) => disk.slot).join(" "), slots);
   });
 }
-
-Deno.test("where with an unknown property selects nothing when the knob says so", async () => {
-  const type = await typing({ unknownProperty: "nothing" });
-  assert.equal(await type(':put [:len [/disk find where foo="x"]]'), "0\r\n");
-});

@@ -32,8 +32,6 @@ export interface Run {
   /** Whether the user may change users, if anything. */
   readonly mayManage: boolean;
   readonly observe: ChangeObserver;
-  /** Which flags the legend of a print names. */
-  readonly legend: "present" | "all";
   /** Prints a line. */
   print(line: string): void;
   /** Runs a statement and gives its value. */

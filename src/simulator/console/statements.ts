@@ -1,8 +1,7 @@
 import type { IfStatement, SerializeStatement, Statement } from "../grammar/syntax.ts";
 import { clipBytes } from "../bytes.ts";
 import { Refusal } from "../refusal.ts";
-import { toJson } from "../output/json.ts";
-import { isList, isTrue, toText, type Value } from "../value.ts";
+import { isList, isRecord, isTrue, toText, type Value } from "../value.ts";
 import { evaluate } from "./evaluate.ts";
 import type { Program, Run } from "./run.ts";
 import { runMenuCommand } from "./verbs.ts";
@@ -52,4 +51,28 @@ function* runSerialize({ to, options, value }: SerializeStatement, run: Run): Pr
   const option = options === undefined ? "" : toText(yield* evaluate(options, run));
   if (!["", "json.no-string-conversion", "json.pretty"].includes(option)) throw Refusal.noMatch("options");
   return toJson(yield* evaluate(value, run), option === "json.no-string-conversion");
+}
+
+/**
+ * Writes a value as `:serialize to=json` does: one line, keys in alphabetical order, `[]` for an empty list.
+ *
+ * Unless `keepStrings` (the option `json.no-string-conversion`), a text that looks like a number becomes one, with
+ * six digits behind the point.
+ */
+function toJson(value: Value, keepStrings: boolean): string {
+  if (value === null) return '""';
+  if (typeof value === "boolean" || typeof value === "bigint") return String(value);
+  if (typeof value === "string") return textToJson(value, keepStrings);
+  if (isRecord(value)) {
+    const members = Object.keys(value).sort().map((name) =>
+      `${JSON.stringify(name)}:${toJson(value[name] ?? null, keepStrings)}`
+    );
+    return `{${members.join(",")}}`;
+  }
+  return isList(value) ? `[${value.map((item) => toJson(item, keepStrings)).join(",")}]` : "";
+}
+
+function textToJson(text: string, keepStrings: boolean): string {
+  if (!keepStrings && /^-?[0-9]+(\.[0-9]+)?$/.test(text)) return Number(text).toFixed(6);
+  return JSON.stringify(text);
 }

@@ -144,7 +144,6 @@ const refusals: readonly (readonly [command: string, refusal: string, knobs?: Pa
   [add("snap/v"), "failure: read-only file system"],
   [add("v", 'read-only="perhaps"'), "input does not match any value of read-only"],
   [`${menu}/remove [find where fullname="outer"]`, "failure: can not remove outer"],
-  [`${menu}/remove "vol"`, "failure: could not remove, in use", { attachedFile: "refused" }],
   [`${menu}/remove "free"`, "failure: can not remove free", { subvolumeParent: "held" }],
   [`${menu}/remove "nobody"`, "no such item"],
   [`${menu}/set "<FS_ROOT>" read-only="yes"`, "input does not match any value of read-only"],
@@ -187,9 +186,9 @@ Deno.test("a disk on a file that became read-only cannot be resized", async () =
 });
 
 const removals: readonly (readonly [name: string, command: string, knobs: Partial<Knobs>])[] = [
-  ["a subvolume whose files a disk uses", `${menu}/remove "vol"`, { attachedFile: "removed" }],
+  ["a subvolume whose files a disk uses", `${menu}/remove "vol"`, {}],
   ["a subvolume of which there is a snapshot", `${menu}/remove "free"`, { subvolumeParent: "free" }],
-  ["a read-only snapshot", `${menu}/remove [find where fullname="snap"]`, { attachedFile: "refused" }],
+  ["a read-only snapshot", `${menu}/remove [find where fullname="snap"]`, {}],
 ];
 
 for (const [name, command, knobs] of removals) {
@@ -224,17 +223,6 @@ Deno.test("a snapshot takes no space until one of the two is written to, and kee
   assert.equal(await free(), 1000);
   await type(`${menu}/remove "snap"`);
   assert.equal(await free(), 0);
-});
-
-Deno.test("a full copy takes its space, a reflink none", async () => {
-  for (const [copy, taken] of [["full", 2000], ["reflink", 1000]] as const) {
-    const router = makeRouter({ knobs: { copy } });
-    const type = typeTo(router);
-    await type(`${makeBasePath}; ${addCommand("a")}`);
-    router.backing.pretendWritten?.(`${pool}/metal-csi/a.img`, 1000n);
-    await type(`/file copy "${pool}/metal-csi/a.img" name="${pool}/metal-csi/b.img"`);
-    assert.equal(7301927047168 - Number(await type(`:put [/disk get "${pool}" free]`)), taken);
-  }
 });
 
 Deno.test("the subvolumes of a pool that is not mounted are not seen", async () => {

@@ -6,7 +6,6 @@ import {
   type Faults,
   type FaultValue,
 } from "../faults.ts";
-import type { Simulation } from "../simulation.ts";
 import {
   assertOnly,
   BadRequest,
@@ -16,9 +15,9 @@ import {
   readObject,
   readPattern,
   readText,
+  type Route,
+  type Simulation,
 } from "./request.ts";
-import type { Route } from "./routes.ts";
-
 /** Saying what goes wrong with which command. */
 export const faultRoutes: readonly Route[] = [
   {

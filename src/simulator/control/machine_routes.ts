@@ -1,23 +1,70 @@
+import type { PackageState, Router } from "../model/router.ts";
+import type { SshService } from "../ssh/server.ts";
 import { someoneElse } from "../console/console.ts";
-import type { PackageState } from "../model/router.ts";
-import { reboot } from "../reboot.ts";
 import { plainSeed, seedDisks } from "../seed.ts";
-import type { Simulation } from "../simulation.ts";
-import { generateHostKey, readHostKey } from "../ssh/host_key.ts";
-import type { Policies } from "../ssh/users.ts";
 import {
   assertOnly,
   BadRequest,
   json,
   type JsonObject,
   NotFound,
+  parseJson,
   readCount,
   readObject,
   readPath,
   readText,
   readTruth,
+  type Route,
+  type Simulation,
 } from "./request.ts";
-import type { Route } from "./routes.ts";
+import { generateHostKey, readHostKey } from "../ssh/host_key.ts";
+import type { Policies } from "../ssh/users.ts";
+import { printableAnswers } from "../../router_profile/answers.ts";
+import { parseProfile } from "../../router_profile/profile.ts";
+import { parseKnobs } from "../behaviours.ts";
+import { getProfile } from "../profile.ts";
+
+/** How a router goes down and comes back. */
+interface RebootOptions {
+  /** How long connections are refused, in milliseconds. */
+  readonly downMs: number;
+  /** How much later than the router itself its file disks come back, in milliseconds. */
+  readonly disksLateMs: number;
+  /** Configuration of the last so many milliseconds was not saved yet, and is lost. */
+  readonly loseLastMs: number;
+  /** Whether the NVMe port listens as soon as the router is up, or only when the exports are back. */
+  readonly nvmePort: "before" | "after";
+}
+
+/**
+ * Reboots the router: sessions and exports end, the latest configuration may be lost, ids change, and file disks come
+ * back late, in no particular order. Files stay as they are.
+ */
+function reboot(router: Router, ssh: SshService, options: RebootOptions): void {
+  const { clock, disks, exports, files, random, system } = router;
+  const boot = ++router.boots;
+  ssh.reset(true);
+  exports.listen(false);
+  disks.hideFiles("late", true);
+  exports.clear();
+  files.abandonCopies();
+  if (options.loseLastMs > 0) disks.forgetSince(clock.now() - options.loseLastMs);
+  disks.renumber((disk) => disk.filePath === "" ? 0 : 1 + random.fraction());
+  system.boot(options.downMs);
+  // A reboot during a reboot starts over; the timers of the first are then void.
+  const later = (ms: number, act: () => void) =>
+    clock.timer(ms, () => {
+      if (router.boots === boot) act();
+    });
+  later(options.downMs, () => {
+    if (options.nvmePort === "before") exports.listen(true);
+    ssh.resume();
+  });
+  later(options.downMs + options.disksLateMs, () => {
+    disks.hideFiles("late", false);
+    exports.listen(true);
+  });
+}
 
 /** What befalls the router as a whole. */
 export const machineRoutes: readonly Route[] = [
@@ -175,4 +222,53 @@ function readWord<Word extends string>(
   const word = words.find((candidate) => candidate === text);
   if (word === undefined) throw new BadRequest(`${name} must be one of ${words.join(", ")}.`);
   return word;
+}
+
+/** Choosing what kind of router it is. */
+export const settingsRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: "profile",
+    named: false,
+    what: "The profile, and every knob.",
+    handle: (_request, simulation) => profileOf(simulation),
+  },
+  {
+    method: "PUT",
+    path: "profile",
+    named: false,
+    what:
+      "Becomes another kind of router: a name, or `profile` and `knobs`; `knobs` alone are turned alone. Takes " +
+      "a profile file too.",
+    handle: putProfile,
+  },
+];
+
+/** Takes a profile's name, bare or as JSON, or `{"profile": …, "knobs": {…}}`; knobs alone are turned alone. */
+async function putProfile(request: Request, simulation: Simulation): Promise<Response> {
+  const text = (await request.text()).trim();
+  const body = /^[{["]/.test(text) ? parseJson(text) : text;
+  const given: JsonObject = typeof body === "string" ? { profile: body } : asObject(body);
+  const { profile: name, knobs = {}, format } = given;
+  try {
+    if (format === undefined) {
+      const profile = name === undefined ? undefined : getProfile(String(name));
+      simulation.router.configure(profile, parseKnobs(asObject(knobs)));
+    } else simulation.router.configure(parseProfile(text), {});
+  } catch (error) {
+    if (error instanceof RangeError) throw new BadRequest(error.message);
+    throw error;
+  }
+  return profileOf(simulation);
+}
+
+function profileOf({ router }: Simulation): Response {
+  return json({ profile: router.profile.name, knobs: printableAnswers(router.knobs) });
+}
+
+function asObject(value: unknown): JsonObject {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new BadRequest("The body must be the name of a profile, or an object with profile and knobs.");
+  }
+  return value as JsonObject;
 }

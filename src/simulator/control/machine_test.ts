@@ -170,20 +170,6 @@ Deno.test("POST /seed makes thousands of disks in one request", async () => {
   });
 });
 
-for (const [nvmePort, early] of [["before", "open"], ["after", "closed"]] as const) {
-  Deno.test(`after a reboot the NVMe port listens ${nvmePort} the exports are back`, async () => {
-    await withDisk(async (simulator, _client, clock) => {
-      const port = async () => (await ask(simulator, "GET", "/state")).body.nvmePort;
-      await ask(simulator, "POST", "/reboot", { downMs: 100, disksLateMs: 100, nvmePort });
-      assert.equal(await port(), "closed");
-      await clock.advance(100);
-      assert.deepEqual([await port(), simulator.model.exports.list().length], [early, 0]);
-      await clock.advance(100);
-      assert.deepEqual([await port(), simulator.model.exports.list().length], ["open", 1]);
-    });
-  });
-}
-
 Deno.test("a reboot that loses more than the router's whole life loses no pool", async () => {
   await withDisk(async (simulator, _client, clock) => {
     await ask(simulator, "POST", "/reboot", { loseLastMs: 1e12 });

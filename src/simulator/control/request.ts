@@ -1,5 +1,33 @@
+import type { Menus } from "../menu/menu.ts";
+import type { ConnectionService } from "../ssh/connection.ts";
+import type { SshService } from "../ssh/server.ts";
 import { normalisePath } from "../model/paths.ts";
 import { Refusal } from "../refusal.ts";
+
+/** Everything that makes up one running simulator. */
+export interface Simulation extends ConnectionService {
+  readonly menus: Menus;
+  readonly ssh: SshService;
+}
+
+/** Answers one kind of request. `name` is what follows the route's path, decoded; "" when nothing does. */
+type Handler = (
+  request: Request,
+  simulation: Simulation,
+  name: string,
+) => Response | Promise<Response>;
+
+/** A method and a path, and who answers. */
+export interface Route {
+  readonly method: string;
+  /** First segment of the path. */
+  readonly path: string;
+  /** Whether something follows the first segment. */
+  readonly named: boolean;
+  /** What it does, as a sentence for people. */
+  readonly what: string;
+  readonly handle: Handler;
+}
 
 /** A request that the control port cannot make sense of. */
 export class BadRequest extends Error {

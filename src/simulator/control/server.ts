@@ -1,10 +1,7 @@
-import type { Simulation } from "../simulation.ts";
+import { BadRequest, json, NotFound, type Route, type Simulation } from "./request.ts";
 import { editRoutes } from "./edit_routes.ts";
 import { faultRoutes } from "./fault_routes.ts";
-import { machineRoutes } from "./machine_routes.ts";
-import { BadRequest, json, NotFound } from "./request.ts";
-import type { Route } from "./routes.ts";
-import { settingsRoutes } from "./settings_routes.ts";
+import { machineRoutes, settingsRoutes } from "./machine_routes.ts";
 import { watchRoutes } from "./watch_routes.ts";
 
 /** Everything that the control port does. */

@@ -1,8 +1,5 @@
-import { hiddenDiskState } from "../menu/disk_properties.ts";
-import type { Simulation } from "../simulation.ts";
-import { BadRequest, json } from "./request.ts";
-import type { Route } from "./routes.ts";
-
+import { hiddenDiskState } from "../menu/disk_menu.ts";
+import { BadRequest, json, type Route, type Simulation } from "./request.ts";
 /** Looking at the router and at what was asked of it. */
 export const watchRoutes: readonly Route[] = [
   {

@@ -1,22 +1,8 @@
 import type { Menus } from "../menu/menu.ts";
 import { parseExpression } from "./expressions.ts";
-import { Scanner } from "./scanner.ts";
+import { type Reading, Scanner } from "./scanner.ts";
 import { parseStatement } from "./statements.ts";
-import type { Expression, Statement } from "./syntax.ts";
-
-/** What the parts of the grammar share while a text is read. */
-export interface Reading {
-  readonly scanner: Scanner;
-  readonly menus: Menus;
-  /** Whether `where` accepts names of no property. */
-  readonly lenient: boolean;
-  /** Path of the menu in which commands without a leading slash are looked up. */
-  menu: string;
-  /** Reads the statements of a block up to its closing bracket, which is left standing. */
-  block(): Statement[];
-  /** Reads an expression, up to where it ends. */
-  expression(): Expression;
-}
+import type { Statement } from "./syntax.ts";
 
 /**
  * Reads the text of an exec line by line. Each line is read whole before any of it runs; a line end inside quotes,
@@ -25,12 +11,11 @@ export interface Reading {
 export class Parser {
   readonly #reading: Reading;
 
-  constructor(text: string, menus: Menus, options: { readonly lenient: boolean } = { lenient: false }) {
+  constructor(text: string, menus: Menus) {
     const scanner = new Scanner(text);
     this.#reading = {
       scanner,
       menus,
-      lenient: options.lenient,
       menu: "",
       block: () => parseBlock(this.#reading),
       expression: () => parseExpression(this.#reading),

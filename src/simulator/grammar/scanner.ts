@@ -1,5 +1,7 @@
 import { byteLength } from "../bytes.ts";
+import type { Menus } from "../menu/menu.ts";
 import { type Position, Refusal } from "../refusal.ts";
+import type { Expression, Statement } from "./syntax.ts";
 
 /** Reads the text of an exec, character by character. It knows blanks, words and positions, but no grammar. */
 export class Scanner {
@@ -66,4 +68,16 @@ export class Scanner {
   expectedEndOfCommand(offset: number = this.offset): Refusal {
     return Refusal.expectedEndOfCommand(this.position(offset));
   }
+}
+
+/** What the parts of the grammar share while a text is read. */
+export interface Reading {
+  readonly scanner: Scanner;
+  readonly menus: Menus;
+  /** Path of the menu in which commands without a leading slash are looked up. */
+  menu: string;
+  /** Reads the statements of a block up to its closing bracket, which is left standing. */
+  block(): Statement[];
+  /** Reads an expression, up to where it ends. */
+  expression(): Expression;
 }

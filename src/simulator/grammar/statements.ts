@@ -1,8 +1,18 @@
 import { Refusal } from "../refusal.ts";
-import { parseMenuCommand } from "./commands.ts";
-import { parseExpression, parseValue } from "./expressions.ts";
-import type { Reading } from "./parser.ts";
-import type { Expression, IfStatement, SerializeStatement, Statement } from "./syntax.ts";
+import { parseExpression, parseValue, parseWhere } from "./expressions.ts";
+import type { Reading } from "./scanner.ts";
+import type {
+  Assignment,
+  Expression,
+  FindCommand,
+  GetCommand,
+  IfStatement,
+  MenuCommand,
+  PrintCommand,
+  SerializeStatement,
+  Statement,
+} from "./syntax.ts";
+import { isMenuPath, type Menu, type Verb } from "../menu/menu.ts";
 
 type GlobalParser = (reading: Reading, offset: number) => Statement;
 
@@ -76,4 +86,153 @@ function parseBraces(reading: Reading): Statement[] {
   const statements = reading.block();
   if (!scanner.take("}")) throw scanner.syntaxError();
   return statements;
+}
+
+const printWords = ["detail", "terse", "as-value", "count-only", "without-paging", "brief"];
+const propertyName = /[A-Za-z0-9.-]+/y;
+
+/**
+ * Reads a command of a menu: `/disk add …`, `/disk/add …`, or a menu alone.
+ *
+ * @throws {Refusal} `bad command name` for a word that is neither menu nor verb.
+ */
+function parseMenuCommand(reading: Reading): Statement {
+  const { scanner } = reading;
+  const start = scanner.offset;
+  let path = scanner.take("/") ? "" : reading.menu;
+  for (;;) {
+    scanner.match(/[ \t/]*/y);
+    if (scanner.atEndOfCommand) {
+      reading.menu = path;
+      return { kind: "menu", offset: start };
+    }
+    const offset = scanner.offset;
+    const word = scanner.match(/[a-z0-9-]+/y);
+    if (word === "") throw scanner.syntaxError();
+    const deeper = path === "" ? word : `${path}/${word}`;
+    const menu = reading.menus.get(path);
+    if (isMenuPath(reading.menus, deeper)) path = deeper;
+    else if (menu?.verbs().includes(word as Verb)) return inMenu(reading, menu, word as Verb, offset);
+    else throw Refusal.badCommandName(word, scanner.position(offset));
+  }
+}
+
+/** Reads the arguments; a `[find …]` among them is looked up in the command's own menu. */
+function inMenu(reading: Reading, menu: Menu, verb: Verb, offset: number): MenuCommand {
+  const outer = reading.menu;
+  reading.menu = menu.path;
+  const command = parseArguments(reading, menu, verb, offset);
+  reading.menu = outer;
+  return command;
+}
+
+function parseArguments(reading: Reading, menu: Menu, verb: Verb, offset: number): MenuCommand {
+  switch (verb) {
+    case "print":
+      return parsePrint(reading, menu, offset);
+    case "find":
+      return parseFind(reading, menu, offset);
+    case "get":
+      return parseGet(reading, menu, offset);
+    case "add":
+    case "import": {
+      // add works on no item: it reads on as if the item were named already.
+      const { assignments } = parseAssignments(reading, menu, verb, true);
+      return { kind: "add", menu, verb, offset, end: reading.scanner.offset, assignments };
+    }
+    default: {
+      const { target, assignments } = parseAssignments(reading, menu, verb, false);
+      return { kind: "target", menu, verb, offset, end: reading.scanner.offset, target, assignments };
+    }
+  }
+}
+
+function parsePrint(reading: Reading, menu: Menu, offset: number): PrintCommand {
+  const { scanner } = reading;
+  const given = new Set<string>();
+  let proplist: Expression | undefined;
+  let where: Expression | undefined;
+  for (scanner.skipBlanks(); !scanner.atEndOfCommand; scanner.skipBlanks()) {
+    const start = scanner.offset;
+    const word = scanner.match(propertyName);
+    if (word === "where" && !menu.single) where = parseWhere(reading, hasProperty(menu));
+    else if (word === "proplist" && scanner.take("=")) proplist = parseValue(reading);
+    else if (printWords.includes(word)) given.add(word);
+    else throw scanner.expectedEndOfCommand(start);
+    if (!atWordEnd(reading)) throw scanner.expectedEndOfCommand();
+  }
+  const form = (["count-only", "as-value"] as const).find((word) => given.has(word));
+  return {
+    kind: "print",
+    menu,
+    form: form ?? "text",
+    detail: given.has("detail"),
+    proplist,
+    where,
+    offset,
+    end: scanner.offset,
+  };
+}
+
+function parseFind(reading: Reading, menu: Menu, offset: number): FindCommand {
+  const { scanner } = reading;
+  scanner.skipBlanks();
+  scanner.match(/where(?![\w.=~<>!-])/y);
+  scanner.skipBlanks();
+  const where = scanner.atEndOfCommand ? undefined : parseWhere(reading, hasProperty(menu));
+  return { kind: "find", menu, where, offset, end: scanner.offset };
+}
+
+function parseGet(reading: Reading, menu: Menu, offset: number): GetCommand {
+  const { scanner } = reading;
+  scanner.skipBlanks();
+  const target = menu.single || scanner.atEndOfCommand ? undefined : parseValue(reading);
+  scanner.skipBlanks();
+  scanner.take("value-name=");
+  const property = scanner.atEndOfCommand ? undefined : parseValue(reading);
+  return { kind: "get", menu, target, property, offset, end: scanner.offset };
+}
+
+/**
+ * Reads the item to work on and `name=value` pairs.
+ *
+ * A word that cannot be an argument is refused at the word itself; where a word could still name the item, the
+ * refusal comes at the `=` behind it.
+ */
+function parseAssignments(
+  reading: Reading,
+  menu: Menu,
+  verb: Verb,
+  targeted: boolean,
+): { target: Expression | undefined; assignments: Assignment[] } {
+  const { scanner } = reading;
+  const assignments: Assignment[] = [];
+  let target: Expression | undefined;
+  for (scanner.skipBlanks(); !scanner.atEndOfCommand; scanner.skipBlanks()) {
+    const start = scanner.offset;
+    const name = scanner.match(propertyName);
+    const named = scanner.next === "=";
+    if (named && menu.words(verb).includes(name)) {
+      scanner.offset++;
+      assignments.push({ name, value: parseValue(reading) });
+    } else {
+      if (targeted) throw scanner.expectedEndOfCommand(start);
+      if (named && name !== "numbers") throw scanner.expectedEndOfCommand();
+      scanner.offset = named ? scanner.offset + 1 : start;
+      target = parseValue(reading);
+      targeted = true;
+    }
+    if (!atWordEnd(reading)) throw scanner.expectedEndOfCommand();
+  }
+  return { target, assignments };
+}
+
+function atWordEnd(reading: Reading): boolean {
+  const { scanner } = reading;
+  return scanner.atEndOfCommand || scanner.next === " " || scanner.next === "\t";
+}
+
+function hasProperty(menu: Menu): (name: string) => boolean {
+  const names = new Set(menu.properties().map((property) => property.name));
+  return (name) => name === ".id" || names.has(name);
 }

@@ -66,7 +66,8 @@ interface Located {
 /** `print`. */
 export interface PrintCommand extends Located {
   readonly kind: "print";
-  readonly form: "table" | "detail" | "terse" | "as-value" | "count-only";
+  /** Every form for people is `text` here. */
+  readonly form: "text" | "as-value" | "count-only";
   /** Whether `detail` was given beside `as-value`. */
   readonly detail: boolean;
   readonly proplist: Expression | undefined;

@@ -1,21 +1,19 @@
 import { parseId } from "../model/disk.ts";
-import { copyFile } from "../model/copy_operation.ts";
 import type { FileEntry } from "../model/files.ts";
 import { normalisePath, parentOf } from "../model/paths.ts";
 import type { Router } from "../model/router.ts";
 import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
 import { formatTime } from "./inputs.ts";
-import type { Flag, Menu, Property, Row, Values, Verb } from "./menu.ts";
+import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
 import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
 
-/** In this order `print detail` shows them. */
 const properties: readonly ReadableProperty<FileEntry>[] = [
-  { name: "name", notation: "quoted", read: (file) => file.path },
-  { name: "type", notation: "quoted", read: shownType },
-  { name: "size", notation: "grouped", read: (file) => file.kind === "file" ? file.sizeBytes : undefined },
-  { name: "last-modified", notation: "plain", read: (file) => formatTime(file.modifiedAtMs) },
-  { name: "contents", notation: "quoted", read: (file) => file.contents === "" ? undefined : file.contents },
+  { name: "name", read: (file) => file.path },
+  { name: "type", read: shownType },
+  { name: "size", read: (file) => file.kind === "file" ? file.sizeBytes : undefined },
+  { name: "last-modified", read: (file) => formatTime(file.modifiedAtMs) },
+  { name: "contents", read: (file) => file.contents === "" ? undefined : file.contents },
 ];
 const propertiesByName = byName(properties);
 
@@ -23,7 +21,6 @@ const propertiesByName = byName(properties);
 export class FileMenu implements Menu {
   readonly path = "file";
   readonly single = false;
-  readonly flags: readonly Flag[] = [];
   readonly columns = ["name", "type", "size", "last-modified"];
   readonly #router: Router;
 
@@ -102,7 +99,6 @@ export class FileMenu implements Menu {
     const kept = file.kind === "disk" || file.kind === "subvolume" || subvolumes.isAbove(file.path);
     if (kept) throw Refusal.notRemovable(file.path);
     this.#router.assertWritable(file.path);
-    if (this.#router.knobs.attachedFile === "refused" && this.#router.isInUse(file)) throw Refusal.inUse();
     this.#router.files.remove(file.path);
   }
 
@@ -141,4 +137,37 @@ function shownType({ kind, path }: FileEntry): string {
   if (kind === "subvolume") return "directory";
   const ending = /\.[A-Za-z0-9]+$/.exec(path)?.[0];
   return kind === "file" && ending !== undefined ? `${ending} file` : kind;
+}
+
+const gibibyte = 1n << 30n;
+/** What copying a written gibibyte takes on a router, in milliseconds. */
+const msPerGibibyte = 1000n;
+
+/**
+ * `/file copy`: the copy shows at once in its full size, and is whole after a time, unless a reboot overtakes it.
+ *
+ * @throws {Refusal} when there is no space for it.
+ * @returns how long the command itself takes, in milliseconds: no time, or as long as the copying, as the knob
+ * `copyReturns` says.
+ */
+function copyFile(router: Router, { path, sizeBytes }: FileEntry, to: string): number {
+  const { backing, clock, delays, files, knobs, timing } = router;
+  const share = knobs.copy === "reflink";
+  const bytes = share ? 0n : knobs.allocation === "full" ? sizeBytes : backing.allocatedBytes(path);
+  const usualMs = Number(bytes * msPerGibibyte / gibibyte);
+  const ms = Math.max(delays.copyMs, timing.draw([usualMs, usualMs]));
+  router.assertSpace(to, bytes);
+  const finish = files.startCopy(path, to, share);
+  if (ms === 0) finish();
+  else clock.timer(ms, () => leaveWhenFull(finish));
+  return knobs.copyReturns === "at-once" ? 0 : ms;
+}
+
+/** Nobody is left to be told that there was no space for it: the copy stays as it is. */
+function leaveWhenFull(finish: () => void): void {
+  try {
+    finish();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+  }
 }

@@ -1,14 +1,13 @@
 import { parseId } from "../model/disk.ts";
 import { Refusal } from "../refusal.ts";
 import { spanOf } from "../timing.ts";
-import type { Flag, Menu, Row, Values, Verb } from "./menu.ts";
+import type { Menu, Row, Values, Verb } from "./menu.ts";
 import { byName, ItemRow, type ReadableProperty } from "./rows.ts";
 
 /** What menus of plain lists differ in. */
 export interface Shape<Item extends { readonly id: number }> {
   readonly path: string;
   readonly verbs: readonly Verb[];
-  readonly flags: readonly Flag[];
   readonly columns: readonly string[];
   /** Words that `add`, `set` and `import` take. */
   readonly words: readonly string[];
@@ -29,7 +28,7 @@ export function makeItemMenu<Item extends { readonly id: number }>(
   shape: Shape<Item>,
   changes: Changes<Item>,
 ): Menu {
-  const { path, columns, flags } = shape;
+  const { path, columns } = shape;
   const properties = byName(shape.properties);
   const itemOf = (row: Row): Item => {
     const item = shape.items().find(({ id }) => id === row.order);
@@ -41,7 +40,6 @@ export function makeItemMenu<Item extends { readonly id: number }>(
   return {
     path,
     single: false,
-    flags,
     columns,
     verbs: () => shape.verbs,
     words: () => shape.words,

@@ -15,36 +15,11 @@ export type Verb =
   | "import"
   | "format";
 
-/** How a property is written for people; machines get its value. */
-export type Notation =
-  /** In double quotes. */
-  | "quoted"
-  /** As it is. */
-  | "plain"
-  /** Digits in groups of three: `1 073 741 824`. */
-  | "grouped"
-  /** Rounded, with a unit: `1024.0MiB`. */
-  | "rounded"
-  /** A duration: `2w1d3h4m5s`, which machines get as `2w1d03:04:05`. */
-  | "duration"
-  /** With a percent sign. */
-  | "percent"
-  /** Not as a property, but as a letter before the item. */
-  | "flag";
-
 /** A property that items of a menu can have. */
 export interface Property {
   readonly name: string;
-  readonly notation: Notation;
-}
-
-/** A letter before an item. Flags of one column exclude each other. */
-export interface Flag {
-  readonly letter: string;
-  /** The property that it stands for. */
-  readonly property: string;
-  readonly legend: string;
-  readonly column: number;
+  /** A letter or a word before the item, which `as-value` leaves out where it is not so. @default {false} */
+  readonly isFlag?: boolean;
 }
 
 /** One item of a menu, as it is at this moment. */
@@ -72,10 +47,9 @@ export interface Menu {
   verbs(): readonly Verb[];
   /** Words that a verb takes as `word=value`, on this kind of router. */
   words(verb: Verb): readonly string[];
-  /** Properties in the order in which `print detail` shows them, on this kind of router. */
+  /** Properties of its items, on this kind of router. */
   properties(): readonly Property[];
-  readonly flags: readonly Flag[];
-  /** Properties that plain `print` shows as columns. */
+  /** Properties that `print` tells without `detail`. */
   readonly columns: readonly string[];
   /** Every item, in order. */
   rows(): readonly Row[];

@@ -1,6 +1,5 @@
 import type { Knobs } from "../behaviours.ts";
 import { formatId } from "../model/disk.ts";
-import { roundSize } from "../output/human.ts";
 import type { RecordValue, Value } from "../value.ts";
 import type { Property, Row } from "./menu.ts";
 
@@ -52,7 +51,7 @@ export class ItemRow<Item extends { readonly id: number }> implements Row {
       const property = this.#properties.get(name);
       const value = property?.read(this.item);
       if (property === undefined || value === undefined) continue;
-      if (property.notation === "flag" && value === false) continue;
+      if (property.isFlag && value === false) continue;
       if (property.told?.(this.item) === false) continue;
       const told = adjust === undefined ? value : adjust(name, value);
       if (told !== undefined) record[name] = told;
@@ -78,4 +77,18 @@ export function tellingOf<Item>({ numbers, booleans, fileSize }: Knobs): Telling
       return value;
     },
   };
+}
+
+const units = ["KiB", "MiB", "GiB", "TiB"] as const;
+
+/** A unit is kept as long as the number is at most 1024 of it: 1 GiB is `1024.0MiB`, and only plain bytes are exact. */
+function roundSize(bytes: bigint): string {
+  let size = Number(bytes);
+  let unit = "";
+  for (const next of units) {
+    if (size <= 1024) break;
+    size /= 1024;
+    unit = next;
+  }
+  return unit === "" ? String(bytes) : `${size.toFixed(1)}${unit}`;
 }

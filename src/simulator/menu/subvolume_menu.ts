@@ -1,13 +1,12 @@
 import { parseId } from "../model/disk.ts";
 import type { Router } from "../model/router.ts";
-import { addSubvolume, changeSubvolume, removeSubvolume } from "../model/subvolume_operations.ts";
-import { fullNameOf, nameOf, rootName, type Subvolume } from "../model/subvolumes.ts";
+import { fullNameOf, isRoot, nameOf, rootName, type Subvolume } from "../model/subvolumes.ts";
 import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
-import { readYesNo } from "./inputs.ts";
+import { formatTime, readYesNo } from "./inputs.ts";
 import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
 import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
-import { subvolumeFlags, subvolumeProperties } from "./subvolume_properties.ts";
+import { normalisePath, parentOf } from "../model/paths.ts";
 
 const verbs: readonly Verb[] = ["add", "set", "remove", "print", "find", "get"];
 
@@ -15,7 +14,6 @@ const verbs: readonly Verb[] = ["add", "set", "remove", "print", "find", "get"];
 export class SubvolumeMenu implements Menu {
   readonly path = "disk/btrfs/subvolume";
   readonly single = false;
-  readonly flags = subvolumeFlags;
   readonly columns = ["fs", "name", "parent"];
   readonly #router: Router;
   readonly #properties: readonly ReadableProperty<Subvolume>[];
@@ -107,4 +105,117 @@ export class SubvolumeMenu implements Menu {
     return subvolumes.filter(({ path }) => seen.has(path.split("/")[0]!))
       .map((subvolume) => new ItemRow(subvolume, properties, told));
   }
+}
+
+/** Properties of a subvolume. */
+function subvolumeProperties({ disks, subvolumes }: Router): readonly ReadableProperty<Subvolume>[] {
+  const label = ({ path }: Subvolume) =>
+    disks.list().find(({ pool }) => pool?.mounted && pool.mountPoint === path.split("/")[0])?.pool?.label;
+  const fullName = (subvolume: Subvolume | undefined) =>
+    subvolume === undefined ? undefined : fullNameOf(subvolume);
+  const snapshotNames = (subvolume: Subvolume) => {
+    const names = subvolumes.snapshotsOf(subvolume).map(fullNameOf);
+    return names.length === 0 ? undefined : names;
+  };
+  return [
+    { name: "default", isFlag: true, read: isRoot },
+    { name: "snapshot", isFlag: true, read: ({ sourceUuid }) => sourceUuid !== undefined },
+    { name: "read-only", isFlag: true, read: ({ readOnly }) => readOnly },
+    { name: "dead", isFlag: true, read: ({ dead }) => dead },
+    { name: "mounted", isFlag: true, read: () => false },
+    { name: "fs", read: label },
+    { name: "name", read: nameOf },
+    { name: "fullname", read: fullNameOf },
+    {
+      name: "top-level",
+      read: (one) => isRoot(one) ? undefined : fullName(subvolumes.containing(one.path)),
+    },
+    { name: "parent", read: (one) => fullName(subvolumes.findByUuid(one.sourceUuid)) },
+    { name: "mount", read: () => false },
+    { name: "uuid", read: ({ uuid }) => uuid },
+    { name: "subvolume-id", read: ({ subvolumeId }) => BigInt(subvolumeId) },
+    { name: "generation", read: ({ generation }) => BigInt(generation) },
+    { name: "creation-time", read: ({ createdAtMs }) => formatTime(createdAtMs) },
+    { name: "snapshots", read: snapshotNames },
+  ];
+}
+
+/** What `/disk/btrfs/subvolume add` says. */
+interface NewSubvolume {
+  /** Label of the file system. */
+  readonly filesystem: string;
+  /** Path within the file system. */
+  readonly name: string;
+  /** Name or full name of the subvolume to make a snapshot of. */
+  readonly parent: string | undefined;
+  readonly readOnly: boolean;
+}
+
+/**
+ * `/disk/btrfs/subvolume add`: makes an empty subvolume, or a snapshot of its parent.
+ *
+ * @throws {Refusal} when it cannot; then nothing has changed.
+ */
+function addSubvolume(router: Router, { filesystem, name, parent, readOnly }: NewSubvolume): void {
+  const { files, subvolumes, knobs } = router;
+  const mountPoint = mountPointOf(router, filesystem);
+  if (knobs.subvolumeNames === "flat" && name.includes("/")) throw Refusal.noMatch("name");
+  const path = `${mountPoint}/${normalisePath(name)}`;
+  if (files.find(path) !== undefined) throw Refusal.alreadyHave("subvolume");
+  if (!files.isDirectory(parentOf(path))) throw Refusal.noSuchDirectory(parentOf(path));
+  router.assertWritable(path);
+  router.assertSpace(path, 0n);
+  const source = parent === undefined ? undefined : getSource(router, mountPoint, parent);
+  if (source === undefined) files.makeSubvolume(path);
+  else files.makeSnapshot(source.path, path, readOnly);
+  if (readOnly && source === undefined) router.backing.setReadOnly(path, true);
+  subvolumes.add(path, readOnly, source);
+}
+
+/**
+ * `/disk/btrfs/subvolume set`: makes one read-only, or writable.
+ *
+ * @throws {Refusal} for the root of a file system.
+ */
+function changeSubvolume(router: Router, subvolume: Subvolume, readOnly: boolean): void {
+  if (isRoot(subvolume)) throw Refusal.noMatch("read-only");
+  router.backing.setReadOnly(subvolume.path, readOnly);
+  router.subvolumes.setReadOnly(subvolume.id, readOnly);
+}
+
+/**
+ * `/disk/btrfs/subvolume remove`: the subvolume goes with all its files.
+ *
+ * @throws {Refusal} for the root of a file system, for one with another one in it, and, as the knob `subvolumeParent` says,
+ * for one that has snapshots.
+ */
+function removeSubvolume(router: Router, subvolume: Subvolume): void {
+  const { files, subvolumes, knobs } = router;
+  const { path } = subvolume;
+  if (isRoot(subvolume)) throw Refusal.notRemovable(nameOf(subvolume));
+  if (subvolumes.isAbove(path)) throw Refusal.notRemovable(fullNameOf(subvolume));
+  const held = knobs.subvolumeParent === "held" && subvolumes.snapshotsOf(subvolume).length > 0;
+  if (held) throw Refusal.notRemovable(fullNameOf(subvolume));
+  const outer = subvolumes.containing(path);
+  if (outer?.readOnly) throw Refusal.readOnly();
+  files.remove(path);
+  subvolumes.remove(subvolume.id, router.delays.deadMs);
+}
+
+/** The mounted Btrfs file system of that label. */
+function mountPointOf(router: Router, label: string): string {
+  const pool = router.pools().find((candidate) => candidate.pool.label === label)?.pool;
+  if (pool === undefined || router.filesystemOf(pool) !== "btrfs") throw Refusal.notBtrfs(label);
+  return pool.mountPoint;
+}
+
+/** A full name is meant first; a name that several have names none of them. */
+function getSource({ subvolumes }: Router, mountPoint: string, name: string): Subvolume {
+  const full = subvolumes.find(`${mountPoint}/${name}`);
+  if (full !== undefined) return full;
+  const named = subvolumes.findByName(name).filter((subvolume) =>
+    !isRoot(subvolume) && subvolume.path.startsWith(`${mountPoint}/`)
+  );
+  if (named.length !== 1) throw Refusal.noMatch("parent");
+  return named[0]!;
 }

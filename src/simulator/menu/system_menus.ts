@@ -1,11 +1,10 @@
-import type { Router } from "../model/router.ts";
-import { formatUptime } from "../model/system.ts";
+import { formatUptime, type Router } from "../model/router.ts";
 import { spanOf } from "../timing.ts";
 import type { RecordValue, Value } from "../value.ts";
-import type { Menu, Notation, Property, Row, Verb } from "./menu.ts";
+import type { Menu, Row, Verb } from "./menu.ts";
 
 /** One thing that the router tells about itself. */
-export type Line = readonly [name: string, notation: Notation, value: Value];
+type Line = readonly [name: string, value: Value];
 
 const gibibyte = 1024n ** 3n;
 
@@ -13,45 +12,36 @@ const gibibyte = 1024n ** 3n;
 export function systemMenus(router: Router): readonly Menu[] {
   return [
     readOnlyMenu("system/resource", true, [], () => [resourceLines(router)]),
-    readOnlyMenu("system/identity", true, [], () => [[["name", "plain", router.system.identity]]]),
+    readOnlyMenu("system/identity", true, [], () => [[["name", router.system.identity]]]),
     readOnlyMenu("system/package", false, ["name", "version"], () => packageLines(router)),
-    readOnlyMenu("system/health", false, ["name", "value", "type"], () => healthLines(router)),
   ];
 }
 
 function resourceLines({ system, profile }: Router): readonly Line[] {
   return [
-    ["uptime", "duration", formatUptime(system.uptimeMs)],
-    ["version", "plain", profile.version],
-    ["free-memory", "rounded", 30n * gibibyte],
-    ["total-memory", "rounded", 32n * gibibyte],
-    ["cpu", "plain", "ARM64"],
-    ["cpu-count", "plain", 16n],
-    ["cpu-load", "percent", 1n],
-    ["architecture-name", "plain", system.architecture],
-    ["board-name", "plain", system.boardName],
-    ["platform", "plain", "MikroTik"],
+    ["uptime", formatUptime(system.uptimeMs)],
+    ["version", profile.version],
+    ["free-memory", 30n * gibibyte],
+    ["total-memory", 32n * gibibyte],
+    ["cpu", "ARM64"],
+    ["cpu-count", 16n],
+    ["cpu-load", 1n],
+    ["architecture-name", system.architecture],
+    ["board-name", system.boardName],
+    ["platform", "MikroTik"],
   ];
 }
 
 function packageLines(router: Router): readonly (readonly Line[])[] {
   return router.packages.map(({ name, version, disabled }): readonly Line[] => [
-    ["name", "quoted", name],
-    ["version", "quoted", version],
-    ["disabled", "plain", disabled],
-  ]);
-}
-
-function healthLines(router: Router): readonly (readonly Line[])[] {
-  return router.system.health.map(({ name, value, type }): readonly Line[] => [
-    ["name", "quoted", name],
-    ["value", "plain", value],
-    ["type", "quoted", type],
+    ["name", name],
+    ["version", version],
+    ["disabled", disabled],
   ]);
 }
 
 /** A menu that is only read here: a single item, or a list of them. */
-export function readOnlyMenu(
+function readOnlyMenu(
   path: string,
   single: boolean,
   columns: readonly string[],
@@ -62,11 +52,10 @@ export function readOnlyMenu(
   return {
     path,
     single,
-    flags: [],
     columns,
     verbs: () => verbs,
     words: () => [],
-    properties: () => (read()[0] ?? []).map(([name, notation]): Property => ({ name, notation })),
+    properties: () => (read()[0] ?? []).map(([name]) => ({ name })),
     rows,
     lookup: () => undefined,
     byId: (id) => rows().find((row) => row.id === id),
@@ -76,7 +65,7 @@ export function readOnlyMenu(
 }
 
 function lineRow(lines: readonly Line[], order: number, single: boolean): Row {
-  const values = new Map(lines.map(([name, , value]) => [name, value]));
+  const values = new Map(lines.map(([name, value]) => [name, value]));
   const id = `*${order}`;
   return {
     order,
@@ -87,4 +76,33 @@ function lineRow(lines: readonly Line[], order: number, single: boolean): Row {
       ...Object.fromEntries(names.flatMap((name) => values.has(name) ? [[name, values.get(name)!]] : [])),
     }),
   };
+}
+
+/** `/system/clock` and `/ip/service`, which are only read here. */
+export function serviceMenus(router: Router): readonly Menu[] {
+  return [
+    readOnlyMenu("system/clock", true, [], () => [clockLines(router)]),
+    readOnlyMenu("ip/service", false, ["name", "port"], () => [sshLines(router)]),
+  ];
+}
+
+function clockLines({ clock }: Router): readonly Line[] {
+  const [date = "", time = ""] = new Date(clock.now()).toISOString().split(/[T.]/);
+  return [
+    ["time", time],
+    ["date", date],
+    ["time-zone-autodetect", true],
+    ["time-zone-name", "UTC"],
+    ["gmt-offset", "+00:00"],
+    ["dst-active", false],
+  ];
+}
+
+function sshLines({ knobs }: Router): readonly Line[] {
+  const { maxSessions } = knobs;
+  return [
+    ["name", "ssh"],
+    ["port", 22n],
+    ...(Number.isFinite(maxSessions) ? [["max-sessions", BigInt(maxSessions)] as const] : []),
+  ];
 }

@@ -1,18 +1,11 @@
-import {
-  type Account,
-  type Accounts,
-  type Group,
-  readPolicies,
-  showPolicies,
-  type UserKey,
-} from "../model/accounts.ts";
 import { normalisePath } from "../model/paths.ts";
 import type { Router } from "../model/router.ts";
 import { Refusal } from "../refusal.ts";
-import { isPrefix, type User } from "../ssh/users.ts";
+import { isAcceptedKeyType, isPrefix, type Policies, type User, type Users } from "../ssh/users.ts";
 import { readYesNo, required } from "./inputs.ts";
 import { makeItemMenu, type Shape } from "./item_menu.ts";
 import type { Menu, Values } from "./menu.ts";
+import { parseKey } from "../ssh/host_key.ts";
 
 /** `/user`, `/user/group` and `/user/ssh-keys`. */
 export function userMenus(router: Router, accounts: Accounts): readonly Menu[] {
@@ -38,15 +31,14 @@ function userShape(accounts: Accounts): Shape<Account> {
   return {
     path: "user",
     verbs: ["add", "set", "remove", "enable", "disable", "print", "find", "get"],
-    flags: [{ letter: "X", property: "disabled", legend: "DISABLED", column: 0 }],
     columns: ["name", "group", "address"],
     words: ["name", "group", "password", "address", "comment", "disabled"],
     properties: [
-      { name: "disabled", notation: "flag", read: ({ user }) => user.disabled ?? false },
-      { name: "name", notation: "quoted", read: ({ user }) => user.name },
-      { name: "group", notation: "plain", read: ({ group }) => group },
-      { name: "address", notation: "plain", read: ({ user }) => (user.from ?? []).join(",") },
-      { name: "comment", notation: "quoted", read: ({ comment }) => comment === "" ? undefined : comment },
+      { name: "disabled", isFlag: true, read: ({ user }) => user.disabled ?? false },
+      { name: "name", read: ({ user }) => user.name },
+      { name: "group", read: ({ group }) => group },
+      { name: "address", read: ({ user }) => (user.from ?? []).join(",") },
+      { name: "comment", read: ({ comment }) => comment === "" ? undefined : comment },
     ],
     items: () => accounts.list(),
     nameOf: ({ user }) => user.name,
@@ -57,13 +49,12 @@ function groupShape(accounts: Accounts): Shape<Group> {
   return {
     path: "user/group",
     verbs: ["add", "set", "remove", "print", "find", "get"],
-    flags: [],
     columns: ["name", "policy"],
     words: ["name", "policy", "comment"],
     properties: [
-      { name: "name", notation: "quoted", read: ({ name }) => name },
-      { name: "policy", notation: "plain", read: ({ policies }) => showPolicies(policies) },
-      { name: "comment", notation: "quoted", read: ({ comment }) => comment === "" ? undefined : comment },
+      { name: "name", read: ({ name }) => name },
+      { name: "policy", read: ({ policies }) => showPolicies(policies) },
+      { name: "comment", read: ({ comment }) => comment === "" ? undefined : comment },
     ],
     items: () => accounts.groups(),
     nameOf: ({ name }) => name,
@@ -74,13 +65,12 @@ function keyShape(accounts: Accounts): Shape<UserKey> {
   return {
     path: "user/ssh-keys",
     verbs: ["import", "remove", "print", "find", "get"],
-    flags: [],
     columns: ["user", "key-type", "key-owner"],
     words: ["public-key-file", "user"],
     properties: [
-      { name: "user", notation: "plain", read: ({ user }) => user },
-      { name: "key-type", notation: "plain", read: ({ type }) => type },
-      { name: "key-owner", notation: "quoted", read: ({ owner }) => owner },
+      { name: "user", read: ({ user }) => user },
+      { name: "key-type", read: ({ type }) => type },
+      { name: "key-owner", read: ({ owner }) => owner },
     ],
     items: () => accounts.keys(),
     nameOf: ({ owner }) => owner,
@@ -132,4 +122,179 @@ function importKey({ files }: Router, accounts: Accounts, values: Values): void 
   const file = files.find(normalisePath(required(values, "public-key-file")));
   if (file === undefined) throw Refusal.noSuchItem();
   accounts.addKey(required(values, "user"), file.contents);
+}
+
+/** Everything that a group can allow. The simulator goes by `ssh`, `read`, `write` and `policy`. */
+const allPolicies = [
+  ...["local", "telnet", "ssh", "ftp", "reboot", "read", "write", "policy", "test", "winbox", "password"],
+  ...["web", "sniff", "sensitive", "api", "romon", "rest-api"],
+] as const;
+
+/** A group of users. */
+interface Group {
+  /** Its place in `/user/group`. */
+  readonly id: number;
+  readonly name: string;
+  /** What it allows. */
+  readonly policies: readonly string[];
+  readonly comment: string;
+}
+
+/** A user as an item of `/user`. */
+interface Account {
+  readonly id: number;
+  readonly user: User;
+  readonly group: string;
+  readonly comment: string;
+}
+
+/** A key as an item of `/user/ssh-keys`. */
+interface UserKey {
+  readonly id: number;
+  readonly user: string;
+  readonly type: string;
+  readonly line: string;
+  /** What its owner has called it. */
+  readonly owner: string;
+}
+
+/** The groups that every router has; the last may do everything. */
+const plainGroups: readonly (readonly [name: string, without: readonly string[]])[] = [
+  ["read", ["ftp", "write", "policy"]],
+  ["write", ["ftp", "policy"]],
+  ["full", []],
+];
+
+/** Users with their groups and keys, as `/user` shows them. */
+export class Accounts {
+  readonly users: Users;
+  readonly #groups = new Map<string, Group>();
+  /** Of users by name: their place in the list, their group and comment. */
+  readonly #places = new Map<string, Omit<Account, "user">>();
+  #lastId = 0;
+
+  /** @param users those who are there from the start are of the group `full`, whatever else was said of them */
+  constructor(users: Users) {
+    this.users = users;
+    for (const [name, without] of plainGroups) {
+      const policies = allPolicies.filter((policy) => !without.includes(policy));
+      this.#groups.set(name, { id: ++this.#lastId, name, policies, comment: "" });
+    }
+    for (const { name } of users.list()) this.#place(name, "full", "");
+  }
+
+  groups(): readonly Group[] {
+    return [...this.#groups.values()];
+  }
+
+  findGroup(name: string): Group | undefined {
+    return this.#groups.get(name);
+  }
+
+  /** Adds a group, or changes what one allows: its users feel it at once. */
+  putGroup(group: Omit<Group, "id">): void {
+    const id = this.#groups.get(group.name)?.id ?? ++this.#lastId;
+    this.#groups.set(group.name, { ...group, id });
+    for (const { user, group: name } of this.list()) {
+      if (name === group.name) this.users.change(user, policiesOf(group.policies));
+    }
+  }
+
+  /** @throws {Refusal} while somebody is in it. */
+  removeGroup(name: string): void {
+    if (this.list().some(({ group }) => group === name)) throw Refusal.inUse();
+    this.#groups.delete(name);
+  }
+
+  list(): readonly Account[] {
+    return this.users.list().map((user) => ({ ...this.#placeOf(user.name), user }));
+  }
+
+  /** Adds a user, or changes who has that name. */
+  put(user: User, groupName: string, comment: string): void {
+    const group = this.findGroup(groupName);
+    if (group === undefined) throw Refusal.noMatch("group");
+    this.users.put({ ...user, ...policiesOf(group.policies) });
+    this.#place(user.name, groupName, comment);
+  }
+
+  remove(name: string): void {
+    this.users.remove(name);
+    this.#places.delete(name);
+  }
+
+  keys(): readonly UserKey[] {
+    return this.list().flatMap(({ id, user }) =>
+      (user.authorizedKeys ?? []).flatMap((line, index) => {
+        const key = parseKey(line);
+        return key === undefined ? [] : [{
+          id: id * 1000 + index,
+          user: user.name,
+          type: key.type.replace(/^ssh-/, ""),
+          line,
+          owner: key.comment ?? "",
+        }];
+      })
+    );
+  }
+
+  /**
+   * Lets a user in with a key. From then on the password is not taken over SSH, as a router has it by default.
+   *
+   * @throws {Refusal} when it is no public key of a type that a router takes
+   */
+  addKey(name: string, text: string): void {
+    const user = this.users.find(name);
+    if (user === undefined) throw Refusal.noMatch("user");
+    const key = parseKey(text);
+    if (key === undefined || key.isPrivateKey() || !isAcceptedKeyType(key.type)) throw Refusal.badKey();
+    const authorizedKeys = [...user.authorizedKeys ?? [], text.trim()];
+    this.users.put({ ...user, authorizedKeys, keyOnly: true });
+  }
+
+  removeKey({ user: name, line }: UserKey): void {
+    const user = this.users.find(name);
+    if (user === undefined) return;
+    const authorizedKeys = (user.authorizedKeys ?? []).filter((one) => one !== line);
+    this.users.put({ ...user, authorizedKeys, keyOnly: user.keyOnly === true && authorizedKeys.length > 0 });
+  }
+
+  #place(name: string, group: string, comment: string): void {
+    const id = this.#places.get(name)?.id ?? ++this.#lastId;
+    this.#places.set(name, { id, group, comment });
+  }
+
+  #placeOf(name: string): Omit<Account, "user"> {
+    const place = this.#places.get(name);
+    if (place === undefined) throw new Error(`${name} is a user without a place`);
+    return place;
+  }
+}
+
+/**
+ * Reads the list of `policy`; a `!` before a word says that it is not allowed.
+ *
+ * @throws {Refusal} for a word that is none
+ */
+function readPolicies(text: string): readonly string[] {
+  const words = text.split(",").filter((word) => word !== "");
+  const known: readonly string[] = allPolicies;
+  if (!words.every((word) => known.includes(word.replace(/^!/, "")))) throw Refusal.noMatch("policy");
+  return known.filter((policy) => words.includes(policy));
+}
+
+/** As a router shows them: what is not allowed too. */
+function showPolicies(policies: readonly string[]): string {
+  const allowed = allPolicies.filter((policy) => policies.includes(policy));
+  const refused = allPolicies.filter((policy) => !policies.includes(policy));
+  return [...allowed, ...refused.map((policy) => `!${policy}`)].join(",");
+}
+
+function policiesOf(policies: readonly string[]): Required<Policies> {
+  return {
+    mayLogIn: policies.includes("ssh"),
+    mayRead: policies.includes("read"),
+    mayWrite: policies.includes("write"),
+    mayManage: policies.includes("policy"),
+  };
 }

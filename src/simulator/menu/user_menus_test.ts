@@ -47,7 +47,7 @@ Deno.test("a group of ssh, read and write makes volumes, and manages no users", 
       '/user/ssh-keys/import public-key-file="rds-csi.pub" user="csi"',
     ]
   ) assert.equal((await client.exec(line)).stdout, "not enough permissions (9)\r\n", line);
-  assert.match((await client.exec("/user/print")).stdout, /rds-csi +rds-csi/);
+  assert.match((await client.exec("/user/print")).stdout, /name=rds-csi group=rds-csi/);
 });
 
 Deno.test("what a group allows is felt by its users at once", async () => {

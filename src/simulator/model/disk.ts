@@ -17,13 +17,6 @@ export interface PoolState {
   readonly otherBytes: bigint;
 }
 
-/** What a RAID is made of. */
-export interface Raid {
-  readonly type: "0" | "1" | "4" | "5" | "6" | "linear";
-  /** How many drives it needs. */
-  readonly devices: number;
-}
-
 /** An item of `/disk`. Never changed, only replaced, so that an older one can be put back. */
 export interface Disk {
   /** Shown as `*1F`. Given once, but not for good: a reboot renumbers. */
@@ -45,8 +38,8 @@ export interface Disk {
   readonly fileSizeBytes: bigint;
   readonly mountFilesystem: boolean;
   readonly raidMaster: string;
-  /** Of a RAID that somebody has added. */
-  readonly raid: Raid | undefined;
+  /** How many drives it needs, of a mirror that somebody has added. */
+  readonly raidDevices: number | undefined;
   readonly exported: boolean;
   /** Undefined until it was set or exported once. */
   readonly port: number | undefined;
@@ -72,7 +65,7 @@ export const plainDisk: Omit<Disk, "id" | "slot"> = {
   fileSizeBytes: 0n,
   mountFilesystem: true,
   raidMaster: "none",
-  raid: undefined,
+  raidDevices: undefined,
   exported: false,
   port: undefined,
   nqn: undefined,
@@ -94,7 +87,7 @@ export interface DiskSettings {
   readonly port?: number;
   readonly nqn?: string;
   readonly allowHostName?: string;
-  readonly raidType?: Raid["type"];
+  readonly raidType?: "1";
   readonly raidDevices?: number;
   readonly raidMaster?: string;
 }

@@ -2,10 +2,8 @@ import { clipBytes } from "../bytes.ts";
 import { Refusal } from "../refusal.ts";
 import { type Disk, type DiskSettings, plainDisk, servedNqn } from "./disk.ts";
 import { normalisePath, parentOf } from "./paths.ts";
-import { addRaid, joinRaid } from "./raid.ts";
 import type { Router } from "./router.ts";
 
-const sectorBytes = 512n;
 const defaultPort = 4420;
 const defaultNqnPrefix = "nqn.2000-02.com.mikrotik:";
 
@@ -32,7 +30,7 @@ export function addDisk(router: Router, settings: DiskSettings): Disk {
     filePath: `/${path}`,
   });
   assertNqnFree(router, draft, undefined);
-  const sizeBytes = provideFile(router, path, evenSize(router, settings.fileSizeBytes));
+  const sizeBytes = provideFile(router, path, settings.fileSizeBytes);
   return router.disks.add({ ...draft, sizeBytes, attachedBytes: sizeBytes, fileSizeBytes: sizeBytes });
 }
 
@@ -51,8 +49,7 @@ export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): 
   const { filePath: _path, fileSizeBytes, ...rest } = clip(router, settings);
   const changed = exportDefaults(router, { ...disk, ...rest });
   assertNqnFree(router, changed, disk);
-  const wantedBytes = evenSize(router, fileSizeBytes);
-  const resized = wantedBytes === undefined ? changed : resize(router, changed, wantedBytes);
+  const resized = fileSizeBytes === undefined ? changed : resize(router, changed, fileSizeBytes);
   router.disks.replace(attach(router, disk, resized));
 }
 
@@ -145,14 +142,6 @@ function clip(router: Router, settings: DiskSettings): DiskSettings {
   };
 }
 
-/** The sector is what a disk is made of: what does not fill one may be given up, or not accepted. */
-function evenSize({ knobs }: Router, sizeBytes: bigint | undefined): bigint | undefined {
-  const rest = (sizeBytes ?? 0n) % sectorBytes;
-  if (sizeBytes === undefined || rest === 0n || knobs.oddSize === "kept") return sizeBytes;
-  if (knobs.oddSize === "refused") throw Refusal.noMatch("file-size");
-  return sizeBytes - rest;
-}
-
 function chooseSlot(router: Router, wanted: string | undefined): string {
   if (wanted === undefined) return freeSlot(router, "file");
   const renames = router.knobs.duplicateSlot === "renamed" && router.disks.isTaken(wanted);
@@ -178,4 +167,77 @@ function freeSlot(router: Router, start: string): string {
   for (let number = 1;; number++) {
     if (!router.disks.isTaken(`${start}${number}`)) return `${start}${number}`;
   }
+}
+
+/** @throws {Refusal} for what is no mirror: other kinds of RAID are not played. */
+export function readRaidType(text: string): "1" {
+  if (text === "1") return text;
+  throw Refusal.noMatch("raid-type");
+}
+
+/** @throws {Refusal} for what is no number of drives. */
+export function readDeviceCount(text: string): number {
+  if (!/^[0-9]{1,3}$/.test(text)) throw Refusal.noMatch("raid-device-count");
+  if (Number(text) < 2) throw Refusal.outOfRange("raid-device-count", "2..");
+  return Number(text);
+}
+
+/**
+ * `/disk add type=raid`: a mirror without a size, until it has its drives.
+ *
+ * @param slot one that is free
+ */
+function addRaid(router: Router, slot: string, { raidType, raidDevices }: DiskSettings): Disk {
+  if (raidType === undefined) throw Refusal.missingValue("raid-type");
+  if (raidDevices === undefined) throw Refusal.missingValue("raid-device-count");
+  return router.disks.add({ ...plainDisk, type: "raid", slot, model: "RAID1", raidDevices });
+}
+
+/**
+ * Makes a drive the member of a RAID; with its last one the RAID has its size.
+ *
+ * @throws {Refusal} when the drive has a file system, or the RAID has all its drives.
+ */
+function joinRaid(router: Router, drive: Disk, master: string): void {
+  if (drive.raidMaster === master) return;
+  const raid = router.disks.findBySlot(master);
+  if (drive.type !== "hardware" || raid?.raidDevices === undefined) throw Refusal.noMatch("raid-master");
+  if (drive.pool !== undefined || drive.raidMaster !== "none") throw Refusal.inUse();
+  const members = router.disks.list().filter(({ raidMaster }) => raidMaster === master);
+  if (members.length >= raid.raidDevices) throw Refusal.inUse();
+  router.disks.replace({ ...drive, raidMaster: master });
+  if (members.length + 1 < raid.raidDevices) return;
+  const smallest = members.reduce(
+    (least, { sizeBytes }) => sizeBytes < least ? sizeBytes : least,
+    drive.sizeBytes,
+  );
+  router.disks.replace({ ...raid, sizeBytes: smallest });
+}
+
+/**
+ * `/disk format`: makes a file system and mounts it under the name of the slot.
+ *
+ * @throws {Refusal} for what belongs to a RAID, is not whole, or has something on it.
+ */
+export function formatDisk(router: Router, disk: Disk, filesystem: string | undefined): void {
+  if (filesystem === undefined) throw Refusal.missingValue("file-system");
+  if (filesystem !== "btrfs" && filesystem !== "xfs") throw Refusal.noMatch("file-system");
+  if (disk.filePath !== "" || disk.raidMaster !== "none" || disk.sizeBytes === 0n) throw Refusal.inUse();
+  const mountPoint = disk.pool?.mountPoint ?? disk.slot;
+  if (router.files.list().some(({ path }) => path.startsWith(`${mountPoint}/`))) {
+    throw Refusal.couldNotUnmount();
+  }
+  router.files.ensureDisk(mountPoint);
+  router.disks.replace({
+    ...disk,
+    pool: {
+      mountPoint,
+      label: `${disk.slot}-fs`,
+      filesystem,
+      mounted: true,
+      disksVanish: false,
+      state: "clean",
+      otherBytes: 0n,
+    },
+  });
 }

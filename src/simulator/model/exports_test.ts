@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { addCommand, makeBasePath, makeRouter, typeTo } from "../simulator_test_support.ts";
 import { DirectoryBacking } from "./directory_backing.ts";
-import type { Knobs } from "../behaviours.ts";
-import type { ExportAccess, Exporter } from "./exporter.ts";
-import { LoopExporter } from "./loop_exporter.ts";
+import type { Exporter } from "./exports.ts";
+import { LoopExporter } from "./exporters.ts";
 
 function recorded() {
   const calls: string[] = [];
@@ -46,36 +45,6 @@ for (const [name, command, expected] of endings) {
     assert.deepEqual(calls, expected);
   });
 }
-
-const hosts:
-  readonly (readonly [meaning: Knobs["allowHost"], given: string, hosts: readonly string[] | undefined])[] = [
-    ["list", "", undefined],
-    ["list", "nqn.h1", ["nqn.h1"]],
-    ["list", "nqn.h1,nqn.h2", ["nqn.h1", "nqn.h2"]],
-    ["single", "nqn.h1", ["nqn.h1"]],
-    ["single", "nqn.h1,nqn.h2", ["nqn.h1,nqn.h2"]],
-    ["ignored", "nqn.h1", undefined],
-  ];
-
-for (const [allowHost, given, allowed] of hosts) {
-  Deno.test(`the exporter is told whom ${JSON.stringify(given)} lets in when it is: ${allowHost}`, async () => {
-    const seen: ExportAccess[] = [];
-    const exporter: Exporter = { serve: (_nqn, _path, access) => seen.push(access), withdraw() {} };
-    const type = typeTo(makeRouter({ exporter, knobs: { allowHost } }));
-    await type(makeBasePath);
-    await type(addCommand("a", `nvme-tcp-export="yes" nvme-tcp-server-allow-host-name="${given}"`));
-    assert.deepEqual(seen, [{ port: 4420, hosts: allowed, sizeBytes: 1n << 30n }]);
-  });
-}
-
-Deno.test("a withdrawn export lingers as long as the knob says", async () => {
-  const { clock, router, type, calls } = await exporting({ unexport: 500 });
-  await type('/disk remove "a"');
-  await clock.advance(499);
-  assert.deepEqual([calls, router.exports.list()], [["+nqn.1"], ["nqn.1"]]);
-  await clock.advance(1);
-  assert.deepEqual([calls, router.exports.list()], [["+nqn.1", "-nqn.1"], []]);
-});
 
 Deno.test("an export that comes back while it lingers stays", async () => {
   const { clock, router, type } = await exporting({ unexport: 500 });

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
 import { makeLink } from "../host/links.ts";
-import type { ExportAccess, Exporter } from "./exporter.ts";
+import type { ExportAccess, Exporter } from "./exports.ts";
 
 /** Options of {@linkcode NvmetExporter}. */
 export interface NvmetOptions {

@@ -6,12 +6,54 @@ import { Timing } from "../timing.ts";
 import type { Backing } from "./backing.ts";
 import { type Disk, plainDisk, type PoolState } from "./disk.ts";
 import { DiskTable } from "./disks.ts";
-import type { Exporter } from "./exporter.ts";
-import { Exports } from "./exports.ts";
-import { type FileEntry, FileTable } from "./files.ts";
+import { type Exporter, Exports } from "./exports.ts";
+import { FileTable } from "./files.ts";
 import { normalisePath } from "./paths.ts";
 import { SubvolumeTable } from "./subvolumes.ts";
-import { type Package, System } from "./system.ts";
+
+/** A package as `/system/package` lists it. */
+interface Package {
+  readonly name: string;
+  readonly version: string;
+  readonly disabled: boolean;
+}
+
+const secondMs = 1000;
+const dayMs = 86_400 * secondMs;
+const initialUptimeMs = 15 * dayMs + (3 * 3600 + 4 * 60 + 5) * secondMs;
+
+/** The machine itself: its name, and since when it runs. */
+class System {
+  readonly #clock: Clock;
+  identity = "MikroTik";
+  readonly boardName = "RDS2216";
+  readonly architecture = "arm64";
+  #bootedAtMs: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#bootedAtMs = clock.now() - initialUptimeMs;
+  }
+
+  /** Milliseconds since the last boot. */
+  get uptimeMs(): number {
+    return Math.max(0, this.#clock.now() - this.#bootedAtMs);
+  }
+
+  /** Starts the uptime anew, `inMs` milliseconds from now. */
+  boot(inMs: number): void {
+    this.#bootedAtMs = this.#clock.now() + inMs;
+  }
+}
+
+/** Writes a duration as RouterOS does: `2w1d03:04:05`; weeks and days only when there are any. */
+export function formatUptime(ms: number): string {
+  const seconds = Math.floor(ms / secondMs);
+  const [weeks, days] = [Math.floor(seconds / 604_800), Math.floor(seconds / 86_400) % 7];
+  const clock = [Math.floor(seconds / 3600) % 24, Math.floor(seconds / 60) % 60, seconds % 60];
+  const time = clock.map((part) => String(part).padStart(2, "0")).join(":");
+  return `${weeks > 0 ? `${weeks}w` : ""}${days > 0 ? `${days}d` : ""}${time}`;
+}
 
 /** A pool that the router has from the start. */
 export interface PoolOptions {
@@ -30,7 +72,7 @@ export interface PoolOptions {
 }
 
 /** A disk with a file system on which files lie. */
-export type Pool = Disk & { readonly pool: PoolState };
+type Pool = Disk & { readonly pool: PoolState };
 
 /** What a {@linkcode Router} is made of. */
 export interface RouterParts {
@@ -50,7 +92,7 @@ const defaultFreeBytes = 7_301_927_047_168n;
 const usedCacheMs = 1000;
 
 /** What takes longer than usual, in milliseconds. */
-export interface Delays {
+interface Delays {
   /** Until a copy is whole, at least. */
   copyMs: number;
   /** How long a removed subvolume is still listed, as a dead one. */
@@ -161,12 +203,6 @@ export class Router {
   /** The kind of file system that a pool is. */
   filesystemOf(pool: PoolState): "btrfs" | "xfs" {
     return pool.filesystem ?? this.#profile.poolFilesystem;
-  }
-
-  /** Whether a disk uses a file, or one in a directory. */
-  isInUse({ kind, path }: FileEntry): boolean {
-    if (kind === "file") return this.disks.findByPath(`/${path}`).length > 0;
-    return this.disks.list().some(({ filePath }) => filePath.startsWith(`/${path}/`));
   }
 
   /** @throws {Refusal} when a path lies in a read-only subvolume. */

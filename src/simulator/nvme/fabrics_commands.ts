@@ -1,5 +1,4 @@
-import { getText, viewOf } from "./bytes.ts";
-import { type Command, type Outcome, Refused, statuses } from "./command.ts";
+import { type Command, getText, type Outcome, Refused, statuses, viewOf } from "./command.ts";
 import { capabilities, type Controller, version } from "./controller.ts";
 
 /** What a host says when it connects a queue. */

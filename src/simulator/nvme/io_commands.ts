@@ -1,7 +1,7 @@
 import { type Command, type Outcome, Refused, statuses } from "./command.ts";
 import { transferBytes } from "./pdu.ts";
 import type { Storage } from "./storage.ts";
-import { blockBytes, type Subsystem } from "./subsystem.ts";
+import { blockBytes, type Subsystem } from "./controller.ts";
 
 /**
  * Carries out a command of an I/O queue (NVM Command Set Specification). What it reads or writes is done when this

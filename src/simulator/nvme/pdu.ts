@@ -1,6 +1,6 @@
 // NVM Express TCP Transport Specification, "PDU definitions": what a target is sent and what it sends. No digests.
 
-import { viewOf } from "./bytes.ts";
+import { viewOf } from "./command.ts";
 
 /** What a host sends. */
 export type HostPdu =

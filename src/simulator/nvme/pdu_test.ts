@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { viewOf } from "./bytes.ts";
+import { viewOf } from "./command.ts";
 import {
   encodeCompletion,
   encodeData,

@@ -1,10 +1,9 @@
 import type { Clock } from "../../volume/ports/ports.ts";
-import type { ExportAccess, Exporter } from "../model/exporter.ts";
+import type { ExportAccess, Exporter } from "../model/exports.ts";
 import { Connection, type ConnectionServices } from "./connection.ts";
-import { Controller, mostQueues } from "./controller.ts";
+import { Controller, mostQueues, Subsystem } from "./controller.ts";
 import { type ConnectRequest, wrongData, wrongEntry, wrongHost } from "./fabrics_commands.ts";
-import { describeExports, discoveryNqn } from "./structures.ts";
-import { Subsystem } from "./subsystem.ts";
+import { describeExports, discoveryNqn } from "./admin_commands.ts";
 
 /** Options of {@linkcode NvmeTarget}. */
 export interface NvmeTargetOptions {

@@ -140,14 +140,6 @@ Deno.test("only hosts on the list may connect and see the export; those connecte
   });
 });
 
-Deno.test("a host sees the attached size whenever it asks", async () => {
-  await withTarget(async ({ target, where, access }) => {
-    await using host = await connectSubsystem(where, call());
-    target.change(nqn, { ...access, sizeBytes: 8n << 20n });
-    assert.equal(await host.namespaceBytes(call()), 8n << 20n);
-  });
-});
-
 Deno.test("a disk is reached only on the port that it names", async () => {
   await withTarget(async ({ target, where, access }) => {
     await using host = await connectSubsystem(where, call());

@@ -3,8 +3,8 @@
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { systemClock } from "../../host/clock.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
-import type { ExportAccess } from "../model/exporter.ts";
-import { viewOf } from "./bytes.ts";
+import type { ExportAccess } from "../model/exports.ts";
+import { viewOf } from "./command.ts";
 import { NvmeTarget, type NvmeTargetOptions } from "./target.ts";
 
 /** The name of an export, in most tests. */

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { parseAnswers } from "../../router_profile/answers.ts";
-import type { Knobs } from "../behaviours.ts";
+import { type Knobs, parseKnobs } from "../behaviours.ts";
 import type { Simulator } from "../simulator.ts";
 import { addCommand, jsonCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
 
@@ -129,10 +128,6 @@ const demonstrations: { readonly [Name in keyof Knobs]: Demonstration<Knobs[Name
     ),
     shows: { "exact": "0\r\n4\r\n", "ignore-case": "1\r\n3\r\n" },
   },
-  unknownProperty: {
-    ask: says(':put [:len [/disk find where foo="x"]]'),
-    shows: { error: "expected end of command (line 1 column 30)\r\n", nothing: "0\r\n" },
-  },
   exitOnError: {
     ask: failed,
     shows: {
@@ -227,18 +222,6 @@ const demonstrations: { readonly [Name in keyof Knobs]: Demonstration<Knobs[Name
       resized: '[{".id":"*5","file-size":2147483648,"size":2147483648}]\r\n2147483648\r\n',
     },
   },
-  oddSize: {
-    ask: says(`${addCommand("b").replace("1073741824", "1073741825")}; ${sizes}`),
-    shows: {
-      kept: '[{".id":"*5","file-size":1073741825,"size":1073741825}]\r\n',
-      rounded: '[{".id":"*5","file-size":1073741824,"size":1073741824}]\r\n',
-      refused: "input does not match any value of file-size\r\n",
-    },
-  },
-  attachedFile: {
-    ask: says(`/file remove "${folder}/a.img"; :put [:len [/file find where name="${folder}/a.img"]]`),
-    shows: { removed: "0\r\n", refused: "failure: could not remove, in use\r\n" },
-  },
   copy: {
     async ask({ simulator, say }) {
       simulator.model.backing.pretendWritten?.(`${folder}/a.img`, 1000n);
@@ -301,7 +284,7 @@ for (const [name, { ask, shows }] of Object.entries(demonstrations)) {
       await using simulator = await startQuickly({ clock, random: new SeededRandom() });
       using client = await SshClient.connect(simulator);
       await client.exec(`${makeBasePath}; ${addCommand("a")}`);
-      simulator.model.configure(undefined, parseAnswers({ [name]: value }));
+      simulator.model.configure(undefined, parseKnobs({ [name]: value }));
       const say = async (command: string) => (await client.exec(command)).stdout;
       assert.equal(await ask({ simulator, clock, client, say }), expected);
     });

@@ -3,11 +3,9 @@ import type { Clock } from "../../volume/ports/ports.ts";
 import { type Caller, type Console, Interrupted, type Outcome, someoneElse } from "../console/console.ts";
 import type { Fault } from "../faults.ts";
 import type { Router } from "../model/router.ts";
-import type { Journal } from "../assertions/journal.ts";
+import type { Journal, Violations } from "../assertions/journal.ts";
 import { lintExec, lintStatement } from "../assertions/lint.ts";
-import type { OwnArea } from "../assertions/own_area.ts";
-import { watchOwnership } from "../assertions/ownership.ts";
-import type { Violations } from "../assertions/violations.ts";
+import { type OwnArea, watchOwnership } from "../assertions/ownership.ts";
 
 /** Where the answer to an exec request goes. */
 export interface ExecChannel {

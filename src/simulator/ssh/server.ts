@@ -1,7 +1,7 @@
 import * as net from "node:net";
 import { type ConnectionService, RouterConnection, type SessionState } from "./connection.ts";
 import type { HostKey } from "./host_key.ts";
-import { isScratchName } from "../assertions/probing.ts";
+import { isScratchName } from "../assertions/ownership.ts";
 import { ssh2 } from "./library.ts";
 
 /**

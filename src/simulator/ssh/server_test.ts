@@ -15,29 +15,9 @@ Deno.test("an exec answers on stdout with CRLF and exit status 0", async () => {
   await using simulator = await startQuickly();
   using client = await SshClient.connect(simulator);
   assert.deepEqual(await client.exec("/system identity print"), {
-    stdout: "  name: MikroTik\r\n",
+    stdout: "name=MikroTik\r\n",
     stderr: "",
     status: 0,
-  });
-});
-
-Deno.test("a failed command exits 0, and says so on stdout only", async () => {
-  await using simulator = await startQuickly();
-  using client = await SshClient.connect(simulator);
-  assert.deepEqual(await client.exec(':put "before"; /disk remove "x"; :put "after"'), {
-    stdout: "before\r\nno such item\r\n",
-    stderr: "",
-    status: 0,
-  });
-});
-
-Deno.test("with other knobs a failed command exits 1 and says so on stderr", async () => {
-  await using simulator = await startQuickly({ knobs: { exitOnError: 1, errorStream: "stderr" } });
-  using client = await SshClient.connect(simulator);
-  assert.deepEqual(await client.exec(':put "before"; foo\n'), {
-    stdout: "",
-    stderr: "bad command name foo (line 1 column 16)\r\n",
-    status: 1,
   });
 });
 
@@ -178,20 +158,6 @@ Deno.test("a key of someone else opens no door, nor does a password that was nev
   await assert.rejects(SshClient.connect(simulator, { username: "csi", password: "" }));
 });
 
-Deno.test("the host key is the one that was announced", async () => {
-  await using simulator = await startQuickly();
-  let seen = "";
-  using _client = await SshClient.connect(simulator, {
-    username: "csi",
-    password: "secret",
-    hostVerifier: (key: { toString(encoding: string): string }) => {
-      seen = key.toString("base64");
-      return true;
-    },
-  });
-  assert.equal(simulator.hostKeyPublic, `ssh-rsa ${seen}`);
-});
-
 Deno.test("an ed25519 host key serves as well", async () => {
   await using simulator = await startQuickly({ hostKey: keyPair("ed25519").privateKey });
   using client = await SshClient.connect(simulator);
@@ -207,12 +173,4 @@ Deno.test("a host key that is none is refused at the start", async () => {
   });
   await assert.rejects(startQuickly({ hostKey: "nonsense" }), RangeError);
   await assert.rejects(startQuickly({ hostKey: publicKey }), RangeError);
-});
-
-Deno.test("a user without the policy write is told so", async () => {
-  await using simulator = await startQuickly({
-    users: [{ name: "csi", password: "secret", mayWrite: false }],
-  });
-  using client = await SshClient.connect(simulator);
-  assert.equal((await client.exec(makeBasePath)).stdout, "not enough permissions (9)\r\n");
 });

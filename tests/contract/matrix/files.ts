@@ -246,22 +246,9 @@ export const fileScenarios: readonly Scenario[] = [
     otherwise: [
       ...useless,
       {
-        when: ({ oddSize }) => oddSize === "refused",
-        because: "a size that fills no sector is refused, and there is no disk",
-        run: on(async (bench) => assert.deepEqual(await addOdd(bench), [undefined])),
-      },
-      {
-        when: ({ oddSize, grow }) => oddSize === "rounded" && grow !== "never",
-        because: "a size that fills no sector is cut to whole ones, and told as it is",
-        run: on(async (bench) => assert.deepEqual(await addOdd(bench), [gib, 2n * gib + 512n])),
-      },
-      {
         when: ({ grow }) => grow === "never",
         because: "nothing grows, and the size is told as it is",
-        run: on(async (bench) => {
-          const sizeBytes = bench.router.model.knobs.oddSize === "rounded" ? gib : gib + 1n;
-          assert.deepEqual(await addOdd(bench), [sizeBytes, sizeBytes]);
-        }),
+        run: on(async (bench) => assert.deepEqual(await addOdd(bench), [gib + 1n, gib + 1n])),
       },
     ],
   },

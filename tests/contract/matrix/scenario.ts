@@ -1,10 +1,10 @@
-import type { RouterAnswers } from "../../../src/router_profile/answers.ts";
 import type { Vocabulary } from "../../../src/router_profile/profile.ts";
+import type { Knobs } from "../../../src/simulator/behaviours.ts";
 import { getProfile, knobsOf } from "../../../src/simulator/profile.ts";
 import type { Setting } from "./settings.ts";
 
 /** What a scenario's outcome may depend on: the knobs of a router, and the words that it knows. */
-export interface RouterKind extends RouterAnswers, Vocabulary {
+export interface RouterKind extends Knobs, Vocabulary {
   readonly btrfs: boolean;
 }
 

@@ -1,5 +1,5 @@
 // Every kind of router that the contract is tried on: each profile, each value of each knob alone, and mixtures.
-import { defaultAnswers, type RouterAnswers } from "../../../src/router_profile/answers.ts";
+import { defaultKnobs, type Knobs } from "../../../src/simulator/behaviours.ts";
 import { knobsOf, profiles } from "../../../src/simulator/profile.ts";
 import type { Random } from "../../../src/volume/ports/ports.ts";
 
@@ -8,11 +8,11 @@ export interface Setting {
   /** As the matrix shows it. */
   readonly name: string;
   readonly profile: string;
-  readonly knobs: Partial<RouterAnswers>;
+  readonly knobs: Partial<Knobs>;
 }
 
 /** The values of each knob that are worth a row. Of limits: those around which the driver does something else. */
-export const knobValues: { readonly [Name in keyof RouterAnswers]: readonly RouterAnswers[Name][] } = {
+export const knobValues: { readonly [Name in keyof Knobs]: readonly Knobs[Name][] } = {
   maxSlot: [31, 32, 40, Infinity],
   maxComment: [64, 128, 255, 1024],
   maxNqn: [64, 100, 223],
@@ -23,7 +23,6 @@ export const knobValues: { readonly [Name in keyof RouterAnswers]: readonly Rout
   emptyFind: ["silent", "item-id-error", "no-such-item"],
   duplicateSlot: ["refused", "renamed"],
   textMatch: ["exact", "ignore-case"],
-  unknownProperty: ["error", "nothing"],
   exitOnError: [0, 1],
   errorStream: ["stdout", "stderr"],
   errorPlace: [false, true],
@@ -38,8 +37,6 @@ export const knobValues: { readonly [Name in keyof RouterAnswers]: readonly Rout
   allocation: ["sparse", "full"],
   adopt: ["kept", "refused"],
   otherSize: ["refused", "kept", "resized"],
-  oddSize: ["kept", "rounded", "refused"],
-  attachedFile: ["removed", "refused"],
   copy: ["reflink", "full"],
   copyReturns: ["when-done", "at-once"],
   subvolumeNames: ["nested", "flat"],
@@ -50,7 +47,7 @@ export const knobValues: { readonly [Name in keyof RouterAnswers]: readonly Rout
 };
 
 /** Limits below which a router cannot be worked with; in a mixture they would hide everything else. */
-const hopeless: { readonly [Name in keyof RouterAnswers]?: number } = {
+const hopeless: { readonly [Name in keyof Knobs]?: number } = {
   maxSlot: 32,
   maxComment: 255,
   maxNqn: 100,
@@ -78,7 +75,7 @@ export function randomSetting(name: string, random: Random): Setting {
   const fit = profiles.filter(({ vocabulary }) => vocabulary.rose);
   const knobs = knobNames().map((name) => {
     const least = hopeless[name] ?? -Infinity;
-    const values: readonly RouterAnswers[keyof RouterAnswers][] = knobValues[name];
+    const values: readonly Knobs[keyof Knobs][] = knobValues[name];
     return [name, pick(values.filter((value) => typeof value !== "number" || value >= least))];
   });
   return { name, profile: pick(fit).name, knobs: Object.fromEntries(knobs) };
@@ -86,12 +83,10 @@ export function randomSetting(name: string, random: Random): Setting {
 
 /** What is turned, for a failure to be played again by hand. */
 export function describeSetting({ profile, knobs }: Setting): string {
-  const turned = Object.entries(knobs).filter(([name, value]) =>
-    value !== defaultAnswers[name as keyof RouterAnswers]
-  );
+  const turned = Object.entries(knobs).filter(([name, value]) => value !== defaultKnobs[name as keyof Knobs]);
   return [`--profile ${profile}`, ...turned.map(([name, value]) => `--knob ${name}=${value}`)].join(" ");
 }
 
-function knobNames(): (keyof RouterAnswers)[] {
-  return Object.keys(knobValues) as (keyof RouterAnswers)[];
+function knobNames(): (keyof Knobs)[] {
+  return Object.keys(knobValues) as (keyof Knobs)[];
 }

@@ -1,0 +1,176 @@
+import { parsePropagation, type Propagation } from "../../filesystem/propagation.ts";
+import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import type { CallContext, MountEntry } from "../../volume/ports/ports.ts";
+import type { Processes } from "../../host/processes.ts";
+import { allTools, packageOf, type ToolName } from "../../host/tools.ts";
+import { VolumeError } from "../../volume/errors.ts";
+
+/** File systems that are empty again after a boot. */
+const inMemory: ReadonlySet<string> = new Set(["tmpfs", "ramfs", "devtmpfs"]);
+
+/** The visible mount that a path lies on: the deepest that covers it, and of several there the last one. */
+export function coveringMount(table: readonly MountEntry[], path: string): MountEntry | undefined {
+  const around = table.filter(({ mountPoint }) =>
+    path === mountPoint || path.startsWith(mountPoint === "/" ? "/" : `${mountPoint}/`)
+  );
+  return around.toReversed().toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0];
+}
+
+/** Whether /dev is the host's, in which the nodes of new devices appear, and takes new ones. */
+export function judgeDev(table: readonly MountEntry[]): Finding {
+  const check = "dev";
+  const mount = coveringMount(table, "/dev");
+  const fix = "mount the host's /dev into the container, writable";
+  if (mount?.mountPoint !== "/dev") {
+    return problem(check, "nothing is mounted at /dev: new devices do not appear", fix);
+  }
+  if (mount.filesystem !== "devtmpfs") {
+    return problem(
+      check,
+      `/dev is a ${mount.filesystem} of the container's own: new devices do not appear`,
+      fix,
+    );
+  }
+  if ([...mount.mountOptions, ...mount.superOptions].includes("ro")) {
+    return problem(check, "/dev is the host's devtmpfs, but read-only", fix);
+  }
+  return fine(check, "/dev is the host's devtmpfs, and writable");
+}
+
+/** Whether the kubelet sees what is mounted in its folder from here. */
+export function judgeKubelet(
+  { path, exists, table, propagation }: {
+    readonly path: string;
+    readonly exists: boolean;
+    readonly table: readonly MountEntry[];
+    /** As {@linkcode parsePropagation} gives it. */
+    readonly propagation: ReturnType<typeof parsePropagation>;
+  },
+): Finding {
+  const check = "kubelet";
+  if (!exists) {
+    return problem(
+      check,
+      `there is no folder ${path}`,
+      "--kubelet-dir, or mount the host's kubelet folder there",
+    );
+  }
+  const mount = coveringMount(table, path);
+  const shared: Propagation = mount === undefined ? "private" : propagation.get(mount.mountId) ?? "private";
+  const where = `${path} is on the mount ${mount?.mountPoint ?? "/"}, which is ${shared}`;
+  if (shared.startsWith("shared")) return fine(check, where);
+  return problem(
+    check,
+    `${where}: what is mounted here is not seen outside, and pods would get empty folders`,
+    "in a container: mountPropagation: Bidirectional on the kubelet's folder (and privileged); on the host: " +
+      "mount --make-rshared /",
+  );
+}
+
+/** Whether what the node remembers survives a boot. */
+export function judgeStateFolder(
+  { path, state, table }: {
+    readonly path: string;
+    /** `absent` when there is none yet, or why it cannot be written. */
+    readonly state: "writable" | "absent" | { readonly reason: string };
+    readonly table: readonly MountEntry[];
+  },
+): Finding {
+  const check = "state-dir";
+  const mount = coveringMount(table, path);
+  if (mount !== undefined && inMemory.has(mount.filesystem)) {
+    return problem(
+      check,
+      `${path} is on a ${mount.filesystem}: after a boot nobody knows what was staged here`,
+      "--state-dir on the node's disk, such as below the kubelet's folder",
+    );
+  }
+  if (typeof state === "object") {
+    return problem(
+      check,
+      `${path} cannot be written: ${state.reason}`,
+      "mount it writable; the executable may write below the kubelet's folder only",
+    );
+  }
+  const disk = mount === undefined ? "" : ` (${mount.filesystem} on ${mount.mountPoint})`;
+  if (state === "absent") {
+    return warning(
+      check,
+      `${path} is not there yet${disk}`,
+      "nothing, if the node service has never run here: it makes the folder",
+    );
+  }
+  return fine(check, `${path} is writable and survives a boot${disk}`);
+}
+
+const check = "tools";
+const versionMs = 10_000;
+
+/** How a tool, or all of a package's, is asked for its version where `-V` is not the way. */
+const versionArguments: Readonly<Record<string, readonly string[]>> = {
+  nvme: ["version"],
+  coreutils: ["--version"],
+  btrfs: ["--version"],
+  // It has no such flag; without arguments it says its version and how it is used.
+  resize2fs: [],
+};
+
+/** Tools that only one connector has a use for. */
+const onlyFor: Readonly<Record<string, string>> = { losetup: "loop", nvme: "nvme-tcp" };
+
+/** Whether every tool that the connector's node runs is there, and of which version: one finding a package. */
+export async function checkTools(
+  processes: Processes,
+  connector: string,
+  context: CallContext,
+): Promise<readonly Finding[]> {
+  const wanted = allTools.filter((tool) => (onlyFor[tool] ?? connector) === connector);
+  const looks = await Promise.all(wanted.map((tool) => look(tool, processes, context)));
+  return [...Map.groupBy(looks, ({ tool }) => packageOf(tool))].map(([name, ofPackage]) =>
+    judge(name, ofPackage)
+  );
+}
+
+interface Look {
+  readonly tool: ToolName;
+  readonly state: "there" | "missing" | "unclear";
+  /** The version, or why it cannot be told. */
+  readonly said: string;
+}
+
+async function look(tool: ToolName, processes: Processes, context: CallContext): Promise<Look> {
+  const args = versionArguments[tool] ?? versionArguments[packageOf(tool)] ?? ["-V"];
+  try {
+    const { stdout, stderr } = await processes.run(tool, {
+      args,
+      signal: context.signal,
+      subject: `version of ${tool}`,
+      timeoutMs: versionMs,
+    });
+    const version = /\b[0-9]+\.[0-9]+(?:\.[0-9]+)*(?:[-.a-z0-9]*)/i.exec(`${stdout}\n${stderr}`)?.[0];
+    return version === undefined
+      ? { tool, state: "unclear", said: "it does not tell its version" }
+      : { tool, state: "there", said: version };
+  } catch (error) {
+    context.signal.throwIfAborted();
+    if (!VolumeError.is(error)) throw error;
+    const state = error.kind === "precondition" ? "missing" : "unclear";
+    return { tool, state, said: error.message };
+  }
+}
+
+function judge(name: string, looks: readonly Look[]): Finding {
+  const named = (state: Look["state"]) => looks.filter((look) => look.state === state);
+  const missing = named("missing").map(({ tool }) => tool);
+  if (missing.length > 0) {
+    return problem(
+      check,
+      `${missing.join(", ")} of ${name} not installed, or not where this executable may run it`,
+      `apt-get install ${name}; the driver's image has it`,
+    );
+  }
+  const unclear = named("unclear").map(({ tool, said }) => `${tool} (${said})`);
+  if (unclear.length > 0) return warning(check, `${name}: ${unclear.join(", ")}`, `${name}: run it by hand`);
+  const versions = [...new Set(looks.map(({ said }) => said))].join(", ");
+  return fine(check, `${name} ${versions}: ${looks.map(({ tool }) => tool).join(", ")}`);
+}

@@ -1,0 +1,222 @@
+import type { KernelFiles } from "../../host/kernel_files.ts";
+import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
+import type { Network, Reach } from "../../host/network.ts";
+import { parseExportNqn } from "../../volume/model/nqn.ts";
+import type { TargetAddress } from "../../volume/ports/ports.ts";
+import type { Stash } from "../../volume/model/staging_state.ts";
+import { type NodeVolume, stashOf } from "./volumes.ts";
+
+const transportName = "nvme-transport";
+
+/** Where connections are asked for. */
+const controlPath = "/dev/nvme-fabrics";
+
+const loadFix =
+  "on the host: modprobe nvme-tcp, and for the next boot: echo nvme-tcp > /etc/modules-load.d/nvme-tcp.conf " +
+  "(Talos: machine.kernel.modules with the name nvme_tcp; k3s and k0s: as on the system below them)";
+
+/** What of the kernel's modules is not under /proc and /sys. */
+export interface ModuleFiles {
+  /** The text of `modules.dep` or `modules.builtin` of the running kernel; undefined when it cannot be seen from here. */
+  read(name: "modules.dep" | "modules.builtin"): Promise<string | undefined>;
+}
+
+/** Whether the kernel can reach a target over NVMe/TCP: loaded, or at least loadable. */
+export async function checkTransport(files: KernelFiles, modules: ModuleFiles): Promise<Finding> {
+  const transport = isPresent(files, "nvme_tcp");
+  const fabrics = isPresent(files, "nvme_fabrics") || files.info("/sys/class/nvme-fabrics") !== undefined;
+  const control = files.info(controlPath) !== undefined;
+  if (transport && control) return fine(transportName, `nvme_tcp is loaded, and ${controlPath} is there`);
+  if (fabrics && !control) {
+    return problem(
+      transportName,
+      `the kernel has NVMe over Fabrics, but ${controlPath} is not here: /dev is not the host's`,
+      "mount the host's /dev into the container",
+    );
+  }
+  if (files.readText("/proc/sys/kernel/modules_disabled") === "1") {
+    return problem(
+      transportName,
+      "nvme_tcp is not loaded, and this kernel loads no modules any more",
+      loadFix,
+    );
+  }
+  const loadable = await isLoadable(modules);
+  if (loadable === false) {
+    const release = files.readText("/proc/sys/kernel/osrelease") ?? "unknown";
+    return problem(
+      transportName,
+      `nvme_tcp is not loaded, and the running kernel ${release} has no such module`,
+      "install the package of the kernel's modules, or a kernel with CONFIG_NVME_TCP",
+    );
+  }
+  if (fabrics) {
+    return warning(
+      transportName,
+      "nvme_tcp is not loaded; the kernel loads it with the first connection if it can",
+      loadFix,
+    );
+  }
+  const known = loadable === undefined ? "whether it can be is not seen from here" : "it can be";
+  return problem(transportName, `nvme_tcp is not loaded; ${known}`, loadFix);
+}
+
+/** A module that is loaded, or built in with parameters. */
+function isPresent(files: KernelFiles, name: string): boolean {
+  if (files.info(`/sys/module/${name}`) !== undefined) return true;
+  return new RegExp(`^${name} `, "m").test(files.readText("/proc/modules") ?? "");
+}
+
+async function isLoadable(modules: ModuleFiles): Promise<boolean | undefined> {
+  const listed = [await modules.read("modules.dep"), await modules.read("modules.builtin")];
+  if (listed.some((text) => /(?:^|\/)nvme[-_]tcp\.ko/m.test(text ?? ""))) return true;
+  return listed.includes(undefined) ? undefined : false;
+}
+
+const multipathName = "nvme-multipath";
+
+/** Whether the kernel makes one device of several paths. The driver works either way. */
+export function checkMultipath(files: KernelFiles): Finding {
+  const value = files.readText("/sys/module/nvme_core/parameters/multipath");
+  if (value === "Y") return fine(multipathName, "native multipath is on: several addresses make one device");
+  if (value === "N") {
+    return fine(
+      multipathName,
+      "native multipath is off: of several addresses one is used, and a lost one is not replaced",
+    );
+  }
+  return skipped(multipathName, "nvme_core is not loaded, or has no multipath");
+}
+
+const timeoutsName = "nvme-timeouts";
+
+/** Seconds that the driver gives a lost connection unless a StorageClass says otherwise. */
+const usualCtrlLossTmo = 1800;
+
+/** What the kernel does when one of the driver's connections is lost, one finding for all of them. */
+export function checkTimeouts(files: KernelFiles, nqnPrefix: string): Finding {
+  const controllers = readControllers(files, nqnPrefix);
+  if (controllers.length === 0) return fine(timeoutsName, "no connection of this driver's");
+  const described = controllers.map(({ name, ctrlLossTmo, reconnectDelay, fastIoFailTmo }) =>
+    `${name} ctrl_loss_tmo=${ctrlLossTmo} reconnect_delay=${reconnectDelay} fast_io_fail_tmo=${fastIoFailTmo}`
+  ).join(", ");
+  const short = controllers.filter(({ ctrlLossTmo }) => isShort(ctrlLossTmo));
+  if (short.length === 0) return fine(timeoutsName, described);
+  return warning(
+    timeoutsName,
+    `${described}; below ${usualCtrlLossTmo} s, or never given up, is right only where a StorageClass says so`,
+    "look at ctrlLossTmo of the volume's StorageClass; it takes effect when the volume is staged again",
+  );
+}
+
+interface ControllerTimeouts {
+  readonly name: string;
+  readonly ctrlLossTmo: string;
+  readonly reconnectDelay: string;
+  readonly fastIoFailTmo: string;
+}
+
+/** `off` is never: whoever writes then waits for ever for a router that does not come back. */
+function isShort(ctrlLossTmo: string): boolean {
+  return !/^[0-9]+$/.test(ctrlLossTmo) || Number(ctrlLossTmo) < usualCtrlLossTmo;
+}
+
+function readControllers(files: KernelFiles, nqnPrefix: string): readonly ControllerTimeouts[] {
+  const folder = "/sys/class/nvme";
+  const names = files.list(folder) ?? [];
+  const read = (name: string, attribute: string) =>
+    files.readText(`${folder}/${name}/${attribute}`)?.trim() ?? "?";
+  return names.filter((name) => read(name, "subsysnqn").startsWith(`${nqnPrefix}:`)).toSorted().map((
+    name,
+  ) => ({
+    name,
+    ctrlLossTmo: read(name, "ctrl_loss_tmo"),
+    reconnectDelay: read(name, "reconnect_delay"),
+    fastIoFailTmo: read(name, "fast_io_fail_tmo"),
+  }));
+}
+
+const targetName = "nvme-target";
+const connectMs = 5_000;
+
+/** Where targets are to be looked for: what was given, separated by commas, or else what the volumes of this node name. */
+export function targetsOf(
+  given: { readonly nvmeAddress: string; readonly nvmePort: number },
+  volumes: readonly NodeVolume[],
+): readonly TargetAddress[] {
+  if (given.nvmeAddress !== "") {
+    return given.nvmeAddress.split(",").map((address) => ({ address, port: given.nvmePort }));
+  }
+  const all = volumes.map(stashOf).filter((stash) => stash !== undefined)
+    .flatMap(({ addresses, port }) => addresses.map((address) => ({ address, port })));
+  return [...new Map(all.map((at) => [`${at.address} ${at.port}`, at])).values()];
+}
+
+/** Whether each target answers, and offers what this node has staged. */
+export async function checkTargets(
+  targets: readonly TargetAddress[],
+  volumes: readonly NodeVolume[],
+  nqnPrefix: string,
+  { network, discover }: {
+    readonly network: Network;
+    /** NQNs offered to this host; undefined where there is nobody to ask. */
+    readonly discover: (at: TargetAddress) => Promise<readonly string[]>;
+  },
+): Promise<readonly Finding[]> {
+  if (targets.length === 0) {
+    return [skipped(targetName, "no address is known: nothing is staged here", "--nvme-address")];
+  }
+  return await Promise.all(targets.map(async (at) => {
+    const staged = stagedAt(volumes, at);
+    const reach = await network.reach(at.address, at.port, connectMs);
+    if (reach.state !== "open") return judgeSilence(at, reach, staged);
+    try {
+      return judgeOffer(at, reach.ms, await discover(at), staged, nqnPrefix);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      return problem(targetName, `${describe(at)} answers, but its discovery log cannot be read: ${reason}`);
+    }
+  }));
+}
+
+function stagedAt(volumes: readonly NodeVolume[], { address, port }: TargetAddress): readonly Stash[] {
+  return volumes.map(stashOf).filter((stash) => stash !== undefined)
+    .filter((stash) => stash.staged && stash.port === port && stash.addresses.includes(address));
+}
+
+function describe({ address, port }: TargetAddress): string {
+  return `${address} port ${port}`;
+}
+
+/** A target without exports does not listen. */
+function judgeSilence(
+  at: TargetAddress,
+  reach: Exclude<Reach, { readonly state: "open" }>,
+  staged: readonly Stash[],
+): Finding {
+  const found = `${describe(at)} is ${reach.state}: ${reach.reason}`;
+  const fix =
+    "from this node's host: look at address, route, firewall and the router; rds-csi doctor --rds-address … looks at it";
+  if (reach.state !== "refused" || staged.length > 0) return problem(targetName, found, fix);
+  return warning(targetName, `${found}; while nothing is exported, nobody listens`, fix);
+}
+
+function judgeOffer(
+  at: TargetAddress,
+  ms: number,
+  offered: readonly string[],
+  staged: readonly Stash[],
+  nqnPrefix: string,
+): Finding {
+  const own = offered.filter((nqn) => parseExportNqn(nqn, nqnPrefix) !== undefined);
+  const found = `${describe(at)} answers in ${
+    Math.round(ms)
+  } ms, and offers this host ${own.length} of this driver's exports`;
+  const withdrawn = staged.filter(({ nqn }) => !offered.includes(nqn)).map(({ nqn }) => nqn);
+  if (withdrawn.length === 0) return fine(targetName, found);
+  return warning(
+    targetName,
+    `${found}, but not what is staged here: ${withdrawn.join(", ")}`,
+    "it was unpublished from this node, or the router was booted and is not done: rds-csi describe says which",
+  );
+}

@@ -1,0 +1,225 @@
+import { Buffer } from "node:buffer";
+import type { Reach } from "../../host/network.ts";
+import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import {
+  describeMismatch,
+  fingerprint,
+  type HostKey,
+  isPinned,
+  keyTypeOf,
+} from "../../routeros/ssh/host_key.ts";
+import { ros } from "../../routeros/console/command.ts";
+import { resourceQuery } from "../../routeros/store/queries.ts";
+import type { RouterCheck } from "./check.ts";
+import { parseRows, type Row } from "../../routeros/console/json.ts";
+
+const reachName = "reach";
+
+/** What is known about the way to the router's SSH service. */
+export interface ReachFacts {
+  readonly address: string;
+  readonly port: number;
+  /** The addresses of its name; in words, why there are none. */
+  readonly addresses: readonly string[] | string;
+  /** Undefined when there was no address to try. */
+  readonly reach: Reach | undefined;
+}
+
+/** Judges whether the router's name resolves and something answers there. */
+export function judgeReach({ address, port, addresses, reach }: ReachFacts): Finding {
+  if (typeof addresses === "string") {
+    return problem(
+      reachName,
+      `the name ${address} cannot be resolved: ${addresses}`,
+      "--rds-address ADDRESS",
+    );
+  }
+  const named = addresses.includes(address) ? address : `${address} (${addresses.join(", ")})`;
+  const place = `${named} port ${port}`;
+  switch (reach?.state) {
+    case "open":
+      return fine(reachName, `${place} answers in ${Math.ceil(reach.ms)} ms`);
+    case "refused":
+      return problem(
+        reachName,
+        `${place} refuses the connection`,
+        `/ip/service/set [find where name="ssh"] disabled=no port=${port} address=""`,
+      );
+    case "silent":
+      return problem(
+        reachName,
+        `${place} does not answer (${reach.reason})`,
+        `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES action=accept place-before=0`,
+      );
+    default:
+      return problem(
+        reachName,
+        `${place} cannot be reached (${reach?.reason ?? "not tried"})`,
+        "--rds-address ADDRESS",
+      );
+  }
+}
+
+const hostKeyName = "host-key";
+
+/** What is known about the router's host key. */
+interface HostKeyFacts {
+  readonly address: string;
+  readonly port: number;
+  /** In wire form; undefined when the router never presented one. */
+  readonly presented: Uint8Array | undefined;
+  /** The keys that it should have; in words, why they cannot be read. */
+  readonly pins: readonly HostKey[] | string;
+  /** Whether the driver is told not to look. */
+  readonly insecure: boolean;
+}
+
+/** Judges whether the router is the one that was meant. */
+export function judgeHostKey(facts: HostKeyFacts): Finding {
+  const { presented, pins, insecure } = facts;
+  if (presented === undefined) {
+    return problem(hostKeyName, "the router presented none", scan(facts));
+  }
+  const shown = `${fingerprint(presented)} (${keyTypeOf(presented)})`;
+  const line = `--rds-host-key '${
+    publicLine(presented)
+  }' after comparing it with /ip/ssh/print on the router`;
+  if (typeof pins === "string") return problem(hostKeyName, `${pins}; presented=${shown}`, line);
+  if (insecure) {
+    return warning(
+      hostKeyName,
+      `not checked, as --rds-insecure-skip-verify is given; presented=${shown}`,
+      line,
+    );
+  }
+  if (pins.length === 0) return problem(hostKeyName, `--rds-host-key is not given; presented=${shown}`, line);
+  if (isPinned(pins, presented)) return fine(hostKeyName, `as pinned: ${shown}`);
+  return problem(hostKeyName, describeMismatch(pins, presented), line);
+}
+
+/** How a person looks for the key. */
+function scan({ address, port }: HostKeyFacts): string {
+  return `ssh-keyscan -p ${port} -t ed25519,rsa ${address}`;
+}
+
+/** As OpenSSH writes a public key. */
+function publicLine(blob: Uint8Array): string {
+  return `${keyTypeOf(blob)} ${Buffer.from(blob).toString("base64")}`;
+}
+
+const loginName = "login";
+
+/** What is known about logging in. */
+export interface LoginFacts {
+  readonly user: string;
+  /** What the server offers; undefined when it never said. */
+  readonly methods: readonly string[] | undefined;
+  /** Whether the server lets the user in without any proof. */
+  readonly open: boolean;
+  /** What the driver has to show. */
+  readonly credentials: "key" | "password" | "none";
+  /** Why it did not log in; undefined when it did. */
+  readonly failure: string | undefined;
+}
+
+/** Judges whether the driver gets in. */
+export function judgeLogin({ user, methods, open, credentials, failure }: LoginFacts): Finding {
+  if (open) {
+    return problem(
+      loginName,
+      `${user} gets in without a password`,
+      `/user/set [find where name="${user}"] password=…`,
+    );
+  }
+  const offered = methods === undefined ? "" : `; the router offers ${methods.join(", ") || "nothing"}`;
+  if (credentials === "none") {
+    return problem(
+      loginName,
+      `neither --rds-key nor --rds-password-file is given${offered}`,
+      "--rds-key FILE or --rds-password-file FILE",
+    );
+  }
+  const shown = credentials === "key" ? "its key" : "its password";
+  if (failure === undefined) return fine(loginName, `${user} logs in with ${shown}${offered}`);
+  return problem(
+    loginName,
+    `${user} cannot log in with ${shown}: ${failure}${offered}`,
+    fixFor(user, credentials),
+  );
+}
+
+function fixFor(user: string, credentials: "key" | "password"): string {
+  return credentials === "key"
+    ? `/user/ssh-keys/import user=${user} public-key-file=FILE.pub`
+    : `/user/set [find where name="${user}"] password=…, or --rds-key FILE where passwords are not taken`;
+}
+
+const policyName = "policy";
+
+/** A slot that no disk has: the driver makes none of this form. */
+const nobody = "rds-csi-doctor-tries-nothing";
+
+/** Whether the user may read and write. */
+export const policyCheck: RouterCheck = {
+  name: policyName,
+  essential: true,
+  async run(router, { user }) {
+    await router.read(policyName, resourceQuery);
+    const statement = ros`/disk set [find where slot=${nobody}] comment=${""}`;
+    return [judgePolicy(await router.attempt(policyName, statement), user)];
+  },
+};
+
+/**
+ * What the answer to a change of nothing says about the user's policies.
+ *
+ * Some routers refuse to change nothing, so their words are looked at: a person reads the finding, and nothing is
+ * decided by it.
+ */
+export function judgePolicy(refusal: string | undefined, user: string): Finding {
+  if (refusal === undefined) return fine(policyName, `${user} may read and write`);
+  if (/not enough permissions/i.test(refusal)) {
+    return problem(
+      policyName,
+      `${user} may read but not write: ${refusal}`,
+      "/user/group/add name=rds-csi policy=ssh,read,write; " +
+        `/user/set [find where name="${user}"] group=rds-csi`,
+    );
+  }
+  if (/no such item|expected item id/i.test(refusal)) return fine(policyName, `${user} may read and write`);
+  return warning(
+    policyName,
+    `${user} may read; whether it may write cannot be told, as changing nothing was refused: ${refusal}`,
+    "/user/group/print",
+  );
+}
+
+const sessionsName = "ssh-sessions";
+
+/** Two controllers (one leads), a command such as this one, and a person. */
+const minSessions = 4n;
+
+/** Whether the SSH service has room for everybody who needs it. */
+export const sessionsCheck: RouterCheck = {
+  name: sessionsName,
+  essential: false,
+  async run(router) {
+    const query = ros`/ip service print detail as-value where name=${"ssh"}`;
+    return [judgeSessions(parseRows(await router.read(sessionsName, query), "list of services"))];
+  },
+};
+
+/** What the SSH service's row says. */
+export function judgeSessions(rows: readonly Row[]): Finding {
+  const service = rows.find((row) => row.text("name", "") === "ssh");
+  if (service === undefined || !service.hasInteger("max-sessions")) {
+    return fine(sessionsName, "the router names no limit; before 7.16 there is no setting for it");
+  }
+  const most = service.integer("max-sessions");
+  if (most >= minSessions) return fine(sessionsName, `${most} at a time`);
+  return warning(
+    sessionsName,
+    `${most} at a time: too few for two controllers, a command of this kind and a person`,
+    '/ip/service/set [find where name="ssh"] max-sessions=20',
+  );
+}

@@ -1,0 +1,147 @@
+import { packagesQuery, resourceQuery } from "../../routeros/store/queries.ts";
+import {
+  isAtLeast,
+  parseResource,
+  type RouterInfo,
+  storagePackage,
+} from "../../routeros/console/router_info.ts";
+import type { RouterCheck } from "./check.ts";
+import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
+import { parseRow, parseRows, type Row } from "../../routeros/console/json.ts";
+import { ros } from "../../routeros/console/command.ts";
+
+const versionName = "version";
+const upgrade = "/system/package/update/install";
+
+/** Whether the RouterOS is new enough, and for what it is not. */
+export const versionCheck: RouterCheck = {
+  name: versionName,
+  essential: true,
+  async run(router, { allowUnfenced }) {
+    const { info } = parseResource(await router.read(versionName, resourceQuery));
+    return [judgeVersion(info, allowUnfenced)];
+  },
+};
+
+/**
+ * What a version can and cannot do for this driver.
+ *
+ * @param allowUnfenced whether the operator lives with nodes that cannot be fenced
+ */
+export function judgeVersion(
+  { version, board, supported, supportsNqn }: RouterInfo,
+  allowUnfenced: boolean,
+): Finding {
+  const found = board === "" ? version : `${version} on ${board}`;
+  if (!supported) {
+    return problem(versionName, `${found}: too old, as 7.17 is needed, and 7.21 to publish`, upgrade);
+  }
+  const lacks = [
+    ...(supportsNqn ? [] : [
+      "an export has no NQN of its own (7.21), so that no node could be fenced: publishing is " +
+      (allowUnfenced ? "allowed by --allow-unfenced" : "refused"),
+    ]),
+    ...(isAtLeast(version, 7, 18) ? [] : ["no Btrfs subvolumes (7.18): no snapshots by them"]),
+    ...(isAtLeast(version, 7, 23) ? [] : ["no /file copy (7.23): no snapshots and clones but on Btrfs"]),
+  ];
+  if (lacks.length === 0) return fine(versionName, found);
+  const text = `${found}: ${lacks.join("; ")}`;
+  return supportsNqn || allowUnfenced
+    ? warning(versionName, text, upgrade)
+    : problem(versionName, text, upgrade);
+}
+
+const packageName = "package";
+
+/** Whether the storage package is there. */
+export const packageCheck: RouterCheck = {
+  name: packageName,
+  essential: true,
+  run: async (
+    router,
+  ) => [judgePackages(parseRows(await router.read(packageName, packagesQuery), "list of packages"))],
+};
+
+/** What a list of packages says about the one that matters. */
+export function judgePackages(rows: readonly Row[]): Finding {
+  const storage = rows.find((row) => row.text("name") === storagePackage);
+  if (storage === undefined) {
+    return problem(
+      packageName,
+      `${storagePackage} is not installed: upload the package of the router's own version, then reboot`,
+      "/system/reboot",
+    );
+  }
+  const found = `${storagePackage} ${storage.text("version", "")}`.trim();
+  if (!storage.flag("disabled", false)) return fine(packageName, found);
+  return problem(
+    packageName,
+    `${found} is disabled`,
+    `/system/package/enable ${storagePackage}, then /system/reboot`,
+  );
+}
+
+const clockName = "clock";
+const maxDifferenceMs = 30_000;
+const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+
+/** Whether the router's clock agrees with this machine's. */
+export const clockCheck: RouterCheck = {
+  name: clockName,
+  essential: false,
+  async run(router, { clock }) {
+    const sentMs = clock.now();
+    const frame = await router.read(clockName, ros`/system clock print as-value`);
+    const hereMs = (sentMs + clock.now()) / 2;
+    return [judgeClock(parseClock(parseRow(frame, "clock")), hereMs)];
+  },
+};
+
+/** @param thereMs the router's time in milliseconds since the Unix epoch; undefined when it cannot be read */
+export function judgeClock(thereMs: number | undefined, hereMs: number): Finding {
+  if (thereMs === undefined) {
+    return warning(clockName, "the router's time has an unknown form", "/system/clock/print");
+  }
+  const seconds = Math.round((thereMs - hereMs) / 1000);
+  if (Math.abs(thereMs - hereMs) <= maxDifferenceMs) {
+    return fine(clockName, `${Math.abs(seconds)} s apart from this machine's`);
+  }
+  return warning(
+    clockName,
+    `the router's is ${Math.abs(seconds)} s ${
+      seconds > 0 ? "ahead of" : "behind"
+    } this machine's: logs and ` +
+      "certificates will not agree",
+    "/system/ntp/client/set enabled=yes servers=pool.ntp.org",
+  );
+}
+
+/** Reads `/system clock`: milliseconds since the Unix epoch; undefined when a part of it has an unknown form. */
+export function parseClock(row: Row): number | undefined {
+  const day = parseDay(row.text("date", ""));
+  const time = /^(\d{1,2}):(\d{2}):(\d{2})$/.exec(row.text("time", ""));
+  const offsetMs = parseOffset(row);
+  if (day === undefined || time === null || offsetMs === undefined) return undefined;
+  const [hours, minutes, seconds] = time.slice(1).map(Number);
+  return day + ((hours! * 60 + minutes!) * 60 + seconds!) * 1000 - offsetMs;
+}
+
+/** `2026-11-21`, and `nov/21/2026` as older versions wrote it. */
+function parseDay(text: string): number | undefined {
+  const iso = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text);
+  if (iso !== null) return Date.UTC(Number(iso[1]), Number(iso[2]) - 1, Number(iso[3]));
+  const old = /^([a-z]{3})\/(\d{2})\/(\d{4})$/.exec(text.toLowerCase());
+  const month = old === null ? -1 : months.indexOf(old[1]!);
+  return month < 0 ? undefined : Date.UTC(Number(old![3]), month, Number(old![2]));
+}
+
+/** `+02:00`, or seconds; negative seconds come as 32 bits without a sign. */
+function parseOffset(row: Row): number | undefined {
+  if (row.hasInteger("gmt-offset")) {
+    const seconds = Number(row.integer("gmt-offset"));
+    return (seconds >= 2 ** 31 ? seconds - 2 ** 32 : seconds) * 1000;
+  }
+  const match = /^([+-]?)(\d{1,2}):(\d{2})(?::\d{2})?$/.exec(row.text("gmt-offset", ""));
+  if (match === null) return undefined;
+  return (match[1] === "-" ? -1 : 1) * (Number(match[2]) * 60 + Number(match[3])) * 60_000;
+}

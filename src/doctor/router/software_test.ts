@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { type JsonObject, parseRows, Row } from "../../routeros/console/json.ts";
+import { parseRouterInfo } from "../../routeros/console/router_info.ts";
+import type { Finding } from "../../volume/model/finding.ts";
+import { judgeClock, judgePackages, judgeVersion, parseClock } from "./software.ts";
+
+const noon = Date.UTC(2026, 10, 21, 12, 0, 0);
+
+const readable: readonly (readonly [JsonObject, number | undefined])[] = [
+  [{ date: "2026-11-21", time: "12:00:00", "gmt-offset": "+00:00" }, noon],
+  [{ date: "nov/21/2026", time: "12:00:00", "gmt-offset": "+00:00" }, noon],
+  [{ date: "2026-11-21", time: "14:00:00", "gmt-offset": "+02:00" }, noon],
+  [{ date: "2026-11-21", time: "06:30:00", "gmt-offset": "-05:30" }, noon],
+  [{ date: "2026-11-21", time: "14:00:00", "gmt-offset": 7200n }, noon],
+  [{ date: "2026-11-21", time: "07:00:00", "gmt-offset": 4294949296n }, noon],
+  [{ date: "2026-11-22", time: "01:00:00", "gmt-offset": "46800" }, noon],
+  [{}, undefined],
+  [{ date: "2026-11-21", time: "12:00:00" }, undefined],
+  [{ date: "yesterday", time: "12:00:00", "gmt-offset": "+00:00" }, undefined],
+  [{ date: "foo/21/2026", time: "12:00:00", "gmt-offset": "+00:00" }, undefined],
+  [{ date: "2026-11-21", time: "noon", "gmt-offset": "+00:00" }, undefined],
+];
+
+for (const [row, ms] of readable) {
+  const text = `${row["date"]} ${row["time"]} ${row["gmt-offset"]}`;
+  Deno.test(`parseClock() gives ${ms === undefined ? "nothing" : "noon"} for ${text}`, () => {
+    assert.equal(parseClock(new Row(row, "clock")), ms);
+  });
+}
+
+function version(text: string, allowUnfenced = false): Finding {
+  const info = parseRouterInfo(new Row({ version: text, "board-name": "RDS2216" }, "resource"));
+  return judgeVersion(info, allowUnfenced);
+}
+
+const packages = (...rows: readonly unknown[]) => judgePackages(parseRows(JSON.stringify(rows), "packages"));
+
+const upgrade = /^\/system\/package\/update\/install$/;
+const old = /no NQN of its own.*publishing is refused; no \/file copy/;
+const cases: readonly (readonly [what: string, Finding, state: string, found: RegExp, fix?: RegExp])[] = [
+  ["the same time", judgeClock(noon, noon), "ok", /0 s apart/],
+  ["30 s more", judgeClock(noon + 30_000, noon), "ok", /30 s apart/],
+  ["31 s less", judgeClock(noon - 31_000, noon), "warning", /31 s behind/, /ntp/],
+  ["an hour more", judgeClock(noon + 3_600_000, noon), "warning", /3600 s ahead/, /ntp/],
+  ["no time", judgeClock(undefined, noon), "warning", /unknown form/, /clock/],
+  ["7.24 (stable)", version("7.24 (stable)"), "ok", /^7\.24 \(stable\) on RDS2216$/],
+  ["7.23", version("7.23"), "ok", /7\.23/],
+  ["7.22.1", version("7.22.1"), "warning", /no \/file copy/, upgrade],
+  ["7.20.8", version("7.20.8 (long-term)"), "problem", old, upgrade],
+  ["7.20 without a fence", version("7.20", true), "warning", /allowed by --allow-unfenced/, upgrade],
+  ["7.17", version("7.17"), "problem", /no NQN.*no Btrfs subvolumes.*no \/file copy/, upgrade],
+  ["7.16.2", version("7.16.2"), "problem", /too old/, upgrade],
+  ["6.49", version("6.49"), "problem", /too old/, upgrade],
+  [
+    "a package",
+    packages({ name: "rose-storage", version: "7.24", disabled: false }),
+    "ok",
+    /rose-storage 7\.24/,
+  ],
+  ["a package that says little", packages({ name: "rose-storage" }), "ok", /^rose-storage$/],
+  [
+    "a disabled package",
+    packages({ name: "rose-storage", disabled: "yes" }),
+    "problem",
+    /disabled/,
+    /package\/enable rose-storage/,
+  ],
+  [
+    "no package",
+    packages({ name: "routeros", disabled: false }),
+    "problem",
+    /not installed/,
+    /\/system\/reboot/,
+  ],
+];
+
+for (const [what, finding, state, found, fix = /^$/] of cases) {
+  Deno.test(`doctor finds software with ${what} to be: ${state}`, () => {
+    assert.equal(finding.state, state);
+    assert.match(finding.found, found);
+    assert.match(finding.fix ?? "", fix);
+  });
+}

@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { FakeClock } from "../../../tests/fakes/clock.ts";
+import { SeededRandom } from "../../../tests/fakes/random.ts";
+import { addCommand, makeBasePath, makeRouter, typeTo, type Typing } from "../simulator_test_support.ts";
+import { Timing } from "../timing.ts";
+import { DirectoryBacking } from "../model/directory_backing.ts";
+import type { Router } from "../model/router.ts";
+
+const folder = "storage-pool/metal-csi";
+
+async function copying(
+  use: (router: Router, type: Typing, clock: FakeClock, backing: string) => Promise<void>,
+) {
+  const backing = await Deno.makeTempDir({ dir: "/tmp" });
+  const clock = new FakeClock();
+  const router = makeRouter({
+    clock,
+    backing: new DirectoryBacking(backing),
+    knobs: { copyReturns: "at-once", copy: "full" },
+  });
+  try {
+    router.delays.copyMs = 1000;
+    const type = typeTo(router);
+    await type(`${makeBasePath}; ${addCommand("a").replace("1073741824", "4096")}; /disk remove "a"`);
+    await Deno.writeTextFile(`${backing}/${folder}/a.img`, "content".padEnd(4096));
+    assert.equal(await type(`/file copy "${folder}/a.img" name="${folder}/b.img"`), "");
+    await use(router, type, clock, `${backing}/${folder}`);
+  } finally {
+    router.files.abandonCopies();
+    await Deno.remove(backing, { recursive: true });
+  }
+}
+
+Deno.test("a copy that returned at once has its full size at once, and its content later", async () => {
+  await copying(async (router, type, clock, path) => {
+    assert.equal(await type(`:put [/file get "${folder}/b.img" size]`), "4096\r\n");
+    assert.match(await Deno.readTextFile(`${path}/b.img`), /^\0{4096}$/);
+    await clock.advance(999);
+    assert.equal(router.files.isPartial(router.files.find(`${folder}/b.img`)!), true);
+    await clock.advance(1);
+    assert.match(await Deno.readTextFile(`${path}/b.img`), /^content/);
+    assert.equal(router.files.isPartial(router.files.find(`${folder}/b.img`)!), false);
+  });
+});
+
+Deno.test("a copy becomes whole also when its source is removed and it is renamed meanwhile", async () => {
+  await copying(async (_router, type, clock, path) => {
+    await type(`/file remove "${folder}/a.img"; /file set "${folder}/b.img" name="${folder}/c.img"`);
+    await clock.advance(1000);
+    assert.match(await Deno.readTextFile(`${path}/c.img`), /^content/);
+    assert.deepEqual(Array.from(Deno.readDirSync(path), ({ name }) => name), ["c.img"]);
+  });
+});
+
+Deno.test("a copy that is removed meanwhile does not come back", async () => {
+  await copying(async (router, type, clock, path) => {
+    await type(`/file remove "${folder}/b.img"`);
+    await clock.advance(1000);
+    assert.equal(router.files.find(`${folder}/b.img`), undefined);
+    assert.deepEqual(Array.from(Deno.readDirSync(path), ({ name }) => name), ["a.img"]);
+  });
+});
+
+Deno.test("a copy that was abandoned is never whole", async () => {
+  await copying(async (router, _type, clock, path) => {
+    router.files.abandonCopies();
+    await clock.advance(1000);
+    assert.match(await Deno.readTextFile(`${path}/b.img`), /^\0{4096}$/);
+    assert.equal(router.files.isPartial(router.files.find(`${folder}/b.img`)!), true);
+  });
+});
+
+Deno.test("a full copy takes a second a gibibyte, scaled, and a reflink no time", async () => {
+  for (const [copy, ms] of [["full", 4000], ["reflink", 0]] as const) {
+    const clock = new FakeClock();
+    const router = makeRouter({ clock, knobs: { copy }, timing: new Timing(2, new SeededRandom()) });
+    const type = typeTo(router);
+    await type(`${makeBasePath}; ${addCommand("a").replace("1073741824", "4294967296")}`);
+    router.backing.pretendWritten?.(`${folder}/a.img`, 2n << 30n);
+    const copied = type(`/file copy "${folder}/a.img" name="${folder}/b.img"`);
+    const whole = () => !router.files.isPartial(router.files.find(`${folder}/b.img`)!);
+    await clock.advance(Math.max(0, ms - 1));
+    assert.equal(whole(), ms === 0);
+    await clock.advance(1);
+    assert.equal(whole(), true);
+    await copied;
+  }
+});
