@@ -5,7 +5,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
 import { defaultKnobs } from "../../src/simulator/behaviours.ts";
 import { profiles } from "../../src/simulator/profile.ts";
-import { hostKey } from "../contract/_routeros_bench.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
 import { freePort, type Part, startPart } from "../support/parts.ts";
 import { reach, routerPassword } from "../support/stack.ts";
 
@@ -61,7 +61,7 @@ export class Controllers implements AsyncDisposable {
 
   async #start(): Promise<Controller> {
     const endpoint = `unix://${this.#folder}/${++this.#count}.sock`;
-    const router = { sshPort: this.sshPort, hostKeyPublic: hostKey.publicLine };
+    const router = { sshPort: this.sshPort, hostKeyPublic: routerHostKey.publicLine };
     const flags = [
       ...reach(router, `${this.#folder}/password`),
       ...["--router-profile", `${this.#folder}/profile.json`],

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { codeOf } from "../../src/csi/server/client.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { hostKey } from "../contract/_routeros_bench.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 import type { Fault, Healing } from "./faults.ts";
 import { type Attempt, made, type Rpc } from "./rpcs.ts";
@@ -37,7 +36,7 @@ export class Lane {
       ...Object.assign({}, ...this.#options),
       flags: this.#options.flatMap(({ flags = [] }) => flags),
       simulator: Object.assign(
-        { hostKey: hostKey.privatePem },
+        {},
         ...this.#options.map(({ simulator }) => simulator),
       ),
     });

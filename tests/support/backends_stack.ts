@@ -8,6 +8,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { clusterId, routerPassword } from "./stack.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
 
 /** A router of a {@linkcode BackendsStack}. */
 export interface TestRouter {
@@ -101,6 +102,7 @@ function startRouter(options: TestRouter["simulator"]): Promise<Simulator> {
     clock: systemClock,
     random: systemRandom,
     timingScale: 0,
+    hostKey: routerHostKey.privatePem,
     users: [{ name: "rds-csi", password: routerPassword }],
     ...options,
   });

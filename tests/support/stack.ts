@@ -10,6 +10,7 @@ import { formatProfile } from "../../src/router_profile/profile.ts";
 import type { Clock } from "../../src/volume/ports/ports.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
 
 /** A simulated router, a controller that manages it, and a client of that controller, in one process. */
 export interface Stack extends AsyncDisposable {
@@ -57,6 +58,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
     clock: systemClock,
     random: systemRandom,
     timingScale: 0,
+    hostKey: routerHostKey.privatePem,
     users: [{ name: "rds-csi", password: routerPassword }],
     ...options.simulator,
   });
