@@ -72,23 +72,6 @@ async function withSnapshots(): Promise<Stack> {
   return stack;
 }
 
-async function removeByHand(stack: Stack, id: string): Promise<void> {
-  await type(stack, `/disk/remove [find where slot="${id}"]`);
-  await type(stack, `/file/remove [find where name="${folder.slice(1)}/${id}.img"]`);
-}
-
-Deno.test("a snapshot of the earlier driver has the properties of its volume, and nothing of its data", async () => {
-  await using stack = await withSnapshots();
-  const { disks } = await state(stack);
-  for (const id of all) {
-    const copy = disks.find(({ slot }) => slot === id)!;
-    assert.equal(copy["nvme-tcp-server-nqn"], nqn);
-    assert.equal(copy["comment"], "backed up on Sundays");
-    const backing = stack.simulator.model.backing;
-    assert.equal(backing.allocatedBytes(`${folder}/${id}.img`.slice(1)), 0n);
-  }
-});
-
 Deno.test("nothing is restored from one, whether it is there or not, and no command is needed to say so", async () => {
   await using stack = await withSnapshots();
   const { controller } = stack.clients;
@@ -135,26 +118,6 @@ Deno.test("one is never deleted, and is gone when a person has removed its disk 
   assert.ok(disks.some(({ slot }) => slot === volume));
   assert.ok(files.some(({ name }) => name.endsWith(`/${volume}.img`)));
 });
-
-Deno.test("one is not called gone while the router brings its disks back, or its pool is away", async () => {
-  await using stack = await withSnapshots();
-  const remove = () => stack.clients.controller.call("DeleteSnapshot", { snapshotId: old });
-  await removeByHand(stack, old);
-  await post(stack, "/disks/storage-pool", { mounted: false });
-  await rejectsWith(status.UNAVAILABLE, remove(), /not mounted/);
-  await post(stack, "/disks/storage-pool", { mounted: true });
-  await remove();
-});
-
-Deno.test("a disk that is only called like one is somebody's: not deleted, not called gone", async () => {
-  await using stack = await startStack(router);
-  await post(stack, "/disks", { slot: old, "file-path": "/storage-pool/mine.img", size: String(gibibyte) });
-  await changesNothing(stack, async () => {
-    const remove = stack.clients.controller.call("DeleteSnapshot", { snapshotId: old });
-    await rejectsWith(status.FAILED_PRECONDITION, remove, /not as the earlier driver leaves one.*mine[.]img/);
-  });
-});
-
 Deno.test("one with the image of its volume keeps that from being taken over, and is named", async () => {
   const clusterView = new FakeClusterView();
   clusterView.used = [aClusterVolume(volume)];

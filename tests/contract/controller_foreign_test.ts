@@ -7,7 +7,6 @@ import {
   changesNothing,
   cloneOf,
   create,
-  createRequest,
   gibibyte,
   mount,
   post,
@@ -175,75 +174,3 @@ for (const { name, make, words, read, health, isUnpublished = false } of kinds) 
     });
   });
 }
-
-const strays: readonly (readonly [string, string, RegExp])[] = [
-  ["a file", `${volumeIdFor("pvc-wanted")}.${hash}.img`, /image is there without a disk/],
-  [
-    "an image in a subvolume",
-    `${volumeIdFor("pvc-wanted")}.${hash}/disk.img`,
-    /image is there without a disk/,
-  ],
-];
-
-for (const [what, name, words] of strays) {
-  Deno.test(`${what} of a volume's name without a disk: nothing is made of it, and only DeleteVolume takes it away`, async () => {
-    await using stack = await startStack();
-    const { controller } = stack.clients;
-    const volumeId = volumeIdFor("pvc-wanted");
-    const source = await create(stack, "pvc-source");
-    if (name.endsWith("/disk.img")) {
-      const subvolume = `metal-csi/${name.slice(0, -"/disk.img".length)}`;
-      const command = `/disk/btrfs/subvolume/add fs="storage-pool-fs" name="${subvolume}"`;
-      await post(stack, "/console", { command });
-    }
-    await post(stack, "/files", { name: `${folder}/${name}`, type: "file", size: 1 << 30 });
-    await changesNothing(stack, async () => {
-      await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-wanted"), words);
-      const clone = cloneOf(stack, "pvc-wanted", { volumeId: source });
-      await rejectsWith(status.FAILED_PRECONDITION, clone, words);
-      const asks: readonly (() => Promise<unknown>)[] = [
-        () => controller.call("ControllerPublishVolume", publishRequest(volumeId)),
-        () => controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" }),
-        () => controller.call("ControllerGetVolume", { volumeId }),
-        () => snapshot(stack, "snap", volumeId),
-        () => cloneOf(stack, "pvc-clone", { volumeId }),
-      ];
-      for (const ask of asks) await rejectsWith(status.UNAVAILABLE, ask(), /its image is there/);
-      const { volumeHealth } = await controller.call("ControllerGetVolumeHealth", { volumeId });
-      assert.deepEqual(volumeHealth!.healthStatuses.map(({ reason }) => reason), ["DiskMissing"]);
-    });
-    await controller.call("DeleteVolume", { volumeId });
-    await create(stack, "pvc-wanted");
-  });
-}
-
-Deno.test("a plain folder of a volume's name with an image in it is no subvolume, and is left to a person", async () => {
-  await using stack = await startStack();
-  const volumeId = volumeIdFor("pvc-wanted");
-  await post(stack, "/files", {
-    name: `${folder}/${volumeId}.${hash}/disk.img`,
-    type: "file",
-    size: 1 << 30,
-  });
-  await changesNothing(stack, async () => {
-    await rejectsWith(
-      status.FAILED_PRECONDITION,
-      create(stack, "pvc-wanted"),
-      /image is there without a disk/,
-    );
-    const remove = stack.clients.controller.call("DeleteVolume", { volumeId });
-    await rejectsWith(status.UNAVAILABLE, remove, /the image is still there/);
-  });
-});
-
-Deno.test("a volume of another name, kind or cluster never answers CreateVolume", async () => {
-  await using stack = await startStack();
-  const request = createRequest("pvc-wanted");
-  const { volume } = await stack.clients.controller.call("CreateVolume", request);
-  const other = await stack.another(["--cluster-id", "another cluster"]);
-  await changesNothing(stack, async () => {
-    const asked = other.clients.controller.call("CreateVolume", request);
-    await rejectsWith(status.FAILED_PRECONDITION, asked, /belongs to another cluster/);
-  });
-  assert.ok((await state(stack)).disks.some((disk) => disk.slot === volume!.volumeId));
-});

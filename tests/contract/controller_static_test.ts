@@ -1,7 +1,6 @@
 // Disks and files that somebody else made, used as volumes by a PersistentVolume that says so.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import { profiles } from "../../src/simulator/profile.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
 import {
@@ -16,7 +15,7 @@ import {
   snapshot,
   state,
 } from "../support/controller_calls.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import type { Stack } from "../support/stack.ts";
 import {
   addDisk,
   calls,
@@ -28,9 +27,9 @@ import {
   startWithFile,
 } from "../support/static_disk.ts";
 
-for (const { name } of profiles.filter(({ vocabulary }) => vocabulary.rose)) {
+for (const name of ["ros-7.24", "ros-7.20", "xfs-pool"]) {
   Deno.test(`${name}: a disk that a PersistentVolume calls static lives as a volume does, and is given back`, async () => {
-    const flags = name === "ros-7.20" || name === "ros-7.17" ? ["--allow-unfenced"] : [];
+    const flags = name === "ros-7.20" ? ["--allow-unfenced"] : [];
     await using scene = await startWithFile({ simulator: { profile: name }, flags });
     const { stack } = scene;
     await addDisk(stack);
@@ -237,12 +236,6 @@ Deno.test("a disk without a record whose PersistentVolume says nothing is refuse
     // Else its VolumeAttachment would never go away.
     await unpublish();
   });
-});
-
-Deno.test("a StorageClass cannot say that its volumes are static", async () => {
-  await using stack = await startStack();
-  const made = create(stack, "pvc-a", { parameters: { static: "true" } });
-  await rejectsWith(status.INVALID_ARGUMENT, made, /unknown.*static/);
 });
 
 Deno.test("a copy of an imported disk, or one that was pointed elsewhere, is never published", async () => {

@@ -42,6 +42,8 @@ export interface StackOptions {
   readonly probed?: boolean;
   /** What the drivers are told about the router by `--router-profile`; by default nothing. */
   readonly told?: Partial<RouterAnswers>;
+  /** Every driver's clock unless it is given another. @default {systemClock} */
+  readonly clock?: Clock;
   /** What the drivers are told about their cluster. */
   readonly clusterView?: ClusterView;
 }
@@ -67,7 +69,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const csi = loadCsi();
   const told = options.told ?? (options.probed === true ? simulator.model.knobs : undefined);
   const profileFlags = told === undefined ? [] : ["--router-profile", "/test/profile.json"];
-  const start = async (flags: readonly string[], parts: AsyncDisposableStack, clock = systemClock) => {
+  const start = async (
+    flags: readonly string[],
+    parts: AsyncDisposableStack,
+    clock = options.clock ?? systemClock,
+  ) => {
     const config = readServeConfig(
       [...reach(simulator, passwordFile), ...profileFlags, ...options.flags ?? [], ...flags],
       noEnvironment,
