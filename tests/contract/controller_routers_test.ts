@@ -62,18 +62,6 @@ Deno.test("RouterOS before 7.21 publishes nothing unless the operator takes the 
   await controller.call("DeleteSnapshot", { snapshotId });
   assert.deepEqual(await fileDisks(stack), []);
 });
-Deno.test("without --allow-unfenced a volume that was published with it can be taken away, and not given again", async () => {
-  await using stack = await startStack(old);
-  const daring = await stack.another(["--allow-unfenced"]);
-  const id = await create(stack, "pvc-old");
-  await publish(daring, id);
-  await rejectsWith(status.FAILED_PRECONDITION, publish(stack, id), /--allow-unfenced/);
-  const { status: shown } = await stack.clients.controller.call("ControllerGetVolume", { volumeId: id });
-  assert.deepEqual(shown?.publishedNodeIds, ["node-1"]);
-  await unpublish(stack, id);
-  assert.deepEqual(stack.simulator.model.exports.list(), []);
-  await rejectsWith(status.FAILED_PRECONDITION, publish(stack, id), /--allow-unfenced/);
-});
 Deno.test("a router that cuts the record of a holder gives no volume away: the record is put back, and the export is off", async () => {
   await using stack = await startStack({ simulator: { knobs: { maxComment: 90 } } });
   const id = await create(stack, "pvc-short");
