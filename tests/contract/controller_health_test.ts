@@ -1,15 +1,7 @@
 // What the controller tells of the health of volumes: each problem, made on the simulated router, is told as what it is,
 // of the volume that has it and of no other, and nothing is changed by looking.
 import assert from "node:assert/strict";
-import {
-  changesNothing,
-  cost,
-  create,
-  gibibyte,
-  post,
-  publishRequest,
-  state,
-} from "../support/controller_calls.ts";
+import { changesNothing, cost, create, post, state } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 type Illness = (stack: Stack, id: string) => Promise<unknown>;
@@ -25,10 +17,6 @@ async function remove({ simulator }: Stack, path: string): Promise<void> {
 
 async function diskOf(stack: Stack, slot: string) {
   return (await state(stack)).disks.find((disk) => disk.slot === slot)!;
-}
-
-function publish({ clients }: Stack, id: string) {
-  return clients.controller.call("ControllerPublishVolume", publishRequest(id));
 }
 
 async function sickIds({ clients }: Stack): Promise<string[]> {
@@ -50,25 +38,6 @@ const illnesses: readonly (readonly [reason: string, status: string, make: Illne
     (stack, id) => edit(stack, id, { "nvme-tcp-export": true }),
     ({ clients }, volumeId) =>
       clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" }),
-  ],
-  [
-    "NotExported",
-    "INACCESSIBLE",
-    async (stack, id) => {
-      await publish(stack, id);
-      await edit(stack, id, { "nvme-tcp-export": false });
-    },
-    publish,
-  ],
-  [
-    "ImageShared",
-    "DEGRADED",
-    async (stack, id) => {
-      const disk = await diskOf(stack, id);
-      const other = { slot: "theirs", "file-path": disk["file-path"], size: String(gibibyte) };
-      await post(stack, "/disks?file=no", other);
-    },
-    (stack) => remove(stack, "/disks/theirs"),
   ],
   ["DiskMissing", "INACCESSIBLE", (stack, id) => remove(stack, `/disks/${id}`)],
 ];
@@ -99,27 +68,6 @@ for (const [index, [reason, kind, make, heal]] of illnesses.entries()) {
   });
 }
 
-const poolIllnesses: readonly (readonly [reason: string, status: string, body: Record<string, unknown>])[] = [
-  ["PoolDegraded", "DEGRADED", { state: "degraded" }],
-  ["PoolNotMounted", "INACCESSIBLE", { mounted: false }],
-];
-
-for (const [reason, kind, body] of poolIllnesses) {
-  Deno.test(`on a pool with ${JSON.stringify(body)} every volume is ${kind} for ${reason}`, async () => {
-    await using stack = await startStack();
-    const ids = [await create(stack, "pvc-1"), await create(stack, "pvc-2")].toSorted();
-    await edit(stack, "storage-pool", body);
-    await changesNothing(stack, async () => {
-      const { entries } = await stack.clients.controller.call("ControllerListVolumeHealth", {});
-      assert.deepEqual(
-        entries.map((one) => [one.volumeId, ...one.healthStatuses.map((one) => [one.reason, one.status])]),
-        ids.map((id) => [id, [reason, kind]]),
-      );
-    });
-    await edit(stack, "storage-pool", { state: "clean", mounted: true });
-    assert.deepEqual(await sickIds(stack), []);
-  });
-}
 Deno.test("health costs one command for a volume, two for all, and twice that while any is sick", async () => {
   await using stack = await startStack();
   const { controller } = stack.clients;
