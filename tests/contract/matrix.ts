@@ -1,12 +1,13 @@
-// The contract on routers of every kind: scenarios under every profile, under every value of every knob, and under
-// mixtures drawn at random. `make test/contract`.
+// Runs every scenario on routers of every kind: each profile, each value of each knob, and mixtures drawn at random.
+// `make test/contract`.
 //
-// By default each router gets the scenarios whose outcome it changes, and takes turns with the others for the rest, so
-// that every scenario still meets every knob's neighbourhood and several mixtures: a knob that the driver does not heed
-// in one scenario is one that it does not heed. With MATRIX_ALL=1 every scenario meets every router.
+// By default this tries about a third of all pairs. A profile gets every scenario. A router with one knob turned gets the
+// scenarios that declare another outcome for it, and every fourth of the rest, starting one further in each row. A mixture
+// gets every fourth scenario. So each scenario meets a quarter of the values that it should not notice, and each declared
+// outcome is checked. MATRIX_ALL=1 tries every scenario on every router.
 //
-// MATRIX_SEED plays the same mixtures again, MATRIX_RANDOM says how many there are, MATRIX_ONLY is a regular expression
-// on rows, as in `MATRIX_ONLY='grow|random 7'`.
+// MATRIX_SEED repeats the mixtures of an earlier run, MATRIX_RANDOM sets how many there are, and MATRIX_ONLY is a regular
+// expression on rows, as in `MATRIX_ONLY='grow|random 7'`.
 import { print } from "../../tools/print.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import { type Cell, environmentNumber, runMatrices, wantedRows, wantsAll } from "../support/matrix.ts";
@@ -15,7 +16,7 @@ import { scenarios } from "./matrix/scenarios.ts";
 import { useless } from "./matrix/store.ts";
 import { describeSetting, randomSetting, type Setting, singleSettings } from "./matrix/settings.ts";
 
-/** A scenario without an outcome of its own on a router meets every so manyth of those. */
+/** A router gets every so manyth of the scenarios that declare no outcome of their own for it. */
 const turns = 4;
 
 interface Facts {
@@ -29,7 +30,7 @@ function settingsOf({ seed, mixtures }: Facts): readonly Setting[] {
   return [...singleSettings(), ...drawn];
 }
 
-/** Whether a scenario is tried on a router unless all are. Profiles without knobs get all of them. */
+/** Whether the default run tries a scenario on a router. */
 function isChosen(scenario: Scenario, number: number, setting: Setting, row: number): boolean {
   const turned = Object.keys(setting.knobs).length;
   if (turned === 0 || (number + row) % turns === 0) return true;

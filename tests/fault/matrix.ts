@@ -1,10 +1,10 @@
-// Every fault at every command of every call of the controller, and kill -9 at every boundary between two of them:
-// `make test/fault`.
+// Lets every fault strike every command of every call of the controller, and kills the controller at every boundary
+// between two commands. `make test/fault`.
 //
-// By default every kind of fault meets every command of every call once: faults that are alike take turns, and so do the
-// moments of a kill that leave the router the same. A controller that is killed after a command has run leaves what one
-// does that is killed before its next, and a command that changes nothing is as good late as in time. With MATRIX_ALL=1
-// each of those meets every command.
+// By default every kind of fault meets every command of every call once. Faults of one row are alike, so they take turns.
+// A kill after a command leaves the router in the same state as a kill before the next command, and a command that changes
+// nothing leaves it as it was; the default run kills once for each state. MATRIX_ALL=1 lets every fault and every kill meet
+// every command.
 //
 // MATRIX_ONLY is a regular expression on rows and columns, as in `MATRIX_ONLY='drops.*Publish'`.
 import { print } from "../../tools/print.ts";
