@@ -6,9 +6,8 @@ import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
-import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
-import { clusterId, routerPassword } from "./stack.ts";
-import { routerHostKey } from "../fakes/ssh_keys.ts";
+import { type Simulator, type SimulatorOptions } from "../../src/simulator/simulator.ts";
+import { clusterId, routerPassword, startRouter } from "./stack.ts";
 
 /** A router of a {@linkcode BackendsStack}. */
 export interface TestRouter {
@@ -95,17 +94,6 @@ export async function startBackends(
       }
     },
   };
-}
-
-function startRouter(options: TestRouter["simulator"]): Promise<Simulator> {
-  return startSimulator({
-    clock: systemClock,
-    random: systemRandom,
-    timingScale: 0,
-    hostKey: routerHostKey.privatePem,
-    users: [{ name: "rds-csi", password: routerPassword }],
-    ...options,
-  });
 }
 
 const common = [

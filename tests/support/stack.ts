@@ -56,14 +56,7 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   made.defer(() => Deno.remove(folder, { recursive: true }));
   const passwordFile = `${folder}/password`;
   await Deno.writeTextFile(passwordFile, `${routerPassword}\n`);
-  const simulator = await startSimulator({
-    clock: systemClock,
-    random: systemRandom,
-    timingScale: 0,
-    hostKey: routerHostKey.privatePem,
-    users: [{ name: "rds-csi", password: routerPassword }],
-    ...options.simulator,
-  });
+  const simulator = await startRouter(options.simulator);
   made.defer(() => simulator.close());
   const log: string[] = [];
   const csi = loadCsi();
@@ -113,6 +106,18 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       assert.deepEqual(violations, []);
     },
   };
+}
+
+/** Starts a simulated router that a stack's password opens, and that takes no time. */
+export function startRouter(options?: Partial<SimulatorOptions>): Promise<Simulator> {
+  return startSimulator({
+    clock: systemClock,
+    random: systemRandom,
+    timingScale: 0,
+    hostKey: routerHostKey.privatePem,
+    users: [{ name: "rds-csi", password: routerPassword }],
+    ...options,
+  });
 }
 
 /** What `doctor --probe` would write about a simulated router. */
