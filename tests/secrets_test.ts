@@ -5,7 +5,7 @@ import { loadCsi } from "../src/csi/server/proto.ts";
 import { systemClock } from "../src/host/clock.ts";
 import { systemRandom } from "../src/host/random.ts";
 import { type Simulator, startSimulator } from "../src/simulator/simulator.ts";
-import { makeSshKeys } from "./fakes/ssh_keys.ts";
+import { makeSshKeys, routerHostKey } from "./fakes/ssh_keys.ts";
 import { eventually } from "./support/cluster_stack.ts";
 import { mount } from "./support/controller_calls.ts";
 import { findLeaks, keySecret, type Secret, type Transcript } from "./support/leaks.ts";
@@ -189,6 +189,7 @@ Deno.test("nothing secret is printed, served or answered, whatever is done and w
     clock: systemClock,
     random: systemRandom,
     timingScale: 0,
+    hostKey: routerHostKey.privatePem,
     exporter: "loop",
     backingDirectory: `${folder}/router`,
     users: [{ name: "rds-csi", password, authorizedKeys: [key.public] }],

@@ -11,10 +11,10 @@ import { Ssh2Transport } from "../../src/routeros/ssh/ssh_transport.ts";
 import type { SshTransport } from "../../src/routeros/ssh/transport.ts";
 import type { Knobs } from "../../src/simulator/behaviours.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
-import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
 import { DirectRouter } from "../fakes/direct_router.ts";
 import { FakeHostSide } from "../fakes/host_side.ts";
 import { scaledClock } from "../fakes/scaled_clock.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
 
 /** The folder on the router in which it is probed. */
 export const folder = "/storage-pool/metal-csi";
@@ -50,8 +50,6 @@ export interface RunOptions {
   readonly onProgress?: (line: string) => void;
 }
 
-const hostKey = generateHostKey();
-
 /**
  * A simulator behind real SSH.
  *
@@ -67,7 +65,7 @@ export async function withProbeBench(
   await using router = await startSimulator({
     timingScale: 0,
     clock,
-    hostKey: hostKey.privatePem,
+    hostKey: routerHostKey.privatePem,
     ...options,
   });
   const transport = new Ssh2Transport({

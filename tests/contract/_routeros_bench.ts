@@ -7,7 +7,6 @@ import { Session } from "../../src/routeros/ssh/session.ts";
 import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh/ssh_transport.ts";
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
-import { generateHostKey } from "../../src/simulator/ssh/host_key.ts";
 import { plainPlace } from "../../src/volume/model/layout.ts";
 import type {
   CallContext,
@@ -17,6 +16,7 @@ import type {
   Wanted,
 } from "../../src/volume/ports/ports.ts";
 import { fakeCall } from "../fakes/contexts.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
 
 export { rejectsWith } from "../fakes/volume_errors.ts";
 
@@ -57,9 +57,6 @@ export interface ClientOptions {
   readonly copyTimeoutMs?: number;
 }
 
-/** Making an RSA key takes a while; one is enough for all routers of a process. */
-export const hostKey = generateHostKey();
-
 export interface Bench {
   readonly router: Simulator;
   readonly store: RouterVolumeStore;
@@ -80,7 +77,7 @@ export async function withRouter(
   { commandTimeoutMs = 300, ...options }: BenchOptions,
   test: (bench: Bench) => Promise<void>,
 ): Promise<void> {
-  const router = await startSimulator({ timingScale: 0, hostKey: hostKey.privatePem, ...options });
+  const router = await startSimulator({ timingScale: 0, hostKey: routerHostKey.privatePem, ...options });
   const stores: RouterVolumeStore[] = [];
   const clock = systemClock, random = systemRandom;
   const another: Bench["another"] = (client = {}) => {

@@ -4,6 +4,7 @@ import { volumesPath } from "../../src/kubernetes/objects.ts";
 import { clusterRules, namespaceRules, startupTaintRules } from "../../src/kubernetes/rules.ts";
 import { clusterHash } from "../../src/volume/model/ids.ts";
 import { aPersistentVolume, aVolumeAttachment, testDriver } from "../fakes/kube_client.ts";
+import { scaledClock } from "../fakes/scaled_clock.ts";
 import type { FakeKubeApi } from "../fakes/kube_api.ts";
 import { eventually, startClusterStack } from "../support/cluster_stack.ts";
 import { create, publishRequest, rejectsWith, state } from "../support/controller_calls.ts";
@@ -44,38 +45,13 @@ Deno.test("under the rules of its role a controller attaches, detaches, and show
   assert.match(String(api.all(onClaim).map((event) => event["message"])), /worker-2 was refused.*worker-1/);
   assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
 });
-
-Deno.test("a controller that starts shows what happened while none was there, and takes away what is over", async () => {
-  await using cluster = await startClusterStack();
-  const { api, stack } = cluster;
-  const ids = await Promise.all(["a", "b", "c"].map((name) => create(stack, name)));
-  for (const id of ids) api.put(volumesPath, aPersistentVolume(id, { annotations: { [node]: "worker-9" } }));
-  api.faults.push({ match: /^PATCH/, status: 500 });
-  for (const id of ids.slice(0, 2)) {
-    await stack.clients.controller.call("ControllerPublishVolume", publishRequest(id, "worker-2"));
-  }
-  await stack.driver.stop(1_000);
-  api.faults.length = 0;
-  await stack.another();
-  await eventually(() => ids.map((id) => attachedNode(api, id)).join() === "worker-2,worker-2,");
-});
-
-Deno.test("who leaves a migration without being shut out is told of on the claim", async () => {
-  await using cluster = await startClusterStack();
-  const { api, stack } = cluster;
-  const shared = { block: {}, accessMode: { mode: "MULTI_NODE_MULTI_WRITER" } } as const;
-  const volumeId = await create(stack, "a", { volumeCapabilities: [shared] });
-  api.put(volumesPath, aPersistentVolume(volumeId));
-  for (const nodeId of ["worker-1", "worker-2"]) {
-    await stack.clients.controller.call("ControllerPublishVolume", publishRequest(volumeId, nodeId, shared));
-  }
-  await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "worker-1" });
-  await eventually(() => api.all(onClaim).some((event) => event["reason"] === "LeaverNotFenced"));
-});
-
 Deno.test("one of two controllers turns an export on again that was turned off by hand, and the other takes over", async () => {
   const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
-  await using cluster = await startClusterStack({ prepare, flags: ["--reconcile-interval", "5s"] });
+  await using cluster = await startClusterStack({
+    prepare,
+    flags: ["--reconcile-interval", "5s"],
+    clock: scaledClock(5),
+  });
   const { api, stack } = cluster;
   const second = await stack.another();
   const volumeId = await create(stack, "a");
@@ -101,27 +77,8 @@ Deno.test("one of two controllers turns an export on again that was turned off b
   assert.deepEqual(leases.map(({ metadata }) => metadata.name), ["rds.csi.srvlab.io-controller"]);
   assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
 });
-
-Deno.test("one of two controllers makes the audits, and the other goes on with them when it stops", async () => {
-  const prepare = (api: FakeKubeApi) => void (api.rules = [...clusterRules, ...namespaceRules]);
-  await using cluster = await startClusterStack({ prepare, flags: ["--audit-interval", "1s"] });
-  const { stack } = cluster;
-  const first = stack.driver;
-  const audits = async ({ metricsUrl }: typeof first) => {
-    const text = await (await fetch(`${metricsUrl}/metrics`)).text();
-    return Number(/^rds_csi_last_audit_timestamp_seconds\{backend="default"\} (.*)$/m.exec(text)?.[1]);
-  };
-  await eventually(async () => await audits(first) > 0);
-  const second = (await stack.another()).driver;
-  const before = await audits(first);
-  await eventually(async () => await audits(first) > before + 2);
-  assert.equal(await audits(second), 0);
-  await first.stop(1_000);
-  await eventually(async () => await audits(second) > 0);
-});
-
 Deno.test("attaching and detaching go on while the API server is away, and are shown once it is back", async () => {
-  await using cluster = await startClusterStack();
+  await using cluster = await startClusterStack({ clock: scaledClock(5) });
   const { api, stack } = cluster;
   const { controller } = stack.clients;
   const [kept, left] = [await create(stack, "a"), await create(stack, "b")];

@@ -1,20 +1,15 @@
 // Snapshots as the earlier Go driver makes them, on a simulated router, and what each call of this driver says of them.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import { auditCommand } from "../../src/cli/audit/audit.ts";
-import { exitCodes } from "../../src/cli/io.ts";
-import { runCommand } from "../support/command_run.ts";
 import {
   changesNothing,
   cost,
-  create,
   createRequest,
   gibibyte,
   mount,
   post,
   publishRequest,
   rejectsWith,
-  snapshot,
   state,
 } from "../support/controller_calls.ts";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../fakes/cluster_view.ts";
@@ -72,23 +67,6 @@ async function withSnapshots(): Promise<Stack> {
   return stack;
 }
 
-async function removeByHand(stack: Stack, id: string): Promise<void> {
-  await type(stack, `/disk/remove [find where slot="${id}"]`);
-  await type(stack, `/file/remove [find where name="${folder.slice(1)}/${id}.img"]`);
-}
-
-Deno.test("a snapshot of the earlier driver has the properties of its volume, and nothing of its data", async () => {
-  await using stack = await withSnapshots();
-  const { disks } = await state(stack);
-  for (const id of all) {
-    const copy = disks.find(({ slot }) => slot === id)!;
-    assert.equal(copy["nvme-tcp-server-nqn"], nqn);
-    assert.equal(copy["comment"], "backed up on Sundays");
-    const backing = stack.simulator.model.backing;
-    assert.equal(backing.allocatedBytes(`${folder}/${id}.img`.slice(1)), 0n);
-  }
-});
-
 Deno.test("nothing is restored from one, whether it is there or not, and no command is needed to say so", async () => {
   await using stack = await withSnapshots();
   const { controller } = stack.clients;
@@ -101,24 +79,6 @@ Deno.test("nothing is restored from one, whether it is there or not, and no comm
     }
   });
 });
-
-Deno.test("one is refused with what it is when it is asked for by its id, and is in no list", async () => {
-  await using stack = await withSnapshots();
-  const { controller } = stack.clients;
-  const own = (await snapshot(stack, "snap", await create(stack, "pvc-a"))).snapshotId;
-  const list = async (filter: { snapshotId?: string; sourceVolumeId?: string }) =>
-    (await controller.call("ListSnapshots", filter)).entries.map((entry) => entry.snapshot!.snapshotId);
-  await changesNothing(stack, async () => {
-    for (const snapshotId of all) {
-      const ask = () => rejectsWith(status.FAILED_PRECONDITION, list({ snapshotId }), what);
-      assert.equal(await cost(stack, ask), 1);
-      await rejectsWith(status.FAILED_PRECONDITION, controller.call("GetSnapshot", { snapshotId }), what);
-    }
-    assert.deepEqual(await list({}), [own]);
-    assert.deepEqual(await list({ sourceVolumeId: volume }), []);
-  });
-});
-
 Deno.test("one is never deleted, and is gone when a person has removed its disk and its image", async () => {
   await using stack = await withSnapshots();
   const { controller } = stack.clients;
@@ -135,26 +95,6 @@ Deno.test("one is never deleted, and is gone when a person has removed its disk 
   assert.ok(disks.some(({ slot }) => slot === volume));
   assert.ok(files.some(({ name }) => name.endsWith(`/${volume}.img`)));
 });
-
-Deno.test("one is not called gone while the router brings its disks back, or its pool is away", async () => {
-  await using stack = await withSnapshots();
-  const remove = () => stack.clients.controller.call("DeleteSnapshot", { snapshotId: old });
-  await removeByHand(stack, old);
-  await post(stack, "/disks/storage-pool", { mounted: false });
-  await rejectsWith(status.UNAVAILABLE, remove(), /not mounted/);
-  await post(stack, "/disks/storage-pool", { mounted: true });
-  await remove();
-});
-
-Deno.test("a disk that is only called like one is somebody's: not deleted, not called gone", async () => {
-  await using stack = await startStack(router);
-  await post(stack, "/disks", { slot: old, "file-path": "/storage-pool/mine.img", size: String(gibibyte) });
-  await changesNothing(stack, async () => {
-    const remove = stack.clients.controller.call("DeleteSnapshot", { snapshotId: old });
-    await rejectsWith(status.FAILED_PRECONDITION, remove, /not as the earlier driver leaves one.*mine[.]img/);
-  });
-});
-
 Deno.test("one with the image of its volume keeps that from being taken over, and is named", async () => {
   const clusterView = new FakeClusterView();
   clusterView.used = [aClusterVolume(volume)];
@@ -179,43 +119,4 @@ Deno.test("one with the image of its volume keeps that from being taken over, an
   await type(stack, `/disk/remove [find where slot="${old}"]`);
   await snap(stack, old);
   assert.equal((await publish()).publishContext!["nqn"], nqn);
-});
-
-Deno.test("audit --foreign lists each as what it is, and deletes none, however it is told to", async () => {
-  await using stack = await withSnapshots();
-  const audit = (...args: string[]) => runCommand(stack, auditCommand, args);
-  await changesNothing(stack, async () => {
-    const { code, out } = await audit("--json", "--foreign");
-    assert.equal(code, exitCodes.ok);
-    const { counts, findings } = JSON.parse(out);
-    assert.deepEqual(counts, { "earlier-driver": 1, "earlier-snapshot": 3 });
-    const snapshots = findings.filter(({ kind }: { kind: string }) => kind === "earlier-snapshot");
-    assert.deepEqual(
-      snapshots.map((
-        { id, path, since, deletable }: Record<string, unknown>,
-      ) => [id, path, since, deletable]),
-      [
-        [timed, `${folder}/${timed}.img`, "2025-02-17T13:46:40.000Z", false],
-        [old, `${folder}/${old}.img`, null, false],
-        [named, `${folder}/${named}.img`, null, false],
-      ],
-    );
-    for (const { state, found, kept } of snapshots) {
-      assert.equal(state, "note");
-      assert.match(found, /holds no copy of a volume's data as far as the router's manual tells/);
-      assert.match(kept, /remove its disk entry on the router, and then its image/);
-    }
-    const text = (await audit("--foreign")).out;
-    for (const id of all) assert.match(text, new RegExp(`note +earlier-snapshot +${id} `));
-    assert.match(
-      (await audit()).out,
-      /left alone \(--foreign names them\): 1 earlier-driver, 3 earlier-snapshot/,
-    );
-    for (const thing of [old, `${folder}/${old}.img`]) {
-      const { code, err } = await audit("--delete", thing, "--vouch");
-      assert.equal(code, exitCodes.failed);
-      assert.match(err, /not deleted: snap-7c.*the earlier driver made it/);
-    }
-    assert.equal((await audit("--delete-older-than", "1h")).code, exitCodes.ok);
-  });
 });

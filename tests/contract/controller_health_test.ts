@@ -1,17 +1,7 @@
 // What the controller tells of the health of volumes: each problem, made on the simulated router, is told as what it is,
 // of the volume that has it and of no other, and nothing is changed by looking.
 import assert from "node:assert/strict";
-import { status } from "@grpc/grpc-js";
-import {
-  changesNothing,
-  cost,
-  create,
-  gibibyte,
-  post,
-  publishRequest,
-  rejectsWith,
-  state,
-} from "../support/controller_calls.ts";
+import { changesNothing, cost, create, post, state } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
 type Illness = (stack: Stack, id: string) => Promise<unknown>;
@@ -29,47 +19,18 @@ async function diskOf(stack: Stack, slot: string) {
   return (await state(stack)).disks.find((disk) => disk.slot === slot)!;
 }
 
-function publish({ clients }: Stack, id: string) {
-  return clients.controller.call("ControllerPublishVolume", publishRequest(id));
-}
-
 async function sickIds({ clients }: Stack): Promise<string[]> {
   const { entries } = await clients.controller.call("ControllerListVolumeHealth", {});
   return entries.map(({ volumeId }) => volumeId);
 }
 
+/** One of each status; all of them are judged in src/volume/rules/health_test.ts. */
 const illnesses: readonly (readonly [reason: string, status: string, make: Illness, heal?: Illness])[] = [
-  [
-    "RecordDamaged",
-    "INACCESSIBLE",
-    async (stack, id) => {
-      const { comment } = await diskOf(stack, id);
-      await edit(stack, id, { comment: String(comment).replace("c=", "c=0") });
-    },
-  ],
-  ["RecordDamaged", "INACCESSIBLE", (stack, id) => edit(stack, id, { comment: "" })],
   ["RecordDamaged", "INACCESSIBLE", (stack, id) => edit(stack, id, { comment: "{rds1 c=4d24" })],
-  [
-    "ForeignImage",
-    "INACCESSIBLE",
-    (stack, id) => edit(stack, id, { "file-path": "/storage-pool/metal-csi/other.img" }),
-  ],
   [
     "ImageMissing",
     "DATA_LOSS",
     async (stack, id) => remove(stack, `/files?name=${(await diskOf(stack, id))["file-path"]}`),
-  ],
-  [
-    "ImageTooSmall",
-    "DATA_LOSS",
-    (stack, id) => edit(stack, id, { size: String(2n * gibibyte) }),
-    (stack, id) => edit(stack, id, { size: String(gibibyte) }),
-  ],
-  [
-    "SizeMismatch",
-    "DEGRADED",
-    (stack, id) => edit(stack, id, { size: String(gibibyte / 2n) }),
-    (stack, id) => edit(stack, id, { size: String(gibibyte) }),
   ],
   [
     "ExportedWithoutHolder",
@@ -77,34 +38,6 @@ const illnesses: readonly (readonly [reason: string, status: string, make: Illne
     (stack, id) => edit(stack, id, { "nvme-tcp-export": true }),
     ({ clients }, volumeId) =>
       clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" }),
-  ],
-  [
-    "NotExported",
-    "INACCESSIBLE",
-    async (stack, id) => {
-      await publish(stack, id);
-      await edit(stack, id, { "nvme-tcp-export": false });
-    },
-    publish,
-  ],
-  [
-    "ExportedDifferently",
-    "INACCESSIBLE",
-    async (stack, id) => {
-      await publish(stack, id);
-      await edit(stack, id, { "nvme-tcp-server-nqn": "nqn.2000-02.com.mikrotik:theirs" });
-    },
-    publish,
-  ],
-  [
-    "ImageShared",
-    "DEGRADED",
-    async (stack, id) => {
-      const disk = await diskOf(stack, id);
-      const other = { slot: "theirs", "file-path": disk["file-path"], size: String(gibibyte) };
-      await post(stack, "/disks?file=no", other);
-    },
-    (stack) => remove(stack, "/disks/theirs"),
   ],
   ["DiskMissing", "INACCESSIBLE", (stack, id) => remove(stack, `/disks/${id}`)],
 ];
@@ -135,51 +68,6 @@ for (const [index, [reason, kind, make, heal]] of illnesses.entries()) {
   });
 }
 
-const poolIllnesses: readonly (readonly [reason: string, status: string, body: Record<string, unknown>])[] = [
-  ["PoolDegraded", "DEGRADED", { state: "degraded" }],
-  ["PoolDegraded", "DEGRADED", { state: "clean, rebuilding 3%" }],
-  ["PoolNotMounted", "INACCESSIBLE", { mounted: false }],
-];
-
-for (const [reason, kind, body] of poolIllnesses) {
-  Deno.test(`on a pool with ${JSON.stringify(body)} every volume is ${kind} for ${reason}`, async () => {
-    await using stack = await startStack();
-    const ids = [await create(stack, "pvc-1"), await create(stack, "pvc-2")].toSorted();
-    await edit(stack, "storage-pool", body);
-    await changesNothing(stack, async () => {
-      const { entries } = await stack.clients.controller.call("ControllerListVolumeHealth", {});
-      assert.deepEqual(
-        entries.map((one) => [one.volumeId, ...one.healthStatuses.map((one) => [one.reason, one.status])]),
-        ids.map((id) => [id, [reason, kind]]),
-      );
-    });
-    await edit(stack, "storage-pool", { state: "clean", mounted: true });
-    assert.deepEqual(await sickIds(stack), []);
-  });
-}
-
-for (const state of ["active", "active-idle", "clean", "read-auto", "write-pending", ""]) {
-  Deno.test(`a pool that is ${JSON.stringify(state)} is sound`, async () => {
-    await using stack = await startStack();
-    await create(stack, "pvc-1");
-    await edit(stack, "storage-pool", { state });
-    assert.deepEqual(await sickIds(stack), []);
-  });
-}
-
-Deno.test("a volume can have several problems at once, and all of them are told", async () => {
-  await using stack = await startStack();
-  const volumeId = await create(stack, "pvc-sick");
-  await edit(stack, volumeId, { "nvme-tcp-export": true, size: String(2n * gibibyte) });
-  await edit(stack, "storage-pool", { state: "degraded" });
-  const { volumeHealth } = await stack.clients.controller.call("ControllerGetVolumeHealth", { volumeId });
-  assert.deepEqual(volumeHealth!.healthStatuses.map(({ reason }) => reason), [
-    "PoolDegraded",
-    "ImageTooSmall",
-    "ExportedWithoutHolder",
-  ]);
-});
-
 Deno.test("health costs one command for a volume, two for all, and twice that while any is sick", async () => {
   await using stack = await startStack();
   const { controller } = stack.clients;
@@ -189,28 +77,4 @@ Deno.test("health costs one command for a volume, two for all, and twice that wh
   assert.equal(await cost(stack, () => sickIds(stack)), 2);
   await edit(stack, volumeId, { "nvme-tcp-export": true });
   assert.equal(await cost(stack, () => sickIds(stack)), 4);
-});
-
-Deno.test("health is told in pages, also of disks that no call could name", async () => {
-  await using stack = await startStack();
-  const { controller } = stack.clients;
-  const ids: string[] = [];
-  for (let index = 0; index < 6; index++) ids.push(await create(stack, `pvc-${index}`));
-  for (const id of ids) await edit(stack, id, { "nvme-tcp-export": true });
-  const copied = await diskOf(stack, ids[0]!);
-  const body = { comment: copied["comment"], size: String(gibibyte) };
-  for (const slot of ["A copy", "~", "x".repeat(50)]) {
-    await post(stack, "/disks", { ...body, slot, "file-path": `/storage-pool/metal-csi/${slot.length}.img` });
-  }
-  const seen: string[] = [];
-  let startingToken = "";
-  do {
-    const page = await controller.call("ControllerListVolumeHealth", { maxEntries: 1, startingToken });
-    assert.equal(page.entries.length, 1);
-    seen.push(page.entries[0]!.volumeId);
-    startingToken = page.nextToken;
-  } while (startingToken !== "" && seen.length < 20);
-  assert.deepEqual(seen, ids.toSorted());
-  const list = (startingToken: string) => controller.call("ControllerListVolumeHealth", { startingToken });
-  await rejectsWith(status.ABORTED, list("x"), /token/);
 });

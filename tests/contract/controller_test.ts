@@ -3,7 +3,6 @@ import { status } from "@grpc/grpc-js";
 import {
   cost,
   create,
-  createRequest,
   gibibyte,
   mount,
   post,
@@ -50,126 +49,33 @@ Deno.test("every controller call costs no more router commands than its budget",
   assert.deepEqual(await stack.violations(), []);
 });
 
-Deno.test("200 CreateVolume calls at once all succeed, with one disk and one file each", async () => {
+Deno.test("50 CreateVolume calls at once all succeed, with one disk and one file each", async () => {
   await using stack = await startStack();
-  const ids = await Promise.all(Array.from({ length: 200 }, (_, i) => create(stack, `pvc-burst-${i}`)));
-  assert.equal(new Set(ids).size, 200);
+  const ids = await Promise.all(Array.from({ length: 50 }, (_, i) => create(stack, `pvc-burst-${i}`)));
+  assert.equal(new Set(ids).size, 50);
   const { disks, files } = await state(stack);
   assert.deepEqual(
     disks.filter((disk) => disk.type === "file").map((disk) => disk.slot).toSorted(),
     ids.toSorted(),
   );
-  assert.equal(files.filter((file) => file.name.endsWith(".img")).length, 200);
+  assert.equal(files.filter((file) => file.name.endsWith(".img")).length, 50);
   assert.deepEqual(await stack.violations(), []);
 });
 
-Deno.test("8 concurrent creates of one name make one volume, the others answer the same or ABORTED", async () => {
+Deno.test("8 creates of one name at once, by two controllers, make one volume; the others answer the same or ABORTED", async () => {
   await using stack = await startStack();
-  const results = await Promise.allSettled(Array.from({ length: 8 }, () => create(stack, "pvc-same")));
+  const second = await stack.another();
+  const results = await Promise.allSettled(
+    Array.from({ length: 8 }, (_, index) => create(index % 2 === 0 ? stack : second, "pvc-same")),
+  );
   const ids = results.flatMap((result) => result.status === "fulfilled" ? [result.value] : []);
   const codes = results.flatMap((result) => result.status === "rejected" ? [result.reason.code] : []);
   assert.equal(new Set(ids).size, 1);
-  assert.deepEqual([...new Set(codes)].filter((code) => code !== status.ABORTED), []);
-  const { disks } = await state(stack);
-  assert.equal(disks.filter((disk) => disk.type === "file").length, 1);
-});
-
-Deno.test("two controllers that create one name at once make one volume", async () => {
-  await using stack = await startStack();
-  const second = await stack.another();
-  const results = await Promise.allSettled([
-    create(stack, "pvc-race"),
-    second.clients.controller.call("CreateVolume", createRequest("pvc-race")),
+  assert.deepEqual(codes.filter((code) => code !== status.ABORTED), []);
+  assert.deepEqual((await state(stack)).disks.filter(({ type }) => type === "file").map(({ slot }) => slot), [
+    ids[0],
   ]);
-  assert.ok(results.some((result) => result.status === "fulfilled"));
-  const id = await create(stack, "pvc-race");
-  assert.deepEqual(
-    (await state(stack)).disks.filter((disk) => disk.type === "file").map((disk) => disk.slot),
-    [id],
-  );
 });
-
-Deno.test("RWO is enforced across a controller restart, from the record", async () => {
-  await using stack = await startStack();
-  const id = await create(stack, "pvc-held");
-  const first = await stack.clients.controller.call("ControllerPublishVolume", publishRequest(id));
-  const restarted = await stack.another();
-  const { controller } = restarted.clients;
-  await rejectsWith(
-    status.FAILED_PRECONDITION,
-    controller.call("ControllerPublishVolume", publishRequest(id, "node-2")),
-    /node-1/,
-  );
-  const again = await controller.call("ControllerPublishVolume", publishRequest(id));
-  assert.deepEqual(again.publishContext, first.publishContext);
-});
-
-Deno.test("a published volume is exported under its epoch's NQN, an unpublished one is not, and the next epoch differs", async () => {
-  await using stack = await startStack();
-  const { controller } = stack.clients;
-  const id = await create(stack, "pvc-epochs");
-  const disk = async () => (await state(stack)).disks.find((disk) => disk.slot === id)!;
-  const nqns: string[] = [];
-  for (let round = 0; round < 2; round++) {
-    const { publishContext } = await controller.call("ControllerPublishVolume", publishRequest(id));
-    nqns.push(publishContext["nqn"]!);
-    assert.equal((await disk())["nvme-tcp-export"], true);
-    assert.equal((await disk())["nvme-tcp-server-nqn"], publishContext["nqn"]);
-    assert.equal(publishContext["mayFormat"], String(round === 0));
-    await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-1" });
-    assert.equal((await disk())["nvme-tcp-export"], false);
-  }
-  assert.notEqual(nqns[0], nqns[1]);
-});
-
-Deno.test("an export that a person switched off is re-asserted for its holder under the same NQN", async () => {
-  await using stack = await startStack();
-  const id = await create(stack, "pvc-edited");
-  const first = await stack.clients.controller.call("ControllerPublishVolume", publishRequest(id));
-  await post(stack, `/disks/${id}`, { "nvme-tcp-export": false });
-  const listed = await stack.clients.controller.call("ControllerGetVolume", { volumeId: id });
-  assert.deepEqual(listed.status?.publishedNodeIds, []);
-  const again = await stack.clients.controller.call("ControllerPublishVolume", publishRequest(id));
-  assert.deepEqual(again.publishContext, first.publishContext);
-  const published = await stack.clients.controller.call("ControllerGetVolume", { volumeId: id });
-  assert.deepEqual(published.status?.publishedNodeIds, ["node-1"]);
-});
-
-Deno.test("publish answers NOT_FOUND for an unknown node and for an unknown volume", async () => {
-  await using stack = await startStack();
-  const { controller } = stack.clients;
-  const id = await create(stack, "pvc-nodes");
-  await rejectsWith(
-    status.NOT_FOUND,
-    controller.call("ControllerPublishVolume", publishRequest(id, "node-9")),
-    /node-9/,
-  );
-  await rejectsWith(
-    status.NOT_FOUND,
-    controller.call("ControllerPublishVolume", publishRequest("pvc-none")),
-    /pvc-none/,
-  );
-});
-
-Deno.test("unpublish is defensive: another node changes nothing, no holder completes the withdrawal, gone is OK", async () => {
-  await using stack = await startStack();
-  const { controller } = stack.clients;
-  const id = await create(stack, "pvc-defensive");
-  await controller.call("ControllerPublishVolume", publishRequest(id));
-  await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-2" });
-  assert.deepEqual(
-    (await controller.call("ControllerGetVolume", { volumeId: id })).status?.publishedNodeIds,
-    ["node-1"],
-  );
-  await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "" });
-  await post(stack, `/disks/${id}`, { "nvme-tcp-export": true });
-  await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-1" });
-  const disk = (await state(stack)).disks.find((disk) => disk.slot === id)!;
-  assert.equal(disk["nvme-tcp-export"], false);
-  await controller.call("DeleteVolume", { volumeId: id });
-  await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-1" });
-});
-
 Deno.test("ListVolumes over 5,000 volumes is one command, pages right, and stays right while volumes come and go", async () => {
   await using stack = await startStack();
   seedVolumes(stack, 5000);
@@ -196,39 +102,6 @@ Deno.test("ListVolumes over 5,000 volumes is one command, pages right, and stays
   assert.equal(new Set(seen).size, seen.length);
   await rejectsWith(status.ABORTED, controller.call("ListVolumes", { startingToken: "pvc-1" }));
 });
-
-Deno.test("delete is refused while published, needs no retry to be complete, and is OK again afterwards", async () => {
-  await using stack = await startStack();
-  const { controller } = stack.clients;
-  const id = await create(stack, "pvc-delete");
-  await controller.call("ControllerPublishVolume", publishRequest(id));
-  await rejectsWith(status.FAILED_PRECONDITION, controller.call("DeleteVolume", { volumeId: id }), /node-1/);
-  await controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-1" });
-  await controller.call("DeleteVolume", { volumeId: id });
-  const { disks, files } = await state(stack);
-  assert.deepEqual(disks.filter((disk) => disk.slot === id), []);
-  assert.deepEqual(files.filter((file) => file.name.endsWith(".img")), []);
-  await controller.call("DeleteVolume", { volumeId: id });
-});
-
-Deno.test("nothing is believed gone while the router is still bringing disks back", async () => {
-  await using stack = await startStack();
-  const { controller } = stack.clients;
-  const id = await create(stack, "pvc-late");
-  await controller.call("ControllerPublishVolume", publishRequest(id));
-  await post(stack, "/reboot", { downMs: 50, disksLateMs: 600_000 });
-  const calls: (() => Promise<unknown>)[] = [
-    () => controller.call("DeleteVolume", { volumeId: id }),
-    () => controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId: "node-1" }),
-    () => controller.call("ControllerGetVolume", { volumeId: id }),
-    () => controller.call("ControllerPublishVolume", publishRequest(id)),
-    () => controller.call("CreateVolume", createRequest("pvc-late")),
-    () => controller.call("ListVolumes", {}),
-    () => controller.call("GetCapacity", {}),
-  ];
-  for (const work of calls) await rejectsWith(status.UNAVAILABLE, work());
-});
-
 Deno.test("the log has one line per changing call and never a secret", async () => {
   await using stack = await startStack();
   const secrets = { password: "hunter2-secret" };

@@ -9,7 +9,7 @@ import { systemRandom } from "../../src/host/random.ts";
 import type { Finding } from "../../src/volume/model/finding.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { aDisk, aRecord } from "../fakes/records.ts";
-import { makeSshKeys } from "../fakes/ssh_keys.ts";
+import { makeSshKeys, routerHostKey } from "../fakes/ssh_keys.ts";
 
 const password = "a test's password";
 
@@ -32,6 +32,7 @@ async function withPractice(
 ): Promise<void> {
   await using router = await startSimulator({
     timingScale: 0,
+    hostKey: routerHostKey.privatePem,
     users: [{ name: "rds-csi", password }, { name: "reader", password, mayWrite: false }],
     ...options,
   });

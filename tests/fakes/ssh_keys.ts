@@ -1,4 +1,10 @@
 import ssh2 from "ssh2";
+import { type HostKey, readHostKey } from "../../src/simulator/ssh/host_key.ts";
+
+/** The RSA key of every simulated router that names no other: making a key takes longer than most tests. */
+export const routerHostKey: HostKey = readHostKey(
+  Deno.readTextFileSync(new URL("router_host_key.pem", import.meta.url)),
+);
 
 /** A pair of ed25519 keys as OpenSSH writes them. */
 export interface SshKeyPair {

@@ -5,9 +5,9 @@ import { systemClock } from "../../src/host/clock.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
 import { defaultKnobs } from "../../src/simulator/behaviours.ts";
 import { profiles } from "../../src/simulator/profile.ts";
-import { hostKey } from "../contract/_routeros_bench.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
 import { freePort, type Part, startPart } from "../support/parts.ts";
-import { reach, routerPassword } from "../support/stack.ts";
+import { reach, routerPassword, type StackOptions } from "../support/stack.ts";
 
 /** A controller that serves. */
 export interface Controller {
@@ -16,10 +16,13 @@ export interface Controller {
   kill(): Promise<void>;
 }
 
+/** The port that the router of all controllers of this worker is to listen on. */
+const sshPort = freePort();
+
 /** Controllers of one router, which need not be there yet. */
 export class Controllers implements AsyncDisposable {
-  /** The port that the router is to listen on. */
-  readonly sshPort = freePort();
+  /** The router. */
+  static readonly router: StackOptions = { simulator: { sshPort } };
   readonly #folder: string;
   readonly #csi = loadCsi();
   readonly #ready: Promise<Controller>[] = [];
@@ -27,20 +30,13 @@ export class Controllers implements AsyncDisposable {
   readonly #all: Controller[] = [];
   #count = 0;
 
-  private constructor(folder: string, ahead: number) {
-    this.#folder = folder;
-    for (let count = 0; count < ahead; count++) this.#ready.push(this.#start());
-  }
-
   /** Starts `ahead` controllers, and one more whenever one is taken. */
-  static async open(ahead: number): Promise<Controllers> {
-    const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
-    await Deno.writeTextFile(`${folder}/password`, `${routerPassword}\n`);
-    await Deno.writeTextFile(
-      `${folder}/profile.json`,
-      formatProfile({ ...profiles[0]!, answers: defaultKnobs }),
-    );
-    return new Controllers(folder, ahead);
+  constructor(ahead: number) {
+    this.#folder = Deno.makeTempDirSync({ prefix: "rds-csi-test-" });
+    Deno.writeTextFileSync(`${this.#folder}/password`, `${routerPassword}\n`);
+    const profile = formatProfile({ ...profiles[0]!, answers: defaultKnobs });
+    Deno.writeTextFileSync(`${this.#folder}/profile.json`, profile);
+    for (let count = 0; count < ahead; count++) this.#ready.push(this.#start());
   }
 
   /** A controller that has done nothing yet. */
@@ -61,7 +57,7 @@ export class Controllers implements AsyncDisposable {
 
   async #start(): Promise<Controller> {
     const endpoint = `unix://${this.#folder}/${++this.#count}.sock`;
-    const router = { sshPort: this.sshPort, hostKeyPublic: hostKey.publicLine };
+    const router = { sshPort, hostKeyPublic: routerHostKey.publicLine };
     const flags = [
       ...reach(router, `${this.#folder}/password`),
       ...["--router-profile", `${this.#folder}/profile.json`],

@@ -121,7 +121,7 @@ export const wireFaults: readonly (readonly [row: string, faults: readonly Fault
     ...[0, 1, 14, 40, 300].map((bytes) => wire(`after ${bytes} bytes`, "truncate", bytes)),
     wire("before the last mark", "truncate", "sentinel"),
   ]],
-  ["byte by byte", [wire("", "drip", 1)]],
+  ["byte by byte", [wire("", "drip", 1, { once: true })]],
   ["noise", [
     wire("a line", "noise"),
     wire("like a failure", "noise", "failure: not really"),

@@ -15,6 +15,8 @@ export interface Moment {
   readonly hold: (simulator: Simulator, nth: number) => void;
   /** How long until it has done that, in milliseconds. */
   readonly releaseMs: number;
+  /** Which commands leave the router as no other moment does. */
+  readonly isItsOwn: (nth: number, changes: boolean) => boolean;
 }
 
 const lateMs = 60;
@@ -25,16 +27,19 @@ export const moments: readonly Moment[] = [
     name: "killed before the command ran",
     hold: ({ faults }, nth) => faults.arm({ match: "", nth, times: 1, action: "hang", value: undefined }),
     releaseMs: 0,
+    isItsOwn: (nth) => nth === 1,
   },
   {
     name: "killed before it ran, it ran later",
     hold: ({ faults }, nth) => faults.arm({ match: "", nth, times: 1, action: "delay", value: lateMs }),
     releaseMs: 2 * lateMs,
+    isItsOwn: (_nth, changes) => changes,
   },
   {
     name: "killed after it ran, before its reply",
     hold: ({ faults }, nth) => faults.arm({ match: "", nth, times: 1, action: "hang", value: "after" }),
     releaseMs: 0,
+    isItsOwn: (_nth, changes) => changes,
   },
 ];
 

@@ -1,11 +1,15 @@
-// Every fault at every command of every call of the controller, and kill -9 at every boundary between two of them:
-// `make test/fault`.
+// Lets every fault strike every command of every call of the controller, and kills the controller at every boundary
+// between two commands. `make test/fault`.
 //
-// MATRIX_ONLY is a regular expression on rows and columns, as in `MATRIX_ONLY='drops.*Publish'`. With MATRIX_ALL=1 each
-// of several faults that are alike meets every command.
+// By default every kind of fault meets every command of every call once. Faults of one row are alike, so they take turns.
+// A kill after a command leaves the router in the same state as a kill before the next command, and a command that changes
+// nothing leaves it as it was; the default run kills once for each state. MATRIX_ALL=1 lets every fault and every kill meet
+// every command.
+//
+// MATRIX_ONLY is a regular expression on rows and columns, as in `MATRIX_ONLY='drops.*Publish'`.
 import { print } from "../../tools/print.ts";
+import { type Cell, runMatrices, wantedRows, wantsAll } from "../support/matrix.ts";
 import type { StackOptions } from "../support/stack.ts";
-import { type Cell, environmentNumber, runMatrix } from "../support/matrix.ts";
 import { Controllers } from "./controllers.ts";
 import { type Fault, wireFaults } from "./faults.ts";
 import { killAt, type Moment, moments } from "./kill.ts";
@@ -14,32 +18,30 @@ import type { Rpc } from "./rpcs.ts";
 import { snapshotRpcs } from "./snapshot_rpcs.ts";
 import { staticRpcs } from "./static_rpcs.ts";
 import { takeoverRpcs } from "./takeover_rpcs.ts";
-import { countCommands, Lane, tryUnder } from "./trial.ts";
+import { commandsOf, Lane, tryUnder } from "./trial.ts";
 import { volumeRpcs } from "./volume_rpcs.ts";
 import { worldFaults } from "./world_faults.ts";
 
-/** Rows at a time: they wait more than they work. */
-const parallel = 12;
-const only = new RegExp(Deno.env.get("MATRIX_ONLY") ?? "");
-const all = environmentNumber("MATRIX_ALL", 0) > 0;
+/** Cells on one router before another one takes its place: what is there slows down whatever lists it. */
+const cellsPerRouter = 12;
 
 const rpcs = [...volumeRpcs, ...takeoverRpcs, ...staticRpcs, ...snapshotRpcs, ...lookRpcs];
-const counts = new Map<string, number>();
-for (const rpc of rpcs) counts.set(rpc.name, await countCommands(rpc));
-print("commands of each call when nothing goes wrong, and the boundaries around them:");
-for (const [name, count] of counts) {
-  print(`${String(count).padStart(4)} ${String(count + 1).padStart(4)}  ${name}`);
-}
+
+/** Whether each command of each call changes the router, by the name of the call. */
+type Commands = Readonly<Record<string, readonly boolean[]>>;
 
 /** A command of a call, by its number. */
 interface Target {
   readonly rpc: Rpc;
   readonly nth: number;
+  readonly changes: boolean;
 }
 
-const targets: readonly Target[] = rpcs.flatMap((rpc) =>
-  Array.from({ length: counts.get(rpc.name)! }, (_, index) => ({ rpc, nth: index + 1 }))
-);
+function targetsOf(commands: Commands): readonly Target[] {
+  return rpcs.flatMap((rpc) =>
+    commands[rpc.name]!.map((changes, index) => ({ rpc, nth: index + 1, changes }))
+  );
+}
 
 /** A row: a cell for each target, those that need the same router on one lane. */
 function tracksOf(
@@ -48,9 +50,15 @@ function tracksOf(
   options: readonly (StackOptions | undefined)[],
   run: (lane: Lane, target: Target) => Promise<string | void>,
 ): Cell[][] {
-  const wanted = chosen.filter(({ rpc }) => only.test(`${row} ${rpc.name}`));
-  return [...Map.groupBy(wanted, ({ rpc }) => rpc.options).entries()].map(([own, targets]) => {
-    const lane = new Lane(own, ...options);
+  const wanted = chosen.filter(({ rpc }) => wantedRows.test(`${row} ${rpc.name}`));
+  const lanes = [...Map.groupBy(wanted, ({ rpc }) => rpc.options).values()].flatMap((targets) =>
+    Array.from(
+      { length: Math.ceil(targets.length / cellsPerRouter) },
+      (_, index) => targets.slice(index * cellsPerRouter, (index + 1) * cellsPerRouter),
+    )
+  );
+  return lanes.map((targets) => {
+    const lane = new Lane(targets[0]!.rpc.options, ...options);
     return targets.map((target, index): Cell => ({
       row,
       column: target.rpc.name,
@@ -65,32 +73,51 @@ function tracksOf(
 }
 
 /** Faults that are alike share a row and take turns, unless every one is to meet every command. */
-function faultTracks(row: string, faults: readonly Fault[]): Cell[][] {
+function faultTracks(targets: readonly Target[], row: string, faults: readonly Fault[]): Cell[][] {
   return faults.flatMap((fault, turn) => {
     const chosen = targets.filter(({ nth }, index) =>
-      (all || index % faults.length === turn) && (fault.once !== true || nth === 1)
+      (wantsAll || index % faults.length === turn) && (fault.once !== true || nth === 1)
     );
     const run = (lane: Lane, { rpc, nth }: Target) => tryUnder(lane, fault, rpc, nth);
-    return tracksOf([row, fault.name].join(" ").trim(), chosen, [fault.options], run)
-      .map((track) => track.map((cell) => all ? cell : { ...cell, row, hint: `${fault.name} ${cell.hint}` }));
+    return tracksOf([row, fault.name].join(" ").trim(), chosen, [fault.options], run).map((track) =>
+      track.map((cell) => wantsAll ? cell : { ...cell, row, hint: `${fault.name} ${cell.hint}` })
+    );
   });
 }
 
-const controllers = await Controllers.open(3);
-function killTracks(moment: Moment): Cell[][] {
-  const router = { simulator: { sshPort: controllers.sshPort } };
-  const run = (lane: Lane, { rpc, nth }: Target) => killAt(lane, controllers, rpc, moment, nth);
-  return tracksOf(moment.name, targets, [router], run);
+/** Those of a worker share one port: each has its router to itself. */
+let controllers: Controllers | undefined;
+
+function killTracks(targets: readonly Target[], moment: Moment): Cell[][] {
+  const chosen = targets.filter(({ nth, changes }) => wantsAll || moment.isItsOwn(nth, changes));
+  const open = () => controllers ??= new Controllers(1);
+  const run = (lane: Lane, { rpc, nth }: Target) => killAt(lane, open(), rpc, moment, nth);
+  return tracksOf(moment.name, chosen, [Controllers.router], run);
 }
 
-const runs: readonly (readonly [suite: string, tracks: readonly Cell[][], parallel: number])[] = [
-  ["fault", [...wireFaults, ...worldFaults].flatMap(([row, faults]) => faultTracks(row, faults)), parallel],
-  // They share one port: each has its router to itself.
-  ["fault/kill", moments.flatMap(killTracks), 1],
-];
-const some = runs.filter(([, tracks]) => tracks.length > 0);
-const outcomes = await Promise.all(
-  some.map(([suite, tracks, parallel]) => runMatrix(suite, tracks, parallel)),
-);
-await controllers[Symbol.asyncDispose]();
-Deno.exit(some.length === 0 || outcomes.some(({ failed }) => failed > 0) ? 1 : 0);
+const isWell = await runMatrices(import.meta.url, {
+  gather: async (): Promise<Commands> => {
+    const commands: Record<string, readonly boolean[]> = {};
+    for (const rpc of rpcs) commands[rpc.name] = await commandsOf(rpc);
+    print("commands of each call when nothing goes wrong, and the boundaries around them:");
+    for (const [name, { length }] of Object.entries(commands)) {
+      print(`${String(length).padStart(4)} ${String(length + 1).padStart(4)}  ${name}`);
+    }
+    return commands;
+  },
+  matrices: (commands) => {
+    const targets = targetsOf(commands);
+    const faults = [...wireFaults, ...worldFaults];
+    return [
+      // They wait more than they work.
+      {
+        suite: "fault",
+        tracks: faults.flatMap(([row, faults]) => faultTracks(targets, row, faults)),
+        parallel: 6,
+      },
+      { suite: "fault/kill", tracks: moments.flatMap((moment) => killTracks(targets, moment)), parallel: 1 },
+    ];
+  },
+  close: async () => await controllers?.[Symbol.asyncDispose](),
+});
+Deno.exit(isWell ? 0 : 1);

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { codeOf } from "../../src/csi/server/client.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { hostKey } from "../contract/_routeros_bench.ts";
 import { type Stack, type StackOptions, startStack } from "../support/stack.ts";
 import type { Fault, Healing } from "./faults.ts";
 import { type Attempt, made, type Rpc } from "./rpcs.ts";
@@ -15,15 +14,11 @@ const usualMs = 5000;
 /** What a router that cannot be asked, or that has changed meanwhile, is answered with. */
 const honest: readonly string[] = ["UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED"];
 
-/** Trials on one router before another one takes its place: what is there slows down whatever lists it. */
-const mostTrials = 12;
-
 /** A router and a driver for one trial after the other, each with what the ones before have left. */
 export class Lane {
   readonly #options: readonly StackOptions[];
   #stack: Stack | undefined;
   #scene: Scene | undefined;
-  #trials = 0;
 
   /** @param options of the stack; later ones win */
   constructor(...options: readonly (StackOptions | undefined)[]) {
@@ -32,17 +27,16 @@ export class Lane {
 
   /** Runs a trial; after one that failed, or that asks for it, the router is replaced. */
   async run(work: (scene: Scene) => Promise<string | void>, alone = false): Promise<string | void> {
-    if (alone || this.#trials >= mostTrials) await this.close();
+    if (alone) await this.close();
     this.#stack ??= await startStack({
       ...Object.assign({}, ...this.#options),
       flags: this.#options.flatMap(({ flags = [] }) => flags),
       simulator: Object.assign(
-        { hostKey: hostKey.privatePem },
+        {},
         ...this.#options.map(({ simulator }) => simulator),
       ),
     });
     this.#scene ??= await Scene.open(this.#stack);
-    this.#trials++;
     try {
       const because = await work(this.#scene);
       if (alone) await this.close();
@@ -56,7 +50,6 @@ export class Lane {
   async close(): Promise<void> {
     const stack = this.#stack;
     this.#stack = this.#scene = undefined;
-    this.#trials = 0;
     await stack?.[Symbol.asyncDispose]();
   }
 
@@ -70,19 +63,23 @@ export class Lane {
   }
 }
 
-/** How many commands a call takes when nothing goes wrong. */
-export async function countCommands(rpc: Rpc): Promise<number> {
-  let count = 0;
+/** What a command says that changes something. */
+const changing = /\b(add|set|remove|copy)\b/;
+
+/** The commands of a call when nothing goes wrong: whether each changes something. */
+export async function commandsOf(rpc: Rpc): Promise<boolean[]> {
+  let commands: boolean[] = [];
   const lane = new Lane(rpc.options);
   await lane.run(async (scene) => {
     const attempt = await rpc.prepare(scene);
-    const before = scene.simulator.journal.counts.execs;
+    const { journal } = scene.simulator;
+    journal.clear();
     await made(scene, attempt);
-    count = scene.simulator.journal.counts.execs - before;
+    commands = journal.list().map(({ command }) => changing.test(command));
     await scene.assertAsTold();
   });
   await lane.close();
-  return count;
+  return commands;
 }
 
 /** Lets a fault strike the n-th command of a call, and tries again until it is answered OK. */

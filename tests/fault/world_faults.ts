@@ -3,7 +3,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { type Disk, plainDisk, type PoolState } from "../../src/simulator/model/disk.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
 import type { Knobs } from "../../src/simulator/behaviours.ts";
-import { hostKey } from "../contract/_routeros_bench.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
 import { codeOf } from "../../src/csi/server/client.ts";
 import { beforeCommand, type Fault, type Healing, type Strand, strayImage, wordless } from "./faults.ts";
 import type { Scene } from "./scene.ts";
@@ -207,7 +207,7 @@ function refusingLogins(name: string, times: number): Fault {
 
 async function showAnotherKey(scene: Scene): Promise<Healing> {
   await request(scene, "POST", "/host-key", {});
-  return () => request(scene, "POST", "/host-key", { privateKey: hostKey.privatePem });
+  return () => request(scene, "POST", "/host-key", { privateKey: routerHostKey.privatePem });
 }
 
 /** The connection drops at a command, and the router does not let the driver in again. */

@@ -1,3 +1,5 @@
+import { parseMountinfo } from "../../src/filesystem/mountinfo.ts";
+
 /** What a driver has left of itself in the kernel, below one folder. */
 export interface Leftovers {
   /** Mount points, the innermost first. */
@@ -8,8 +10,8 @@ export interface Leftovers {
 
 /** Finds mounts at, and loop devices on, paths below `folder`. */
 export async function findLeftovers(folder: string): Promise<Leftovers> {
-  const mounts = parseMountPoints(await Deno.readTextFile("/proc/self/mountinfo"))
-    .filter((path) => path.startsWith(`${folder}/`)).reverse();
+  const mounts = parseMountinfo(await Deno.readTextFile("/proc/self/mountinfo"))
+    .map(({ mountPoint }) => mountPoint).filter((path) => path.startsWith(`${folder}/`)).reverse();
   const { code, stdout } = await run("losetup", [
     "--list",
     "--noheadings",
@@ -30,13 +32,6 @@ export async function removeLeftovers(folder: string): Promise<Leftovers> {
   }
   for (const loop of loops) await run("losetup", ["--detach", loop]);
   return await findLeftovers(folder);
-}
-
-/** Mount points of a mountinfo, in its order. */
-export function parseMountPoints(mountinfo: string): string[] {
-  return mountinfo.split("\n").filter((line) => line !== "").map((line) =>
-    (line.split(" ")[4] ?? "").replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(parseInt(octal, 8)))
-  );
 }
 
 async function run(program: string, args: string[]): Promise<{ code: number; stdout: string }> {

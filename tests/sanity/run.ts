@@ -8,8 +8,14 @@ import { complain, print } from "../../tools/print.ts";
 import { binary, type Subject } from "../support/parts.ts";
 import { DriverUnderTest } from "./driver.ts";
 import { findLeftovers, removeLeftovers } from "./leftovers.ts";
-import { NOT_ADVERTISED } from "./not_advertised.ts";
-import { type AccessType, buildSuite, runSuite, type SuiteResult, type SuiteTest } from "./suite.ts";
+import {
+  type AccessType,
+  buildSuite,
+  NOT_ADVERTISED,
+  runSuite,
+  type SuiteResult,
+  type SuiteTest,
+} from "./suite.ts";
 
 const TOOLS = fileURLToPath(new URL("../../.tools", import.meta.url));
 
@@ -97,12 +103,13 @@ async function runAll(subject: Subject, signal: AbortSignal): Promise<boolean> {
   // Not Deno's default folder, which TMPDIR moves: the executable may work below /tmp only.
   const scratch = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-sanity-" });
   try {
-    for (const access of ["mount", "block"] as const) {
-      signal.throwIfAborted();
-      await runOnce(subject, access, program, join(scratch, access), tally, signal);
+    // Both at once: each has a driver of its own, and a core.
+    const runs = (["mount", "block"] as const).map((access) =>
+      runOnce(subject, access, program, join(scratch, access), tally, signal)
+    );
+    for (const run of await Promise.allSettled(runs)) {
+      if (run.status === "rejected") tally.problems.push(String(run.reason));
     }
-  } catch (error) {
-    tally.problems.push(error instanceof Error ? error.message : String(error));
   } finally {
     const { mounts, loops } = await removeLeftovers(scratch);
     const stuck = [...mounts, ...loops];

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { parseMountPoints } from "./leftovers.ts";
 import { readReport } from "./suite.ts";
 
 const REPORT = `<testsuites tests="4" failures="1">
@@ -31,10 +30,4 @@ Deno.test("readReport() keeps a failed set-up, without which nothing else has ru
     `status="failed"><failure message="no driver"/>`,
   );
   assert.deepEqual(readReport(report)[0], { name: "[BeforeSuite]", outcome: "failed", reason: "no driver" });
-});
-
-Deno.test("parseMountPoints() undoes the kernel's escapes", () => {
-  const mountinfo =
-    "36 35 98:0 / /mnt/a\\040b rw - ext4 /dev/loop1 rw\n37 35 98:0 / /mnt/c rw - ext4 /dev/loop2 rw\n";
-  assert.deepEqual(parseMountPoints(mountinfo), ["/mnt/a b", "/mnt/c"]);
 });

@@ -1,9 +1,10 @@
-// A table of outcomes, one character each, for the runs that try everything on everything.
+// A table of outcomes, one character each, for the runs that try everything on everything. The cells are shared out to
+// workers, one for each core.
 import { type Counts, noteCounts, printCounts } from "../../tools/counts.ts";
 import { print } from "../../tools/print.ts";
 
 /** What became of one cell: as usual, otherwise as declared, failed. */
-export type Mark = "." | "o" | "F";
+type Mark = "." | "o" | "F";
 
 /** One thing to be tried. */
 export interface Cell {
@@ -17,58 +18,167 @@ export interface Cell {
   readonly hint?: string;
 }
 
-/**
- * Tries every cell, prints the table and what failed, and notes the counts.
- *
- * @param tracks the cells of a track are tried one after the other, `parallel` tracks at a time
- */
-export async function runMatrix(
-  suite: string,
-  tracks: readonly (readonly Cell[])[],
-  parallel: number,
-): Promise<Counts> {
-  const marks = new Map<Cell, Mark>();
-  const reasons = new Map<string, number>();
-  const failures: string[] = [];
-  const attempt = async (cell: Cell) => {
-    try {
-      const because = await cell.run() ?? cell.because;
-      marks.set(cell, because === undefined ? "." : "o");
-      if (because !== undefined) reasons.set(because, (reasons.get(because) ?? 0) + 1);
-    } catch (error) {
-      marks.set(cell, "F");
-      failures.push(describeFailure(cell, error));
-    }
-  };
-  const waiting = [...tracks];
-  const work = async () => {
-    for (let track = waiting.shift(); track !== undefined; track = waiting.shift()) {
-      for (const cell of track) await attempt(cell);
-    }
-  };
-  await Promise.all(Array.from({ length: parallel }, work));
-  const cells = tracks.flat();
-  printTable(cells, marks);
-  if (reasons.size > 0) print("otherwise:");
-  for (const [because, times] of reasons) print(`${String(times).padStart(6)} × ${because}`);
-  for (const failure of failures) print(`\n${failure}`);
-  const passed = cells.length - failures.length;
-  const counts = { passed, failed: failures.length, skipped: 0 };
-  noteCounts(suite, counts);
-  print("");
-  printCounts(counts);
-  return counts;
+/** A suite of cells. The cells of a track are tried one after the other, by one worker. */
+export interface Matrix {
+  readonly suite: string;
+  readonly tracks: readonly (readonly Cell[])[];
+  /** Tracks at a time in each worker. */
+  readonly parallel: number;
 }
 
-function describeFailure({ row, column, hint }: Cell, error: unknown): string {
-  const lines = textsOf(error).flatMap((text) => text.split("\n").slice(0, 30)).map((line) => `    ${line}`);
-  return [`FAILED ${row} × ${column}`, ...hint === undefined ? [] : [`  ${hint}`], ...lines].join("\n");
+/** What the module of a matrix consists of. Every worker runs that module again. */
+export interface MatrixPlan<Facts> {
+  /** Finds out what the matrices depend on; the workers are told of it. It can be cloned. */
+  readonly gather: () => Promise<Facts>;
+  /** Gives the same matrices in every worker. */
+  readonly matrices: (facts: Facts) => readonly Matrix[];
+  /** Cleans up in every worker when all is done. */
+  readonly close?: () => Promise<void>;
+}
+
+/** Where a track is: the number of its matrix, and its own. */
+interface Place {
+  readonly matrix: number;
+  readonly track: number;
+}
+
+/** What a worker says of a cell. */
+interface Result extends Place {
+  readonly cell: number;
+  readonly milliseconds: number;
+  readonly because?: string;
+  readonly error?: string;
+}
+
+type ToWorker<Facts> = { readonly facts: Facts } | Place | { readonly end: true };
+type FromWorker = { readonly asks: number } | Result | { readonly ended: true };
+
+/** A worker's way to the one that started it; the types of Deno know only those of a window. */
+const parent = globalThis as unknown as {
+  onmessage: ((event: MessageEvent) => void) | null;
+  postMessage(message: FromWorker): void;
+  close(): void;
+};
+const isWorker = globalThis.constructor.name === "DedicatedWorkerGlobalScope";
+
+/** Whether the whole list is wanted instead of the part that finds most. */
+export const wantsAll = environmentNumber("MATRIX_ALL", 0) > 0;
+
+/** Which rows, or rows and columns, are wanted. */
+export const wantedRows = new RegExp(Deno.env.get("MATRIX_ONLY") ?? "");
+
+/**
+ * Tries every cell of the matrices on all cores, prints their tables and what failed, and notes the counts. The module
+ * that calls this ends with it. Answers whether all is well.
+ *
+ * @param url the module that calls this
+ */
+export async function runMatrices<Facts>(url: string, plan: MatrixPlan<Facts>): Promise<boolean> {
+  if (isWorker) return serve(plan);
+  const facts = await plan.gather();
+  const matrices = plan.matrices(facts);
+  const outcomes = matrices.map(() => new Outcome());
+  const queues = matrices.map(({ tracks }) => tracks.map((_, track) => track));
+  const workers = Array.from({ length: Math.max(1, navigator.hardwareConcurrency) }, () => {
+    const worker = new Worker(url, { type: "module" });
+    const ended = Promise.withResolvers<void>();
+    const send = (message: ToWorker<Facts>) => worker.postMessage(message);
+    worker.onerror = (event) => ended.reject(new Error(event.message));
+    worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+      if ("ended" in data) ended.resolve();
+      else if ("asks" in data) {
+        const track = queues[data.asks]!.shift();
+        send(track === undefined ? { end: true } : { matrix: data.asks, track });
+      } else outcomes[data.matrix]!.add(matrices[data.matrix]!.tracks[data.track]![data.cell]!, data);
+    };
+    send({ facts });
+    return ended.promise.finally(() => worker.terminate());
+  });
+  await Promise.all(workers);
+  const some = matrices.flatMap((matrix, index) => matrix.tracks.length === 0 ? [] : [{ matrix, index }]);
+  const counts = some.map(({ matrix, index }) => outcomes[index]!.report(matrix));
+  return counts.length > 0 && counts.every(({ failed }) => failed === 0);
+}
+
+/** Tries tracks in a worker as long as there are any. */
+async function serve<Facts>({ matrices, close }: MatrixPlan<Facts>): Promise<never> {
+  const ended = Promise.withResolvers<never>();
+  let parts: readonly Matrix[] = [];
+  let busy = 0;
+  parent.onmessage = async ({ data }: MessageEvent<ToWorker<Facts>>) => {
+    if ("facts" in data) {
+      parts = matrices(data.facts);
+      parts.forEach(({ parallel }, asks) => {
+        for (let count = 0; count < parallel; count++, busy++) parent.postMessage({ asks });
+      });
+      return;
+    }
+    if ("track" in data) {
+      await tryTrack(parts, data);
+      return parent.postMessage({ asks: data.matrix });
+    }
+    if (--busy > 0) return;
+    await close?.();
+    parent.postMessage({ ended: true });
+  };
+  return await ended.promise;
+}
+
+async function tryTrack(matrices: readonly Matrix[], place: Place): Promise<void> {
+  for (const [cell, { run, because }] of matrices[place.matrix]!.tracks[place.track]!.entries()) {
+    const startedMs = performance.now();
+    const outcome = await run().then(
+      (found) => ({ because: found ?? because }),
+      (error: unknown) => ({ error: textsOf(error).join("\n") }),
+    );
+    parent.postMessage({ ...place, cell, milliseconds: performance.now() - startedMs, ...outcome });
+  }
 }
 
 /** What went wrong while something was put away comes with what had gone wrong before. */
 function textsOf(error: unknown): string[] {
   if (error instanceof SuppressedError) return [...textsOf(error.suppressed), ...textsOf(error.error)];
   return [error instanceof Error ? error.stack ?? error.message : String(error)];
+}
+
+/** What has come of a matrix so far. */
+class Outcome {
+  readonly #marks = new Map<Cell, Mark>();
+  readonly #reasons = new Map<string, number>();
+  readonly #failures: string[] = [];
+  readonly #milliseconds = new Map<string, number>();
+
+  add(cell: Cell, { because, error, milliseconds }: Result): void {
+    this.#marks.set(cell, error !== undefined ? "F" : because === undefined ? "." : "o");
+    if (because !== undefined) this.#reasons.set(because, (this.#reasons.get(because) ?? 0) + 1);
+    if (error !== undefined) this.#failures.push(describeFailure(cell, error));
+    this.#milliseconds.set(cell.row, (this.#milliseconds.get(cell.row) ?? 0) + milliseconds);
+  }
+
+  /** Prints all of it; a cell of which nothing was heard has failed. */
+  report({ suite, tracks }: Matrix): Counts {
+    const cells = tracks.flat();
+    for (const cell of cells.filter((cell) => !this.#marks.has(cell))) {
+      this.add(cell, { matrix: 0, track: 0, cell: 0, milliseconds: 0, error: "it was not tried" });
+    }
+    printTable(cells, this.#marks);
+    const slowest = [...this.#milliseconds].toSorted(([, a], [, b]) => b - a).slice(0, 5);
+    print(`slowest: ${slowest.map(([row, ms]) => `${row} ${(ms / 1000).toFixed(0)} s`).join(", ")}`);
+    if (this.#reasons.size > 0) print("otherwise:");
+    for (const [because, times] of this.#reasons) print(`${String(times).padStart(6)} × ${because}`);
+    for (const failure of this.#failures) print(`\n${failure}`);
+    const failed = this.#failures.length;
+    const counts = { passed: cells.length - failed, failed, skipped: 0 };
+    noteCounts(suite, counts);
+    print("");
+    printCounts(counts);
+    return counts;
+  }
+}
+
+function describeFailure({ row, column, hint }: Cell, error: string): string {
+  const lines = error.split("\n").slice(0, 60).map((line) => `    ${line}`);
+  return [`FAILED ${row} × ${column}`, ...hint === undefined ? [] : [`  ${hint}`], ...lines].join("\n");
 }
 
 function printTable(cells: readonly Cell[], marks: ReadonlyMap<Cell, Mark>): void {

@@ -10,6 +10,7 @@ import { formatProfile } from "../../src/router_profile/profile.ts";
 import type { Clock } from "../../src/volume/ports/ports.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
+import { routerHostKey } from "../fakes/ssh_keys.ts";
 
 /** A simulated router, a controller that manages it, and a client of that controller, in one process. */
 export interface Stack extends AsyncDisposable {
@@ -42,6 +43,8 @@ export interface StackOptions {
   readonly probed?: boolean;
   /** What the drivers are told about the router by `--router-profile`; by default nothing. */
   readonly told?: Partial<RouterAnswers>;
+  /** Every driver's clock unless it is given another. @default {systemClock} */
+  readonly clock?: Clock;
   /** What the drivers are told about their cluster. */
   readonly clusterView?: ClusterView;
 }
@@ -59,7 +62,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const log: string[] = [];
   const told = options.told ?? (options.probed === true ? simulator.model.knobs : undefined);
   const profileFlags = told === undefined ? [] : ["--router-profile", "/test/profile.json"];
-  const start = async (flags: readonly string[], parts: AsyncDisposableStack, clock = systemClock) => {
+  const start = async (
+    flags: readonly string[],
+    parts: AsyncDisposableStack,
+    clock = options.clock ?? systemClock,
+  ) => {
     const config = readServeConfig(
       [...reach(simulator, passwordFile), ...profileFlags, ...options.flags ?? [], ...flags],
       noEnvironment,
@@ -90,12 +97,13 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   };
 }
 
-/** A simulated router that a stack's password opens. */
-export function startRouter(options: Partial<SimulatorOptions> = {}): Promise<Simulator> {
+/** Starts a simulated router that a stack's password opens, and that takes no time. */
+export function startRouter(options?: Partial<SimulatorOptions>): Promise<Simulator> {
   return startSimulator({
     clock: systemClock,
     random: systemRandom,
     timingScale: 0,
+    hostKey: routerHostKey.privatePem,
     users: [{ name: "rds-csi", password: routerPassword }],
     ...options,
   });

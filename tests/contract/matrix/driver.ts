@@ -5,7 +5,6 @@ import type { RouterAnswers } from "../../../src/router_profile/answers.ts";
 import { leastCommand, leastPut, leastSlot, narrowLimits } from "../../../src/router_profile/limits.ts";
 import { getProfile, knobsOf } from "../../../src/simulator/profile.ts";
 import { volumeIdFor } from "../../../src/volume/model/ids.ts";
-import { hostKey } from "../_routeros_bench.ts";
 import {
   changesNothing,
   cloneOf,
@@ -37,7 +36,7 @@ function served(isTold: boolean, test: Test): Scenario["run"] {
     const { profile, knobs } = setting;
     const told = isTold ? { told: answersOf(setting) } : {};
     await using stack = await startStack({
-      simulator: { profile, knobs, hostKey: hostKey.privatePem },
+      simulator: { profile, knobs },
       ...told,
     });
     await test(stack);

@@ -252,19 +252,4 @@ export const fileScenarios: readonly Scenario[] = [
       },
     ],
   },
-  {
-    name: "taken slot",
-    run: on(async (bench) => {
-      const { store, call, router } = bench;
-      await addOne(bench);
-      const before = router.model.disks.list();
-      const again = { ...newVolume(slot, held), place: placeOf("other") };
-      const { after, refusal } = await store.add(again, call());
-      assertQuiet(bench, refusal);
-      assert.deepEqual(after.volumes, [truth(router, slot)]);
-      assert.deepEqual(router.model.disks.list(), before);
-      assert.ok(!hasImage(router, "other"));
-    }),
-    otherwise: useless,
-  },
 ];

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { NOT_ADVERTISED } from "../../sanity/not_advertised.ts";
-import { type AccessType, readReport, suiteArguments } from "../../sanity/suite.ts";
+import { type AccessType, NOT_ADVERTISED, readReport, suiteArguments } from "../../sanity/suite.ts";
 import { csiSocket, driverPorts, startDriver, startRouter } from "../kit/driver.ts";
 import type { Guest } from "../kit/guest.ts";
 import type { ServiceOptions } from "../kit/service.ts";
