@@ -1,3 +1,4 @@
+import { isLong } from "./long.ts";
 import { type Picture, readPng } from "./png.ts";
 
 /** A browser without a screen, of Debian's package chromium; undefined where it is not installed. */
@@ -10,7 +11,7 @@ export const browserPath = ["/usr/bin/chromium"].find((path) => {
   }
 });
 
-if (browserPath === undefined) {
+if (isLong && browserPath === undefined) {
   const note = "ignored: the status page is not looked at, as there is no /usr/bin/chromium\n";
   Deno.stderr.writeSync(new TextEncoder().encode(note));
 }
