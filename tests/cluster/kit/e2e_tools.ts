@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findProgram, hostOutput, isFile } from "../../guest/kit/host_command.ts";
-import { e2eBuildFolder, toolsFolder } from "./cache.ts";
+import { e2eBuildFolder, toolsFolder } from "./go_build.ts";
 import { goBuild, linkerFlags } from "./go_build.ts";
 import { type ImageContent, packImage } from "./image.ts";
 

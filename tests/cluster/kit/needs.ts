@@ -1,4 +1,4 @@
-import { findProgram, isFile } from "../../guest/kit/host_command.ts";
+import { findProgram, goIsHere } from "../../guest/kit/host_command.ts";
 
 /** A program and the Debian package that brings it. */
 type Need = readonly [program: string, debianPackage: string];
@@ -43,10 +43,6 @@ export function hindrance(): string | undefined {
     return `a cluster needs packages that are not installed: ${[...new Set(missing)].join(" ")}`;
   }
   return goIsHere() ? undefined : "Go, which builds the cluster's programs, is not here";
-}
-
-function goIsHere(): boolean {
-  return (Deno.env.get("PATH") ?? "").split(":").some((folder) => folder !== "" && isFile(`${folder}/go`));
 }
 
 function isThere(path: string): boolean {

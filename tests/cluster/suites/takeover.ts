@@ -10,10 +10,10 @@ import { EarlierDriver, type EarlierVolume } from "../kit/earlier_driver.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { type Attachment, paths, podOf, type Volume } from "../kit/objects.ts";
 import { routerUser } from "../kit/router.ts";
-import { allShown, shownOn } from "../kit/shown.ts";
+import { allShown, shownOn } from "../kit/attachments.ts";
 import { secondsSince, until } from "../kit/waiting.ts";
 import { uses, Workload } from "../kit/workload.ts";
-import { appendingTo, writingTo } from "../kit/writing.ts";
+import { appendingTo, writingTo } from "../kit/writers.ts";
 
 /** Rounds of the attacher that are waited for, and how often it makes one, in seconds. */
 const [rounds, everySeconds] = [3, 5];

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type CommandOptions, type CommandResult, GuestCommand } from "./agent.ts";
 import { diskName, Emulator, type LanPlace, type Machine, type Share } from "./emulator.ts";
 import { guestImage } from "./image.ts";
-import type { KernelName } from "./kernel_package.ts";
+import type { KernelName } from "./kernel.ts";
 import { freePort } from "./ports.ts";
 
 /** A disk of a guest: a sparse file that outlives the guest's power. */

@@ -1,5 +1,5 @@
-import type { Counts } from "../../../tools/counts.ts";
-import { complain, print } from "../../../tools/print.ts";
+import type { Counts } from "../../tools/counts.ts";
+import { complain, print } from "../../tools/print.ts";
 
 /** What became of the tests of one suite, and one line about each as it ends. */
 export class Report {
