@@ -43,11 +43,6 @@ export class Report {
     this.#counts.failures.push(`${this.#suite}: ${name}: ${short}`);
   }
 
-  skipped(name: string, reason: string): void {
-    this.#counts.skipped++;
-    print(`${this.#line("SKIPPED", 0)} ${name}, so NOT shown to work here: ${reason}`);
-  }
-
   /** What is neither: a measurement, a word on the way. */
   say(text: string): void {
     print(`${this.#suite}: ${text}`);

@@ -34,9 +34,7 @@ const modules = [
 const settings = ["/etc/mke2fs.conf", "/etc/services", "/etc/protocols", "/etc/nsswitch.conf"];
 
 /** The parts of the kit that make an image, whose change makes another one. */
-const recipe = ["cpio", "host_needs", "image", "kernel", "kernel_package", "root_tree"].map((name) =>
-  `${name}.ts`
-);
+const recipe = ["cpio", "host_needs", "image", "kernel"].map((name) => `${name}.ts`);
 
 /** How long an image that nothing has asked for is kept, in milliseconds. */
 const keptMs = 7 * 24 * 60 * 60_000;

@@ -88,11 +88,6 @@ export class Writer {
     return writer;
   }
 
-  /** Whether its last word is that it failed. */
-  get hasFailed(): boolean {
-    return this.told.at(-1)?.line.failed !== undefined;
-  }
-
   /** Waits until it has told something for which `isSo` holds, of what it tells from now on. */
   async tells(isSo: (line: WriterLine) => boolean, limitSeconds: number): Promise<WriterLine> {
     const from = this.told.length;
