@@ -107,6 +107,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   };
 }
 
+/** What `doctor --probe` would write about a simulated router. */
+export function probedProfile({ model }: Pick<Simulator, "model">): string {
+  return formatProfile({ ...model.profile, answers: model.knobs });
+}
+
 /** The password that opens a stack's router. */
 export const routerPassword = "a test's password";
 
