@@ -188,7 +188,7 @@ export class Clients {
       CsiPackage["Node"]["service"]["NodeGetInfo"]
     >;
     const { path: wirePath, requestSerialize, responseDeserialize } = definition[name]!;
-    const deadline = systemClock.now() + (options.timeoutMs ?? 20_000);
+    const deadline = systemClock.now() + (options.timeoutMs ?? 60_000);
     return new Promise((resolve) => {
       const call = this.#client.makeUnaryRequest(
         wirePath,
@@ -211,7 +211,7 @@ export class Clients {
 }
 
 /** Waits until `condition` holds. */
-export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 5_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
   const endMs = systemClock.monotonicMs() + timeoutMs;
   while (!await condition()) {
     if (systemClock.monotonicMs() > endMs) throw new Error("the condition did not come true in time");
