@@ -3,6 +3,7 @@ import { browserPath, photograph, type Picture, understood } from "./support/bro
 import { eventually } from "./support/cluster_stack.ts";
 import { create, gibibyte, publishRequest, rejectsWith } from "./support/controller_calls.ts";
 import { status } from "@grpc/grpc-js";
+import { longTest } from "./support/long.ts";
 import { routerPassword, type Stack, startStack } from "./support/stack.ts";
 
 /** A folder to keep the pictures in, for whoever wants to look at them too. */
@@ -51,7 +52,7 @@ function shareOf(picture: Picture, isMeant: (colour: readonly number[]) => boole
 
 const isDark = (colour: readonly number[]) => Math.max(...colour) < 110;
 
-Deno.test({
+longTest({
   name: "a browser shows the status page of a controller, on a desk and on a phone, light and dark",
   ignore: browserPath === undefined,
   fn: async () => {

@@ -1,3 +1,5 @@
+// Holds the one form in which every runner here (deno test, csi-sanity, matrices, guests, clusters) reports its counts.
+
 import { print } from "./print.ts";
 
 /** What became of the tests of one run. */
@@ -5,7 +7,7 @@ export interface Counts {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** A line about each that failed, for the end of a long run; none where the runner has told them at its end already. */
+  /** A line about each that failed, for the end of a long run; none where the runner has printed them already. */
   readonly failures?: readonly string[];
 }
 

@@ -1,8 +1,12 @@
+// Reads JUnit reports, the one format that `deno test` and csi-sanity both write: no npm package is needed for these few tags.
+
 /** One test of a JUnit report. */
 export interface TestCase {
   readonly file: string;
   readonly name: string;
   readonly outcome: "passed" | "failed" | "skipped";
+  /** How long it ran; 0 where the report does not say. */
+  readonly seconds: number;
   /** Why it was skipped or failed, where the report says so. */
   readonly message: string;
 }
@@ -14,12 +18,13 @@ const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", quot: '"'
 /** Reads the tests of a JUnit report, as `deno test` and csi-sanity write them. */
 export function parseJunit(xml: string): TestCase[] {
   return [...xml.matchAll(CASE)].map(([, head = "", body = ""]) => {
-    const { classname = "", name = "" } = attributesOf(head);
+    const { classname = "", name = "", time = "0" } = attributesOf(head);
     const end = /<(failure|error|skipped)\b([^>]*)>/.exec(body);
     return {
       file: classname,
       name,
       outcome: end === null ? "passed" : end[1] === "skipped" ? "skipped" : "failed",
+      seconds: Number(time),
       message: attributesOf(end?.[2] ?? "")["message"] ?? "",
     };
   });

@@ -1,21 +1,22 @@
-// Runs tests and says what became of every one of them: `deno run -A tools/test_run.ts [--no-skips] NAME PATH…`.
+// Runs tests and says what became of every one of them:
+// `deno run -A tools/test_run.ts [--no-skips] [--ignore=PATH] NAME [PATH…]`; without a path, all tests there are.
+// It exists because no reporter of `deno test` says why a test was skipped, fails for it, or ends a run that hangs.
 // Only what is not "ok" is printed, then the skipped ones with their reasons, then "N passed, N failed, N skipped".
-// With COUNTS_FILE set the counts are also appended to that file, as "NAME PASSED FAILED SKIPPED".
+// SLOWEST=20 names the slowest tests. With COUNTS_FILE set the counts are also appended to that file, as
+// "NAME PASSED FAILED SKIPPED".
 
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type Counts, noteCounts, printCounts } from "./counts.ts";
 import { parseJunit, type TestCase } from "./junit.ts";
 import { lines } from "./lines.ts";
 import { complain, print } from "./print.ts";
 
-/** Longest run of all the tests of one call. */
-const LIMIT_MS = 20 * 60_000;
-
 /** Longest time in which no test ends. What hangs is then killed, and shows as the last line. */
 const SILENCE_MS = 5 * 60_000;
 
-/** Folders whose tests need more than the sources and are targets of their own. */
-const ELSEWHERE = ["tests/build", "tests/cluster", "tests/nightly"];
+/** What installs the Debian packages that tests use. */
+const GET_PACKAGES = fileURLToPath(new URL("get-packages.sh", import.meta.url));
 
 /** A line that a test file prints when this machine lacks what its tests need. */
 const REASON = /^(?:(?:ignored|skipped): |ignoring (?="))(.+)$/i;
@@ -28,15 +29,16 @@ const ROUTINE = new RegExp([
   String.raw`^running \d+ tests? from `,
   String.raw`^(?:ok|FAILED) \| \d+ passed`,
   String.raw`^(?:Check|Download|Initialize) `,
+  // Of npm, about packages whose install scripts are not run.
+  String.raw`^[╭│╰]`,
   String.raw`^-+ (?:pre|post)-test output(?: end)? -+$`,
   String.raw`^Stack backtrace|^\s+\d+: <unknown>$|^error: Test failed$`,
 ].join("|"));
 
 /** Runs `deno test`, passing on what is worth reading. */
-async function runTests(paths: readonly string[], junitPath: string) {
+async function runTests(args: readonly string[], junitPath: string) {
   const reasons = new Set<string>();
-  const started = performance.now();
-  let lastLineAt = started;
+  let lastLineAt = performance.now();
   const pass = async (stream: ReadableStream<Uint8Array>) => {
     let wasBlank = true;
     for await (const line of lines(stream)) {
@@ -50,15 +52,8 @@ async function runTests(paths: readonly string[], junitPath: string) {
   };
   const child = new Deno.Command(Deno.execPath(), {
     args: [
-      ...[
-        "test",
-        "--allow-all",
-        "--no-prompt",
-        "--permit-no-files",
-        "--sanitize-ops",
-        "--sanitize-resources",
-      ],
-      ...[`--junit-path=${junitPath}`, ...paths],
+      ...["test", "--allow-all", "--no-prompt", "--parallel", "--permit-no-files"],
+      ...["--sanitize-ops", "--sanitize-resources", `--junit-path=${junitPath}`, ...args],
     ],
     env: { NO_COLOR: "1", RUST_BACKTRACE: "0" },
     stdin: "null",
@@ -66,8 +61,7 @@ async function runTests(paths: readonly string[], junitPath: string) {
     stderr: "piped",
   }).spawn();
   const watch = setInterval(() => {
-    const now = performance.now();
-    if (now - started > LIMIT_MS || now - lastLineAt > SILENCE_MS) child.kill("SIGKILL");
+    if (performance.now() - lastLineAt > SILENCE_MS) child.kill("SIGKILL");
   }, 1_000);
   try {
     const [status] = await Promise.all([child.status, pass(child.stdout), pass(child.stderr)]);
@@ -75,15 +69,6 @@ async function runTests(paths: readonly string[], junitPath: string) {
   } finally {
     clearInterval(watch);
   }
-}
-
-/** `tests` stands for its folders but those of {@linkcode ELSEWHERE}: `--ignore` misses them when there are several paths. */
-function expand(path: string): string[] {
-  if (path !== "tests") return [path];
-  const folders = [...Deno.readDirSync(path)].filter((entry) => entry.isDirectory).map(({ name }) =>
-    join(path, name)
-  );
-  return folders.filter((folder) => !ELSEWHERE.includes(folder)).sort();
 }
 
 /** The counts of one run. A run that failed without a failing test (it did not compile, it was killed) counts as one. */
@@ -94,13 +79,29 @@ function countOutcomes(cases: readonly TestCase[], ok: boolean): Counts {
 }
 
 function printSkipped(cases: readonly TestCase[], reasons: ReadonlySet<string>): void {
-  const skipped = cases.filter((one) => one.outcome === "skipped");
-  if (skipped.length === 0) return;
+  const skipped = Map.groupBy(cases.filter(({ outcome }) => outcome === "skipped"), ({ file }) => file);
+  if (skipped.size === 0) return;
   print(`\nSKIPPED, so NOT shown to work here:`);
-  for (const { file, name } of skipped) print(`  ${file}: ${name}`);
+  for (const [file, { length }] of skipped) print(`  ${length} of ${file}`);
   print("because:");
   for (const reason of reasons) print(`  ${reason}`);
   if (reasons.size === 0) print("  (no test file gave a reason)");
+  const packages = missingPackages();
+  if (packages !== "") print(`what brings more of them: make test/packages (${packages})`);
+}
+
+/** The Debian packages without which tests are skipped here; "" when there are none, or this is no Debian. */
+function missingPackages(): string {
+  const { stdout } = new Deno.Command(GET_PACKAGES, { args: ["test"], stderr: "null" }).outputSync();
+  return new TextDecoder().decode(stdout).trim();
+}
+
+function printSlowest(cases: readonly TestCase[], wanted: number): void {
+  const slowest = cases.toSorted((a, b) => b.seconds - a.seconds).slice(0, wanted);
+  if (slowest.length > 0) print("\nslowest:");
+  for (const { file, name, seconds } of slowest) {
+    print(`  ${seconds.toFixed(1).padStart(6)} s  ${file}: ${name}`);
+  }
 }
 
 async function readCases(junitPath: string): Promise<TestCase[]> {
@@ -114,17 +115,21 @@ async function readCases(junitPath: string): Promise<TestCase[]> {
 
 async function main(args: readonly string[]): Promise<number> {
   const refuseSkips = args.includes("--no-skips");
-  const [suite, ...paths] = args.filter((arg) => arg !== "--no-skips");
-  if (suite === undefined || paths.length === 0) {
-    complain("usage: test_run.ts [--no-skips] NAME PATH…");
+  const [options, [suite, ...paths]] = [
+    args.filter((arg) => arg.startsWith("--ignore=")),
+    args.filter((arg) => !arg.startsWith("--")),
+  ];
+  if (suite === undefined) {
+    complain("usage: test_run.ts [--no-skips] [--ignore=PATH] NAME [PATH…]");
     return 2;
   }
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const junitPath = join(folder, "junit.xml");
-    const { ok, reasons } = await runTests(paths.flatMap(expand), junitPath);
+    const { ok, reasons } = await runTests([...options, ...paths], junitPath);
     const cases = await readCases(junitPath);
     const counts = countOutcomes(cases, ok);
+    printSlowest(cases, Number(Deno.env.get("SLOWEST")));
     printSkipped(cases, reasons);
     noteCounts(suite, counts);
     printCounts(counts);

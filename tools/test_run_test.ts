@@ -13,7 +13,7 @@ async function run(text: string, ...flags: string[]) {
     const countsFile = join(folder, "counts");
     const { code, stdout } = await new Deno.Command(Deno.execPath(), {
       args: ["run", "--quiet", "--allow-all", RUNNER, ...flags, "suite", folder],
-      env: { COUNTS_FILE: countsFile },
+      env: { COUNTS_FILE: countsFile, SLOWEST: "1" },
       stderr: "null",
       signal: AbortSignal.timeout(LIMIT_MS),
     }).output();
@@ -28,12 +28,13 @@ const SKIPPED = `console.error("ignored: no kettle here");
 Deno.test("runs", () => {});
 Deno.test({ name: "boils", ignore: true, fn() {} });`;
 
-Deno.test("test_run.ts names skipped tests and their reason, counts, and ends well", async () => {
+Deno.test("test_run.ts counts skipped tests, gives their reason, names the slowest, and ends well", async () => {
   const { code, counts, lines } = await run(SKIPPED);
   assert.equal(code, 0);
   assert.equal(counts, "suite 1 0 1\n");
   assert.equal(lines.at(-1), "1 passed, 0 failed, 1 skipped");
-  assert.ok(lines.some((line) => line.endsWith("a_test.ts: boils")), lines.join("\n"));
+  assert.ok(lines.some((line) => /1 of .*a_test\.ts$/.test(line)), lines.join("\n"));
+  assert.ok(lines.some((line) => /^ +\d+\.\d s .*a_test\.ts: \w+$/.test(line)), lines.join("\n"));
   assert.ok(lines.includes("  no kettle here"), lines.join("\n"));
 });
 

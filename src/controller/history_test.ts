@@ -12,6 +12,7 @@ import {
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../tests/fakes/records.ts";
 import type { Mishap, StoreMethod } from "../../tests/fakes/volume_store.ts";
+import { isLong } from "../../tests/support/long.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { volumeIdFor } from "../volume/model/ids.ts";
 import { stemOf } from "../volume/model/layout.ts";
@@ -413,7 +414,7 @@ class History {
 for (const [pools, subvolumes] of [["Btrfs", true], ["without subvolumes", false]] as const) {
   Deno.test(`no history of calls, failures and reboots makes two writers, a false OK or a leak: ${pools}`, async () => {
     const succeeded = new Map<Verb, number>();
-    for (let seed = 1; seed <= 120; seed++) {
+    for (let seed = 1; seed <= (isLong ? 1_200 : 120); seed++) {
       const history = new History(seed, subvolumes);
       for (let step = 0; step < 80; step++) await history.step();
       await history.end();

@@ -95,16 +95,17 @@ Deno.test("canOpenExclusively() lets more callers wait than it opens at once", (
 
 Deno.test("hold() keeps open what it opens, and says which device it is", () =>
   withLibc(async (libc) => {
+    // Not /dev/null, which other tests of this process open.
     const opened = () =>
-      libc.list("/proc/self/fd")!.filter((name) => libc.readLink(`/proc/self/fd/${name}`) === "/dev/null");
+      libc.list("/proc/self/fd")!.filter((name) => libc.readLink(`/proc/self/fd/${name}`) === "/dev/full");
     const before = opened().length;
-    const held = await libc.hold("/dev/null", never);
+    const held = await libc.hold("/dev/full", never);
     assert.equal(opened().length, before + 1);
     assert.equal(held?.deviceNumber, undefined); // It is none that has blocks.
     for (let times = 0; times < 2; times++) await held?.release();
     assert.equal(opened().length, before);
     assert.equal(await libc.hold("/dev/nothing", never), undefined);
-    assert.equal(await libc.hold("/dev/null", AbortSignal.abort()), undefined);
+    assert.equal(await libc.hold("/dev/full", AbortSignal.abort()), undefined);
     assert.equal(opened().length, before);
   }));
 

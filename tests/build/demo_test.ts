@@ -10,17 +10,29 @@ interface Run {
   readonly text: string;
 }
 
+/** A folder for the scratch folders of one test's demos: others may run at the same time. */
+async function makeFolder(): Promise<string> {
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-build-" });
+  await Deno.chmod(folder, 0o777);
+  return folder;
+}
+
 /** Runs the demo; `interruptAt` sends SIGINT as soon as that stands in what the driver logs. */
-async function runDemo(program: string, args: readonly string[], interruptAt?: RegExp): Promise<Run> {
+async function runDemo(
+  folder: string,
+  program: string,
+  args: readonly string[],
+  interruptAt?: RegExp,
+): Promise<Run> {
   const signal = AbortSignal.timeout(limitMs);
   const child = new Deno.Command(program, {
     args: [...args],
+    env: { TMPDIR: folder },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
     signal,
-  })
-    .spawn();
+  }).spawn();
   let text = "";
   let interrupted = false;
   const collect = async (stream: ReadableStream<Uint8Array>) => {
@@ -28,6 +40,10 @@ async function runDemo(program: string, args: readonly string[], interruptAt?: R
       text += part;
       if (interruptAt === undefined || interrupted || !interruptAt.test(text)) continue;
       interrupted = true;
+      assert.ok(
+        [...Deno.readDirSync(folder)].length > 0,
+        "it uses the folder that is searched for what it leaves",
+      );
       child.kill("SIGINT");
     }
   };
@@ -37,29 +53,30 @@ async function runDemo(program: string, args: readonly string[], interruptAt?: R
   return { code, text };
 }
 
-/** Mounts, loop devices and scratch folders of demos. */
-async function traces(): Promise<string[]> {
+/** Mounts and loop devices in a folder, and what lies in it. */
+async function traces(folder: string): Promise<string[]> {
   const mounts = (await Deno.readTextFile("/proc/self/mountinfo")).split("\n");
   const { stdout } = await new Deno.Command("losetup", {
     args: ["--list", "--noheadings", "-O", "BACK-FILE"],
   }).output();
   const loops = new TextDecoder().decode(stdout).split("\n");
-  const folders = [...Deno.readDirSync("/tmp")].map((entry) => entry.name);
-  return [...mounts, ...loops, ...folders].filter((line) => line.includes("rds-csi-demo-")).toSorted();
+  const left = [...Deno.readDirSync(folder)].map(({ name }) => name);
+  return [...mounts, ...loops].filter((line) => line.includes(folder)).concat(left);
 }
 
-async function leavesNothing(use: () => Promise<void>): Promise<void> {
-  const before = await traces();
-  await use();
-  assert.deepEqual(await traces(), before);
+async function leavesNothing(use: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await makeFolder();
+  await use(folder);
+  assert.deepEqual(await traces(folder), []);
+  await Deno.remove(folder);
 }
 
 Deno.test({
   name: "the demo of the executable ends with demo: ok, and leaves nothing behind",
   ignore: !isBuilt || !isRoot,
   fn: () =>
-    leavesNothing(async () => {
-      const { code, text } = await runDemo(BINARY, ["demo", "--timing-scale", "0"]);
+    leavesNothing(async (folder) => {
+      const { code, text } = await runDemo(folder, BINARY, ["demo", "--timing-scale", "0"]);
       assert.match(text, /^demo: ok$/m);
       assert.equal(code, 0, text);
     }),
@@ -76,8 +93,13 @@ for (const [moment, sign] of moments) {
     name: `the demo leaves nothing behind when it is interrupted as ${moment}`,
     ignore: !isBuilt || !isRoot,
     fn: () =>
-      leavesNothing(async () => {
-        const { code, text } = await runDemo(BINARY, ["demo", "--timing-scale", "0", "--verbose"], sign);
+      leavesNothing(async (folder) => {
+        const { code, text } = await runDemo(
+          folder,
+          BINARY,
+          ["demo", "--timing-scale", "0", "--verbose"],
+          sign,
+        );
         assert.match(text, /^demo: failed$/m);
         assert.notEqual(code, 0);
       }),
@@ -88,12 +110,12 @@ Deno.test({
   name: "the demo leaves nothing behind when it fails, and says why",
   ignore: !isBuilt || !isRoot,
   fn: () =>
-    leavesNothing(async () => {
+    leavesNothing(async (folder) => {
       const broken = ["/usr/sbin/mkfs.xfs", "/usr/sbin/mkfs.ext4"].map((tool) =>
         `mount --bind /bin/false ${tool}`
       );
       const script = `${broken.join(" && ")} && exec "$1" demo --timing-scale 0`;
-      const { code, text } = await runDemo("unshare", ["--mount", "sh", "-c", script, "sh", BINARY]);
+      const { code, text } = await runDemo(folder, "unshare", ["--mount", "sh", "-c", script, "sh", BINARY]);
       assert.match(text, /^demo: .*mkfs/m);
       assert.match(text, /^demo: failed$/m);
       assert.equal(code, 1);
@@ -104,15 +126,15 @@ Deno.test({
   name: "the demo without root says what it cannot show, and runs the controller's half",
   ignore: !isBuilt || !isRoot,
   fn: async () => {
-    const folder = await Deno.makeTempDir({ prefix: "rds-csi-build-" });
+    const place = await Deno.makeTempDir({ prefix: "rds-csi-build-" });
     try {
       // Where the project lies may be closed to others.
-      await Deno.copyFile(BINARY, `${folder}/rds-csi`);
-      await Deno.chmod(folder, 0o755);
-      await Deno.chmod(`${folder}/rds-csi`, 0o755);
-      await leavesNothing(async () => {
-        const nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", `${folder}/rds-csi`];
-        const { code, text } = await runDemo("setpriv", [...nobody, "demo", "--timing-scale", "0"]);
+      await Deno.copyFile(BINARY, `${place}/rds-csi`);
+      await Deno.chmod(place, 0o755);
+      await Deno.chmod(`${place}/rds-csi`, 0o755);
+      await leavesNothing(async (folder) => {
+        const nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", `${place}/rds-csi`];
+        const { code, text } = await runDemo(folder, "setpriv", [...nobody, "demo", "--timing-scale", "0"]);
         assert.match(text, /only the controller's half can be shown: it needs root/);
         assert.match(text, /block: ControllerExpandVolume/);
         assert.doesNotMatch(text, /NodeStageVolume/);
@@ -120,7 +142,7 @@ Deno.test({
         assert.equal(code, 0, text);
       });
     } finally {
-      await Deno.remove(folder, { recursive: true });
+      await Deno.remove(place, { recursive: true });
     }
   },
 });

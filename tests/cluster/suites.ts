@@ -1,23 +1,19 @@
 import type { Suite } from "./kit/bench.ts";
 import { suite as apiGone } from "./suites/api_gone.ts";
-import { isWhole } from "./kit/whole.ts";
+import { isLong } from "../support/long.ts";
 import { suite as drain } from "./suites/drain.ts";
 import { suite as e2e } from "./suites/e2e.ts";
 import { suite as failover } from "./suites/failover.ts";
 import { suite as life } from "./suites/life.ts";
 import { suite as lostEtcd } from "./suites/lost_etcd.ts";
-import { suite as many } from "./suites/many.ts";
 import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
-import { suite as restart } from "./suites/restart.ts";
 import { suite as takeover } from "./suites/takeover.ts";
 
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
   life,
   quick_start: quickStart,
-  many,
-  restart,
   replicas,
   api_gone: apiGone,
   takeover,
@@ -28,6 +24,6 @@ export const suites: Readonly<Record<string, Suite>> = {
 };
 
 /** Those that run where nobody names any: upstream's tests take too long for every change. */
-export const usualSuites: readonly string[] = Object.keys(suites).filter((name) =>
-  name !== "e2e" || isWhole()
+export const defaultSuites: readonly string[] = Object.keys(suites).filter((name) =>
+  name !== "e2e" || isLong
 );

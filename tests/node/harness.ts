@@ -241,6 +241,16 @@ function exists(path: string): boolean {
 }
 
 /**
+ * Lets one test at a time use loop devices: the kernel gives the number of a device that one test has detached to the
+ * next, which would find it in mounts that the first has not removed yet. The lock is this file's, so nothing is left.
+ */
+async function takeLoopDevices(): Promise<Disposable> {
+  const file = await Deno.open(new URL(import.meta.url));
+  await file.lock(true);
+  return file;
+}
+
+/**
  * Registers a test on a real node; afterwards nothing of it may be left on the machine, whatever happened.
  *
  * @param lacking what else it needs and this machine lacks, said already
@@ -250,6 +260,7 @@ export function nodeTest(name: string, use: (node: RealNode) => Promise<void>, l
     name,
     ignore: (missing ?? lacking) !== undefined,
     fn: async () => {
+      using _turn = await takeLoopDevices();
       const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "rds-csi-node-" }));
       const node = new RealNode(folder);
       let failure: unknown;

@@ -1,10 +1,11 @@
 // Shared by the property tests: how often each is tried, and how a failure is played again.
 import fc from "fast-check";
+import { isLong } from "../support/long.ts";
 
 /** Seed of every property; PROPERTY_SEED plays a failure again, else it is drawn anew in each run. */
 const seed = whole("PROPERTY_SEED") ?? Math.floor(Math.random() * 2 ** 31);
 /** How many times more often than usual each property is tried. */
-const times = whole("PROPERTY_TIMES") ?? 1;
+const times = whole("PROPERTY_TIMES") ?? (isLong ? 20 : 1);
 
 /** Registers a test that tries a property on `runs` random examples. */
 export function propertyTest<Example extends [unknown, ...unknown[]]>(

@@ -1,5 +1,6 @@
 import { Buffer } from "node:buffer";
 import { PNG } from "pngjs";
+import { isLong } from "./long.ts";
 
 /** A browser without a screen, of Debian's package chromium; undefined where it is not installed. */
 export const browserPath = ["/usr/bin/chromium"].find((path) => {
@@ -11,7 +12,7 @@ export const browserPath = ["/usr/bin/chromium"].find((path) => {
   }
 });
 
-if (browserPath === undefined) {
+if (isLong && browserPath === undefined) {
   const note = "ignored: the status page is not looked at, as there is no /usr/bin/chromium\n";
   Deno.stderr.writeSync(new TextEncoder().encode(note));
 }

@@ -14,10 +14,10 @@ export type CsiPackage = ProtoGrpcType["csi"]["v1"];
 export type RegistrationPackage = RegistrationTypes["pluginregistration"];
 
 /**
- * Where `proto/` lies as seen from this module: from `src/csi/server/` in the sources, from `dist/` in a bundle, and beside
- * either in what `deno compile --include proto` has embedded.
+ * Where `proto/` lies as seen from this module: from `src/csi/server/` in the sources, from `dist/bundle/` in the
+ * executable, which embeds both, and beside a bundle that is brought into a guest.
  */
-const CANDIDATES = ["../../../proto", "../proto", "./proto"];
+const CANDIDATES = ["../../../proto", "../../proto", "./proto"];
 
 /**
  * A proto file of this project, by default csi.proto.

@@ -14,11 +14,11 @@ Deno.test("loadCsi() gives every service of the specification", () => {
 Deno.test("defaultProtoPath() finds the file from the sources, from a bundle and beside it", async () => {
   const scratch = await Deno.makeTempDir({ prefix: "csi-" });
   // Deep enough that none of the places it looks in lies outside.
-  const folder = `${scratch}/some/where`;
+  const folder = `${scratch}/some/where/deep`;
   try {
     await Deno.mkdir(`${folder}/proto`, { recursive: true });
     await Deno.writeTextFile(`${folder}/proto/csi.proto`, "");
-    for (const module of ["src/csi/server/proto.ts", "dist/rds-csi.js", "rds-csi.js"]) {
+    for (const module of ["src/csi/server/proto.ts", "dist/bundle/main.js", "main.js"]) {
       assert.equal(
         defaultProtoPath(pathToFileURL(`${folder}/${module}`).href),
         `${folder}/proto/csi.proto`,

@@ -285,7 +285,9 @@ for (const [transport, options] of TRANSPORTS) {
       const stopping = server.stop({ graceMs: 25_000 }).then(() => stopped = true);
       assert.equal((await clients.call("Identity/Probe", {}, { timeoutMs: 5_000 })).code, "UNAVAILABLE");
       const late = bench.clientsAt(address);
-      assert.equal((await late.call("Identity/Probe", {}, { timeoutMs: 5_000 })).code, "UNAVAILABLE");
+      // INTERNAL when the bridge cuts the connection after the client has sent its call.
+      const { code } = await late.call("Identity/Probe", {}, { timeoutMs: 5_000 });
+      assert.match(code, /^(?:UNAVAILABLE|INTERNAL)$/);
       assert.equal(stopped, false);
       finish.resolve();
       const result = await running;
@@ -326,7 +328,7 @@ for (const [transport, options] of TRANSPORTS) {
   serverTest(
     `startServer() on ${transport} leaves no socket open, of calls that are cut included`,
     async () => {
-      const before = openSockets();
+      const endpoints: string[] = [];
       for (let i = 0; i < 5; i++) {
         await using bench = await TestBench.make();
         const server = await bench.start({
@@ -335,15 +337,18 @@ for (const [transport, options] of TRANSPORTS) {
             new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
           ),
         });
+        const endpoint = server.address.startsWith("tcp:") ? server.address : bench.folder;
+        endpoints.push(endpoint);
         const clients = bench.clients(server);
         assert.equal((await clients.call("Identity/Probe")).code, "OK");
+        assert.ok(openSockets(endpoint) > 0);
         const hanging = clients.call("Controller/DeleteVolume", { volumeId: "v" });
         await until(() => server.running === 1);
         if (i % 2 === 0) await bench.cutConnections();
         else await server.stop({ graceMs: 0 });
         await hanging;
       }
-      await until(() => openSockets() <= before);
+      await until(() => endpoints.every((endpoint) => openSockets(endpoint) === 0));
     },
   );
 

@@ -17,17 +17,25 @@ export function serverTest(name: string, test: () => Promise<void>): void {
   Deno.test({ name, sanitizeOps: false, sanitizeResources: false, fn: test });
 }
 
-/** How many sockets this process has open. */
-export function openSockets(): number {
-  let count = 0;
-  for (const { name } of Deno.readDirSync("/proc/self/fd")) {
-    try {
-      if (Deno.readLinkSync(`/proc/self/fd/${name}`).startsWith("socket:")) count++;
-    } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
-    }
-  }
-  return count;
+/**
+ * How many sockets the kernel has at an endpoint: listening, accepted or dialled. Sockets of the whole process would
+ * be those of other tests too, which run beside this one.
+ *
+ * @param endpoint `tcp://host:port`, or the path of a unix socket or of its folder
+ */
+export function openSockets(endpoint: string): number {
+  const port = /^tcp:.*:(\d+)$/.exec(endpoint)?.[1];
+  if (port === undefined) return linesOf("unix").filter((line) => line.includes(endpoint)).length;
+  const end = `:${Number(port).toString(16).toUpperCase().padStart(4, "0")}`;
+  const timeWait = "06";
+  return ["tcp", "tcp6"].flatMap(linesOf).map((line) => line.trim().split(/\s+/))
+    .filter(([, local, remote, state]) =>
+      state !== timeWait && (local?.endsWith(end) || remote?.endsWith(end))
+    ).length;
+}
+
+function linesOf(protocol: string): readonly string[] {
+  return Deno.readTextFileSync(`/proc/self/net/${protocol}`).split("\n");
 }
 
 /** Services of which only Probe does something. */
@@ -180,7 +188,7 @@ export class Clients {
       CsiPackage["Node"]["service"]["NodeGetInfo"]
     >;
     const { path: wirePath, requestSerialize, responseDeserialize } = definition[name]!;
-    const deadline = systemClock.now() + (options.timeoutMs ?? 20_000);
+    const deadline = systemClock.now() + (options.timeoutMs ?? 60_000);
     return new Promise((resolve) => {
       const call = this.#client.makeUnaryRequest(
         wirePath,
@@ -203,7 +211,7 @@ export class Clients {
 }
 
 /** Waits until `condition` holds. */
-export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 5_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
   const endMs = systemClock.monotonicMs() + timeoutMs;
   while (!await condition()) {
     if (systemClock.monotonicMs() > endMs) throw new Error("the condition did not come true in time");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { buildFolder, e2eBuildFolder } from "../kit/cache.ts";
+import { buildFolder, e2eBuildFolder } from "../kit/go_build.ts";
 import { exclusions } from "./exclusions.ts";
 import { suitePattern, titleOf, uncovered, upstreamSuites } from "./suites_wanted.ts";
 

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Report } from "../../guest/kit/report.ts";
+import { Report } from "../../support/suite_report.ts";
+import type { AnySuite } from "../../support/suites.ts";
 import type { Subject } from "../../support/parts.ts";
 import { assertNothingRefused } from "./audit_log.ts";
 import { Cluster, type ClusterOptions } from "./cluster.ts";
@@ -10,13 +11,7 @@ import type { Tools } from "./tools.ts";
 import { findTraces } from "./traces.ts";
 
 /** What a file of suites/ exports. */
-export interface Suite {
-  /** One line: what it shows. */
-  readonly what: string;
-  /** Longest it may take, in minutes. */
-  readonly limitMinutes: number;
-  run(bench: Bench): Promise<void>;
-}
+export type Suite = AnySuite<Bench>;
 
 /** Where the logs of each suite's last cluster are kept. */
 const keptFolder = fileURLToPath(new URL("../../../dist/cluster", import.meta.url));
@@ -29,6 +24,7 @@ export class Bench {
   readonly folder: string;
   readonly #name: string;
   readonly #means: { readonly tools: Tools; readonly subject: Subject };
+  readonly #removeFolder: () => Promise<void>;
   #cluster: Cluster | undefined;
   readonly #undo: (() => Promise<readonly string[] | void>)[] = [];
 
@@ -38,8 +34,10 @@ export class Bench {
     folder: string,
     means: { readonly tools: Tools; readonly subject: Subject },
     signal: AbortSignal,
+    removeFolder: () => Promise<void>,
   ) {
     this.#name = name;
+    this.#removeFolder = removeFolder;
     this.report = new Report(name);
     this.signal = signal;
     this.folder = folder;
@@ -90,6 +88,7 @@ export class Bench {
       );
     }
     await this.#keepLogs();
+    await this.#removeFolder();
   }
 
   async #keepLogs(): Promise<void> {

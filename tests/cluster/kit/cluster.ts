@@ -10,7 +10,7 @@ import { ClusterNode } from "./node.ts";
 import { accountKubeconfig, applyChart, installSnapshots } from "./deployment.ts";
 import { fakeNode } from "./objects.ts";
 import { Router, type RouterDoor } from "./router.ts";
-import { Replica } from "./replica.ts";
+import { Replica } from "./sidecars.ts";
 import { startSnapshotController } from "./sidecars.ts";
 import type { Tools } from "./tools.ts";
 import { removeTraces } from "./traces.ts";

@@ -59,10 +59,6 @@ export class Kubelet {
     }, { limitSeconds: readySeconds, ...(signal === undefined ? {} : { signal }) });
   }
 
-  get isRunning(): boolean {
-    return this.#daemon?.isRunning ?? false;
-  }
-
   /** SIGTERM; pods run on. */
   async stop(): Promise<void> {
     await this.#daemon?.stop();

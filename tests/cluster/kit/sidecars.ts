@@ -6,6 +6,7 @@ import { Daemon, Supervised } from "./daemon.ts";
 import { accountKubeconfig } from "./deployment.ts";
 import { argsForRig, envForRig, type Fates, flagsOf, kept } from "./rendered_args.ts";
 import type { Tools } from "./tools.ts";
+import { type Driver, type DriverPlace, makeController } from "./driver.ts";
 
 /** What the sidecars of one controller run with. */
 export interface SidecarPlace {
@@ -82,4 +83,43 @@ function supervised(
   env: Readonly<Record<string, string>>,
 ): Supervised {
   return new Supervised(() => Daemon.start(name, words, { folder: join(plane.folder, "log"), env }));
+}
+
+/** One pod of the controller: the driver, and its own set of sidecars. */
+export class Replica {
+  readonly pod: string;
+  readonly driver: Driver;
+  readonly #sidecars: Sidecars;
+
+  private constructor(pod: string, driver: Driver, sidecars: Sidecars) {
+    this.pod = pod;
+    this.driver = driver;
+    this.#sidecars = sidecars;
+  }
+
+  /** Prepares one; nothing runs yet. */
+  static async prepare(
+    place: DriverPlace & Omit<SidecarPlace, "socket" | "pod">,
+    pod: string,
+  ): Promise<Replica> {
+    const driver = await makeController(place, place.kubeconfig, pod);
+    return new Replica(pod, driver, new Sidecars({ ...place, socket: driver.socket, pod }));
+  }
+
+  /** Starts all of it. */
+  async start(signal: AbortSignal): Promise<void> {
+    await this.driver.start(signal);
+    this.#sidecars.start();
+  }
+
+  /** How often its sidecars have ended by themselves, and were started again. */
+  get sidecarRestarts(): number {
+    return this.#sidecars.restarts;
+  }
+
+  /** SIGTERM to all of it at once, as a kubelet does; answers what was wrong with the driver's end. */
+  async stop(): Promise<readonly string[]> {
+    const [problems] = await Promise.all([this.driver.stop(), this.#sidecars.stop()]);
+    return problems;
+  }
 }

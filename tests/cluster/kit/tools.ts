@@ -3,10 +3,9 @@ import { hostOutput, isFile } from "../../guest/kit/host_command.ts";
 import { findHelm } from "../../../tools/deploy/helm.ts";
 import { downloadPackages } from "../../support/debian_archive.ts";
 import { projectRoot } from "../../support/parts.ts";
-import { buildFolder, toolsFolder } from "./cache.ts";
+import { buildFolder, toolsFolder } from "./go_build.ts";
 import { goBuild, goOutput, linkerFlags } from "./go_build.ts";
 import { packImage, plainImage } from "./image.ts";
-import { programs } from "./programs.ts";
 
 /** What the cluster is made of, as paths. */
 export interface Tools {
@@ -111,3 +110,18 @@ async function unpackRuntime(folder: string, signal?: AbortSignal): Promise<void
   for (const file of packages) await hostOutput("dpkg-deb", ["--extract", file, target]);
   await Deno.remove(join(folder, "apt"), { recursive: true });
 }
+
+/** The programs of the cluster, and what Go calls each of them: the last part of its package's path. */
+const programs: Readonly<Record<string, string>> = {
+  "etcd": "server",
+  "kube-apiserver": "kube-apiserver",
+  "kube-controller-manager": "kube-controller-manager",
+  "kube-scheduler": "kube-scheduler",
+  "kubectl": "kubectl",
+  "kubelet": "kubelet",
+  "csi-provisioner": "csi-provisioner",
+  "csi-attacher": "csi-attacher",
+  "csi-resizer": "csi-resizer",
+  "csi-snapshotter": "csi-snapshotter",
+  "snapshot-controller": "snapshot-controller",
+};

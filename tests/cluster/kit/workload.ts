@@ -8,7 +8,6 @@ import {
   paths,
   type Pod,
   type Snapshot,
-  type Volume,
   type VolumeMode,
 } from "./objects.ts";
 import { until } from "./waiting.ts";
@@ -45,12 +44,6 @@ export class Workload {
       const { spec, status } = await this.#cluster.api.get<Claim>(`${paths.claims}/${claim}`);
       return status.phase === "Bound" && spec.volumeName;
     }, claim);
-  }
-
-  /** The id that the driver knows a claim's volume by. */
-  async handle(claim: string): Promise<string> {
-    const volume = await this.#cluster.api.get<Volume>(`${paths.volumes}/${await this.bound(claim)}`);
-    return volume.spec.csi?.volumeHandle ?? "";
   }
 
   /** Waits until a pod runs; answers the name of its node. */

@@ -12,14 +12,14 @@ import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { claimOf, paths, podOf } from "../kit/objects.ts";
-import { allShown } from "../kit/shown.ts";
+import { allShown } from "../kit/attachments.ts";
 import { pause, secondsSince } from "../kit/waiting.ts";
-import { isWhole } from "../kit/whole.ts";
+import { isLong } from "../../support/long.ts";
 import { Workload } from "../kit/workload.ts";
-import { writingTo } from "../kit/writing.ts";
+import { writingTo } from "../kit/writers.ts";
 
 /** How long the API server is away, in seconds. */
-const awaySeconds = isWhole() ? 60 : 20;
+const awaySeconds = isLong ? 60 : 20;
 /** Volumes that are attached through the API. */
 const volumeCount = 20;
 const fake = "fake-1";
@@ -29,7 +29,7 @@ const block = { mode: "Block", mebibytes: 1024, storageClass: "rds-ext4" } as co
 
 /** The cluster loses its memory for a while; the volumes do not. */
 export const suite: Suite = {
-  what: `the API server is away for ${awaySeconds} s; CLUSTER_WHOLE=1: 60 s`,
+  what: `the API server is away for ${awaySeconds} s; TEST_LONG=1: 60 s`,
   limitMinutes: 10,
   run: async (bench) => {
     const cluster = await bench.cluster({ nodes: { n1: "kubelet" }, fakeNodes: [fake] });

@@ -14,7 +14,7 @@ import {
 import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { Daemon } from "../kit/daemon.ts";
-import { ensureE2eTools, packE2eImages } from "../kit/e2e_tools.ts";
+import { ensureE2eTools, packE2eImages } from "../e2e/tools.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { paths } from "../kit/objects.ts";
 import { secondsSince } from "../kit/waiting.ts";

@@ -18,7 +18,7 @@ import { accountKubeconfig } from "../kit/deployment.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { claimOf, paths, podOf } from "../kit/objects.ts";
 import { routerPassword, routerUser } from "../kit/router.ts";
-import { eventAbout } from "../kit/shown.ts";
+import { eventAbout } from "../kit/attachments.ts";
 import { Workload } from "../kit/workload.ts";
 
 /** A node of the lost cluster. */

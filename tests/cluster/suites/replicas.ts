@@ -13,8 +13,8 @@ import type { Bench, Suite } from "../kit/bench.ts";
 import type { Cluster } from "../kit/cluster.ts";
 import { assertNothingLeft } from "../kit/nothing_left.ts";
 import { claimOf, paths } from "../kit/objects.ts";
-import type { Replica } from "../kit/replica.ts";
-import { allShown } from "../kit/shown.ts";
+import type { Replica } from "../kit/sidecars.ts";
+import { allShown } from "../kit/attachments.ts";
 import { pause, secondsSince, until } from "../kit/waiting.ts";
 import { Workload } from "../kit/workload.ts";
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type CommandOptions, type CommandResult, GuestCommand } from "./agent.ts";
 import { diskName, Emulator, type LanPlace, type Machine, type Share } from "./emulator.ts";
 import { guestImage } from "./image.ts";
-import type { KernelName } from "./kernel_package.ts";
+import type { KernelName } from "./kernel.ts";
 import { freePort } from "./ports.ts";
 
 /** A disk of a guest: a sparse file that outlives the guest's power. */
@@ -142,11 +142,6 @@ export class Guest {
     await this.cutPower();
   }
 
-  /** The emulator's process on the host. */
-  get pid(): number {
-    return this.#running().pid;
-  }
-
   /** Freezes the whole machine, its clock too, as a hypervisor that pauses it. */
   async freeze(): Promise<void> {
     await this.#running().qmp.execute("stop");
@@ -164,11 +159,6 @@ export class Guest {
   /** Plugs or unplugs the guest's cable to the other guests; commands go another way and still arrive. */
   async setLink(up: boolean): Promise<void> {
     await this.#running().qmp.execute("set_link", { name: "lan-card", up });
-  }
-
-  /** Any command of the emulator's control protocol. */
-  qmp(command: string, args?: Record<string, unknown>): Promise<unknown> {
-    return this.#running().qmp.execute(command, args);
   }
 
   /** Its address in the network of guests; 127.0.0.1 where it is in none. */

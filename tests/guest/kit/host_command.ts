@@ -60,6 +60,11 @@ export function findProgram(name: string): string | undefined {
     .find(isFile);
 }
 
+/** Whether Go is where a program is looked for by name. */
+export function goIsHere(): boolean {
+  return (Deno.env.get("PATH") ?? "").split(":").some((folder) => folder !== "" && isFile(`${folder}/go`));
+}
+
 /** Whether a regular file is there; links are followed. */
 export function isFile(path: string): boolean {
   try {

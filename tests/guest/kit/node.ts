@@ -113,11 +113,6 @@ export class GuestVolume extends TestVolume {
     return (this.node as GuestNode).nvmet;
   }
 
-  /** Under which it was exported in an earlier epoch. */
-  nqnOf(epoch: number): string {
-    return this.nqn.replace(this.epochText, this.epochText.replace(/^[0-9]+/, String(epoch)));
-  }
-
   override export(hosts?: readonly string[]): void {
     this.nvmet.serve(this.nqn, this.device ?? this.image, hosts);
   }

@@ -75,22 +75,11 @@ export class GuestService {
     return !this.#hasEnded;
   }
 
-  /** Its process in the guest. */
-  pid(): Promise<number> {
-    return this.#command.pid;
-  }
-
   /** SIGTERM, and waits; throws when it does not end well. */
   async stop(): Promise<void> {
     await this.signal("TERM");
     const { status } = await this.#ended();
     if (status !== 0) throw new Error(`${this.#name} ended with ${status}:\n${this.tail()}`);
-  }
-
-  /** SIGKILL to it and its children, and waits. */
-  async kill(): Promise<void> {
-    await this.#guest.run(`kill -KILL -${await this.#command.pid}`);
-    await this.#ended();
   }
 
   /** SIGKILL to it alone: what it runs goes on. */

@@ -1,5 +1,5 @@
 import type { Suite } from "../kit/suite.ts";
-import { isWhole } from "./whole.ts";
+import { isLong } from "../../support/long.ts";
 
 const tests = new URL("identity_inside.ts", import.meta.url);
 
@@ -11,6 +11,6 @@ export const suite: Suite = {
     const guest = await bench.guest({ memoryMiB: 2048 });
     const groups = ["names", "reads", "sizes", "contents"];
     // To catch mkfs in the middle takes a device so slow that it takes minutes.
-    await bench.inside(guest, tests, isWhole() ? [...groups, "mkfs"] : groups);
+    await bench.inside(guest, tests, isLong ? [...groups, "mkfs"] : groups);
   },
 };

@@ -1,5 +1,5 @@
 import type { Suite } from "../kit/suite.ts";
-import { isWhole, seedOf } from "./whole.ts";
+import { isLong } from "../../support/long.ts";
 
 /** Longest that everything takes, in minutes. */
 const wholeMinutes = 180;
@@ -8,9 +8,9 @@ const drawnMinutes = 15;
 /** kill -9 of the node between any two of its steps; with GUEST_ONLY, a regular expression, some kills of all. */
 export const suite: Suite = {
   what: "kill -9 of the node at boundaries between its steps: the next one gets there, and data is intact",
-  limitMinutes: isWhole() ? wholeMinutes : drawnMinutes,
+  limitMinutes: isLong ? wholeMinutes : drawnMinutes,
   run: async (bench) => {
-    const minutes = isWhole() ? wholeMinutes : drawnMinutes;
+    const minutes = isLong ? wholeMinutes : drawnMinutes;
     const guest = await bench.guest({
       memoryMiB: 2048,
       disks: [{ name: "pool", sizeBytes: 8 * 2 ** 30 }],
@@ -19,7 +19,7 @@ export const suite: Suite = {
     await guest.sh("mkfs.ext4 -q $disk && mkdir -p /srv && mount $disk /srv", {
       env: { disk: guest.disk("pool") },
     });
-    const words = [isWhole() ? "whole" : "drawn", `${seedOf(bench)}`, Deno.env.get("GUEST_ONLY") ?? ""];
+    const words = [isLong ? "whole" : "drawn", `${bench.seed()}`, Deno.env.get("GUEST_ONLY") ?? ""];
     await bench.inside(guest, new URL("kill_inside.ts", import.meta.url), words, minutes * 60);
   },
 };

@@ -7,7 +7,7 @@ import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
 import type { Random } from "../../../src/volume/ports/ports.ts";
 import { boundariesOf } from "./kill/boundaries.ts";
 import { describeKill, type Kill, Life, type LifeStory, type Operation, operations } from "./kill/life.ts";
-import { sh } from "./kill/shell.ts";
+import { sh } from "./kill/volume.ts";
 import type { Step } from "./kill/steps.ts";
 import { serveVictim } from "./kill/victim.ts";
 import { Victims } from "./kill/victims.ts";

@@ -4,10 +4,9 @@ import { SeededRandom } from "../../fakes/random.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume, untilOk } from "../kit/volume.ts";
 import { type Field, imageOf, makeField } from "./two_nodes/field.ts";
-import { cutRouterPower, restoreRouter, writeThrough } from "./two_nodes/power.ts";
-import { isWhole, seedOf } from "./whole.ts";
+import { isLong } from "../../support/long.ts";
 import { type Writer, writtenBlocks } from "./writers/writer.ts";
-
+import { startRouter } from "../kit/driver.ts";
 /** How a target is lost. */
 type Loss = "its cable is cut" | "it is frozen" | "its power is cut";
 
@@ -28,11 +27,11 @@ const nodeId = "a";
 /** That a target may go and come back under writes: not one block is wrong, and they go on soon. */
 export const suite: Suite = {
   what: "a target that is lost for 30 s under verified writes and comes back",
-  limitMinutes: isWhole() ? 30 : 10,
+  limitMinutes: isLong ? 30 : 10,
   alone: true,
   needsBinary: true,
   run: async (bench) => {
-    const random = new SeededRandom(seedOf(bench));
+    const random = new SeededRandom(bench.seed());
     const trial = new Trial(await makeField(bench, { nodes: [nodeId] }));
     try {
       await losses(bench, trial, random);
@@ -55,7 +54,7 @@ async function losses(bench: Bench, trial: Trial, random: Random): Promise<void>
 }
 
 function plan(): readonly Loss[] {
-  if (!isWhole()) return ["its cable is cut", "its power is cut"];
+  if (!isLong) return ["its cable is cut", "its power is cut"];
   const all: readonly Loss[] = ["its cable is cut", "it is frozen", "its power is cut"];
   return Array.from({ length: 10 }, (_, index) => all[index % all.length]!);
 }
@@ -181,4 +180,55 @@ class Trial {
 
 function sleep(seconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+}
+
+/** A disk's entry on the router, by the router's own names. */
+type DiskEntry = Readonly<Record<string, unknown>>;
+
+/** What a router keeps of a volume's entry; everything else follows from it. */
+const kept = [
+  "slot",
+  "type",
+  "comment",
+  "file-path",
+  "nvme-tcp-server-port",
+  "nvme-tcp-server-nqn",
+  "nvme-tcp-server-allow-host-name",
+];
+
+/** Cuts the power of the field's router; its configuration is what this answers. */
+async function cutRouterPower({ routerGuest, router }: Field): Promise<readonly DiskEntry[]> {
+  const { disks } = await router.control("/state") as { readonly disks: readonly DiskEntry[] };
+  await routerGuest.cutPower();
+  return disks.filter((disk) => disk["type"] === "file");
+}
+
+/**
+ * Turns the power on again. The router has its volumes back, and exports none of them: a simulated one keeps nothing but
+ * the disk's files by itself.
+ */
+async function restoreRouter(field: Field, disks: readonly DiskEntry[]): Promise<Field> {
+  const { routerGuest } = field;
+  await routerGuest.boot();
+  const router = await startRouter(routerGuest, { disk: routerGuest.disk("pool") });
+  await writeThrough({ ...field, router });
+  for (const disk of disks) {
+    const own = Object.fromEntries(
+      kept.flatMap((name) => disk[name] === undefined ? [] : [[name, disk[name]]]),
+    );
+    const size = String(disk["attached-size"]);
+    await router.control("/disks?file=no", {
+      method: "POST",
+      body: JSON.stringify({ ...own, "size": size, "file-size": size, "nvme-tcp-export": false }),
+    });
+  }
+  return { ...field, router };
+}
+
+/**
+ * Has the router's files written to its disk before a write is answered. What a target acknowledges, keeps in its memory
+ * and loses is lost to any initiator: it is told of a new connection, not of a new start.
+ */
+async function writeThrough({ routerGuest, router }: Field): Promise<void> {
+  await routerGuest.sh(`mount -o remount,sync ${router.backing}`);
 }

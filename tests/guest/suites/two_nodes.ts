@@ -7,7 +7,7 @@ import { GuestVolume } from "../kit/volume.ts";
 import { listProfile, Migration } from "./two_nodes/migration.ts";
 import { type Field, makeField, startController } from "./two_nodes/field.ts";
 import { Contest, type Trouble, troubles } from "./two_nodes/round.ts";
-import { isWhole, seedOf } from "./whole.ts";
+import { isLong } from "../../support/long.ts";
 
 /** Large enough for a file system with a log, small enough to be looked at block by block. */
 const volumeBytes = 64 << 20;
@@ -18,11 +18,11 @@ const nodeFlags = ["--fence-interval", "2s", "--fence-settle-time", "8s"];
 /** That a node which was not asked cannot write any more, whatever befell it. */
 export const suite: Suite = {
   what: "two nodes and a router: what is taken from one node takes none of its writes any more",
-  limitMinutes: isWhole() ? 40 : 12,
+  limitMinutes: isLong ? 40 : 12,
   alone: true,
   needsBinary: true,
   run: async (bench) => {
-    const seed = seedOf(bench);
+    const seed = bench.seed();
     const field = await makeField(bench, {
       nodes: ["a", "b"],
       nodeFlags,
@@ -80,7 +80,7 @@ async function rounds(bench: Bench, field: Field, random: Random): Promise<void>
 
 /** Every trouble with both kinds of volume, most of all that which needs no luck; a few of them where time is short. */
 function plan(): readonly (readonly ["ext4" | "block", Trouble])[] {
-  if (!isWhole()) {
+  if (!isLong) {
     return [["ext4", "nothing"], ["ext4", "the holder's cable is cut"], ["ext4", "the holder is frozen"], [
       "block",
       "the router is frozen",

@@ -5,12 +5,12 @@ import type { Guest } from "../kit/guest.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume } from "../kit/volume.ts";
 import { tryEarlierVolumes } from "./upgrade/earlier.ts";
-import { isWhole } from "./whole.ts";
+import { isLong } from "../../support/long.ts";
 import { Stamping, type Writer } from "./writers/writer.ts";
 
 const nodeId = "node-1";
 /** How often the plugin is ended, in turn by SIGKILL and by SIGTERM. */
-const rounds = isWhole() ? 20 : 4;
+const rounds = isLong ? 20 : 4;
 /** Longest that one write of a workload may take, in milliseconds: what the ending of the plugin must not show in. */
 const longestWriteMs = 10_000;
 
@@ -18,7 +18,7 @@ const longestWriteMs = 10_000;
 export const suite: Suite = {
   what:
     "the plugin is killed and replaced while workloads write: no write fails, no mount or connection is touched",
-  limitMinutes: isWhole() ? 60 : 10,
+  limitMinutes: isLong ? 60 : 10,
   needsBinary: true,
   run: async (bench) => {
     const guest = await bench.guest({

@@ -2,8 +2,6 @@ import assert from "node:assert/strict";
 import type { Capability } from "../../../../src/volume/model/capabilities.ts";
 import type { NvmetExporter } from "../../../../src/simulator/model/nvmet_exporter.ts";
 import { callContext, freshNode, type NodeCall, nqnPrefix } from "./node.ts";
-import { sh } from "./shell.ts";
-
 /** What is on a volume. */
 export type Kind = "ext4" | "xfs" | "block";
 
@@ -266,4 +264,16 @@ async function readAt(path: string, offset: number, length: number): Promise<Uin
 
 function equal(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && one.every((byte, index) => byte === other[index]);
+}
+
+/** Runs a shell script in the guest and answers what it printed; a failure throws. */
+export async function sh(script: string): Promise<string> {
+  const { code, stdout, stderr } = await new Deno.Command("/usr/bin/sh", {
+    args: ["-c", script],
+    stdin: "null",
+  })
+    .output();
+  const decoder = new TextDecoder();
+  if (code === 0) return decoder.decode(stdout).trim();
+  throw new Error(`${script}: exit ${code}: ${decoder.decode(stdout)}${decoder.decode(stderr)}`);
 }

@@ -1,7 +1,8 @@
-import type { GuestCommand } from "../../kit/agent.ts";
+import { type GuestCommand, quote } from "../../kit/agent.ts";
 import type { Guest } from "../../kit/guest.ts";
-import { installProgram } from "../../kit/program.ts";
-
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { bundle } from "../../../../tools/build.ts";
 /** How many blocks a writer writes, one after the other, and then again. */
 export const writtenBlocks = 128;
 
@@ -87,11 +88,6 @@ export class Writer {
     return writer;
   }
 
-  /** Whether its last word is that it failed. */
-  get hasFailed(): boolean {
-    return this.told.at(-1)?.line.failed !== undefined;
-  }
-
   /** Waits until it has told something for which `isSo` holds, of what it tells from now on. */
   async tells(isSo: (line: WriterLine) => boolean, limitSeconds: number): Promise<WriterLine> {
     const from = this.told.length;
@@ -150,4 +146,30 @@ export class Writer {
     this.told.push({ atMs: performance.now(), line });
     this.acknowledged = line.acknowledged ?? this.acknowledged;
   }
+}
+
+/** A program of the tests' own that guests run. */
+interface GuestProgram {
+  /** The script that becomes it. */
+  script(...args: readonly string[]): string;
+}
+
+/**
+ * Puts a TypeScript file, bundled, into guests, where their Deno runs it with all permissions.
+ *
+ * @param file URL of the file, as `new URL("x_inside.ts", import.meta.url)`
+ * @param folder of the host, for the bundle
+ */
+async function installProgram(
+  file: URL,
+  folder: string,
+  guests: readonly Guest[],
+): Promise<GuestProgram> {
+  const name = file.pathname.replace(/.*\//, "").replace(/\.ts$/, "");
+  await bundle(fileURLToPath(file), join(folder, name));
+  const text = await Deno.readTextFile(join(folder, name, "main.js"));
+  await Promise.all(guests.map((guest) => guest.write(`/root/${name}.js`, text)));
+  const variables = "DENO_DIR=/tmp/deno DENO_NO_UPDATE_CHECK=1 NO_COLOR=1";
+  const words = `/opt/tools/deno run --allow-all --no-config --no-lock --no-check /root/${name}.js`;
+  return { script: (...args) => `${variables} exec ${[words, ...args.map(quote)].join(" ")}` };
 }

@@ -1,5 +1,5 @@
-import type { Counts } from "../../../tools/counts.ts";
-import { complain, print } from "../../../tools/print.ts";
+import type { Counts } from "../../tools/counts.ts";
+import { complain, print } from "../../tools/print.ts";
 
 /** What became of the tests of one suite, and one line about each as it ends. */
 export class Report {
@@ -41,11 +41,6 @@ export class Report {
     for (const line of text.split("\n")) complain(`    ${line}`);
     const short = (failure instanceof Error ? failure.message : text).replaceAll(/\s+/g, " ").slice(0, 300);
     this.#counts.failures.push(`${this.#suite}: ${name}: ${short}`);
-  }
-
-  skipped(name: string, reason: string): void {
-    this.#counts.skipped++;
-    print(`${this.#line("SKIPPED", 0)} ${name}, so NOT shown to work here: ${reason}`);
   }
 
   /** What is neither: a measurement, a word on the way. */

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findProgram, hostOutput, isFile } from "../../guest/kit/host_command.ts";
-import { e2eBuildFolder, toolsFolder } from "./cache.ts";
-import { goBuild, linkerFlags } from "./go_build.ts";
-import { type ImageContent, packImage } from "./image.ts";
+import { e2eBuildFolder, toolsFolder } from "../kit/go_build.ts";
+import { goBuild, linkerFlags } from "../kit/go_build.ts";
+import { type ImageContent, packImage } from "../kit/image.ts";
 
 /** What is built of upstream's, as paths. */
 export interface E2eTools {
@@ -22,7 +22,7 @@ const shells: readonly string[] = ["busybox", "nginx"];
 const gnuShells: readonly string[] = ["glibc-dns-testing"];
 
 /** How pods look at their node. */
-const nsenter = fileURLToPath(new URL("../e2e/nsenter.sh", import.meta.url));
+const nsenter = fileURLToPath(new URL("nsenter.sh", import.meta.url));
 
 /** Where programs are looked for in the images. */
 const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import plugin from "./verify_words.ts";
+
+/** The names that the rule reports in a source that lay at `path`. */
+function reported(path: string, source: string): string[] {
+  const filename = fileURLToPath(new URL(`../${path}`, import.meta.url));
+  return Deno.lint.runPlugin(plugin, filename, source)
+    .map(({ message }) => message.split(": say ")[0]!);
+}
+
+const CASES: readonly [what: string, path: string, source: string, expected: readonly string[]][] = [
+  ["a file", "src/node/unsettled.ts", "", ["src/node/unsettled"]],
+  ["a type", "src/a.ts", "interface NodeWorld { readonly size: bigint }", ["NodeWorld"]],
+  ["a member", "src/a.ts", "class A { #letGo = 1; lookForChange() { return this.#letGo; } }", [
+    "letGo",
+    "lookForChange",
+  ]],
+  ["a log's key", "src/a.ts", `log.info("a stash is there", { strayedNodes: 1 });`, ["strayedNodes"]],
+  ["a metric", "src/a.ts", `const a = { name: "rds_csi_stashes", help: "Verdicts." };`, [
+    "rds_csi_stashes",
+    "Verdicts.",
+  ]],
+  ["a test", "src/a_test.ts", `nodeTest("a stranger is refused", () => {});`, ["a stranger is refused"]],
+  ["comments and prose", "src/a.ts", `// A stash of the board.\nconst a = "a verdict";`, []],
+  ["English", "src/a.ts", "const place = 1, mostBytes = 2, looks = 3, turnsLeft = 4, discourse = 5;", []],
+];
+
+for (const [what, path, source, expected] of CASES) {
+  Deno.test(`make verify/words finds the words that are gone: ${what}`, () => {
+    assert.deepEqual(reported(path, source).toSorted(), expected.toSorted());
+  });
+}
