@@ -1,5 +1,5 @@
 import { type FlagValues } from "../flags.ts";
-import { splitHandle } from "../../volume/model/handles.ts";
+import { splitHandle } from "../../volume/model/ids.ts";
 import { routerFlags } from "./flag_tables.ts";
 import { type FileRouter, routerKeys, type RoutersParser } from "./router_keys.ts";
 import {

@@ -15,7 +15,6 @@ import { stderrSink } from "../../telemetry/log_stderr.ts";
 import type { DriverFacts } from "../../telemetry/status/model.ts";
 import { version } from "../build_version.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
-import type { HandleBorder } from "../../volume/model/handles.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { Controller } from "./controller.ts";
 import { FirstAnswer } from "./first_answer.ts";
@@ -227,7 +226,7 @@ async function openControllerOf(
   const given = {
     ...seams,
     log,
-    events: (backend: string, border?: HandleBorder) => telemetry.controllerEvents(backend, border),
+    events: (backend: string) => telemetry.controllerEvents(backend),
     routerEvents: (backend: string) => telemetry.routerEvents(backend),
     ...config.cluster && { leads: telemetry.leaderEvents() },
     cluster: config.cluster,

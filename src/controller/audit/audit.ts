@@ -3,7 +3,7 @@ import { judgeAudit } from "../../volume/rules/audit.ts";
 import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit_finding.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { placeOf } from "../../volume/model/layout.ts";
-import { isSnapshotId } from "../../volume/model/snapshots.ts";
+import { isSnapshotId } from "../../volume/model/ids.ts";
 import type {
   CallContext,
   FileView,

@@ -15,7 +15,7 @@ import type { Mishap } from "../../../tests/fakes/volume_store.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
 import type { StoredVolume } from "../../volume/ports/ports.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
-import { snapshotIdFor } from "../../volume/model/snapshots.ts";
+import { snapshotIdFor } from "../../volume/model/ids.ts";
 import { deleteSnapshot } from "./delete.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { createSnapshot } from "./create.ts";

@@ -8,7 +8,6 @@ import type { NodeGetVolumeHealthRequest__Output } from "../generated/csi/v1/Nod
 import type { NodeGetVolumeHealthResponse } from "../generated/csi/v1/NodeGetVolumeHealthResponse.ts";
 import { requiredPath } from "./node_paths.ts";
 import { requiredHandle } from "./requests.ts";
-import { describeHealth } from "./volume_health.ts";
 
 /** The part of the Node service that is about health. */
 export function nodeHealthMethods(
@@ -37,7 +36,8 @@ async function handleVolumeHealth(
   const volumeId = requiredHandle(request.volumeId);
   if (request.volumePublishPath !== "") requiredPath("volume_publish_path", request.volumePublishPath);
   if (request.stagingTargetPath !== "") requiredPath("staging_target_path", request.stagingTargetPath);
-  return { volumeHealth: describeHealth(await service.volumeHealth(volumeId, context)) };
+  const { id, problems } = await service.volumeHealth(volumeId, context);
+  return { volumeHealth: { volumeId: id, healthStatuses: [...problems] } };
 }
 
 async function handleStorageHealth(

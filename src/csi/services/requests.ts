@@ -5,9 +5,14 @@ import {
 } from "../../volume/model/capabilities.ts";
 import { isEarlierSnapshotId, noData } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertHandle, assertVolumeId, isVolumeId } from "../../volume/model/ids.ts";
+import {
+  assertHandle,
+  assertVolumeId,
+  isSnapshotId,
+  isVolumeId,
+  type VolumeIdPrefix,
+} from "../../volume/model/ids.ts";
 import type { SizeRange } from "../../volume/model/sizes.ts";
-import { isSnapshotId } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import type { CapacityRange__Output } from "../generated/csi/v1/CapacityRange.ts";
 import type { VolumeContentSource__Output } from "../generated/csi/v1/VolumeContentSource.ts";
@@ -60,15 +65,20 @@ export function requiredSourceVolumeId(value: string): string {
 /**
  * What a volume is to be made from; undefined when the request leaves it open.
  *
+ * @param ids those of the router that the volume is to be on
  * @throws {VolumeError} invalid when its id is missing, not-found when it is of another form than this driver's,
  * precondition when it is that of a snapshot of the earlier driver
  */
-export function contentSource(source: VolumeContentSource__Output | null): SourceRef | undefined {
+export function contentSource(
+  source: VolumeContentSource__Output | null,
+  ids: VolumeIdPrefix,
+): SourceRef | undefined {
   if (source === null) return undefined;
   if (source.volume) {
-    return { kind: "volume", id: requiredSourceVolumeId(source.volume.volumeId) };
+    return { kind: "volume", id: requiredSourceVolumeId(ids.strip(source.volume.volumeId) ?? "") };
   }
-  const id = requiredField("volume_content_source.snapshot.snapshot_id", source.snapshot?.snapshotId ?? "");
+  const handle = source.snapshot?.snapshotId ?? "";
+  const id = requiredField("volume_content_source.snapshot.snapshot_id", ids.strip(handle) ?? "");
   if (isSnapshotId(id)) return { kind: "snapshot", id };
   if (isEarlierSnapshotId(id)) throw noData(id);
   throw new VolumeError(

@@ -1,7 +1,7 @@
 import { inOwnWords } from "./legacy_contexts.ts";
 import { fromEarlierContext } from "../../volume/model/legacy_context.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { encodeHandle } from "../../volume/model/handles.ts";
+import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseMkfsOptions } from "../../volume/model/mkfs_options.ts";
 import { parseNvmeAddresses } from "../../volume/model/nvme_addresses.ts";
 import type { FilesystemType, Target } from "../../volume/ports/ports.ts";

@@ -1,5 +1,4 @@
-import { isVolumeId } from "./ids.ts";
-import { isSnapshotId } from "./snapshots.ts";
+import { isSnapshotId, isVolumeId } from "./ids.ts";
 
 /** What a volume is made from. */
 export interface SourceRef {
