@@ -55,10 +55,9 @@ export const controllerCapabilities = [
 type Request<Name extends keyof ControllerHandlers> = RequestOf<ControllerHandlers, Name>;
 type Response<Name extends keyof ControllerHandlers> = Promise<ResponseOf<ControllerHandlers, Name>>;
 
-const lockVolume = ({ volumeId }: { readonly volumeId: string }) => volumeId;
-
 /** The Controller service (CSI specification, "Controller Service RPC"): each call goes to the router that it is about. */
 export function controllerMethods(routers: Routers): MethodsOf<ControllerHandlers> {
+  const lockVolume = ({ volumeId }: { readonly volumeId: string }) => routers.lockKey(volumeId);
   return {
     ControllerGetCapabilities: { changing: false, handler: () => Promise.resolve(capabilities()) },
     CreateVolume: {

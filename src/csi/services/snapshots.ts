@@ -36,7 +36,7 @@ export function snapshotMethods(
     },
     DeleteSnapshot: {
       changing: true,
-      lockKey: ({ snapshotId }) => snapshotId,
+      lockKey: ({ snapshotId }) => routers.lockKey(snapshotId),
       handler: routers.byId(({ snapshotId }) => snapshotId, handleDelete),
     },
     ListSnapshots: {

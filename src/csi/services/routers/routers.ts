@@ -84,6 +84,12 @@ export class Routers {
     return `routers=${this.all.map(({ name }) => name).join(",")}`;
   }
 
+  /** What a call about an id locks, so that nothing is locked for an id of no router. @throws as {@linkcode Routers.locate} */
+  lockKey(handle: string): string {
+    this.locate(handle);
+    return handle;
+  }
+
   /** Makes a handler of one that serves a call on the router of a volume. */
   byVolume<Req extends { readonly volumeId: string }, Res>(
     handler: RouterHandler<Req, Res>,
