@@ -22,6 +22,12 @@ export interface BackendSeams {
   readonly hasCluster: boolean;
 }
 
+/** Loads the parser for a command line that may need it: a node has no use for a library that reads YAML. */
+export async function loadRoutersParser(args: readonly string[]): Promise<RoutersParser | undefined> {
+  if (!args.some((arg) => /^--?config(?:=|$)/.test(arg))) return undefined;
+  return (await import("./routers_file.ts")).parseRoutersFile;
+}
+
 /** The routers of the file of `--config`. What is wrong with it is noted with the flags' problems. */
 export function readBackends(
   flags: FlagValues,

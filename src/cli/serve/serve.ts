@@ -1,6 +1,6 @@
 import { readServeConfig, type ServeConfig } from "../config/config.ts";
 import { serveFlags } from "../config/flag_tables.ts";
-import { loadRoutersParser } from "../config/router_keys.ts";
+import { loadRoutersParser } from "../config/backends.ts";
 import type { CallRecord } from "../../csi/server/access_log.ts";
 import { identityMethods } from "../../csi/services/identity.ts";
 import { loadCsi } from "../../csi/server/proto.ts";
