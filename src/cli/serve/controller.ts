@@ -20,7 +20,6 @@ import { type Router, Routers } from "../../csi/services/routers/routers.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { sharedWithRouter } from "./router_cluster.ts";
-import { firstReady } from "./first_ready.ts";
 import { type Lead, whileLeading } from "./leadership.ts";
 import { openRouter, type RouterSeams } from "./router.ts";
 import { controllerWorld } from "./controller_deps.ts";
@@ -130,6 +129,27 @@ async function openAll(
       await Promise.all([side?.close(), ...opened.map((backend) => backend.close())]);
     },
   };
+}
+
+/**
+ * Resolves as soon as one of several routers can be asked and is fit for this driver. One that is away for long must not keep
+ * the volumes of all others from being served; what it lacks is told in the log and the metrics, and by its own calls.
+ *
+ * @throws {VolumeError} when none is: what a person has to mend rather than what may pass
+ */
+async function firstReady(
+  asks: readonly ((context: CallContext) => Promise<void>)[],
+  context: CallContext,
+): Promise<void> {
+  try {
+    await Promise.any(asks.map((ask) => ask(context)));
+  } catch (error) {
+    if (!(error instanceof AggregateError)) throw error;
+    const reasons: readonly unknown[] = error.errors;
+    const isLasting = (reason: unknown) =>
+      VolumeError.is(reason, "precondition") || VolumeError.is(reason, "unsupported");
+    throw reasons.find((reason) => !VolumeError.is(reason)) ?? reasons.find(isLasting) ?? reasons[0];
+  }
 }
 
 /** One error for all, so that everything can be mended at once. */
