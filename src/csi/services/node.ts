@@ -7,8 +7,7 @@ import { method, type MethodsOf, type RequestOf, type ResponseOf } from "../serv
 import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
 import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
 import { nodeHealthMethods } from "./node_health.ts";
-import { requiredPath } from "./node_paths.ts";
-import { requiredCapability, requiredField, requiredHandle, sizeRange } from "./requests.ts";
+import { requiredCapability, requiredField, requiredHandle, requiredPath, sizeRange } from "./requests.ts";
 
 type Request<Name extends keyof NodeHandlers> = RequestOf<NodeHandlers, Name>;
 type Response<Name extends keyof NodeHandlers> = Promise<ResponseOf<NodeHandlers, Name>>;

@@ -2,8 +2,7 @@ import type { NodeService } from "../../node/node_service.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
 import { method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
-import { requiredPath } from "./node_paths.ts";
-import { requiredHandle } from "./requests.ts";
+import { requiredHandle, requiredPath } from "./requests.ts";
 
 type Request<Name extends keyof NodeHandlers> = RequestOf<NodeHandlers, Name>;
 type Response<Name extends keyof NodeHandlers> = Promise<ResponseOf<NodeHandlers, Name>>;
