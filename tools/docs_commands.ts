@@ -1,7 +1,8 @@
 // The reference page of the commands, from the list that the executable goes by.
 
 import { exitCodes, exitMeanings } from "../src/cli/io.ts";
-import { type Command, commands } from "../src/cli/commands.ts";
+import { commands } from "../src/cli/commands.ts";
+import type { Command } from "../src/cli/io.ts";
 
 type Exit = keyof typeof exitCodes;
 

@@ -1,6 +1,6 @@
 import { type ControllerConfig, readVolumeCommand } from "./config/config.ts";
 import { routerFlags } from "./config/flag_tables.ts";
-import { loadRoutersParser } from "./config/router_keys.ts";
+import { loadRoutersParser } from "./config/backends.ts";
 import { allowFormat } from "../controller/volumes/allow_format.ts";
 import { describeFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";

@@ -1,19 +1,5 @@
 import type { FlagTable } from "./flags.ts";
-import type { CommandIo, exitCodes } from "./io.ts";
-
-/** A subcommand of `rds-csi`. */
-export interface Command {
-  /** What it is for, as the end of a sentence. */
-  readonly help: string;
-  /** What follows it before the flags, as it would be written. */
-  readonly words?: readonly string[];
-  /** What its exit codes mean, where it is more than what they mean for every command. */
-  readonly exits?: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
-  /** Its flags, beside `--help`. */
-  flags(): Promise<FlagTable>;
-  /** Does it; answers the exit code. */
-  run(args: string[], io: CommandIo): Promise<number>;
-}
+import type { Command } from "./io.ts";
 
 const routerFlags = async (): Promise<FlagTable> => (await import("./config/flag_tables.ts")).routerFlags;
 

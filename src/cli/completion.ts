@@ -1,6 +1,5 @@
 import { type Flag, FlagError, type FlagTable } from "./flags.ts";
-import { type CommandIo, exitCodes } from "./io.ts";
-import type { Command } from "./commands.ts";
+import { type Command, type CommandIo, exitCodes } from "./io.ts";
 
 const help = `Usage: rds-csi completion bash|zsh|fish
 

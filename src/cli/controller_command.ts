@@ -2,11 +2,10 @@ import type { ControllerConfig } from "./config/config.ts";
 import type { ClusterConfig } from "./config/cluster.ts";
 import type { ControllerWorld } from "../controller/deps.ts";
 import type { Logger } from "../telemetry/log.ts";
-import { HandleBorder } from "../volume/model/handles.ts";
-import { backendClusterHash } from "../volume/model/ids.ts";
+import { backendClusterHash, VolumeIdPrefix } from "../volume/model/ids.ts";
 import type { CallContext, Clock, Random } from "../volume/ports/ports.ts";
 import { type CommandIo, commandLog } from "./io.ts";
-import { borderedView } from "./serve/volume_id_prefix.ts";
+import { viewOfRouter } from "./serve/router_cluster.ts";
 import { openRouter } from "./serve/router.ts";
 import { runLimited } from "../async/deadline.ts";
 import { controllerWorld } from "./serve/controller_deps.ts";
@@ -50,9 +49,7 @@ export async function withControllerWorld<T>(
         : backendClusterHash(await cluster.uid(context.signal), config.prefix);
       const settings = { ...config.settings, cluster: known };
       const neighbours = cluster === undefined ? {} : {
-        clusterView: isOfSeveral
-          ? borderedView(cluster.use, new HandleBorder(config.prefix), true)
-          : cluster.use,
+        clusterView: viewOfRouter(new VolumeIdPrefix(config.prefix, isOfSeveral), cluster.use, true),
       };
       const world = controllerWorld({ ...config, settings }, router, seams, log, neighbours);
       try {

@@ -1,3 +1,4 @@
+import type { FlagTable } from "./flags.ts";
 import type { LogFields, Logger } from "../telemetry/log.ts";
 
 /** What a command has of the world: where it prints, what it may ask, and when it is to stop. */
@@ -57,3 +58,17 @@ export const exitMeanings: Readonly<Record<keyof typeof exitCodes, string>> = {
   usage: "The command line cannot be used; nothing was done.",
   unknown: "What it is about is not here.",
 };
+
+/** A subcommand of `rds-csi`. */
+export interface Command {
+  /** What it is for, as the end of a sentence. */
+  readonly help: string;
+  /** What follows it before the flags, as it would be written. */
+  readonly words?: readonly string[];
+  /** What its exit codes mean, where it is more than what they mean for every command. */
+  readonly exits?: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
+  /** Its flags, beside `--help`. */
+  flags(): Promise<FlagTable>;
+  /** Does it; answers the exit code. */
+  run(args: string[], io: CommandIo): Promise<number>;
+}

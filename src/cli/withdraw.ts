@@ -1,7 +1,6 @@
 import { takeVolume } from "./config/config.ts";
-import { readBackendOf } from "./config/backends.ts";
+import { loadRoutersParser, readBackendOf } from "./config/backends.ts";
 import { routerFlags } from "./config/flag_tables.ts";
-import { loadRoutersParser } from "./config/router_keys.ts";
 import { withdrawVolume } from "../controller/attachments/unpublish.ts";
 import { describeFlags, type FlagTable, readFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";

@@ -14,11 +14,10 @@ import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../tests/
 import type { Mishap, StoreMethod } from "../../tests/fakes/volume_store.ts";
 import { isLong } from "../../tests/support/long.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { volumeIdFor } from "../volume/model/ids.ts";
+import { snapshotIdFor, volumeIdFor } from "../volume/model/ids.ts";
 import { stemOf } from "../volume/model/layout.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { parseComment } from "../volume/model/record.ts";
-import { snapshotIdFor } from "../volume/model/snapshots.ts";
 import type { SourceRef } from "../volume/model/sources.ts";
 import { createVolume } from "./volumes/create.ts";
 import { deleteSnapshot } from "./snapshots/delete.ts";

@@ -2,11 +2,13 @@
 import { uncountedByController } from "../../src/volume/ports/controller_events.ts";
 import type { ControllerWorld } from "../../src/controller/deps.ts";
 import { controllerMethods } from "../../src/csi/services/controller.ts";
+import { Routers } from "../../src/csi/services/routers/routers.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { Session } from "../../src/routeros/ssh/session.ts";
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
+import { VolumeIdPrefix } from "../../src/volume/model/ids.ts";
 import type { VolumeRecord } from "../../src/volume/model/record.ts";
 import { fakeCall } from "../fakes/contexts.ts";
 import { testController } from "../fakes/controller_world.ts";
@@ -29,10 +31,14 @@ export interface ListFigures {
   readonly parseMs: number;
 }
 
+function onlyRouter(world: ControllerWorld): Routers {
+  return new Routers([{ name: "", ids: VolumeIdPrefix.none, isDefault: true, topology: {}, world }]);
+}
+
 /** Lists a router of so many published volumes, again and again; the SSH connection costs nothing. */
 export async function measureList(disks: number, times: number): Promise<ListFigures> {
   const store = storeOf(disks);
-  const methods = controllerMethods(worldOf(store));
+  const methods = controllerMethods(onlyRouter(worldOf(store)));
   const serialize = loadCsi().Controller.service.ListVolumes.responseSerialize;
   const request = { startingToken: "", maxEntries: 0 };
   let responseBytes = 0;

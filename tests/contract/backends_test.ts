@@ -141,7 +141,7 @@ Deno.test("an id of no router is refused by every call, and nothing is touched f
       controller.call("CreateSnapshot", { name: "s", sourceVolumeId: id }),
       controller.call("DeleteSnapshot", { snapshotId: id }),
     ];
-    for (const call of calls) await rejectsWith(status.FAILED_PRECONDITION, call, why);
+    await Promise.all(calls.map((call) => rejectsWith(status.FAILED_PRECONDITION, call, why)));
   }
   for (const id of ["a/b/c", "/x", "NAS2/x", ""]) {
     await rejectsWith(status.INVALID_ARGUMENT, controller.call("DeleteVolume", { volumeId: id }));

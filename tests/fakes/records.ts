@@ -1,5 +1,5 @@
 import { epochNqn } from "../../src/volume/model/epoch.ts";
-import { clusterHash, nameDigest } from "../../src/volume/model/ids.ts";
+import { clusterHash, nameDigest, snapshotIdFor } from "../../src/volume/model/ids.ts";
 import { stemOf } from "../../src/volume/model/layout.ts";
 import { assertOwned } from "../../src/volume/rules/ownership.ts";
 import type { StoredVolume } from "../../src/volume/ports/ports.ts";
@@ -10,7 +10,6 @@ import {
   type OwnedVolume,
   type VolumeRecord,
 } from "../../src/volume/model/record.ts";
-import { snapshotIdFor } from "../../src/volume/model/snapshots.ts";
 
 /** The cluster that the tests' volumes belong to. */
 export const testCluster = clusterHash("test");

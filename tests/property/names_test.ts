@@ -2,16 +2,14 @@
 // volume or snapshot is never anything else's, whatever lies beside it.
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { isVolumeId } from "../../src/volume/model/ids.ts";
+import { isSnapshotId, isVolumeId, snapshotIdFor } from "../../src/volume/model/ids.ts";
 import { leftoversOf, stemOf } from "../../src/volume/model/layout.ts";
 import type { Pool, StoredFile } from "../../src/volume/ports/ports.ts";
 import {
   anySnapshot,
   formatSnapshotName,
-  isSnapshotId,
   ownSnapshots,
   parseSnapshots,
-  snapshotIdFor,
   type SnapshotName,
   snapshotPart,
   snapshotPlaces,

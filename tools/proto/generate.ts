@@ -51,10 +51,37 @@ async function generate(): Promise<Files> {
       [...await readFolder(folder)].map(([path, source]) => [path, importBuffer(source)]),
     );
     files.set("secrets.ts", renderSecrets(readSecrets(join(ROOT, PROTO), LOADER_OPTIONS)));
-    return files;
+    return reachable(files, await importedByHand());
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
+}
+
+/** Matches the path of what a line imports from. */
+const importPath = /\bfrom ["']([^"']+)["']/g;
+
+/** The files that are imported, by others of them too: nothing else is kept. */
+export function reachable(files: Files, roots: readonly string[]): Files {
+  const kept = new Map<string, string>();
+  const visit = (path: string) => {
+    const source = files.get(path);
+    if (source === undefined || kept.has(path)) return;
+    kept.set(path, source);
+    for (const [, to] of source.matchAll(importPath)) visit(join(dirname(path), to!));
+  };
+  for (const root of roots) visit(root);
+  return kept;
+}
+
+/** What the sources and the tests import of the generated files, by path below the folder. */
+async function importedByHand(): Promise<string[]> {
+  const sources = await Promise.all(
+    ["src", "tests", "tools"].map((folder) => readFolder(join(ROOT, folder))),
+  );
+  const texts = sources.flatMap((files) => [...files]).filter(([path]) => !path.startsWith("csi/generated/"));
+  return texts.flatMap(([, text]) =>
+    [...text.matchAll(/\/generated\/([^"]+\.ts)"/g)].map(([, path]) => path!)
+  );
 }
 
 /** Not every Deno knows the generator's Buffer as a global type. */

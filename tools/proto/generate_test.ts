@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findDifferences, loaderFlags } from "./generate.ts";
+import { findDifferences, loaderFlags, reachable } from "./generate.ts";
 
 const SCRIPT = fileURLToPath(new URL("generate.ts", import.meta.url));
 const LIMIT_MS = 60_000;
@@ -15,6 +15,15 @@ Deno.test("findDifferences() names what is missing, different and left over, and
     "gone.ts is missing",
     "old.ts is left over",
   ]);
+});
+
+Deno.test("reachable() keeps what is imported, by way of others too", () => {
+  const files = new Map([
+    ["a/one.ts", `import type { Two } from '../b/two.ts';`],
+    ["b/two.ts", `import type { One } from "../a/one.ts";`],
+    ["b/three.ts", ""],
+  ]);
+  assert.deepEqual([...reachable(files, ["a/one.ts", "gone.ts"]).keys()], ["a/one.ts", "b/two.ts"]);
 });
 
 Deno.test("loaderFlags() turns every loader option into the generator's flag", () => {

@@ -5,9 +5,9 @@ import {
   takeVolume,
   type TextReader,
 } from "../config/config.ts";
-import { readBackendOf } from "../config/backends.ts";
+import { loadRoutersParser, readBackendOf } from "../config/backends.ts";
 import { routerFlags } from "../config/flag_tables.ts";
-import { loadRoutersParser, type RoutersParser } from "../config/router_keys.ts";
+import type { RoutersParser } from "../config/router_keys.ts";
 import { adoptVolume } from "../../controller/legacy/adopt.ts";
 import { describeFlags, type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";

@@ -2,7 +2,7 @@ import { type Audit, auditRouter, deleteOrphan } from "../../controller/audit/au
 import type { ControllerWorld } from "../../controller/deps.ts";
 import type { ControllerConfig } from "../config/config.ts";
 import { routerFlags } from "../config/flag_tables.ts";
-import { loadRoutersParser } from "../config/router_keys.ts";
+import { loadRoutersParser } from "../config/backends.ts";
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";

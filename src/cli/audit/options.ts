@@ -4,7 +4,7 @@ import { routerFlags, serveFlags } from "../config/flag_tables.ts";
 import { readChosenBackends } from "../config/backends.ts";
 import type { RoutersParser } from "../config/router_keys.ts";
 import { type FlagTable, type FlagValues, readFlags } from "../flags.ts";
-import { HandleBorder } from "../../volume/model/handles.ts";
+import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import type { WorldRun } from "../controller_command.ts";
 
 /** Flags of `rds-csi audit`. */
@@ -106,5 +106,5 @@ function assertEachHasRouter(flags: FlagValues, configs: readonly ControllerConf
 
 /** What a person named to be deleted, as one router knows it; undefined when it is another's. */
 export function idOn(prefix: string, wanted: string): string | undefined {
-  return wanted.startsWith("/") ? undefined : new HandleBorder(prefix).idOf(wanted);
+  return wanted.startsWith("/") ? undefined : new VolumeIdPrefix(prefix).strip(wanted);
 }

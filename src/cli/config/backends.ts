@@ -1,5 +1,5 @@
 import { type FlagValues } from "../flags.ts";
-import { splitHandle } from "../../volume/model/handles.ts";
+import { splitHandle } from "../../volume/model/ids.ts";
 import { routerFlags } from "./flag_tables.ts";
 import { type FileRouter, routerKeys, type RoutersParser } from "./router_keys.ts";
 import {
@@ -20,6 +20,12 @@ export interface BackendSeams {
   readonly parseRouters: RoutersParser | undefined;
   readonly ownNodes: readonly string[];
   readonly hasCluster: boolean;
+}
+
+/** Loads the parser for a command line that may need it: a node has no use for a library that reads YAML. */
+export async function loadRoutersParser(args: readonly string[]): Promise<RoutersParser | undefined> {
+  if (!args.some((arg) => /^--?config(?:=|$)/.test(arg))) return undefined;
+  return (await import("./routers_file.ts")).parseRoutersFile;
 }
 
 /** The routers of the file of `--config`. What is wrong with it is noted with the flags' problems. */

@@ -75,9 +75,3 @@ export interface RoutersFile {
 
 /** Reads the text of the file of `--config`; `table` has the flags that its keys stand for. */
 export type RoutersParser = (text: string, file: string, table: FlagTable) => RoutersFile;
-
-/** Loads the parser for a command line that may need it: a node has no use for a library that reads YAML. */
-export async function loadRoutersParser(args: readonly string[]): Promise<RoutersParser | undefined> {
-  if (!args.some((arg) => /^--?config(?:=|$)/.test(arg))) return undefined;
-  return (await import("./routers_file.ts")).parseRoutersFile;
-}

@@ -1,6 +1,6 @@
 import { parseDocument } from "yaml";
 import { type FlagTable, FlagValues } from "../flags.ts";
-import { isBackendName } from "../../volume/model/handles.ts";
+import { isBackendName } from "../../volume/model/ids.ts";
 import { type FileRouter, isSegment, type RouterKey, routerKeys, type RoutersFile } from "./router_keys.ts";
 
 type Problem = (at: string, words: string) => void;

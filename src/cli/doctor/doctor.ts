@@ -1,4 +1,4 @@
-import { loadRoutersParser } from "../config/router_keys.ts";
+import { loadRoutersParser } from "../config/backends.ts";
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { type Network, systemNetwork } from "../../host/network.ts";

@@ -1,5 +1,5 @@
 import { routerFlags } from "../config/flag_tables.ts";
-import { loadRoutersParser } from "../config/router_keys.ts";
+import { loadRoutersParser } from "../config/backends.ts";
 import { type Import, importVolume } from "../../controller/import/import.ts";
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";

@@ -11,21 +11,14 @@ import { RanOut } from "../../kubernetes/election.ts";
 import type { EventRecorder } from "../../kubernetes/event_recorder.ts";
 import type { AnnotationProjection } from "../../kubernetes/volume_projection.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import { type ControllerEvents, tellingAll } from "../../volume/ports/controller_events.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { HandleBorder } from "../../volume/model/handles.ts";
-import { backendClusterHash } from "../../volume/model/ids.ts";
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import { backendClusterHash, type VolumeIdPrefix } from "../../volume/model/ids.ts";
+import type { Clock, NodeDirectory, Random } from "../../volume/ports/ports.ts";
+import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
+import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
 import { Lead } from "./leadership.ts";
-import {
-  borderedEvents,
-  borderedObjects,
-  borderedPairs,
-  borderedProjection,
-  borderedView,
-} from "./volume_id_prefix.ts";
-import type { WorldNeighbours } from "./controller_deps.ts";
+import { objectsOfRouter, type SharedWorld } from "./router_cluster.ts";
 
 /** What {@linkcode ClusterSide} needs beside its configuration. */
 export interface ClusterSeams {
@@ -43,8 +36,16 @@ const latestMs = 30_000;
 export interface ClusterPart {
   readonly world: ControllerWorld;
   readonly audits: Pick<AuditLoop, "run">;
-  /** Undefined for the only router, whose ids are the cluster's handles. */
-  readonly border: HandleBorder | undefined;
+  readonly ids: VolumeIdPrefix;
+}
+
+/** What a router's controller has from its cluster. */
+export interface ClusterNeighbours extends Required<Pick<SharedWorld, "projection" | "events">> {
+  readonly nodes: NodeDirectory;
+  readonly clusterView: ClusterView;
+  readonly pairs?: MigrationPairs;
+  /** Whether its audits report what is nobody's: one router's do, so that it is reported once. */
+  readonly reportsStrays: boolean;
 }
 
 /** What a cluster lends to the controllers of its routers, and what is done in it without being asked. */
@@ -84,29 +85,16 @@ export class ClusterSide {
     return { ...config, settings: { ...config.settings, cluster: backendClusterHash(uid, config.prefix) } };
   }
 
-  /** What the world of a router's controller has from the cluster. */
-  neighbours(
-    { prefix, knownNodes }: ControllerConfig,
-    counted: ControllerEvents,
-    border?: HandleBorder,
-  ): WorldNeighbours {
-    const projection = this.#cluster.projection((handle, signal) =>
-      this.#latest(prefix, handle.slice(prefix.length), signal)
-    );
-    // Of what is nobody's one router's audits tell, so that it is told once.
-    const tellsStrays = this.#projections.push(projection) === 1;
-    const nodes = this.#cluster.nodes(fixedNodes(knownNodes));
-    const pairs = this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() };
-    if (border === undefined) {
-      const events = tellingAll(counted, this.#events);
-      return { projection, nodes, clusterView: this.#cluster.use, events, ...pairs };
-    }
+  /** What the cluster has for the controller of a router, by the ids that clients know. */
+  neighbours({ knownNodes }: ControllerConfig, ids: VolumeIdPrefix): ClusterNeighbours {
+    const projection = this.#cluster.projection((handle, signal) => this.#latest(ids, handle, signal));
     return {
-      projection: borderedProjection(projection, border),
-      nodes,
-      clusterView: borderedView(this.#cluster.use, border, tellsStrays),
-      events: tellingAll(counted, borderedEvents(this.#events, border)),
-      ...(pairs.pairs === undefined ? {} : { pairs: borderedPairs(pairs.pairs, border) }),
+      projection,
+      nodes: this.#cluster.nodes(fixedNodes(knownNodes)),
+      clusterView: this.#cluster.use,
+      events: this.#events,
+      ...(this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() }),
+      reportsStrays: this.#projections.push(projection) === 1,
     };
   }
 
@@ -166,20 +154,19 @@ export class ClusterSide {
   }
 
   /** The loops of one router: one that does not answer holds up its own alone. */
-  async #lead({ world, audits, border }: ClusterPart, signal: AbortSignal): Promise<void> {
-    const objects = this.#cluster.objects();
-    const own = border === undefined ? objects : borderedObjects(objects, border);
+  async #lead({ world, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
+    const own = objectsOfRouter(ids, this.#cluster.objects());
     await Promise.all([new Rounds(world, own, this.#config.rounds).run(signal), audits.run(signal)]);
   }
 
   async #latest(
-    prefix: string,
-    id: string,
+    ids: VolumeIdPrefix,
+    handle: string,
     signal: AbortSignal,
   ): Promise<Attachment | "unknown" | undefined> {
-    const own = ({ border }: ClusterPart) => (border?.prefix ?? "") === prefix;
-    const world = this.#parts.find(own)?.world;
-    if (world === undefined) return "unknown";
+    const id = ids.strip(handle);
+    const world = this.#parts.find((part) => part.ids === ids)?.world;
+    if (world === undefined || id === undefined) return "unknown";
     try {
       const about = { name: `show-${id}`, timeoutMs: latestMs, signal };
       return await runLimited(

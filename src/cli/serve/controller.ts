@@ -12,16 +12,14 @@ import type { RouterObserver } from "../../routeros/ssh/observer.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { RouterEvents } from "../../telemetry/router_metrics.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
-import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import { type ControllerEvents, tellingAll } from "../../volume/ports/controller_events.ts";
 import type { ControllerWorld } from "../../controller/deps.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
 import type { ClusterSide } from "./cluster.ts";
-import { type Backend, Backends } from "../../csi/services/backends/backend.ts";
-import { backendsMethods } from "../../csi/services/backends/methods.ts";
+import { type Router, Routers } from "../../csi/services/routers/routers.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { HandleBorder } from "../../volume/model/handles.ts";
-import { borderedLocks, borderedView } from "./volume_id_prefix.ts";
-import { firstReady } from "./first_ready.ts";
+import { VolumeIdPrefix } from "../../volume/model/ids.ts";
+import { sharedWithRouter } from "./router_cluster.ts";
 import { type Lead, whileLeading } from "./leadership.ts";
 import { openRouter, type RouterSeams } from "./router.ts";
 import { controllerWorld } from "./controller_deps.ts";
@@ -44,7 +42,7 @@ export interface Controller {
 /** What a controller needs beside its configuration. */
 export interface ControllerSeams extends RouterSeams {
   /** Who counts what happens with that router. */
-  events(backend: string, border?: HandleBorder): ControllerEvents;
+  events(backend: string): ControllerEvents;
   routerEvents(backend: string): RouterEvents;
   /** Its cluster, if it has one, and its name there. */
   readonly cluster?: ClusterConfig | undefined;
@@ -95,10 +93,10 @@ async function openAll(
     const problems: unknown[] = [];
     for (const config of configs) {
       const known = await side?.identified(config, seams.signal) ?? config;
-      const border = areNamed ? new HandleBorder(config.prefix) : undefined;
+      const ids = areNamed ? new VolumeIdPrefix(config.prefix) : VolumeIdPrefix.none;
       const own = areNamed ? { ...seams, log: seams.log.with({ backend: config.settings.backend }) } : seams;
       try {
-        opened.push(await openBackend(known, own, { side, locks, border, strayed }));
+        opened.push(await openBackend(known, own, { side, locks, ids, strayed }));
       } catch (error) {
         problems.push(error);
       }
@@ -108,9 +106,8 @@ async function openAll(
     await Promise.all([side?.close(), ...opened.map((backend) => backend.close())]);
     throw error;
   }
-  const [only] = opened;
   const { lead } = side ?? {};
-  const methods = areNamed ? backendsMethods(new Backends(opened)) : only!.methods;
+  const methods = controllerMethods(new Routers(opened));
   // A router that is away goes on being asked after another one was ready.
   const stop = new AbortController();
   const whileOpen = (context: CallContext) => ({
@@ -124,7 +121,7 @@ async function openAll(
     ready: (context) => firstReady(opened.map((backend) => backend.ready), whileOpen(context)),
     start() {
       if (side === undefined) { for (const { audits } of opened) audits.start(); }
-      else side.start(opened.map((one) => areNamed ? one : { ...one, border: undefined }));
+      else side.start(opened);
       for (const backend of opened) backend.takeOver();
     },
     async close() {
@@ -132,6 +129,27 @@ async function openAll(
       await Promise.all([side?.close(), ...opened.map((backend) => backend.close())]);
     },
   };
+}
+
+/**
+ * Resolves as soon as one of several routers can be asked and is fit for this driver. One that is away for long must not keep
+ * the volumes of all others from being served; what it lacks is told in the log and the metrics, and by its own calls.
+ *
+ * @throws {VolumeError} when none is: what a person has to mend rather than what may pass
+ */
+async function firstReady(
+  asks: readonly ((context: CallContext) => Promise<void>)[],
+  context: CallContext,
+): Promise<void> {
+  try {
+    await Promise.any(asks.map((ask) => ask(context)));
+  } catch (error) {
+    if (!(error instanceof AggregateError)) throw error;
+    const reasons: readonly unknown[] = error.errors;
+    const isLasting = (reason: unknown) =>
+      VolumeError.is(reason, "precondition") || VolumeError.is(reason, "unsupported");
+    throw reasons.find((reason) => !VolumeError.is(reason)) ?? reasons.find(isLasting) ?? reasons[0];
+  }
 }
 
 /** One error for all, so that everything can be mended at once. */
@@ -153,13 +171,11 @@ async function openCluster(
 interface Shared {
   readonly side: ClusterSide | undefined;
   readonly locks: VolumeLocks;
-  /** Undefined for the only router. */
-  readonly border: HandleBorder | undefined;
+  readonly ids: VolumeIdPrefix;
   readonly strayed: StrayedVolumes | undefined;
 }
 
-interface OpenBackend extends Backend {
-  readonly world: ControllerWorld;
+interface OpenBackend extends Router {
   readonly audits: AuditLoop;
   ready(context: CallContext): Promise<void>;
   /** Takes over at the start what can be. */
@@ -170,15 +186,23 @@ interface OpenBackend extends Backend {
 async function openBackend(
   config: ControllerConfig,
   seams: ControllerSeams,
-  { side, locks, border, strayed }: Shared,
+  { side, locks, ids, strayed }: Shared,
 ): Promise<OpenBackend> {
   const { settings } = config;
   const { clock } = seams;
-  const [events, routerEvents] = [
-    seams.events(settings.backend, border),
-    seams.routerEvents(settings.backend),
-  ];
-  const looks = new CountedLooks({ clock, events, settings });
+  const routerEvents = seams.routerEvents(settings.backend);
+  const cluster = side?.neighbours(config, ids);
+  const shared = sharedWithRouter(
+    ids,
+    {
+      ...cluster,
+      events: tellingAll(seams.events(settings.backend), ...cluster === undefined ? [] : [cluster.events]),
+      locks,
+      ...seams.clusterView && { clusterView: seams.clusterView },
+    },
+    cluster?.reportsStrays ?? ids.text === "",
+  );
+  const looks = new CountedLooks({ clock, events: shared.events, settings });
   const { lead } = side ?? {};
   const router = await openRouter(config.router, seams, {
     allowUnfenced: settings.allowUnfenced,
@@ -190,22 +214,19 @@ async function openBackend(
     ],
   });
   routerEvents.load(() => router.load);
-  const clusterView = border === undefined || seams.clusterView === undefined
-    ? seams.clusterView
-    : borderedView(seams.clusterView, border, border.prefix === "");
-  const neighbours = side?.neighbours(config, events, border) ?? { events };
-  const own = border === undefined ? locks : borderedLocks(locks, border);
-  const given = { ...neighbours, locks: own, strayed, ...clusterView && { clusterView } };
-  const world = controllerWorld(config, router, seams, seams.log, given);
+  const world = controllerWorld(config, router, seams, seams.log, {
+    ...shared,
+    ...cluster && { nodes: cluster.nodes },
+    strayed,
+  });
   const stop = new AbortController();
   let takeover: Promise<void> | undefined;
   const audits = new AuditLoop(world, seams.audit);
   return {
     name: settings.backend,
-    border: border ?? new HandleBorder(""),
+    ids,
     isDefault: config.isDefault,
     topology: config.topology,
-    methods: controllerMethods(world),
     world,
     audits,
     ready: (context) => router.probe(context),

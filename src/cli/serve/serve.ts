@@ -1,6 +1,6 @@
 import { readServeConfig, type ServeConfig } from "../config/config.ts";
 import { serveFlags } from "../config/flag_tables.ts";
-import { loadRoutersParser } from "../config/router_keys.ts";
+import { loadRoutersParser } from "../config/backends.ts";
 import type { CallRecord } from "../../csi/server/access_log.ts";
 import { identityMethods } from "../../csi/services/identity.ts";
 import { loadCsi } from "../../csi/server/proto.ts";
@@ -14,7 +14,6 @@ import { createLogger, type Logger, type LogSink, LogThreshold, stderrSink } fro
 import type { DriverFacts } from "../../telemetry/status/model.ts";
 import { version } from "../build_version.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
-import type { HandleBorder } from "../../volume/model/handles.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { Controller } from "./controller.ts";
 import { FirstAnswer } from "./first_answer.ts";
@@ -226,7 +225,7 @@ async function openControllerOf(
   const given = {
     ...seams,
     log,
-    events: (backend: string, border?: HandleBorder) => telemetry.controllerEvents(backend, border),
+    events: (backend: string) => telemetry.controllerEvents(backend),
     routerEvents: (backend: string) => telemetry.routerEvents(backend),
     ...config.cluster && { leads: telemetry.leaderEvents() },
     cluster: config.cluster,

@@ -24,9 +24,7 @@ import { fanOut } from "../../volume/ports/event_listener.ts";
 import { type NodeEvent, uncounted } from "../../volume/ports/node_events.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeIo } from "../../telemetry/volume_io.ts";
-import { HandleBorder } from "../../volume/model/handles.ts";
 import type { Clock, NodeEvents } from "../../volume/ports/ports.ts";
-import { borderedEvents } from "./volume_id_prefix.ts";
 
 /** What the state of a driver is judged by. Looking takes neither the network nor anything that hangs. */
 export interface SignsOfLife {
@@ -40,11 +38,8 @@ export interface SignsOfLife {
 export interface Telemetry {
   /** Hears of every answered call. */
   observe(record: CallRecord): void;
-  /**
-   * What the controller of that router counts with, and shows by the handles of its border; calling it declares the metrics of
-   * a controller.
-   */
-  controllerEvents(backend: string, border?: HandleBorder): ControllerEvents;
+  /** What the controller of that router counts with, and shows; calling it declares the metrics of a controller. */
+  controllerEvents(backend: string): ControllerEvents;
   /** What the client of that router counts with; calling it declares its metrics. */
   routerEvents(backend: string): RouterEvents;
   /** What hears whether a controller leads; calling it declares the metric of that. */
@@ -116,18 +111,9 @@ class ServedTelemetry implements Telemetry {
     this.#board.called({ ...record, message });
   }
 
-  controllerEvents(backend: string, border = new HandleBorder("")): ControllerEvents {
+  controllerEvents(backend: string): ControllerEvents {
     const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend);
-    const board = this.#board.controller.router(backend);
-    const shown: ControllerEvents = {
-      happened: (event) => board.happened(event),
-      audited: (counts) => board.audited(counts),
-      looked: (figures, atMs) => {
-        const volumes = figures.volumes.map((volume) => ({ ...volume, id: border.handleOf(volume.id) }));
-        board.looked({ ...figures, volumes }, atMs);
-      },
-    };
-    return tellingAll(metrics, borderedEvents(shown, border));
+    return tellingAll(metrics, this.#board.controller.router(backend));
   }
 
   routerEvents(backend: string): RouterEvents {

@@ -1,9 +1,9 @@
+import { isSnapshotId } from "../../volume/model/ids.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { judgeAudit } from "../../volume/rules/audit.ts";
 import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit_finding.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { placeOf } from "../../volume/model/layout.ts";
-import { isSnapshotId } from "../../volume/model/snapshots.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, ImagePlace, Inventory } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";

@@ -12,12 +12,12 @@ import {
   formatSnapshotName,
   ownSnapshots,
   parseSnapshots,
-  snapshotIdFor,
   type SnapshotName,
   snapshotPart,
   type StoredSnapshot,
   unfinishedSnapshots,
 } from "../../volume/model/snapshots.ts";
+import { snapshotIdFor } from "../../volume/model/ids.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
 import { notFound, ownStem } from "../load.ts";

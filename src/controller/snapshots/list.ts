@@ -1,11 +1,10 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { assertNoEarlierSnapshot, isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isVolumeId } from "../../volume/model/ids.ts";
+import { isSnapshotId, isVolumeId } from "../../volume/model/ids.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import {
   anySnapshot,
-  isSnapshotId,
   ownSnapshots,
   parseSnapshots,
   snapshotPart,

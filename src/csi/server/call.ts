@@ -51,6 +51,14 @@ export function method<Req, Res>(description: Method<Req, Res>): Method<Req, Res
  */
 export type ServiceMethods = Readonly<Record<string, Method<never, unknown> | undefined>>;
 
+/** What a handler of the method takes, by the service's generated handlers interface. */
+export type RequestOf<Handlers, Name extends keyof Handlers> = Handlers[Name] extends
+  handleUnaryCall<infer Req, infer _> ? Req : never;
+
+/** What a handler of the method returns, see {@linkcode RequestOf}. */
+export type ResponseOf<Handlers, Name extends keyof Handlers> = Handlers[Name] extends
+  handleUnaryCall<infer _, infer Res> ? Res : never;
+
 /**
  * The methods of a service, typed by its generated handlers interface:
  *

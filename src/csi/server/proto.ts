@@ -1,17 +1,33 @@
 import { fileURLToPath } from "node:url";
 import { existsSync } from "node:fs";
-import { loadPackageDefinition } from "@grpc/grpc-js";
+import { type Client, loadPackageDefinition } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
-import type { ProtoGrpcType } from "../generated/csi.ts";
-import type { ProtoGrpcType as RegistrationTypes } from "../generated/pluginregistration.ts";
+import type { ControllerClient, ControllerDefinition } from "../generated/csi/v1/Controller.ts";
+import type { IdentityClient, IdentityDefinition } from "../generated/csi/v1/Identity.ts";
+import type { NodeClient, NodeDefinition } from "../generated/csi/v1/Node.ts";
+import type {
+  RegistrationClient,
+  RegistrationDefinition,
+} from "../generated/pluginregistration/Registration.ts";
 import { LOADER_OPTIONS } from "./loader_options.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
-/** The CSI package: for each service a client constructor, whose `service` is what a server registers. */
-export type CsiPackage = ProtoGrpcType["csi"]["v1"];
+/** A client constructor, whose `service` is what a server registers. */
+type Service<ServiceClient, Definition> =
+  & (new (...args: ConstructorParameters<typeof Client>) => ServiceClient)
+  & { readonly service: Definition };
+
+/** The services of the CSI package that this driver serves. */
+export interface CsiPackage {
+  readonly Controller: Service<ControllerClient, ControllerDefinition>;
+  readonly Identity: Service<IdentityClient, IdentityDefinition>;
+  readonly Node: Service<NodeClient, NodeDefinition>;
+}
 
 /** The kubelet's registration package, see {@linkcode CsiPackage}. */
-export type RegistrationPackage = RegistrationTypes["pluginregistration"];
+export interface RegistrationPackage {
+  readonly Registration: Service<RegistrationClient, RegistrationDefinition>;
+}
 
 /**
  * Where `proto/` lies as seen from this module: from `src/csi/server/` in the sources, from `dist/bundle/` in the
@@ -34,11 +50,12 @@ export function defaultProtoPath(base: string = import.meta.url, file = "csi.pro
 /** Loads the CSI services as {@linkcode LOADER_OPTIONS} says. Takes some tens of milliseconds: once a process. */
 export function loadCsi(protoPath: string = defaultProtoPath()): CsiPackage {
   const definition = loadSync(protoPath, LOADER_OPTIONS);
-  return (loadPackageDefinition(definition) as unknown as ProtoGrpcType).csi.v1;
+  return (loadPackageDefinition(definition) as unknown as { csi: { v1: CsiPackage } }).csi.v1;
 }
 
 /** Loads the kubelet's registration service, as {@linkcode loadCsi} does the others. */
 export function loadRegistration(): RegistrationPackage {
   const definition = loadSync(defaultProtoPath(import.meta.url, "pluginregistration.proto"), LOADER_OPTIONS);
-  return (loadPackageDefinition(definition) as unknown as RegistrationTypes).pluginregistration;
+  return (loadPackageDefinition(definition) as unknown as { pluginregistration: RegistrationPackage })
+    .pluginregistration;
 }

@@ -4,10 +4,9 @@ import { expandVolume } from "../../controller/volumes/expand.ts";
 import { publishVolume } from "../../controller/attachments/publish.ts";
 import { getCapacity, getVolume, listVolumes, reasonAgainst } from "../../controller/volumes/read.ts";
 import { unpublishVolume } from "../../controller/attachments/unpublish.ts";
-import type { ControllerWorld } from "../../controller/deps.ts";
 import { parseCapabilities } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertNodeId, volumeIdFor } from "../../volume/model/ids.ts";
+import { assertNodeId, volumeIdFor, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import {
@@ -18,29 +17,13 @@ import {
 } from "../../volume/model/parameters.ts";
 import { publishedNodeIds } from "../../volume/rules/publish.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
-import { method, type MethodsOf } from "../server/call.ts";
+import type { MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
 import { healthMethods } from "./controller_health.ts";
 import { snapshotMethods } from "./snapshots.ts";
+import { chooseRouter, reaches } from "./routers/choice.ts";
+import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
+import type { Located, Router, Routers } from "./routers/routers.ts";
 import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
-import type { ControllerExpandVolumeRequest__Output } from "../generated/csi/v1/ControllerExpandVolumeRequest.ts";
-import type { ControllerExpandVolumeResponse } from "../generated/csi/v1/ControllerExpandVolumeResponse.ts";
-import type { ControllerGetCapabilitiesResponse } from "../generated/csi/v1/ControllerGetCapabilitiesResponse.ts";
-import type { ControllerGetVolumeRequest__Output } from "../generated/csi/v1/ControllerGetVolumeRequest.ts";
-import type { ControllerGetVolumeResponse } from "../generated/csi/v1/ControllerGetVolumeResponse.ts";
-import type { ControllerPublishVolumeRequest__Output } from "../generated/csi/v1/ControllerPublishVolumeRequest.ts";
-import type { ControllerPublishVolumeResponse } from "../generated/csi/v1/ControllerPublishVolumeResponse.ts";
-import type { ControllerUnpublishVolumeRequest__Output } from "../generated/csi/v1/ControllerUnpublishVolumeRequest.ts";
-import type { ControllerUnpublishVolumeResponse } from "../generated/csi/v1/ControllerUnpublishVolumeResponse.ts";
-import type { CreateVolumeRequest__Output } from "../generated/csi/v1/CreateVolumeRequest.ts";
-import type { CreateVolumeResponse } from "../generated/csi/v1/CreateVolumeResponse.ts";
-import type { DeleteVolumeRequest__Output } from "../generated/csi/v1/DeleteVolumeRequest.ts";
-import type { DeleteVolumeResponse } from "../generated/csi/v1/DeleteVolumeResponse.ts";
-import type { GetCapacityRequest__Output } from "../generated/csi/v1/GetCapacityRequest.ts";
-import type { GetCapacityResponse } from "../generated/csi/v1/GetCapacityResponse.ts";
-import type { ListVolumesRequest__Output } from "../generated/csi/v1/ListVolumesRequest.ts";
-import type { ListVolumesResponse } from "../generated/csi/v1/ListVolumesResponse.ts";
-import type { ValidateVolumeCapabilitiesRequest__Output } from "../generated/csi/v1/ValidateVolumeCapabilitiesRequest.ts";
-import type { ValidateVolumeCapabilitiesResponse } from "../generated/csi/v1/ValidateVolumeCapabilitiesResponse.ts";
 import {
   contentSource,
   requiredCapabilities,
@@ -69,71 +52,90 @@ export const controllerCapabilities = [
   "LIST_VOLUME_HEALTH",
 ] as const;
 
-/** The Controller service over a world (CSI specification, "Controller Service RPC"). */
-export function controllerMethods(world: ControllerWorld): MethodsOf<ControllerHandlers> {
+type Request<Name extends keyof ControllerHandlers> = RequestOf<ControllerHandlers, Name>;
+type Response<Name extends keyof ControllerHandlers> = Promise<ResponseOf<ControllerHandlers, Name>>;
+
+/** The Controller service (CSI specification, "Controller Service RPC"): each call goes to the router that it is about. */
+export function controllerMethods(routers: Routers): MethodsOf<ControllerHandlers> {
+  const lockVolume = ({ volumeId }: { readonly volumeId: string }) => routers.lockKey(volumeId);
   return {
-    ControllerGetCapabilities: method({ changing: false, handler: () => Promise.resolve(capabilities()) }),
-    CreateVolume: method({
+    ControllerGetCapabilities: { changing: false, handler: () => Promise.resolve(capabilities()) },
+    CreateVolume: {
       changing: true,
-      lockKey: (request: CreateVolumeRequest__Output) => volumeIdFor(request.name),
-      handler: (request, context) => handleCreate(world, request, context),
-    }),
-    DeleteVolume: method({
+      lockKey: (request) => routerFor(routers, request).ids.add(volumeIdFor(request.name)),
+      handler: (request, context) => {
+        const router = routerFor(routers, request);
+        return routers.on(router, () => handleCreate(router, request, context));
+      },
+    },
+    DeleteVolume: { changing: true, lockKey: lockVolume, handler: routers.byVolume(handleDelete) },
+    ControllerPublishVolume: {
       changing: true,
-      lockKey: (request: DeleteVolumeRequest__Output) => request.volumeId,
-      handler: (request, context) => handleDelete(world, request, context),
-    }),
-    ControllerPublishVolume: method({
+      lockKey: lockVolume,
+      handler: routers.byVolume((at, request: Request<"ControllerPublishVolume">, context) =>
+        handlePublish(at, withOwnContext(routers, at, request), context)
+      ),
+    },
+    ControllerUnpublishVolume: {
       changing: true,
-      lockKey: (request: ControllerPublishVolumeRequest__Output) => request.volumeId,
-      handler: (request, context) => handlePublish(world, request, context),
-    }),
-    ControllerUnpublishVolume: method({
-      changing: true,
-      lockKey: (request: ControllerUnpublishVolumeRequest__Output) => request.volumeId,
-      handler: (request, context) => handleUnpublish(world, request, context),
-    }),
-    ControllerExpandVolume: method({
-      changing: true,
-      lockKey: (request: ControllerExpandVolumeRequest__Output) => request.volumeId,
-      handler: (request, context) => handleExpand(world, request, context),
-    }),
-    ValidateVolumeCapabilities: method({
+      lockKey: lockVolume,
+      handler: routers.byVolume(handleUnpublish),
+    },
+    ControllerExpandVolume: { changing: true, lockKey: lockVolume, handler: routers.byVolume(handleExpand) },
+    ValidateVolumeCapabilities: {
       changing: false,
-      handler: (request: ValidateVolumeCapabilitiesRequest__Output, context) =>
-        handleValidate(world, request, context),
-    }),
-    ListVolumes: method({
+      handler: routers.byVolume((at, request: Request<"ValidateVolumeCapabilities">, context) =>
+        handleValidate(at, withOwnContext(routers, at, request), context)
+      ),
+    },
+    ListVolumes: {
       changing: false,
-      handler: (request: ListVolumesRequest__Output, context) => handleList(world, request, context),
-    }),
-    ControllerGetVolume: method({
+      handler: (request, context) =>
+        listPage(routers, request, (router, page) => handleList(router, page, context)),
+    },
+    ControllerGetVolume: { changing: false, handler: routers.byVolume(handleGet) },
+    GetCapacity: {
       changing: false,
-      handler: (request: ControllerGetVolumeRequest__Output, context) => handleGet(world, request, context),
-    }),
-    GetCapacity: method({
-      changing: false,
-      handler: (request: GetCapacityRequest__Output, context) => handleCapacity(world, request, context),
-    }),
-    ...snapshotMethods(world),
-    ...healthMethods(world),
+      handler: (request, context) => handleCapacity(routers, request, context),
+    },
+    ...snapshotMethods(routers),
+    ...healthMethods(routers),
   };
 }
 
-function capabilities(): ControllerGetCapabilitiesResponse {
+/** Where a new volume goes to, see {@linkcode chooseRouter}. */
+function routerFor(routers: Routers, request: Request<"CreateVolume">): Router {
+  const { requisite = [], preferred = [] } = request.accessibilityRequirements ?? {};
+  const { volume, snapshot } = request.volumeContentSource ?? {};
+  return chooseRouter(routers, {
+    parameters: request.parameters,
+    source: (volume?.volumeId ?? snapshot?.snapshotId) || undefined,
+    places: [...preferred, ...requisite].map(({ segments }) => segments),
+  });
+}
+
+function withOwnContext<Req extends { readonly volumeContext: Readonly<Record<string, string>> }>(
+  routers: Routers,
+  { router }: Located,
+  request: Req,
+): Req {
+  return { ...request, volumeContext: routers.contextFor(router, request.volumeContext) };
+}
+
+function capabilities(): ResponseOf<ControllerHandlers, "ControllerGetCapabilities"> {
   return { capabilities: controllerCapabilities.map((type) => ({ rpc: { type } })) };
 }
 
 async function handleCreate(
-  world: ControllerWorld,
-  request: CreateVolumeRequest__Output,
+  { world, ids, topology }: Router,
+  request: Request<"CreateVolume">,
   context: CallContext,
-): Promise<CreateVolumeResponse> {
+): Response<"CreateVolume"> {
   const name = requiredField("name", request.name);
   const parameters = parseParameters(request.parameters, world.settings);
   const wanted = parseCapabilities(requiredCapabilities(request.volumeCapabilities, parameters.fsType));
   assertNoMutableParameters(request);
-  const source = contentSource(request.volumeContentSource);
+  const source = contentSource(request.volumeContentSource, ids);
   const create = {
     name,
     range: sizeRange(request.capacityRange),
@@ -145,15 +147,16 @@ async function handleCreate(
   const { stored } = await createVolume(world, create, context);
   return {
     volume: {
-      volumeId: stored.id,
+      volumeId: ids.add(stored.id),
       capacityBytes: String(stored.sizeBytes),
       volumeContext: volumeContext(parameters),
       contentSource: request.volumeContentSource,
+      ...(Object.keys(topology).length === 0 ? {} : { accessibleTopology: [{ segments: { ...topology } }] }),
     },
   };
 }
 
-function assertNoMutableParameters(request: CreateVolumeRequest__Output): void {
+function assertNoMutableParameters(request: Request<"CreateVolume">): void {
   if (Object.keys(request.mutableParameters).length > 0) {
     throw new VolumeError(
       "unsupported",
@@ -163,20 +166,20 @@ function assertNoMutableParameters(request: CreateVolumeRequest__Output): void {
 }
 
 async function handleDelete(
-  world: ControllerWorld,
-  request: DeleteVolumeRequest__Output,
+  { router: { world }, id }: Located,
+  _request: Request<"DeleteVolume">,
   context: CallContext,
-): Promise<DeleteVolumeResponse> {
-  await deleteVolume(world, requiredVolumeId(request.volumeId), context);
+): Response<"DeleteVolume"> {
+  await deleteVolume(world, requiredVolumeId(id), context);
   return {};
 }
 
 async function handlePublish(
-  world: ControllerWorld,
-  request: ControllerPublishVolumeRequest__Output,
+  { router: { world }, id }: Located,
+  request: Request<"ControllerPublishVolume">,
   context: CallContext,
-): Promise<ControllerPublishVolumeResponse> {
-  const id = requiredVolumeId(request.volumeId);
+): Response<"ControllerPublishVolume"> {
+  requiredVolumeId(id);
   const nodeId = requiredField("node_id", request.nodeId);
   assertNodeId(nodeId);
   const parameters = parseVolumeContext(request.volumeContext, world.settings);
@@ -187,33 +190,33 @@ async function handlePublish(
 }
 
 async function handleUnpublish(
-  world: ControllerWorld,
-  request: ControllerUnpublishVolumeRequest__Output,
+  { router: { world }, id }: Located,
+  request: Request<"ControllerUnpublishVolume">,
   context: CallContext,
-): Promise<ControllerUnpublishVolumeResponse> {
-  const id = requiredVolumeId(request.volumeId);
+): Response<"ControllerUnpublishVolume"> {
+  requiredVolumeId(id);
   if (request.nodeId !== "") assertNodeId(request.nodeId);
   await unpublishVolume(world, id, request.nodeId, context);
   return {};
 }
 
 async function handleExpand(
-  world: ControllerWorld,
-  request: ControllerExpandVolumeRequest__Output,
+  { router: { world }, id }: Located,
+  request: Request<"ControllerExpandVolume">,
   context: CallContext,
-): Promise<ControllerExpandVolumeResponse> {
-  const id = requiredVolumeId(request.volumeId);
+): Response<"ControllerExpandVolume"> {
+  requiredVolumeId(id);
   const sizeBytes = await expandVolume(world, id, sizeRange(request.capacityRange), context);
   // Block volumes too: the node has to make its kernel notice the new size.
   return { capacityBytes: String(sizeBytes), nodeExpansionRequired: true };
 }
 
 async function handleValidate(
-  world: ControllerWorld,
-  request: ValidateVolumeCapabilitiesRequest__Output,
+  { router: { world }, id }: Located,
+  request: Request<"ValidateVolumeCapabilities">,
   context: CallContext,
-): Promise<ValidateVolumeCapabilitiesResponse> {
-  const id = requiredVolumeId(request.volumeId);
+): Response<"ValidateVolumeCapabilities"> {
+  requiredVolumeId(id);
   const { fsType } = parseVolumeContext(request.volumeContext, world.settings);
   const requested = requiredCapabilities(request.volumeCapabilities, fsType);
   const volume = await getVolume(world, id, context);
@@ -224,14 +227,14 @@ async function handleValidate(
 }
 
 async function handleList(
-  world: ControllerWorld,
-  request: ListVolumesRequest__Output,
+  { world, ids }: Router,
+  { startingToken, maxEntries }: PageAsked,
   context: CallContext,
-): Promise<ListVolumesResponse> {
-  const page = { token: request.startingToken, maxEntries: request.maxEntries };
+): Promise<RouterPage<VolumeEntry>> {
+  const page = { token: startingToken, maxEntries };
   cutPage([], page, () => 0); // A token or a number that is wrong needs no router to say so.
   const volumes = await listVolumes(world, context);
-  const items = volumes.map((volume) => ({ id: volume.stored.id, ...describeVolume(volume) }));
+  const items = volumes.map((volume) => ({ id: volume.stored.id, ...describeVolume(ids, volume) }));
   const { items: entries, nextToken } = cutPage(
     items,
     page,
@@ -241,19 +244,35 @@ async function handleList(
 }
 
 async function handleGet(
-  world: ControllerWorld,
-  request: ControllerGetVolumeRequest__Output,
+  { router: { world, ids }, id }: Located,
+  _request: Request<"ControllerGetVolume">,
   context: CallContext,
-): Promise<ControllerGetVolumeResponse> {
-  const id = requiredVolumeId(request.volumeId);
-  return describeVolume(await getVolume(world, id, context));
+): Response<"ControllerGetVolume"> {
+  return describeVolume(ids, await getVolume(world, requiredVolumeId(id), context));
 }
 
+/** Of where CreateVolume would go with the same parameters; nothing where it would go nowhere for the place. */
 async function handleCapacity(
-  world: ControllerWorld,
-  request: GetCapacityRequest__Output,
+  routers: Routers,
+  request: Request<"GetCapacity">,
   context: CallContext,
-): Promise<GetCapacityResponse> {
+): Response<"GetCapacity"> {
+  const place = request.accessibleTopology?.segments;
+  const places = place === undefined || Object.keys(place).length === 0 ? [] : [place];
+  const nowhere = { availableCapacity: "0" };
+  if (!routers.all.some((router) => reaches(router, places))) return nowhere;
+  const { parameters } = request;
+  const { backend } = parameters;
+  if (routers.areNamed && backend !== undefined && !reaches(routers.named(backend), places)) return nowhere;
+  const router = chooseRouter(routers, { parameters, source: undefined, places });
+  return await routers.on(router, () => capacityOf(router, request, context));
+}
+
+async function capacityOf(
+  { world }: Router,
+  request: Request<"GetCapacity">,
+  context: CallContext,
+): Response<"GetCapacity"> {
   const { basePath, fsType } = parseParameters(request.parameters, world.settings);
   if (request.volumeCapabilities.length > 0) {
     parseCapabilities(requiredCapabilities(request.volumeCapabilities, fsType));
@@ -266,9 +285,11 @@ async function handleCapacity(
   };
 }
 
-function describeVolume(volume: OwnedVolume) {
+type VolumeEntry = ReturnType<typeof describeVolume>;
+
+function describeVolume(ids: VolumeIdPrefix, volume: OwnedVolume) {
   return {
-    volume: { volumeId: volume.stored.id, capacityBytes: String(volume.stored.sizeBytes) },
+    volume: { volumeId: ids.add(volume.stored.id), capacityBytes: String(volume.stored.sizeBytes) },
     status: { publishedNodeIds: [...publishedNodeIds(volume)] },
   };
 }

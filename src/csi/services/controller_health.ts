@@ -1,51 +1,45 @@
 import { getVolumeHealth, listVolumeHealth } from "../../controller/volumes/health.ts";
-import type { ControllerWorld } from "../../controller/deps.ts";
+import type { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
-import { method, type MethodsOf } from "../server/call.ts";
+import type { VolumeHealth } from "../../volume/model/health.ts";
 import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
-import type { ControllerGetVolumeHealthRequest__Output } from "../generated/csi/v1/ControllerGetVolumeHealthRequest.ts";
-import type { ControllerGetVolumeHealthResponse } from "../generated/csi/v1/ControllerGetVolumeHealthResponse.ts";
-import type { ControllerListVolumeHealthRequest__Output } from "../generated/csi/v1/ControllerListVolumeHealthRequest.ts";
-import type { ControllerListVolumeHealthResponse } from "../generated/csi/v1/ControllerListVolumeHealthResponse.ts";
+import type { MethodsOf } from "../server/call.ts";
 import { requiredVolumeId } from "./requests.ts";
-import { describeHealth } from "./volume_health.ts";
+import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
+import type { Router, Routers } from "./routers/routers.ts";
 
 /** The part of the Controller service that is about health. */
 export function healthMethods(
-  world: ControllerWorld,
+  routers: Routers,
 ): Pick<MethodsOf<ControllerHandlers>, "ControllerGetVolumeHealth" | "ControllerListVolumeHealth"> {
   return {
-    ControllerGetVolumeHealth: method({
+    ControllerGetVolumeHealth: {
       changing: false,
-      handler: (request: ControllerGetVolumeHealthRequest__Output, context) =>
-        handleGet(world, request, context),
-    }),
-    ControllerListVolumeHealth: method({
+      handler: routers.byVolume(async ({ router: { world, ids }, id }, _request, context) => ({
+        volumeHealth: describeHealth(ids, await getVolumeHealth(world, requiredVolumeId(id), context)),
+      })),
+    },
+    ControllerListVolumeHealth: {
       changing: false,
-      handler: (request: ControllerListVolumeHealthRequest__Output, context) =>
-        handleList(world, request, context),
-    }),
+      handler: (request, context) =>
+        listPage(routers, request, (router, page) => handleList(router, page, context)),
+    },
   };
 }
 
-async function handleGet(
-  world: ControllerWorld,
-  request: ControllerGetVolumeHealthRequest__Output,
-  context: CallContext,
-): Promise<ControllerGetVolumeHealthResponse> {
-  const id = requiredVolumeId(request.volumeId);
-  return { volumeHealth: describeHealth(await getVolumeHealth(world, id, context)) };
-}
-
 async function handleList(
-  world: ControllerWorld,
-  request: ControllerListVolumeHealthRequest__Output,
+  { world, ids }: Router,
+  { startingToken, maxEntries }: PageAsked,
   context: CallContext,
-): Promise<ControllerListVolumeHealthResponse> {
-  const page = { token: request.startingToken, maxEntries: request.maxEntries };
+): Promise<RouterPage<ReturnType<typeof describeHealth>>> {
+  const page = { token: startingToken, maxEntries };
   cutPage([], page, () => 0); // A token or a number that is wrong needs no router to say so.
   const volumes = await listVolumeHealth(world, context);
   const { items, nextToken } = cutPage(volumes, page, (one) => 64 + one.problems.length * 256);
-  return { entries: items.map(describeHealth), nextToken };
+  return { entries: items.map((item) => describeHealth(ids, item)), nextToken };
+}
+
+function describeHealth(ids: VolumeIdPrefix, { id, problems }: VolumeHealth) {
+  return { volumeId: ids.add(id), healthStatuses: [...problems] };
 }

@@ -3,26 +3,14 @@ import { filesystemNamed } from "../../node/stage/contexts.ts";
 import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
-import { method, type MethodsOf } from "../server/call.ts";
+import { method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
-import type { NodeExpandVolumeRequest__Output } from "../generated/csi/v1/NodeExpandVolumeRequest.ts";
-import type { NodeExpandVolumeResponse } from "../generated/csi/v1/NodeExpandVolumeResponse.ts";
-import type { NodeGetCapabilitiesResponse } from "../generated/csi/v1/NodeGetCapabilitiesResponse.ts";
-import type { NodeGetInfoResponse } from "../generated/csi/v1/NodeGetInfoResponse.ts";
-import type { NodeGetVolumeStatsRequest__Output } from "../generated/csi/v1/NodeGetVolumeStatsRequest.ts";
-import type { NodeGetVolumeStatsResponse } from "../generated/csi/v1/NodeGetVolumeStatsResponse.ts";
-import type { NodePublishVolumeRequest__Output } from "../generated/csi/v1/NodePublishVolumeRequest.ts";
-import type { NodePublishVolumeResponse } from "../generated/csi/v1/NodePublishVolumeResponse.ts";
-import type { NodeStageVolumeRequest__Output } from "../generated/csi/v1/NodeStageVolumeRequest.ts";
-import type { NodeStageVolumeResponse } from "../generated/csi/v1/NodeStageVolumeResponse.ts";
-import type { NodeUnpublishVolumeRequest__Output } from "../generated/csi/v1/NodeUnpublishVolumeRequest.ts";
-import type { NodeUnpublishVolumeResponse } from "../generated/csi/v1/NodeUnpublishVolumeResponse.ts";
-import type { NodeUnstageVolumeRequest__Output } from "../generated/csi/v1/NodeUnstageVolumeRequest.ts";
-import type { NodeUnstageVolumeResponse } from "../generated/csi/v1/NodeUnstageVolumeResponse.ts";
 import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
 import { nodeHealthMethods } from "./node_health.ts";
-import { requiredPath } from "./node_paths.ts";
-import { requiredCapability, requiredField, requiredHandle, sizeRange } from "./requests.ts";
+import { requiredCapability, requiredField, requiredHandle, requiredPath, sizeRange } from "./requests.ts";
+
+type Request<Name extends keyof NodeHandlers> = RequestOf<NodeHandlers, Name>;
+type Response<Name extends keyof NodeHandlers> = Promise<ResponseOf<NodeHandlers, Name>>;
 
 /** What NodeGetCapabilities advertises: exactly what is there. */
 export const nodeCapabilities = [
@@ -44,44 +32,43 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
     NodeGetInfo: method({ changing: false, handler: () => Promise.resolve(info(service)) }),
     NodeStageVolume: method({
       changing: true,
-      lockKey: (request: NodeStageVolumeRequest__Output) => [request.volumeId, request.stagingTargetPath],
+      lockKey: (request: Request<"NodeStageVolume">) => [request.volumeId, request.stagingTargetPath],
       handler: (request, context) => handleStage(service, request, context),
     }),
     NodeUnstageVolume: method({
       changing: true,
-      lockKey: (request: NodeUnstageVolumeRequest__Output) => [request.volumeId, request.stagingTargetPath],
+      lockKey: (request: Request<"NodeUnstageVolume">) => [request.volumeId, request.stagingTargetPath],
       handler: (request, context) => handleUnstage(service, request, context),
       whenBusy: (request, context) => service.unstageWhileBusy(requiredHandle(request.volumeId), context),
     }),
     NodePublishVolume: method({
       changing: true,
-      lockKey: (request: NodePublishVolumeRequest__Output) => [request.volumeId, request.targetPath],
+      lockKey: (request: Request<"NodePublishVolume">) => [request.volumeId, request.targetPath],
       handler: (request, context) => handlePublish(service, request, context),
     }),
     NodeUnpublishVolume: method({
       changing: true,
-      lockKey: (request: NodeUnpublishVolumeRequest__Output) => [request.volumeId, request.targetPath],
+      lockKey: (request: Request<"NodeUnpublishVolume">) => [request.volumeId, request.targetPath],
       handler: (request, context) => handleUnpublish(service, request, context),
     }),
     NodeExpandVolume: method({
       changing: true,
-      lockKey: (request: NodeExpandVolumeRequest__Output) => request.volumeId,
+      lockKey: (request: Request<"NodeExpandVolume">) => request.volumeId,
       handler: (request, context) => handleExpand(service, request, context),
     }),
     NodeGetVolumeStats: method({
       changing: false,
-      handler: (request: NodeGetVolumeStatsRequest__Output, context) =>
-        handleStats(service, request, context),
+      handler: (request: Request<"NodeGetVolumeStats">, context) => handleStats(service, request, context),
     }),
     ...nodeHealthMethods(service),
   };
 }
 
-function capabilities(): NodeGetCapabilitiesResponse {
+function capabilities(): ResponseOf<NodeHandlers, "NodeGetCapabilities"> {
   return { capabilities: nodeCapabilities.map((type) => ({ rpc: { type } })) };
 }
 
-function info(service: NodeService): NodeGetInfoResponse {
+function info(service: NodeService): ResponseOf<NodeHandlers, "NodeGetInfo"> {
   const { nodeId, maxVolumesPerNode, topology } = service.info();
   const isPlaced = Object.keys(topology).length > 0;
   return {
@@ -93,9 +80,9 @@ function info(service: NodeService): NodeGetInfoResponse {
 
 async function handleStage(
   service: NodeService,
-  request: NodeStageVolumeRequest__Output,
+  request: Request<"NodeStageVolume">,
   context: CallContext,
-): Promise<NodeStageVolumeResponse> {
+): Response<"NodeStageVolume"> {
   const volumeId = requiredHandle(request.volumeId);
   const stagingPath = requiredPath("staging_target_path", request.stagingTargetPath);
   const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
@@ -110,9 +97,9 @@ async function handleStage(
 
 async function handleUnstage(
   service: NodeService,
-  request: NodeUnstageVolumeRequest__Output,
+  request: Request<"NodeUnstageVolume">,
   context: CallContext,
-): Promise<NodeUnstageVolumeResponse> {
+): Response<"NodeUnstageVolume"> {
   const volumeId = requiredHandle(request.volumeId);
   const stagingPath = requiredPath("staging_target_path", request.stagingTargetPath);
   await service.unstage({ volumeId, stagingPath }, context);
@@ -121,9 +108,9 @@ async function handleUnstage(
 
 async function handlePublish(
   service: NodeService,
-  request: NodePublishVolumeRequest__Output,
+  request: Request<"NodePublishVolume">,
   context: CallContext,
-): Promise<NodePublishVolumeResponse> {
+): Response<"NodePublishVolume"> {
   const volumeId = requiredHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
   const capability = requiredCapability(request.volumeCapability, fsTypeOf(request));
@@ -138,22 +125,22 @@ async function handlePublish(
 }
 
 function fsTypeOf(
-  request: Pick<NodeStageVolumeRequest__Output, "publishContext" | "volumeContext">,
+  request: Pick<Request<"NodeStageVolume">, "publishContext" | "volumeContext">,
 ): string {
   return filesystemNamed(request.publishContext, request.volumeContext);
 }
 
 /** The one required field whose absence has a code of its own (CSI specification, "NodePublishVolume Errors"). */
-function stagingPathOf(request: NodePublishVolumeRequest__Output): string {
+function stagingPathOf(request: Request<"NodePublishVolume">): string {
   if (request.stagingTargetPath !== "") return requiredPath("staging_target_path", request.stagingTargetPath);
   throw new VolumeError("precondition", "Cannot publish the volume as no staging_target_path is given");
 }
 
 async function handleUnpublish(
   service: NodeService,
-  request: NodeUnpublishVolumeRequest__Output,
+  request: Request<"NodeUnpublishVolume">,
   context: CallContext,
-): Promise<NodeUnpublishVolumeResponse> {
+): Response<"NodeUnpublishVolume"> {
   const volumeId = requiredHandle(request.volumeId);
   const targetPath = requiredPath("target_path", request.targetPath);
   await service.unpublish({ volumeId, targetPath }, context);
@@ -163,9 +150,9 @@ async function handleUnpublish(
 /** A path of whatever form at which the volume is not is one at which it is not found, here and for its statistics. */
 async function handleExpand(
   service: NodeService,
-  request: NodeExpandVolumeRequest__Output,
+  request: Request<"NodeExpandVolume">,
   context: CallContext,
-): Promise<NodeExpandVolumeResponse> {
+): Response<"NodeExpandVolume"> {
   const volumeId = requiredHandle(request.volumeId);
   const volumePath = requiredField("volume_path", request.volumePath);
   const range = sizeRange(request.capacityRange);
@@ -175,15 +162,15 @@ async function handleExpand(
 
 async function handleStats(
   service: NodeService,
-  request: NodeGetVolumeStatsRequest__Output,
+  request: Request<"NodeGetVolumeStats">,
   context: CallContext,
-): Promise<NodeGetVolumeStatsResponse> {
+): Response<"NodeGetVolumeStats"> {
   const volumeId = requiredHandle(request.volumeId);
   const volumePath = requiredField("volume_path", request.volumePath);
   return usage(await service.stats(volumeId, volumePath, context));
 }
 
-function usage(answer: VolumeStats): NodeGetVolumeStatsResponse {
+function usage(answer: VolumeStats): ResponseOf<NodeHandlers, "NodeGetVolumeStats"> {
   if (answer.kind === "block") return { usage: [{ unit: "BYTES", total: String(answer.totalBytes) }] };
   const { stats } = answer;
   return {

@@ -1,14 +1,11 @@
 import type { NodeService } from "../../node/node_service.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
-import { method, type MethodsOf } from "../server/call.ts";
+import { method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
-import type { NodeGetStorageHealthRequest__Output } from "../generated/csi/v1/NodeGetStorageHealthRequest.ts";
-import type { NodeGetStorageHealthResponse } from "../generated/csi/v1/NodeGetStorageHealthResponse.ts";
-import type { NodeGetVolumeHealthRequest__Output } from "../generated/csi/v1/NodeGetVolumeHealthRequest.ts";
-import type { NodeGetVolumeHealthResponse } from "../generated/csi/v1/NodeGetVolumeHealthResponse.ts";
-import { requiredPath } from "./node_paths.ts";
-import { requiredHandle } from "./requests.ts";
-import { describeHealth } from "./volume_health.ts";
+import { requiredHandle, requiredPath } from "./requests.ts";
+
+type Request<Name extends keyof NodeHandlers> = RequestOf<NodeHandlers, Name>;
+type Response<Name extends keyof NodeHandlers> = Promise<ResponseOf<NodeHandlers, Name>>;
 
 /** The part of the Node service that is about health. */
 export function nodeHealthMethods(
@@ -17,13 +14,12 @@ export function nodeHealthMethods(
   return {
     NodeGetVolumeHealth: method({
       changing: false,
-      handler: (request: NodeGetVolumeHealthRequest__Output, context) =>
+      handler: (request: Request<"NodeGetVolumeHealth">, context) =>
         handleVolumeHealth(service, request, context),
     }),
     NodeGetStorageHealth: method({
       changing: false,
-      handler: (_request: NodeGetStorageHealthRequest__Output, context) =>
-        handleStorageHealth(service, context),
+      handler: (_request: Request<"NodeGetStorageHealth">, context) => handleStorageHealth(service, context),
     }),
   };
 }
@@ -31,18 +27,19 @@ export function nodeHealthMethods(
 /** The paths are checked for their form only: which ones the volume is at, this node knows better than a caller. */
 async function handleVolumeHealth(
   service: NodeService,
-  request: NodeGetVolumeHealthRequest__Output,
+  request: Request<"NodeGetVolumeHealth">,
   context: CallContext,
-): Promise<NodeGetVolumeHealthResponse> {
+): Response<"NodeGetVolumeHealth"> {
   const volumeId = requiredHandle(request.volumeId);
   if (request.volumePublishPath !== "") requiredPath("volume_publish_path", request.volumePublishPath);
   if (request.stagingTargetPath !== "") requiredPath("staging_target_path", request.stagingTargetPath);
-  return { volumeHealth: describeHealth(await service.volumeHealth(volumeId, context)) };
+  const { id, problems } = await service.volumeHealth(volumeId, context);
+  return { volumeHealth: { volumeId: id, healthStatuses: [...problems] } };
 }
 
 async function handleStorageHealth(
   service: NodeService,
   context: CallContext,
-): Promise<NodeGetStorageHealthResponse> {
+): Response<"NodeGetStorageHealth"> {
   return { backendHealth: [...await service.storageHealth(context)] };
 }

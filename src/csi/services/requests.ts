@@ -5,9 +5,14 @@ import {
 } from "../../volume/model/capabilities.ts";
 import { isEarlierSnapshotId, noData } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { assertHandle, assertVolumeId, isVolumeId } from "../../volume/model/ids.ts";
+import {
+  assertHandle,
+  assertVolumeId,
+  isSnapshotId,
+  isVolumeId,
+  type VolumeIdPrefix,
+} from "../../volume/model/ids.ts";
 import type { SizeRange } from "../../volume/model/sizes.ts";
-import { isSnapshotId } from "../../volume/model/snapshots.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
 import type { CapacityRange__Output } from "../generated/csi/v1/CapacityRange.ts";
 import type { VolumeContentSource__Output } from "../generated/csi/v1/VolumeContentSource.ts";
@@ -60,15 +65,20 @@ export function requiredSourceVolumeId(value: string): string {
 /**
  * What a volume is to be made from; undefined when the request leaves it open.
  *
+ * @param ids those of the router that the volume is to be on
  * @throws {VolumeError} invalid when its id is missing, not-found when it is of another form than this driver's,
  * precondition when it is that of a snapshot of the earlier driver
  */
-export function contentSource(source: VolumeContentSource__Output | null): SourceRef | undefined {
+export function contentSource(
+  source: VolumeContentSource__Output | null,
+  ids: VolumeIdPrefix,
+): SourceRef | undefined {
   if (source === null) return undefined;
   if (source.volume) {
-    return { kind: "volume", id: requiredSourceVolumeId(source.volume.volumeId) };
+    return { kind: "volume", id: requiredSourceVolumeId(ids.strip(source.volume.volumeId) ?? "") };
   }
-  const id = requiredField("volume_content_source.snapshot.snapshot_id", source.snapshot?.snapshotId ?? "");
+  const handle = source.snapshot?.snapshotId ?? "";
+  const id = requiredField("volume_content_source.snapshot.snapshot_id", ids.strip(handle) ?? "");
   if (isSnapshotId(id)) return { kind: "snapshot", id };
   if (isEarlierSnapshotId(id)) throw noData(id);
   throw new VolumeError(
@@ -129,4 +139,33 @@ export function requiredCapabilities(
 /** A capacity range in bytes; zeros where the request leaves it open. */
 export function sizeRange(range: CapacityRange__Output | null): SizeRange {
   return { requiredBytes: BigInt(range?.requiredBytes ?? 0), limitBytes: BigInt(range?.limitBytes ?? 0) };
+}
+
+/** Of the operating system, one byte of which ends the path (Linux, `PATH_MAX` and `NAME_MAX`). */
+const maxPathBytes = 4095;
+const maxNameBytes = 255;
+
+/**
+ * A required path: absolute, without `..`, within the system's limits; doubled and trailing slashes are taken out.
+ *
+ * @throws {VolumeError} invalid when it is missing or anything else
+ */
+export function requiredPath(name: string, value: string): string {
+  const names = requiredField(name, value).split("/").filter((part) => part !== "");
+  if (!value.startsWith("/")) throw wrong(name, "it is not absolute");
+  if (names.length === 0) throw wrong(name, "it is the root folder");
+  if (names.some((part) => part === "." || part === "..")) throw wrong(name, 'it has "." or ".." in it');
+  // deno-lint-ignore no-control-regex
+  if (/[\u0000-\u001f\u007f]/.test(value)) throw wrong(name, "it has control characters");
+  const tooLong = names.some((part) => byteLength(part) > maxNameBytes) || byteLength(value) > maxPathBytes;
+  if (tooLong) throw wrong(name, "it is too long");
+  return `/${names.join("/")}`;
+}
+
+function byteLength(text: string): number {
+  return new TextEncoder().encode(text).length;
+}
+
+function wrong(name: string, why: string): VolumeError {
+  return new VolumeError("invalid", `Cannot use the path as ${why}: field=${name}`);
 }

@@ -1,64 +1,80 @@
 import { deleteSnapshot } from "../../controller/snapshots/delete.ts";
 import { assertEarlierGone, getSnapshot, listSnapshots } from "../../controller/snapshots/list.ts";
 import { createSnapshot } from "../../controller/snapshots/create.ts";
-import type { ControllerWorld } from "../../controller/deps.ts";
 import { isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import type { CallContext } from "../../volume/ports/ports.ts";
-import { isSnapshotId, snapshotIdFor, type StoredSnapshot } from "../../volume/model/snapshots.ts";
-import { method, type MethodsOf } from "../server/call.ts";
+import { type StoredSnapshot } from "../../volume/model/snapshots.ts";
+import { isSnapshotId, snapshotIdFor, type VolumeIdPrefix } from "../../volume/model/ids.ts";
+import type { MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
 import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
-import type { CreateSnapshotRequest__Output } from "../generated/csi/v1/CreateSnapshotRequest.ts";
-import type { CreateSnapshotResponse } from "../generated/csi/v1/CreateSnapshotResponse.ts";
-import type { DeleteSnapshotRequest__Output } from "../generated/csi/v1/DeleteSnapshotRequest.ts";
-import type { DeleteSnapshotResponse } from "../generated/csi/v1/DeleteSnapshotResponse.ts";
-import type { GetSnapshotRequest__Output } from "../generated/csi/v1/GetSnapshotRequest.ts";
-import type { GetSnapshotResponse } from "../generated/csi/v1/GetSnapshotResponse.ts";
-import type { ListSnapshotsRequest__Output } from "../generated/csi/v1/ListSnapshotsRequest.ts";
-import type { ListSnapshotsResponse } from "../generated/csi/v1/ListSnapshotsResponse.ts";
 import type { Snapshot } from "../generated/csi/v1/Snapshot.ts";
 import { requiredField, requiredSourceVolumeId } from "./requests.ts";
+import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
+import type { Located, Router, Routers } from "./routers/routers.ts";
+
+type Request<Name extends keyof ControllerHandlers> = RequestOf<ControllerHandlers, Name>;
+type Response<Name extends keyof ControllerHandlers> = Promise<ResponseOf<ControllerHandlers, Name>>;
 
 /** The part of the Controller service that is about snapshots. */
 export function snapshotMethods(
-  world: ControllerWorld,
+  routers: Routers,
 ): Pick<
   MethodsOf<ControllerHandlers>,
   "CreateSnapshot" | "DeleteSnapshot" | "ListSnapshots" | "GetSnapshot"
 > {
   return {
-    CreateSnapshot: method({
+    CreateSnapshot: {
       changing: true,
-      lockKey: (request: CreateSnapshotRequest__Output) =>
-        snapshotIdFor(request.name, world.settings.cluster),
-      handler: (request, context) => handleCreate(world, request, context),
-    }),
-    DeleteSnapshot: method({
+      lockKey: ({ name, sourceVolumeId }) => {
+        const { ids, world } = routers.locate(sourceVolumeId).router;
+        return ids.add(snapshotIdFor(name, world.settings.cluster));
+      },
+      handler: routers.byId(({ sourceVolumeId }) => sourceVolumeId, handleCreate),
+    },
+    DeleteSnapshot: {
       changing: true,
-      lockKey: (request: DeleteSnapshotRequest__Output) => request.snapshotId,
-      handler: (request, context) => handleDelete(world, request, context),
-    }),
-    ListSnapshots: method({
+      lockKey: ({ snapshotId }) => routers.lockKey(snapshotId),
+      handler: routers.byId(({ snapshotId }) => snapshotId, handleDelete),
+    },
+    ListSnapshots: {
       changing: false,
-      handler: (request: ListSnapshotsRequest__Output, context) => handleList(world, request, context),
-    }),
-    GetSnapshot: method({
+      handler: async (request, context) => {
+        const asked = narrowed(routers, request);
+        if (asked === undefined) return { entries: [], nextToken: "" };
+        return await listPage(
+          asked,
+          request,
+          (router, page) => handleList(router, { ...request, ...page }, context),
+        );
+      },
+    },
+    GetSnapshot: {
       changing: false,
-      handler: (request: GetSnapshotRequest__Output, context) => handleGet(world, request, context),
-    }),
+      handler: routers.byId(({ snapshotId }) => snapshotId, handleGet),
+    },
   };
 }
 
+/** The routers that a list of snapshots is about; undefined when its two filters are about different ones. */
+function narrowed(routers: Routers, request: Request<"ListSnapshots">): Routers | undefined {
+  const handles = [request.snapshotId, request.sourceVolumeId].filter((handle) => handle !== "");
+  const [first, second] = handles.map((handle) => routers.locate(handle).router);
+  if (first === undefined) return routers;
+  return second === undefined || second === first ? routers.only(first) : undefined;
+}
+
 async function handleCreate(
-  world: ControllerWorld,
-  request: CreateSnapshotRequest__Output,
+  at: Located,
+  request: Request<"CreateSnapshot">,
   context: CallContext,
-): Promise<CreateSnapshotResponse> {
+): Response<"CreateSnapshot"> {
   const name = requiredField("name", request.name);
-  const source = requiredSourceVolumeId(request.sourceVolumeId);
+  const { ids, world } = at.router;
+  const source = requiredSourceVolumeId(at.id);
   assertNoParameters(request.parameters);
-  return { snapshot: describeSnapshot(await createSnapshot(world, { name, source }, context)) };
+  return { snapshot: describeSnapshot(ids, await createSnapshot(world, { name, source }, context)) };
 }
 
 function assertNoParameters(parameters: Readonly<Record<string, string>>): void {
@@ -78,42 +94,45 @@ function assertNoParameters(parameters: Readonly<Record<string, string>>): void 
  * One of the earlier driver's may be there all the same: OK is said of it only when a person has removed it.
  */
 async function handleDelete(
-  world: ControllerWorld,
-  request: DeleteSnapshotRequest__Output,
+  { router: { world }, id: given }: Located,
+  _request: Request<"DeleteSnapshot">,
   context: CallContext,
-): Promise<DeleteSnapshotResponse> {
-  const id = requiredField("snapshot_id", request.snapshotId);
+): Response<"DeleteSnapshot"> {
+  const id = requiredField("snapshot_id", given);
   if (isEarlierSnapshotId(id)) await assertEarlierGone(world, "delete", id, context);
   else if (isSnapshotId(id)) await deleteSnapshot(world, id, context);
   return {};
 }
 
 async function handleList(
-  world: ControllerWorld,
-  request: ListSnapshotsRequest__Output,
+  { ids, world }: Router,
+  request: PageAsked & { readonly snapshotId: string; readonly sourceVolumeId: string },
   context: CallContext,
-): Promise<ListSnapshotsResponse> {
+): Promise<RouterPage<{ snapshot: Snapshot }>> {
   const page = { token: request.startingToken, maxEntries: request.maxEntries };
   cutPage([], page, () => 0, isSnapshotId); // A token or a number that is wrong needs no router to say so.
-  const filter = { id: request.snapshotId, source: request.sourceVolumeId };
+  const [id, source] = [request.snapshotId, request.sourceVolumeId].map((one) =>
+    one && (ids.strip(one) ?? "")
+  );
+  const filter = { id: id!, source: source! };
   const snapshots = await listSnapshots(world, filter, context);
   const { items, nextToken } = cutPage(snapshots, page, () => 160, isSnapshotId);
-  return { entries: items.map((item) => ({ snapshot: describeSnapshot(item) })), nextToken };
+  return { entries: items.map((item) => ({ snapshot: describeSnapshot(ids, item) })), nextToken };
 }
 
 async function handleGet(
-  world: ControllerWorld,
-  request: GetSnapshotRequest__Output,
+  { router: { ids, world }, id: given }: Located,
+  _request: Request<"GetSnapshot">,
   context: CallContext,
-): Promise<GetSnapshotResponse> {
-  const id = requiredField("snapshot_id", request.snapshotId);
-  return { snapshot: describeSnapshot(await getSnapshot(world, id, context)) };
+): Response<"GetSnapshot"> {
+  const id = requiredField("snapshot_id", given);
+  return { snapshot: describeSnapshot(ids, await getSnapshot(world, id, context)) };
 }
 
-function describeSnapshot(snapshot: StoredSnapshot): Snapshot {
+function describeSnapshot(ids: VolumeIdPrefix, snapshot: StoredSnapshot): Snapshot {
   return {
-    snapshotId: snapshot.id,
-    sourceVolumeId: snapshot.source,
+    snapshotId: ids.add(snapshot.id),
+    sourceVolumeId: ids.add(snapshot.source),
     creationTime: { seconds: snapshot.createdAtSeconds, nanos: 0 },
     // What is still being copied has no size that could be relied on.
     sizeBytes: String(snapshot.ready ? snapshot.sizeBytes : 0n),

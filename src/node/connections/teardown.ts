@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { encodeHandle } from "../../volume/model/handles.ts";
+import { encodeHandle } from "../../volume/model/ids.ts";
 import type { CallContext, FoundDevice } from "../../volume/ports/ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { bindsOf, isOnBlockDevice, mountsAt, mountsOf } from "../mount_table.ts";

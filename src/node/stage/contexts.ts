@@ -1,6 +1,6 @@
 import { fromEarlierContext, parseNvmeAddresses } from "../../volume/model/parameters.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { encodeHandle } from "../../volume/model/handles.ts";
+import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseMkfsOptions } from "../../volume/model/mkfs_options.ts";
 import type { FilesystemType, Target } from "../../volume/ports/ports.ts";
 import { earlierEpoch, formatEpoch } from "../../volume/model/epoch.ts";

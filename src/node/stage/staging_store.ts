@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import { decodeHandle, encodeHandle } from "../../volume/model/handles.ts";
+import { decodeHandle, encodeHandle } from "../../volume/model/ids.ts";
 import type { NodeEvents, Paths } from "../../volume/ports/ports.ts";
 import { formatStash, parseStash, type Stash } from "../../volume/model/staging_state.ts";
 import type { NodeWorld } from "../deps.ts";

@@ -1,6 +1,5 @@
 import { digest } from "./digest.ts";
 import { VolumeError } from "../errors.ts";
-import { splitHandle } from "./handles.ts";
 
 /** Longest name that CreateVolume accepts, in bytes of UTF-8 (CSI specification, size limits). */
 export const maxNameBytes = 128;
@@ -10,6 +9,8 @@ export const maxNodeIdBytes = 64;
 const ownSlot = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 const earlierDriverSlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const provisionerName = /^pvc-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/;
+const snapshotIdForm = /^snap-[0-9a-f]{28}$/;
+const backendNameForm = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
 const nodeIdForm = /^[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?$/;
 
 /**
@@ -117,6 +118,89 @@ export function isVolumeId(id: string): boolean {
 /** Whether it has the form of the earlier Go driver's volume ids. */
 export function isEarlierDriverId(id: string): boolean {
   return earlierDriverSlot.test(id);
+}
+
+/**
+ * The id of the snapshot of a CSI name: `snap-` and 28 hex digits, one character more than any volume id may have. All of
+ * the name counts: two names never meet in one id, nor do two clusters that use the same name on one router.
+ *
+ * @throws {VolumeError} invalid when the name is empty, over 128 bytes or has control characters
+ */
+export function snapshotIdFor(name: string, cluster: string): string {
+  assertName(name);
+  return `snap-${digest(`${cluster} ${name}`, 28)}`;
+}
+
+/** Whether it has the form of a snapshot id. No volume id has. */
+export function isSnapshotId(id: string): boolean {
+  return snapshotIdForm.test(id);
+}
+
+/** Whether a router may have this name: that of a DNS label, at most 32 characters. */
+export function isBackendName(name: string): boolean {
+  return backendNameForm.test(name);
+}
+
+/** An id as it is known outside of the controller: `<backend>/<id>`, or the id alone. */
+export interface SplitHandle {
+  /** "" for an id without a prefix. */
+  readonly backend: string;
+  readonly id: string;
+}
+
+/**
+ * Takes a handle apart. What has another form than `<backend>/<id>` is taken for an id without a prefix, whose own check
+ * refuses a slash.
+ */
+export function splitHandle(handle: string): SplitHandle {
+  const at = handle.indexOf("/");
+  const [backend, id] = [handle.slice(0, at), handle.slice(at + 1)];
+  const isPrefixed = at > 0 && isBackendName(backend) && id !== "" && !id.includes("/");
+  return isPrefixed ? { backend, id } : { backend: "", id: handle };
+}
+
+/**
+ * The handle as it stands in NQNs and names of files. No slot has a colon, so that no two handles share one.
+ *
+ * @param handle a checked one
+ */
+export function encodeHandle(handle: string): string {
+  return handle.replace("/", ":");
+}
+
+/** The handle that {@linkcode encodeHandle} was given. */
+export function decodeHandle(encoded: string): string {
+  return encoded.replace(":", "/");
+}
+
+/** Translates between the ids that one router knows and the volume and snapshot ids that clients know. */
+export class VolumeIdPrefix {
+  /** The prefix of the only router: its ids are what clients know, and nothing is taken off them. */
+  static readonly none = new VolumeIdPrefix("", false);
+
+  /** `<backend>/`, or "" for a router whose ids have no prefix. */
+  readonly text: string;
+  /** Whether the router is one of several: an id may then be another router's. */
+  readonly isOfSeveral: boolean;
+
+  /** @param text `<backend>/`, or "" for the default one of several routers */
+  constructor(text: string, isOfSeveral = true) {
+    this.text = text;
+    this.isOfSeveral = isOfSeveral;
+  }
+
+  /** The id that clients know for an id of this router. */
+  add(id: string): string {
+    return this.text + id;
+  }
+
+  /** This router's id for an id that clients know; undefined when the id belongs to another router, or to none. */
+  strip(handle: string): string | undefined {
+    if (!this.isOfSeveral) return handle;
+    const { backend, id } = splitHandle(handle);
+    const prefix = backend === "" ? "" : `${backend}/`;
+    return prefix === this.text ? id : undefined;
+  }
 }
 
 /**

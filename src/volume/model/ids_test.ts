@@ -6,15 +6,20 @@ import {
   assertNodeId,
   assertVolumeId,
   clusterHash,
+  decodeHandle,
+  encodeHandle,
+  isBackendName,
   isEarlierDriverId,
+  isSnapshotId,
   isVolumeId,
   nameDigest,
   parentFolder,
   poolOf,
+  splitHandle,
   volumeIdFor,
+  VolumeIdPrefix,
 } from "./ids.ts";
 import { stemOf } from "./layout.ts";
-import { isSnapshotId } from "./snapshots.ts";
 
 const uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
 
@@ -136,4 +141,38 @@ Deno.test("clusterHash() takes hash: and eight hex digits at its word, and nothi
   for (const id of ["hash:", "hash:12", "hash:0123ABCD", "hash:0123abcd ", "hash:0123abcde"]) {
     assert.throws(() => clusterHash(id), { kind: "invalid" });
   }
+});
+
+Deno.test("isBackendName() takes DNS labels of at most 32 characters", () => {
+  for (const name of ["a", "nas2", "rack-1", "0", "a".repeat(32)]) assert.ok(isBackendName(name), name);
+  for (const name of ["", "-a", "a-", "A", "a.b", "a/b", "a:b", "a_b", "a".repeat(33), "ä"]) {
+    assert.ok(!isBackendName(name), name);
+  }
+});
+
+Deno.test("splitHandle() takes exactly one slash after a router's name, and nothing else apart", () => {
+  assert.deepEqual(splitHandle("nas2/pvc-1"), { backend: "nas2", id: "pvc-1" });
+  for (const handle of ["pvc-1", "", "/x", "x/", "a/b/c", "A/b", "a//b", "-/x"]) {
+    assert.deepEqual(splitHandle(handle), { backend: "", id: handle });
+  }
+});
+
+Deno.test("encodeHandle() gives no two handles one name, and leaves bare ids as they are", () => {
+  const handles = ["pvc-1", "nas2/pvc-1", "nas2", "nas2-pvc-1", "nas/2pvc-1", "a/b", "a-b"];
+  const encoded = handles.map(encodeHandle);
+  assert.equal(new Set(encoded).size, handles.length);
+  assert.deepEqual(encoded.map(decodeHandle), handles);
+  assert.ok(encoded.every((name) => !name.includes("/")));
+  assert.equal(encodeHandle("pvc-1"), "pvc-1");
+});
+
+Deno.test("VolumeIdPrefix strips the prefix of its own router alone", () => {
+  const [bare, named] = [new VolumeIdPrefix(""), new VolumeIdPrefix("nas2/")];
+  assert.deepEqual([bare.add("x"), named.add("x")], ["x", "nas2/x"]);
+  assert.deepEqual([bare.strip("x"), named.strip("nas2/x")], ["x", "x"]);
+  for (const handle of ["nas2/x", "nas3/x"]) assert.equal(bare.strip(handle), undefined, handle);
+  for (const handle of ["x", "nas3/x", "nas22/x", "nas2/x/y"]) {
+    assert.equal(named.strip(handle), undefined, handle);
+  }
+  assert.equal(VolumeIdPrefix.none.strip("nas2/x"), "nas2/x");
 });

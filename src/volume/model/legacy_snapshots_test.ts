@@ -8,10 +8,9 @@ import {
   isEarlierSnapshotId,
   noData,
 } from "./legacy_snapshots.ts";
-import { isVolumeId } from "./ids.ts";
+import { isSnapshotId, isVolumeId } from "./ids.ts";
 import { judgeOwnership } from "../rules/ownership.ts";
 import type { StoredFile, StoredVolume, VolumeView } from "./inventory.ts";
-import { isSnapshotId } from "./snapshots.ts";
 
 const uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 const id = `snap-${uuid}`;

@@ -1,6 +1,5 @@
 import { parseEpoch } from "./epoch.ts";
-import { isBackendName } from "./handles.ts";
-import { isVolumeId } from "./ids.ts";
+import { isBackendName, isVolumeId } from "./ids.ts";
 
 /** What an NQN of this driver's exports says. */
 export interface ExportName {

@@ -1,6 +1,5 @@
-import { digest } from "./digest.ts";
 import { VolumeError } from "../errors.ts";
-import { assertName, isVolumeId } from "./ids.ts";
+import { isVolumeId } from "./ids.ts";
 import { leftoversOf } from "./layout.ts";
 import type { ImagePlace, Pool, StoredFile } from "./inventory.ts";
 
@@ -35,27 +34,10 @@ export interface StoredSnapshot extends SnapshotName {
 /** What every snapshot's path holds. */
 export const anySnapshot = "/snap-";
 
-const idForm = /^snap-[0-9a-f]{28}$/;
 const nameForm =
   /\/(snap-[0-9a-f]{28}\.[a-z0-9-]{1,40}\.[0-9a-z]{1,8}\.[bn]\.[0-9a-f]{8})(?:$|\/disk\.img$|\.img$|\.img\.[0-9a-f]{8}\.part$)/;
 const pathForm =
   /\/(snap-[0-9a-f]{28})\.([a-z0-9-]{1,40})\.([0-9a-z]{1,8})\.([bn])\.([0-9a-f]{8})(\/disk\.img|\.img|\.img\.[0-9a-f]{8}\.part)$/;
-
-/**
- * The id of the snapshot of a CSI name. All of the name counts: two names never meet in one id, nor do two clusters that
- * use the same name on one router.
- *
- * @throws {VolumeError} invalid when the name is empty, over 128 bytes or has control characters
- */
-export function snapshotIdFor(name: string, cluster: string): string {
-  assertName(name);
-  return `snap-${digest(`${cluster} ${name}`, 28)}`;
-}
-
-/** Whether it has the form of a snapshot id. No volume id has. */
-export function isSnapshotId(id: string): boolean {
-  return idForm.test(id);
-}
 
 /** The name of a snapshot's folder, or of its file without `.img`. */
 export function formatSnapshotName(snapshot: SnapshotName): string {

@@ -1,16 +1,14 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { assertVolumeId, isVolumeId, volumeIdFor } from "./ids.ts";
+import { assertVolumeId, isSnapshotId, isVolumeId, snapshotIdFor, volumeIdFor } from "./ids.ts";
 import { plainPlace, subvolumePlace } from "./layout.ts";
 import type { Pool, StoredFile } from "./inventory.ts";
 import {
   anySnapshot,
   assertSameSource,
   formatSnapshotName,
-  isSnapshotId,
   ownSnapshots,
   parseSnapshots,
-  snapshotIdFor,
   type SnapshotName,
   snapshotPart,
   snapshotPlaces,

@@ -1,5 +1,4 @@
-import { isVolumeId, parentFolder } from "./ids.ts";
-import { isSnapshotId } from "./snapshots.ts";
+import { isSnapshotId, isVolumeId, parentFolder } from "./ids.ts";
 import { digest } from "./digest.ts";
 import { baseOf, isImageOf, stemOf } from "./layout.ts";
 import type { OwnedVolume, VolumeRecord } from "./record.ts";

@@ -1,5 +1,5 @@
 import { type Epoch, parseEpoch } from "../model/epoch.ts";
-import { encodeHandle } from "../model/handles.ts";
+import { encodeHandle } from "../model/ids.ts";
 import type { HostIdentity } from "../model/host_identity.ts";
 import type { Connection, TargetAddress } from "../ports/node_ports.ts";
 

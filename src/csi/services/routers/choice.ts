@@ -1,5 +1,5 @@
 import { VolumeError } from "../../../volume/errors.ts";
-import type { Backend, Backends } from "./backend.ts";
+import type { Router, Routers } from "./routers.ts";
 
 /** What a request says of where a volume may be. */
 export interface Wanted {
@@ -17,17 +17,18 @@ export interface Wanted {
  * @throws {VolumeError} invalid when none is meant, or the source is another router's; exhausted when the places do not
  * reach it; precondition when the source is no router's
  */
-export function chooseBackend(backends: Backends, wanted: Wanted): Backend {
+export function chooseRouter(routers: Routers, wanted: Wanted): Router {
+  if (!routers.areNamed) return routers.all[0]!;
   const named = wanted.parameters["backend"];
-  const source = wanted.source === undefined ? undefined : backends.locate(wanted.source).backend;
-  const chosen = named === undefined ? source : backends.named(named);
+  const source = wanted.source === undefined ? undefined : routers.locate(wanted.source).router;
+  const chosen = named === undefined ? source : routers.named(named);
   if (source !== undefined && chosen !== source) {
     throw new VolumeError(
       "invalid",
       `Cannot make a volume from one of another router: backend=${chosen?.name} source=${wanted.source} is on ${source.name}`,
     );
   }
-  const found = chosen ?? byPlaces(backends, wanted.places) ?? fallback(backends);
+  const found = chosen ?? byPlaces(routers, wanted.places) ?? fallback(routers);
   if (reaches(found, wanted.places)) return found;
   throw new VolumeError(
     "exhausted",
@@ -38,7 +39,7 @@ export function chooseBackend(backends: Backends, wanted: Wanted): Backend {
 
 /** Whether one of the places reaches the router; any does that is configured for none. */
 export function reaches(
-  { topology }: Backend,
+  { topology }: Router,
   places: readonly Readonly<Record<string, string>>[],
 ): boolean {
   const segments = Object.entries(topology);
@@ -46,23 +47,23 @@ export function reaches(
   return places.some((place) => segments.every(([key, value]) => place[key] === value));
 }
 
-function byPlaces(backends: Backends, places: Wanted["places"]): Backend | undefined {
-  const withTopology = backends.all.filter(({ topology }) => Object.keys(topology).length > 0);
+function byPlaces(routers: Routers, places: Wanted["places"]): Router | undefined {
+  const withTopology = routers.all.filter(({ topology }) => Object.keys(topology).length > 0);
   // Of several that one place reaches the default one, then by name.
   const inOrder = withTopology.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault));
   for (const place of places) {
-    const found = inOrder.find((backend) => reaches(backend, [place]));
+    const found = inOrder.find((router) => reaches(router, [place]));
     if (found !== undefined) return found;
   }
   return undefined;
 }
 
-function fallback(backends: Backends): Backend {
-  const found = backends.all.length === 1 ? backends.all[0] : backends.all.find(({ isDefault }) => isDefault);
+function fallback(routers: Routers): Router {
+  const found = routers.all.length === 1 ? routers.all[0] : routers.all.find(({ isDefault }) => isDefault);
   if (found !== undefined) return found;
   throw new VolumeError(
     "invalid",
     `Cannot tell which router the volume is to be on: the StorageClass has to name it as backend, or one has to be the ` +
-      `default one in --config: ${backends.names}`,
+      `default one in --config: ${routers.names}`,
   );
 }

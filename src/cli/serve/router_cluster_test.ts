@@ -6,9 +6,9 @@ import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
 import { Rounds } from "../../controller/reconcile/loop.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
-import { HandleBorder } from "../../volume/model/handles.ts";
+import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { parseComment } from "../../volume/model/record.ts";
-import { borderedEvents, borderedLocks, borderedObjects, borderedView } from "./volume_id_prefix.ts";
+import { objectsOfRouter, sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
 import { VolumeLocks } from "../../csi/server/volume_lock.ts";
 
 const epoch = { counter: 4, nonce: "0a0b0c0d" };
@@ -19,7 +19,7 @@ const publishContext = { epoch: "4-0a0b0c0d" };
 function routerOf(cluster: FakeClusterObjects, prefix: string) {
   const controller = testController();
   controller.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
-  const own = borderedObjects(cluster, new HandleBorder(prefix));
+  const own = objectsOfRouter(new VolumeIdPrefix(prefix), cluster);
   const settings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs } } as const;
   const rounds = new Rounds(controller.world, own, settings);
   return {
@@ -93,7 +93,7 @@ Deno.test("nothing is an orphan whose slot any PersistentVolume names behind wha
   ) {
     const cluster = new FakeClusterView();
     cluster.used = [aClusterVolume(handle)];
-    const view = borderedView(cluster, new HandleBorder("nas2/"), true);
+    const view = viewOfRouter(new VolumeIdPrefix("nas2/"), cluster, true);
     const test = testController({}, 1, view);
     test.store.put(aDisk(aRecord({ epoch })));
     const audit = await inTime(test.clock, auditRouter(test.world, { vouched: false }, testContext()));
@@ -107,14 +107,14 @@ Deno.test("nothing is an orphan whose slot any PersistentVolume names behind wha
   }
 });
 
-Deno.test("borderedView() shows volumes and attachments of its own router, and strays once", async () => {
+Deno.test("viewOfRouter() shows volumes and attachments of its own router, and strays once", async () => {
   const cluster = new FakeClusterView();
   cluster.used = ["pvc-1", "nas2/pvc-1", "nas3/pvc-3"].map((handle) => aClusterVolume(handle));
   cluster.attached = ["pvc-1", "nas2/pvc-1"].map((handle) => anAttachment(handle, "node-1"));
   cluster.others = ["nas2/pvc-9"];
   cluster.strays = [{ name: "a", volumeName: "pv", nodeName: "n", sinceSeconds: 0 }];
   const seen = async (prefix: string, tells: boolean) => {
-    const view = borderedView(cluster, new HandleBorder(prefix), tells);
+    const view = viewOfRouter(new VolumeIdPrefix(prefix), cluster, tells);
     const context = testContext();
     return {
       volumes: (await view.volumes(context)).map(({ volumeId }) => volumeId),
@@ -139,7 +139,9 @@ Deno.test("borderedView() shows volumes and attachments of its own router, and s
 
 Deno.test("events and locks go by handles", () => {
   const told: ControllerEvent[] = [];
-  const events = borderedEvents({ happened: (event) => void told.push(event) }, new HandleBorder("nas2/"));
+  const locks = new VolumeLocks();
+  const shared = { events: { happened: (event: ControllerEvent) => void told.push(event) }, locks };
+  const { events, locks: own } = sharedWithRouter(new VolumeIdPrefix("nas2/"), shared, false);
   const claim = { namespace: "n", name: "c", uid: "u" };
   events.happened({ kind: "attach-refused", volumeId: "pvc-1", nodeId: "n", message: "" });
   events.happened({ kind: "out-of-space", about: "pvc-1", message: "" });
@@ -149,8 +151,6 @@ Deno.test("events and locks go by handles", () => {
     "nas2/pvc-1",
     claim,
   ]);
-  const locks = new VolumeLocks();
-  const own = borderedLocks(locks, new HandleBorder("nas2/"));
   locks.take(["pvc-1"], "a call");
   const release = own.tryTake(["pvc-1"], "the loop");
   assert.ok(release !== undefined, "the other router's volume is another one");

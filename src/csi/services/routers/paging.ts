@@ -1,5 +1,5 @@
 import { VolumeError } from "../../../volume/errors.ts";
-import type { Backend, Backends } from "./backend.ts";
+import type { Router, Routers } from "./routers.ts";
 
 /** A page as a request asks for it. */
 export interface PageAsked {
@@ -8,7 +8,7 @@ export interface PageAsked {
 }
 
 /** A page of one router. */
-export interface BackendPage<Entry> {
+export interface RouterPage<Entry> {
   readonly entries: readonly Entry[];
   readonly nextToken: string;
 }
@@ -24,32 +24,32 @@ const enough = 2_000;
  * @throws {VolumeError} bad-token for a token that was never given out; what asking a router throws
  */
 export async function listPage<Entry>(
-  backends: Backends,
+  routers: Routers,
   asked: PageAsked,
-  list: (backend: Backend, page: PageAsked) => Promise<BackendPage<Entry>>,
-): Promise<BackendPage<Entry>> {
-  const { all } = backends;
+  list: (router: Router, page: PageAsked) => Promise<RouterPage<Entry>>,
+): Promise<{ entries: Entry[]; nextToken: string }> {
+  const { all } = routers;
   let { index, token } = parseToken(all, asked.startingToken);
   const entries: Entry[] = [];
   for (;;) {
-    const backend = all[index]!;
+    const router = all[index]!;
     const maxEntries = asked.maxEntries <= 0 ? asked.maxEntries : asked.maxEntries - entries.length;
-    const page = await list(backend, { startingToken: token, maxEntries });
+    const page = await routers.on(router, () => list(router, { startingToken: token, maxEntries }));
     entries.push(...page.entries);
-    if (page.nextToken !== "") return { entries, nextToken: backend.border.prefix + page.nextToken };
+    if (page.nextToken !== "") return { entries, nextToken: router.ids.text + page.nextToken };
     const next = all[++index];
     if (next === undefined) return { entries, nextToken: "" };
     token = "";
     const isFull = entries.length >= (asked.maxEntries > 0 ? Math.min(asked.maxEntries, enough) : enough);
-    if (isFull) return { entries, nextToken: next.border.prefix };
+    if (isFull) return { entries, nextToken: next.ids.text };
   }
 }
 
 /** What stands before the router's own token is its prefix. */
-function parseToken(all: readonly Backend[], given: string): { index: number; token: string } {
+function parseToken(all: readonly Router[], given: string): { index: number; token: string } {
   if (given === "") return { index: 0, token: "" };
   const at = given.indexOf("/") + 1;
-  const index = all.findIndex(({ border }) => border.prefix === given.slice(0, at));
+  const index = all.findIndex(({ ids }) => ids.text === given.slice(0, at));
   if (index >= 0) return { index, token: given.slice(at) };
   throw new VolumeError(
     "bad-token",

@@ -1,8 +1,0 @@
-// Original file: proto/csi.proto
-
-
-export interface DeleteVolumeGroupSnapshotResponse {
-}
-
-export interface DeleteVolumeGroupSnapshotResponse__Output {
-}

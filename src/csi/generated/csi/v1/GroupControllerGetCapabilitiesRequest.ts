@@ -1,8 +1,0 @@
-// Original file: proto/csi.proto
-
-
-export interface GroupControllerGetCapabilitiesRequest {
-}
-
-export interface GroupControllerGetCapabilitiesRequest__Output {
-}
