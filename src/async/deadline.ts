@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
 
 /** The longest timer that every platform keeps, in milliseconds. */
 const maxTimerMs = 2 ** 31 - 1;

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { call } from "../../tests/fakes/node_world.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import { endsWithin, runLimited, withDeadline } from "./deadline.ts";
 
 const never = () => new Promise<never>(() => {});

@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 import { limitSignal } from "./deadline.ts";
 
 /** Work that was started and may never end. */

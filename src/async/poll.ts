@@ -1,4 +1,4 @@
-import type { CallContext, Clock } from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
 
 const firstPollMs = 10;
 /** Slowly longer: most things take a tenth of a second, and waiting twice as long for them would show. */

@@ -1,4 +1,4 @@
-import type { CallContext, Clock } from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { duringCall } from "./deadline.ts";
 
 /** Limits how many do something at once; the others wait in the order in which they came. */

@@ -6,7 +6,7 @@ import { describeFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { createLogger, stderrSink } from "../telemetry/log.ts";
-import type { CallContext } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { openRouter } from "./serve/router.ts";
 import { controllerWorld } from "./serve/controller_deps.ts";

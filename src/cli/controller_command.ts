@@ -3,7 +3,7 @@ import type { ClusterConfig } from "./config/cluster.ts";
 import type { ControllerWorld } from "../controller/deps.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { backendClusterHash, VolumeIdPrefix } from "../volume/model/ids.ts";
-import type { CallContext, Clock, Random } from "../volume/ports/ports.ts";
+import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
 import { type CommandIo, commandLog } from "./io.ts";
 import { viewOfRouter } from "./serve/router_cluster.ts";
 import { openRouter } from "./serve/router.ts";

@@ -1,4 +1,4 @@
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 import type { CommandIo } from "./io.ts";
 
 /** How often a terminal is told for how long something goes on, in milliseconds. */

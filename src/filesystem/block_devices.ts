@@ -4,13 +4,12 @@ import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type {
   BlockDevices,
-  CallContext,
-  Clock,
   DeviceHolder,
   DeviceNode,
   MountEntry,
   ProvenDevice,
-} from "../volume/ports/ports.ts";
+} from "../volume/ports/node_ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { readMountTable } from "./mountinfo.ts";
 
 /** Descriptors looked at before other work gets its turn: about a millisecond's worth. */

@@ -5,7 +5,7 @@ import { provenDevice } from "../../tests/fakes/devices.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses } from "../../tests/fakes/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import { SystemBlockDevices } from "./block_devices.ts";
 
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };

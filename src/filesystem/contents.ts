@@ -1,7 +1,8 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, DeviceNode, FoundDevice } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { DeviceNode, FoundDevice } from "../volume/ports/node_ports.ts";
 
 /** A partition of a device, as the kernel has it. */
 export interface Partition extends DeviceNode {

@@ -2,7 +2,8 @@ import { limitSignal } from "../async/deadline.ts";
 import type { DevicePart, KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock, ProvenDevice } from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
+import type { ProvenDevice } from "../volume/ports/node_ports.ts";
 
 /** How much of either end of a device is looked at: every signature that tools know of lies there. */
 const endBytes = 1024 * 1024;

@@ -1,15 +1,15 @@
 import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import type {
-  CallContext,
   DeviceProbe,
   Filesystems,
   FilesystemStats,
-  FilesystemType,
   FormatOptions,
   ProvenDevice,
-} from "../volume/ports/ports.ts";
+} from "../volume/ports/node_ports.ts";
+import type { FilesystemType } from "../volume/model/capabilities.ts";
 import { type DeviceReading, endsAreZero, readParts, zeroEnds } from "./device_ends.ts";
 import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_command.ts";
 

@@ -5,7 +5,7 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import { parseStats, SystemFilesystems } from "./filesystems.ts";
 
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };

@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { FormatOptions } from "../volume/ports/ports.ts";
+import type { FormatOptions } from "../volume/ports/node_ports.ts";
 
 /**
  * The whole feature set of an ext4 made here: what kernel 5.10 mounts, whatever the tool's own defaults are.

@@ -1,6 +1,6 @@
 import type { KernelFiles } from "../host/kernel_files.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { MountEntry } from "../volume/ports/ports.ts";
+import type { MountEntry } from "../volume/ports/node_ports.ts";
 
 /**
  * Reads the text of mountinfo (proc_pid_mountinfo(5)).

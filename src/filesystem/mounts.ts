@@ -2,15 +2,9 @@ import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { mountsAt } from "../volume/rules/mounts_at.ts";
-import type {
-  CallContext,
-  FilesystemType,
-  MountEntry,
-  MountOptions,
-  Mounts,
-  Paths,
-  ProvenDevice,
-} from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { FilesystemType } from "../volume/model/capabilities.ts";
+import type { MountEntry, MountOptions, Mounts, Paths, ProvenDevice } from "../volume/ports/node_ports.ts";
 import { readMountTable } from "./mountinfo.ts";
 
 /** What else than `ro` keeps each file system from writing to the device: replaying a log is writing too. */

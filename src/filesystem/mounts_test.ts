@@ -4,7 +4,8 @@ import { provenDevice } from "../../tests/fakes/devices.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
 import { type VolumeErrorKind } from "../volume/errors.ts";
-import type { CallContext, PathInfo } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { PathInfo } from "../volume/ports/node_ports.ts";
 import { SystemMounts } from "./mounts.ts";
 
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };

@@ -1,4 +1,4 @@
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 
 /** The machine's clock. */
 export const systemClock: Clock = {

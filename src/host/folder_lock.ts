@@ -1,5 +1,5 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 
 /** Lets go of a folder. A second call does nothing. */
 export type LetGo = () => void;

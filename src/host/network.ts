@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { connect } from "node:net";
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 
 /** What became of an attempt to open a TCP connection. */
 export type Reach =

@@ -1,6 +1,7 @@
 import { basename, dirname, join } from "node:path";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock, PathInfo, Paths } from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
+import type { PathInfo, Paths } from "../volume/ports/node_ports.ts";
 import { systemClock } from "./clock.ts";
 import type { KernelFiles } from "./kernel_files.ts";
 import { PatientFiles } from "./timed_files.ts";

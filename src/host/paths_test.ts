@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakeProcesses } from "../../tests/fakes/processes.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import { systemClock } from "./clock.ts";
 import { SystemPaths } from "./paths.ts";
 import { SystemProcesses } from "./processes.ts";

@@ -2,7 +2,7 @@ import { endsWithin } from "../async/deadline.ts";
 import { KeyedQueue } from "../async/keyed_queue.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { type NodeEvents, uncounted } from "../volume/ports/node_events.ts";
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 import { type Spawned, spawnProcess, type ToolResult } from "./spawn.ts";
 import { packageOf, systemToolPaths, type ToolName, type ToolPaths } from "./tools.ts";
 

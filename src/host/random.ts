@@ -1,4 +1,4 @@
-import type { Random } from "../volume/ports/ports.ts";
+import type { Random } from "../volume/ports/system.ts";
 
 /** The machine's randomness. */
 export const systemRandom: Random = {

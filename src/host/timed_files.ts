@@ -1,7 +1,7 @@
 import { KeyedQueue } from "../async/keyed_queue.ts";
 import { Semaphore } from "../async/semaphore.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 
 /** An operation on a file of this node's own that takes longer than this waits for something dead. */
 const timeoutMs = 20_000;

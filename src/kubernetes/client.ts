@@ -14,7 +14,7 @@ import {
 } from "node:https";
 import { KubeConfig } from "@kubernetes/client-node";
 import { VolumeError } from "../volume/errors.ts";
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 import { type ApiCall, ApiError, type KubernetesApi } from "./api.ts";
 
 /** Where a cluster's API server is, and who this driver is there. */

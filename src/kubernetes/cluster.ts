@@ -1,6 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { MigrationPairs } from "../volume/ports/cluster_ports.ts";
-import type { Clock, NodeDirectory, Random } from "../volume/ports/ports.ts";
+import type { Clock, Random } from "../volume/ports/system.ts";
+import type { MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
 import { KubernetesClusterObjects, KubernetesClusterView } from "./cluster_view.ts";

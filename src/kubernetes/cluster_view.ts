@@ -7,7 +7,7 @@ import type {
   NodeAttachment,
   StrayAttachment,
 } from "../volume/ports/cluster_view.ts";
-import type { CallContext } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import {
   attachmentsPath,

@@ -1,6 +1,7 @@
 import { limitSignal } from "../async/deadline.ts";
 import { SingleFlight } from "../async/single_flight.ts";
-import type { CallContext, Clock, NodeDirectory } from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
+import type { NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
 import { csiNodesPath, listKept, parseCsiNode, type RawCsiNode } from "./objects.ts";
 

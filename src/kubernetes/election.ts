@@ -1,5 +1,5 @@
 import { limitSignal } from "../async/deadline.ts";
-import type { Clock, Random } from "../volume/ports/ports.ts";
+import type { Clock, Random } from "../volume/ports/system.ts";
 import { ApiError } from "./api.ts";
 import type { LeaseState, LeaseStore } from "./lease.ts";
 

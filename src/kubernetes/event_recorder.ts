@@ -1,7 +1,7 @@
 import { digest } from "../volume/model/digest.ts";
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
 import { type EventText, eventText } from "../volume/rules/event_text.ts";
-import type { Clock, Random } from "../volume/ports/ports.ts";
+import type { Clock, Random } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import type { Metadata, ObjectRef } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";

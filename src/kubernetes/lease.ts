@@ -1,4 +1,4 @@
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import type { Metadata } from "./objects.ts";
 

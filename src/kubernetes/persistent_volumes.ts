@@ -1,5 +1,5 @@
 import { SingleFlight } from "../async/single_flight.ts";
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import {
   listKept,

@@ -1,4 +1,4 @@
-import type { Clock, Random } from "../volume/ports/ports.ts";
+import type { Clock, Random } from "../volume/ports/system.ts";
 import { ApiError } from "./api.ts";
 
 /** How fast something may go on for long, and how far it may run ahead after a rest. */

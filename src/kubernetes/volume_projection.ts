@@ -1,4 +1,4 @@
-import type { Clock, Random } from "../volume/ports/ports.ts";
+import type { Clock, Random } from "../volume/ports/system.ts";
 import { type Attachment, attachmentOf, type VolumeProjection } from "../volume/ports/projection.ts";
 import type { OwnedVolume, VolumeRecord } from "../volume/model/record.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";

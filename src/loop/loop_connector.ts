@@ -4,15 +4,8 @@ import type { KernelFiles } from "../host/kernel_files.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type {
-  CallContext,
-  Clock,
-  Connection,
-  Connector,
-  FoundDevice,
-  Paths,
-  Target,
-} from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
+import type { Connection, Connector, FoundDevice, Paths, Target } from "../volume/ports/node_ports.ts";
 
 /** Options of {@linkcode LoopConnector}. */
 interface LoopConnectorOptions {

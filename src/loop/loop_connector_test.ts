@@ -4,7 +4,8 @@ import { FakeClock } from "../../tests/fakes/clock.ts";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
 import { FakePaths } from "../../tests/fakes/paths.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "../../tests/fakes/processes.ts";
-import type { CallContext, Target } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { Target } from "../volume/ports/node_ports.ts";
 import { LoopConnector, parseAttachment } from "./loop_connector.ts";
 
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };

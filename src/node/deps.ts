@@ -1,12 +1,6 @@
-import type {
-  BlockDevices,
-  Clock,
-  Connector,
-  Filesystems,
-  Mounts,
-  NodeEvents,
-  Paths,
-} from "../volume/ports/ports.ts";
+import type { BlockDevices, Connector, Filesystems, Mounts, Paths } from "../volume/ports/node_ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
+import type { NodeEvents } from "../volume/ports/node_events.ts";
 
 /** What is fixed for the life of a node service. */
 export interface NodeSettings {

@@ -1,5 +1,6 @@
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, ProvenDevice } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { ProvenDevice } from "../volume/ports/node_ports.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
 import type { Stash } from "../volume/model/staging_state.ts";
 import { awaitDevice, proveStaged } from "./connections/device.ts";

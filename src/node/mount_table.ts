@@ -1,6 +1,7 @@
 import { mountsAt } from "../volume/rules/mounts_at.ts";
 import { basename } from "node:path";
-import type { CallContext, FoundDevice, MountEntry } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { FoundDevice, MountEntry } from "../volume/ports/node_ports.ts";
 import type { NodeWorld } from "./deps.ts";
 import { VolumeError } from "../volume/errors.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeNode } from "../../tests/fakes/node_world.ts";
-import type { MountEntry } from "../volume/ports/ports.ts";
+import type { MountEntry } from "../volume/ports/node_ports.ts";
 import { stagingPoint } from "./mount_table.ts";
 
 const entry = (mountPoint: string, deviceNumber: string): MountEntry => ({

@@ -1,7 +1,8 @@
 import { VolumeError } from "../volume/errors.ts";
 import { assertNodeId } from "../volume/model/ids.ts";
 import type { VolumeHealth } from "../volume/model/health.ts";
-import type { CallContext, NodeEvents } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { NodeEvents } from "../volume/ports/node_events.ts";
 import type { StorageProblem } from "../volume/rules/storage_health.ts";
 import { type ExpandRequest, expandVolume } from "./expand.ts";
 import { Fencing } from "./fencing/fencing.ts";

@@ -1,6 +1,6 @@
 import { duringCall } from "../async/deadline.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { describeAddress, type WireAddress } from "./address.ts";
 import { anyController, connectCommand, getProperty, identify, properties, setProperty } from "./commands.ts";
 import { type ControllerIdentity, parseController } from "./identity.ts";

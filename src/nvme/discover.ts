@@ -1,6 +1,6 @@
 import { systemClock } from "../host/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext } from "../volume/ports/ports.ts";
+import type { CallContext } from "../volume/ports/system.ts";
 import { describeAddress, parseAddress, type TargetAddress } from "./address.ts";
 import { readDiscoveryLog } from "./commands.ts";
 import { type HostSeams, openController, withinLimit } from "./controller.ts";

@@ -1,6 +1,6 @@
 import { systemClock } from "../host/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
-import type { CallContext, Clock } from "../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../volume/ports/system.ts";
 import { describeAddress, parseAddress, type SubsystemAddress, type WireAddress } from "./address.ts";
 import { identify, keepAlive, readBlocks, requestQueues } from "./commands.ts";
 import {

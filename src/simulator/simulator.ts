@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
-import type { Clock, Random } from "../volume/ports/ports.ts";
+import type { Clock, Random } from "../volume/ports/system.ts";
 import { Console } from "./console/console.ts";
 import { ControlServer } from "./control/server.ts";
 import { Faults } from "./faults.ts";

@@ -1,4 +1,4 @@
-import type { Random } from "../volume/ports/ports.ts";
+import type { Random } from "../volume/ports/system.ts";
 
 /** How long something takes on a real router: between two figures, in milliseconds. */
 export type Span = readonly [leastMs: number, mostMs: number];

@@ -1,5 +1,5 @@
 import { getJsonLinesFormatter, type LogRecord } from "@logtape/logtape";
-import type { Clock } from "../volume/ports/ports.ts";
+import type { Clock } from "../volume/ports/system.ts";
 
 /** How much a record matters, least first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;

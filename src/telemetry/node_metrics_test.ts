@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { allTools } from "../host/tools.ts";
-import type { Connection } from "../volume/ports/ports.ts";
+import type { Connection } from "../volume/ports/node_ports.ts";
 import { MetricRegistry } from "./metrics.ts";
 import { NodeMetrics } from "./node_metrics.ts";
 

@@ -8,13 +8,9 @@ import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh/ss
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { plainPlace } from "../../src/volume/model/layout.ts";
-import type {
-  CallContext,
-  ImagePlace,
-  NewVolume,
-  StoredVolume,
-  Wanted,
-} from "../../src/volume/ports/ports.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import type { ImagePlace, StoredVolume, Wanted } from "../../src/volume/model/inventory.ts";
+import type { NewVolume } from "../../src/volume/ports/store.ts";
 import { fakeCall } from "../fakes/contexts.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
 

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { plainPlace, subvolumePlace } from "../../src/volume/model/layout.ts";
-import type { NewVolume, StoredFile } from "../../src/volume/ports/ports.ts";
+import type { NewVolume } from "../../src/volume/ports/store.ts";
+import type { StoredFile } from "../../src/volume/model/inventory.ts";
 import {
   addOne,
   type Bench,

@@ -2,7 +2,8 @@
 // tested. What is so in one of them only proves nothing about the other.
 import assert from "node:assert/strict";
 import { plainPlace, subvolumePlace } from "../../src/volume/model/layout.ts";
-import type { CallContext, NewVolume, VolumeStore } from "../../src/volume/ports/ports.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import type { NewVolume, VolumeStore } from "../../src/volume/ports/store.ts";
 import { FakeClock } from "../fakes/clock.ts";
 import { testContext } from "../fakes/controller_world.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";

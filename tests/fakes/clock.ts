@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/volume/ports/ports.ts";
+import type { Clock } from "../../src/volume/ports/system.ts";
 
 interface Waiting {
   readonly at: number;

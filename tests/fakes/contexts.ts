@@ -1,5 +1,5 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import type { CallContext, Clock } from "../../src/volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../src/volume/ports/system.ts";
 
 /** A call that lasts until it is cancelled or `ms` have passed. */
 export interface FakeCall extends CallContext {

@@ -8,7 +8,7 @@ import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { parseParameters, type VolumeParameters } from "../../src/volume/model/parameters.ts";
 import type { ControllerEvent } from "../../src/volume/ports/controller_events.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
-import type { CallContext } from "../../src/volume/ports/ports.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
 import { anyPair } from "../../src/volume/ports/cluster_ports.ts";
 import { noProjection } from "../../src/volume/ports/projection.ts";
 import type { CreateRequest } from "../../src/volume/rules/provision.ts";

@@ -1,5 +1,5 @@
 import { proveDevice } from "../../src/node/connections/device.ts";
-import type { FoundDevice, ProvenDevice } from "../../src/volume/ports/ports.ts";
+import type { FoundDevice, ProvenDevice } from "../../src/volume/ports/node_ports.ts";
 
 /** A device that was proven to be itself, for tests of what only takes proven ones. */
 export function provenDevice(change: Partial<FoundDevice> = {}): ProvenDevice {

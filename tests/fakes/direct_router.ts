@@ -12,7 +12,7 @@ import { makeRouter } from "../../src/simulator/simulator_test_support.ts";
 import { type ExecService, serveExec } from "../../src/simulator/ssh/exec.ts";
 import { Timing } from "../../src/simulator/timing.ts";
 import { Journal, Violations } from "../../src/simulator/assertions/journal.ts";
-import type { Clock } from "../../src/volume/ports/ports.ts";
+import type { Clock } from "../../src/volume/ports/system.ts";
 import { SeededRandom } from "./random.ts";
 
 /** A simulated router without SSH before it: for tests of thousands of commands. */

@@ -1,5 +1,5 @@
 import { KubernetesClient } from "../../src/kubernetes/client.ts";
-import type { Clock } from "../../src/volume/ports/ports.ts";
+import type { Clock } from "../../src/volume/ports/system.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import type { FakeClock } from "./clock.ts";
 import { FakeKubeApi, type KubeObject } from "./kube_api.ts";

@@ -3,23 +3,22 @@ import { NodeService } from "../../src/node/node_service.ts";
 import type { PublishRequest } from "../../src/node/publish/publish.ts";
 import type { StageRequest } from "../../src/node/stage/stage.ts";
 import type { NodeWorld } from "../../src/node/deps.ts";
-import type { Capability } from "../../src/volume/model/capabilities.ts";
-import { VolumeError } from "../../src/volume/errors.ts";
 import type {
   BlockDevices,
-  CallContext,
   Connection,
   Connector,
   DeviceHolder,
   DeviceProbe,
   Filesystems,
-  FilesystemType,
   FormatOptions,
   FoundDevice,
   MountEntry,
   Mounts,
   TargetAddress,
-} from "../../src/volume/ports/ports.ts";
+} from "../../src/volume/ports/node_ports.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import type { Capability, FilesystemType } from "../../src/volume/model/capabilities.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
 import { parseStash, type Stash } from "../../src/volume/model/staging_state.ts";
 import { FakeClock } from "./clock.ts";
 import { RecordedEvents } from "./node_events.ts";

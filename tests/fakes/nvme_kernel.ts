@@ -1,4 +1,4 @@
-import type { BlockDevices, MountEntry, Mounts } from "../../src/volume/ports/ports.ts";
+import type { BlockDevices, MountEntry, Mounts } from "../../src/volume/ports/node_ports.ts";
 import { FakeKernelFiles } from "./kernel_files.ts";
 import { FakeProcesses, type RecordedRun, type Scripted } from "./processes.ts";
 

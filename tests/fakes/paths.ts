@@ -1,5 +1,6 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import type { CallContext, PathInfo, Paths } from "../../src/volume/ports/ports.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import type { PathInfo, Paths } from "../../src/volume/ports/node_ports.ts";
 
 /** What lies at a path of a {@linkcode FakePaths}. */
 export interface FakeNode {

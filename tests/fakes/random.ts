@@ -1,4 +1,4 @@
-import type { Random } from "../../src/volume/ports/ports.ts";
+import type { Random } from "../../src/volume/ports/system.ts";
 
 /** Repeatable randomness (mulberry32): the same seed gives the same run. */
 export class SeededRandom implements Random {

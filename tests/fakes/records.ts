@@ -2,7 +2,7 @@ import { epochNqn } from "../../src/volume/model/epoch.ts";
 import { clusterHash, nameDigest, snapshotIdFor } from "../../src/volume/model/ids.ts";
 import { stemOf } from "../../src/volume/model/layout.ts";
 import { assertOwned } from "../../src/volume/rules/ownership.ts";
-import type { StoredVolume } from "../../src/volume/ports/ports.ts";
+import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import {
   formatComment,
   type Holder,

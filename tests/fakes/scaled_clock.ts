@@ -1,5 +1,5 @@
 import { systemClock } from "../../src/host/clock.ts";
-import type { Clock } from "../../src/volume/ports/ports.ts";
+import type { Clock } from "../../src/volume/ports/system.ts";
 
 /** A clock that runs `scale` times as fast as the machine's: for what waits for minutes over real connections. */
 export function scaledClock(scale: number): Clock {

@@ -1,12 +1,7 @@
 import { parentFolder, poolOf } from "../../src/volume/model/ids.ts";
 import { withinPool } from "../../src/volume/model/layout.ts";
-import type {
-  ImagePlace,
-  NewSubvolume,
-  Pool,
-  StoredFile,
-  SubvolumeRef,
-} from "../../src/volume/ports/ports.ts";
+import type { ImagePlace, Pool, StoredFile, SubvolumeRef } from "../../src/volume/model/inventory.ts";
+import type { NewSubvolume } from "../../src/volume/ports/store.ts";
 
 /** A Btrfs subvolume. Its files are among all others, below its folder. */
 export interface FakeSubvolume {

@@ -1,27 +1,29 @@
 import { VolumeError } from "../../src/volume/errors.ts";
 import { placeOf } from "../../src/volume/model/layout.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
 import type {
-  CallContext,
   CreateView,
-  DiskGuard,
   FileView,
   ImagePlace,
   Inventory,
+  Pool,
+  RouterState,
+  StoredFile,
+  StoredVolume,
+  SubvolumeRef,
+  VolumeView,
+  Wanted,
+} from "../../src/volume/model/inventory.ts";
+import type {
+  DiskGuard,
   MutationOutcome,
   NewFolder,
   NewSubvolume,
   NewVolume,
-  Pool,
-  RouterState,
-  StoredFile,
   StoredSubvolume,
-  StoredVolume,
-  SubvolumeRef,
   VolumeChange,
   VolumeStore,
-  VolumeView,
-  Wanted,
-} from "../../src/volume/ports/ports.ts";
+} from "../../src/volume/ports/store.ts";
 import { anySnapshot } from "../../src/volume/model/snapshots.ts";
 import type { FakeClock } from "./clock.ts";
 import { FakeFiles, type FakeSubvolume } from "./store_files.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { placeOf, plainPlace, subvolumePlace } from "../../src/volume/model/layout.ts";
-import type { NewVolume } from "../../src/volume/ports/ports.ts";
+import type { NewVolume } from "../../src/volume/ports/store.ts";
 import { FakeClock } from "./clock.ts";
 import { inTime, testContext } from "./controller_world.ts";
 import { FakeVolumeStore } from "./volume_store.ts";

@@ -13,7 +13,8 @@ import type { PublishRequest } from "../../src/node/publish/publish.ts";
 import type { StageRequest } from "../../src/node/stage/stage.ts";
 import type { NodeWorld } from "../../src/node/deps.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
-import type { CallContext, Connector } from "../../src/volume/ports/ports.ts";
+import type { CallContext } from "../../src/volume/ports/system.ts";
+import type { Connector } from "../../src/volume/ports/node_ports.ts";
 import { RecordedEvents } from "../fakes/node_events.ts";
 
 /** NQN prefix of every volume of these tests. */

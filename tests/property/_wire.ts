@@ -6,7 +6,7 @@ import { plainDisk } from "../../src/simulator/model/disk.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
 import { makeRouter, typeTo } from "../../src/simulator/simulator_test_support.ts";
 import type { Knobs } from "../../src/simulator/behaviours.ts";
-import type { Clock } from "../../src/volume/ports/ports.ts";
+import type { Clock } from "../../src/volume/ports/system.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import { ended, FakeSshTransport, torn } from "../fakes/ssh_transport.ts";
 import { place } from "./_property.ts";

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { isSnapshotId, isVolumeId, snapshotIdFor } from "../../src/volume/model/ids.ts";
 import { leftoversOf, stemOf } from "../../src/volume/model/layout.ts";
-import type { Pool, StoredFile } from "../../src/volume/ports/ports.ts";
+import type { Pool, StoredFile } from "../../src/volume/model/inventory.ts";
 import {
   anySnapshot,
   formatSnapshotName,

@@ -7,7 +7,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import type { RouterAnswers } from "../../src/router_profile/answers.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
-import type { Clock } from "../../src/volume/ports/ports.ts";
+import type { Clock } from "../../src/volume/ports/system.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";

@@ -1,7 +1,7 @@
 import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { ProvenDevice } from "../../volume/ports/ports.ts";
+import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { attachVolume } from "./attach_volume.ts";
 import { reportDevice } from "./device_report.ts";
 import { attachFlags, type AttachOptions, hostOf, readAttachOptions } from "./options.ts";

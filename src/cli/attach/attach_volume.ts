@@ -5,7 +5,8 @@ import { connectedNqns } from "../../node/connections/teardown.ts";
 import { withUndo } from "../../node/stage/undo.ts";
 import type { NodeWorld } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, ProvenDevice } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { assertNotStaged, connectedNqn, offeredNqn, type Subject } from "./subject.ts";
 
 /** What is to be attached. */

@@ -3,7 +3,8 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { bindsOf, mountsOf } from "../../node/mount_table.ts";
 import type { NodeWorld } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, FoundDevice } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 import { assertNotStaged, connectedNqn, type Subject } from "./subject.ts";
 
 /**

@@ -3,7 +3,8 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import type { Processes } from "../../host/processes.ts";
 import type { NodeWorld } from "../../node/deps.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type { CallContext, DeviceNode, ProvenDevice } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { mountCommand } from "./mount_command.ts";
 
 /** What lies on a device or a partition. */

@@ -4,7 +4,8 @@ import type { NodeWorld } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertHandle } from "../../volume/model/ids.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type { CallContext, TargetAddress } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 
 /** What a person named: a volume, or one of its exports. */
 export interface Subject {

@@ -9,7 +9,7 @@ import { systemRandom } from "../../host/random.ts";
 import { auditKinds } from "../../volume/model/audit_kinds.ts";
 import { type AuditFinding, isDue } from "../../volume/rules/audit_finding.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { type AuditCommandOptions, auditFlags, idOn, readAuditOptions } from "./options.ts";
 import { auditJson, type Deletion, formatAudit } from "./print.ts";
 import { type CommandIo, exitCodes } from "../io.ts";

@@ -1,5 +1,5 @@
 import type { VolumeCapability } from "../../csi/generated/csi/v1/VolumeCapability.ts";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { codeOf, type CsiClients } from "../../csi/server/client.ts";
 import { checksumOf, writePattern } from "./pattern.ts";
 import type { StepRow } from "./table.ts";

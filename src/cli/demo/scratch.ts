@@ -3,7 +3,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { Libc } from "../../host/libc.ts";
 import { SystemProcesses } from "../../host/processes.ts";
 import { systemToolPaths, type ToolName } from "../../host/tools.ts";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 
 /** How the demo's node reaches volumes. */
 export type DemoConnector = "loop" | "nvme-tcp";

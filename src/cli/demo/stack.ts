@@ -3,7 +3,7 @@ import { type CsiClients, dial } from "../../csi/server/client.ts";
 import { needsLegacyListener } from "../../csi/server/legacy_unix_listener.ts";
 import { loadCsi } from "../../csi/server/proto.ts";
 import { type Simulator, startSimulator } from "../../simulator/simulator.ts";
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import { type RunningDriver, startDriver } from "../serve/serve.ts";
 import type { Stage } from "./scenario.ts";
 import { type DemoConnector, missingForNode, ScratchFolder } from "./scratch.ts";

@@ -4,7 +4,7 @@ import { systemClock } from "../../host/clock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { earlierSnapshotsPage, isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { assertHandle } from "../../volume/model/ids.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { judgeView } from "./judge.ts";
 import {
   type DescribedVolume,

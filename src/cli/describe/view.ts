@@ -8,13 +8,8 @@ import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
 import type { NodeWorld } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
-import type {
-  CallContext,
-  Connection,
-  DeviceHolder,
-  FoundDevice,
-  MountEntry,
-} from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { Connection, DeviceHolder, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { type NodeVolume, stashOf } from "../../doctor/node/volumes.ts";
 

@@ -3,7 +3,7 @@ import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { type Network, systemNetwork } from "../../host/network.ts";
 import { systemRandom } from "../../host/random.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { type Finding, skipped } from "../../volume/model/finding.ts";
 import { checkUp, type CheckupSeams } from "./router_checkup.ts";
 import { nvmeHostSide, runProbe } from "./run_probe.ts";

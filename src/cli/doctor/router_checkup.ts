@@ -9,7 +9,8 @@ import type { HostKey } from "../../routeros/ssh/host_key.ts";
 import { Session } from "../../routeros/ssh/session.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock, Random, StoredVolume } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
+import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { openTransport, readHostKeys } from "../serve/router.ts";
 import type { DoctorOptions } from "./options.ts";
 

@@ -3,7 +3,7 @@ import type { HostSide } from "../../doctor/probe/question.ts";
 import type { LineLimits } from "../../doctor/probe/session.ts";
 import { probeRouter } from "../../doctor/probe/probe.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import type { DoctorOptions } from "./options.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";

@@ -1,7 +1,8 @@
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import type { AuditLoop } from "../../controller/audit/audit_loop.ts";
-import { fixedNodes } from "../../volume/ports/cluster_ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
+import { fixedNodes, type NodeDirectory } from "../../volume/ports/cluster_ports.ts";
 import { getVolume } from "../../controller/volumes/read.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { Rounds, showAtStart } from "../../controller/reconcile/loop.ts";
@@ -13,7 +14,6 @@ import type { AnnotationProjection } from "../../kubernetes/volume_projection.ts
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { backendClusterHash, type VolumeIdPrefix } from "../../volume/model/ids.ts";
-import type { Clock, NodeDirectory, Random } from "../../volume/ports/ports.ts";
 import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";

@@ -14,7 +14,7 @@ import type { RouterEvents } from "../../telemetry/router_metrics.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type ControllerEvents, tellingAll } from "../../volume/ports/controller_events.ts";
 import type { ControllerWorld } from "../../controller/deps.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { ClusterSide } from "./cluster.ts";
 import { type Router, Routers } from "../../csi/services/routers/routers.ts";
 import { VolumeError } from "../../volume/errors.ts";

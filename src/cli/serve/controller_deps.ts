@@ -1,5 +1,12 @@
 import type { ControllerConfig } from "../config/config.ts";
-import { anyPair, fixedNodes, type MigrationPairs } from "../../volume/ports/cluster_ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
+import type { VolumeStore } from "../../volume/ports/store.ts";
+import {
+  anyPair,
+  fixedNodes,
+  type MigrationPairs,
+  type NodeDirectory,
+} from "../../volume/ports/cluster_ports.ts";
 import { ImageCopies } from "../../controller/volumes/copies.ts";
 import type { StrayedVolumes } from "../../controller/misplaced.ts";
 import { UnsettledChanges } from "../../controller/in_doubt.ts";
@@ -9,7 +16,6 @@ import { VolumeLocks } from "../../csi/server/volume_lock.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { type ControllerEvents, uncountedByController } from "../../volume/ports/controller_events.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
-import type { Clock, NodeDirectory, Random, VolumeStore } from "../../volume/ports/ports.ts";
 import { noProjection, type VolumeProjection } from "../../volume/ports/projection.ts";
 
 /** Who else hears of what a controller does, and knows more than its configuration. */

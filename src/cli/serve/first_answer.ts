@@ -1,5 +1,5 @@
 import { runLimited } from "../../async/deadline.ts";
-import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** How long an answer may take, and how long to wait before asking again, in milliseconds. */
 const answerMs = 30_000;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { FirstAnswer } from "./first_answer.ts";
 
 const context: CallContext = { requestId: "r", signal: new AbortController().signal, deadlineMs: Infinity };

@@ -2,7 +2,7 @@ import { limitSignal } from "../../async/deadline.ts";
 import type { MethodsOf, ServiceMethods } from "../../csi/server/call.ts";
 import type { ControllerHandlers } from "../../csi/generated/csi/v1/Controller.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** How long somebody who asks whether this controller is ready is kept waiting for that, in milliseconds. */
 const mostHoldMs = 20_000;

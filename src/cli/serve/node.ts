@@ -21,16 +21,9 @@ import type { NodeNotes, NodeWorld } from "../../node/deps.ts";
 import { KernelConnector, type Notes } from "../../nvme/kernel/kernel_connector.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { type HostIdentity, hostIdentityOf } from "../../volume/model/host_identity.ts";
-import { uncounted } from "../../volume/ports/node_events.ts";
-import type {
-  BlockDevices,
-  Clock,
-  Connector,
-  Mounts,
-  NodeEvents,
-  Paths,
-  Random,
-} from "../../volume/ports/ports.ts";
+import type { BlockDevices, Connector, Mounts, Paths } from "../../volume/ports/node_ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
+import { type NodeEvents, uncounted } from "../../volume/ports/node_events.ts";
 
 /** What of the machine a node stands on. */
 export interface NodeParts {

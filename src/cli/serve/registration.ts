@@ -4,7 +4,7 @@ import { loadRegistration } from "../../csi/server/proto.ts";
 import { registrationSocket, serveRegistration } from "../../csi/server/registration.ts";
 import { type RegistrationEvents, RegistrationKeeper } from "../../csi/server/registration_keeper.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 
 /** What a registration is handed. */
 export interface RegistrationSeams {

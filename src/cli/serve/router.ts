@@ -7,7 +7,7 @@ import { freshTransport, type SshTransport } from "../../routeros/ssh/transport.
 import { RouterVolumeStore, type RouterVolumeStoreOptions } from "../../routeros/store/volume_store.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 
 /** What a connection to the router needs beside its configuration. */
 export interface RouterSeams {

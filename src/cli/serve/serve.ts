@@ -13,7 +13,7 @@ import { onSignal } from "../../host/signals.ts";
 import { createLogger, type Logger, type LogSink, LogThreshold, stderrSink } from "../../telemetry/log.ts";
 import type { DriverFacts } from "../../telemetry/status/model.ts";
 import { version } from "../build_version.ts";
-import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { Controller } from "./controller.ts";
 import { FirstAnswer } from "./first_answer.ts";

@@ -21,10 +21,10 @@ import {
   uncountedByController,
 } from "../../volume/ports/controller_events.ts";
 import { fanOut } from "../../volume/ports/event_listener.ts";
-import { type NodeEvent, uncounted } from "../../volume/ports/node_events.ts";
+import type { Clock } from "../../volume/ports/system.ts";
+import { type NodeEvent, type NodeEvents, uncounted } from "../../volume/ports/node_events.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeIo } from "../../telemetry/volume_io.ts";
-import type { Clock, NodeEvents } from "../../volume/ports/ports.ts";
 
 /** What the state of a driver is judged by. Looking takes neither the network nor anything that hangs. */
 export interface SignsOfLife {

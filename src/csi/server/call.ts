@@ -1,5 +1,5 @@
 import type { handleUnaryCall } from "@grpc/grpc-js";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 
 /**
  * What a method of a CSI service does: no try/catch, no status codes, no logging; it throws

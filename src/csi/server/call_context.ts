@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /**
  * A client whose deadline passes also cancels its stream, and the cancellation may arrive a moment before this side's

@@ -1,7 +1,7 @@
 import { endsWithin } from "../../async/deadline.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import { type CallRecord, logCall, logLateEnd } from "./access_log.ts";
 import type { Method } from "./call.ts";
 import { CallScope } from "./call_context.ts";

@@ -4,7 +4,7 @@ import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { systemClock } from "../../host/clock.ts";
 import { createLogger, type LogLevel } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { CallRecord } from "./access_log.ts";
 import { method, type UnaryHandler } from "./call.ts";
 import { type CallAnswer, CallRunner } from "./call_runner.ts";

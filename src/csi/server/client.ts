@@ -4,7 +4,7 @@ import type { IdentityDefinition } from "../generated/csi/v1/Identity.ts";
 import type { NodeDefinition } from "../generated/csi/v1/Node.ts";
 import { guardClientSessions } from "./http2_guard.ts";
 import type { CsiPackage } from "./proto.ts";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 
 type RequestOf<Method> = Method extends { requestSerialize(value: infer Request): unknown } ? Request : never;
 type ResponseOf<Method> = Method extends { responseDeserialize(bytes: never): infer Response } ? Response

@@ -1,7 +1,7 @@
 import { createServer, type Server as NetServer, type Socket } from "node:net";
 import { type Server, ServerCredentials } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { guardSessions } from "./http2_guard.ts";
 
 /** The loopback address of the inner connections: one that nothing else is likely to listen on or to dial. */

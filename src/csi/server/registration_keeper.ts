@@ -1,5 +1,5 @@
 import type { Logger } from "../../telemetry/log.ts";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import type { ServedRegistration } from "./registration.ts";
 
 /** What happens to a driver's registration, told to whoever counts. No method throws or waits. */

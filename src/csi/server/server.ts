@@ -1,7 +1,7 @@
 import { endsWithin } from "../../async/deadline.ts";
 import type { Server } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { CallRecord } from "./access_log.ts";
 import type { MethodsOf, ServiceMethods } from "./call.ts";
 import { CallRunner } from "./call_runner.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { systemClock } from "../../host/clock.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { method } from "./call.ts";
 import type { DeleteVolumeRequest__Output } from "../generated/csi/v1/DeleteVolumeRequest.ts";
 import type { GetPluginInfoResponse__Output } from "../generated/csi/v1/GetPluginInfoResponse.ts";

@@ -1,7 +1,7 @@
 import { logVerbosity, Server, ServerCredentials, setLogVerbosity } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { guardSessions } from "./http2_guard.ts";
 import { type LegacyListener, listenLegacy, needsLegacyListener } from "./legacy_unix_listener.ts";

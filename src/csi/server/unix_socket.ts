@@ -1,6 +1,6 @@
 import { dirname } from "node:path";
 import { VolumeError } from "../../volume/errors.ts";
-import type { Random } from "../../volume/ports/ports.ts";
+import type { Random } from "../../volume/ports/system.ts";
 import { TEMPORARY_NAME_BYTES } from "./endpoint.ts";
 
 /** Owner and group may connect: the kubelet and the sidecars. */

@@ -16,7 +16,7 @@ import {
   volumeContext,
 } from "../../volume/model/parameters.ts";
 import { publishedNodeIds } from "../../volume/rules/publish.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
 import { healthMethods } from "./controller_health.ts";
 import { snapshotMethods } from "./snapshots.ts";

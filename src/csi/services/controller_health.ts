@@ -1,7 +1,7 @@
 import { getVolumeHealth, listVolumeHealth } from "../../controller/volumes/health.ts";
 import type { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { cutPage } from "../../volume/model/paging.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { VolumeHealth } from "../../volume/model/health.ts";
 import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
 import type { MethodsOf } from "../server/call.ts";

@@ -1,5 +1,5 @@
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { method, type MethodsOf } from "../server/call.ts";
 import type { PluginCapability } from "../generated/csi/v1/PluginCapability.ts";
 import type { IdentityHandlers } from "../generated/csi/v1/Identity.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { identityMethods, type IdentityOptions } from "./identity.ts";
 import { serverTest, TestBench } from "../server/server_test_support.ts";
 

@@ -2,7 +2,7 @@ import type { NodeService } from "../../node/node_service.ts";
 import { filesystemNamed } from "../../node/stage/contexts.ts";
 import type { VolumeStats } from "../../node/health/stats.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
 import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";

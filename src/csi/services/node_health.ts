@@ -1,5 +1,5 @@
 import type { NodeService } from "../../node/node_service.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { method, type MethodsOf, type RequestOf, type ResponseOf } from "../server/call.ts";
 import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
 import { requiredHandle, requiredPath } from "./requests.ts";

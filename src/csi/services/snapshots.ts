@@ -4,7 +4,7 @@ import { createSnapshot } from "../../controller/snapshots/create.ts";
 import { isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { cutPage } from "../../volume/model/paging.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { type StoredSnapshot } from "../../volume/model/snapshots.ts";
 import { isSnapshotId, snapshotIdFor, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 import type { MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";

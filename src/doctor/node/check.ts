@@ -3,7 +3,8 @@ import type { Network } from "../../host/network.ts";
 import type { Processes } from "../../host/processes.ts";
 import type { NodeWorld } from "../../node/deps.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
-import type { CallContext, Paths, TargetAddress } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { Paths, TargetAddress } from "../../volume/ports/node_ports.ts";
 
 /** What a check-up of a node is told. */
 export interface NodeCheckOptions {

@@ -1,6 +1,7 @@
 import { parsePropagation, type Propagation } from "../../filesystem/propagation.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
-import type { CallContext, MountEntry } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { Processes } from "../../host/processes.ts";
 import { allTools, packageOf, type ToolName } from "../../host/tools.ts";
 import { VolumeError } from "../../volume/errors.ts";

@@ -2,7 +2,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { type Finding, fine, problem, skipped, warning } from "../../volume/model/finding.ts";
 import type { Network, Reach } from "../../host/network.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type { TargetAddress } from "../../volume/ports/ports.ts";
+import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { type NodeVolume, stashOf } from "./volumes.ts";
 

@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { type HostLink, type HostName, NoAnswer, type Probe } from "./question.ts";
 import type { RouterAnswers } from "../../router_profile/answers.ts";

@@ -1,4 +1,4 @@
-import type { Random } from "../../volume/ports/ports.ts";
+import type { Random } from "../../volume/ports/system.ts";
 
 /** What the name of everything begins with that a probe makes; eight hex digits follow. */
 export const scratchPrefix = "rds-csi-probe-";

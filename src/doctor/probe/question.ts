@@ -1,4 +1,4 @@
-import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { RouterAnswers } from "../../router_profile/answers.ts";
 import type { Vocabulary } from "../../router_profile/profile.ts";
 import type { PoolDisk } from "../router/storage.ts";

@@ -2,7 +2,8 @@ import { Exchange } from "../../routeros/console/exchange.ts";
 import type { Session } from "../../routeros/ssh/session.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { RouterVolumeStore } from "../../routeros/store/volume_store.ts";
-import type { CallContext, Clock, Inventory, Random } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
+import type { Inventory } from "../../volume/model/inventory.ts";
 import type { Fragment } from "../../routeros/console/command.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 

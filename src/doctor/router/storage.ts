@@ -3,7 +3,7 @@ import { parseRows, type Row } from "../../routeros/console/json.ts";
 import type { CheckSettings, RouterCheck } from "./check.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { isVolumeId, parentFolder, poolOf } from "../../volume/model/ids.ts";
-import type { StoredFile, StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
 import { fileName, namedFilesQuery } from "../../routeros/store/queries.ts";
 import { parseFiles } from "../../routeros/store/rows.ts";
 import { earlierSnapshotsPage, isEarlierSnapshot } from "../../volume/model/legacy_snapshots.ts";

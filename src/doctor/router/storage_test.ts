@@ -3,7 +3,7 @@ import { aRecord } from "../../../tests/fakes/records.ts";
 import type { Reach } from "../../host/network.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 import { formatComment, newComment } from "../../volume/model/record.ts";
-import type { StoredFile, StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
 import {
   judgeBasePath,
   judgeDisks,

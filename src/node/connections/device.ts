@@ -1,7 +1,8 @@
 import { poll } from "../../async/poll.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { Undo } from "../stage/undo.ts";
 import type { NodeWorld } from "../deps.ts";
 

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { block, call, ext4, FakeNode, nqn, sizeBytes } from "../../../tests/fakes/node_world.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { awaitDevice, type ExpectedIdentity, proveDevice } from "./device.ts";
-import type { FoundDevice, PathInfo } from "../../volume/ports/ports.ts";
+import type { FoundDevice, PathInfo } from "../../volume/ports/node_ports.ts";
 
 function connectedNode(): FakeNode {
   const node = new FakeNode();

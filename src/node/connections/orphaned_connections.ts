@@ -1,7 +1,7 @@
 import { parseEpoch } from "../../volume/model/epoch.ts";
 import { isOfHost } from "../../volume/rules/fence.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { bindsOf, mountsOf } from "../mount_table.ts";
 import { Stashes } from "../stage/staging_store.ts";
 import type { NodeWorld, VolumeLock } from "../deps.ts";

@@ -1,6 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
-import type { CallContext, FoundDevice } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { bindsOf, isOnBlockDevice, mountsAt, mountsOf } from "../mount_table.ts";
 import { Stashes } from "../stage/staging_store.ts";

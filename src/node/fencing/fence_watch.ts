@@ -1,6 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { FenceVerdict } from "../../volume/rules/fence.ts";
-import type { CallContext, Random } from "../../volume/ports/ports.ts";
+import type { CallContext, Random } from "../../volume/ports/system.ts";
 import { type Stash, withMissed } from "../../volume/model/staging_state.ts";
 import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";

@@ -5,7 +5,8 @@ import {
   type FenceVerdict,
   judgeFence,
 } from "../../volume/rules/fence.ts";
-import type { CallContext, Connection, TargetAddress } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { Connection, TargetAddress } from "../../volume/ports/node_ports.ts";
 import { type Stash, withMissed } from "../../volume/model/staging_state.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";

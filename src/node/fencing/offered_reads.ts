@@ -1,7 +1,8 @@
 import { SingleFlight } from "../../async/single_flight.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { OfferedRead } from "../../volume/rules/fence.ts";
-import type { CallContext, TargetAddress } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import { withDeadline } from "../../async/deadline.ts";
 import type { NodeWorld } from "../deps.ts";
 

@@ -1,5 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, FilesystemStats } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
 import { Stashes } from "../stage/staging_store.ts";

@@ -1,7 +1,7 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { block, call, FakeNode, targetPath, volumeId } from "../../../tests/fakes/node_world.ts";
-import type { Filesystems } from "../../volume/ports/ports.ts";
+import type { Filesystems } from "../../volume/ports/node_ports.ts";
 
 async function published(capability?: typeof block): Promise<FakeNode> {
   const node = new FakeNode();

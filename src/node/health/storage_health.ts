@@ -1,6 +1,7 @@
 import { SingleFlight } from "../../async/single_flight.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, TargetAddress } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { type AddressLook, judgeStorage, type StorageProblem } from "../../volume/rules/storage_health.ts";
 import { Stashes } from "../stage/staging_store.ts";

@@ -2,7 +2,7 @@ import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { TargetAddress } from "../../volume/ports/ports.ts";
+import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 
 const refuse = () => {
   throw new VolumeError("unavailable", "Cannot ask: refused");

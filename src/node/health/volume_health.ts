@@ -1,7 +1,8 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { VolumeHealth } from "../../volume/model/health.ts";
 import { judgeNodeHealth, type NodeLook, type Shown } from "../../volume/rules/node_health.ts";
-import type { CallContext, FoundDevice, MountEntry } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
 import type { PublishedTarget, Stash } from "../../volume/model/staging_state.ts";
 import { proveStaged } from "../connections/device.ts";
 import { mountsAt } from "../mount_table.ts";

@@ -1,7 +1,8 @@
 import { dirname } from "node:path";
 import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, MountEntry, ProvenDevice } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import {
   type PublishedTarget,
   type Stash,

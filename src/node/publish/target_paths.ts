@@ -1,5 +1,6 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, MountEntry } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { MountEntry } from "../../volume/ports/node_ports.ts";
 import type { Stash } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice } from "../mount_table.ts";
 import type { Stashes } from "../stage/staging_store.ts";

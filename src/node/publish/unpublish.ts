@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { withoutPublished } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
 import { assertMayUnmount } from "./target_paths.ts";

@@ -2,7 +2,8 @@ import { fromEarlierContext, parseNvmeAddresses } from "../../volume/model/param
 import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseMkfsOptions } from "../../volume/model/mkfs_options.ts";
-import type { FilesystemType, Target } from "../../volume/ports/ports.ts";
+import type { FilesystemType } from "../../volume/model/capabilities.ts";
+import type { Target } from "../../volume/ports/node_ports.ts";
 import { earlierEpoch, formatEpoch } from "../../volume/model/epoch.ts";
 
 /** What ControllerPublish tells the node. */

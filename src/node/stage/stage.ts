@@ -1,6 +1,7 @@
 import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, MountEntry, ProvenDevice } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { beginAnew, stagingDifference, type Stash } from "../../volume/model/staging_state.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingPoint } from "../mount_table.ts";

@@ -1,11 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type {
-  CallContext,
-  DeviceProbe,
-  FilesystemType,
-  MountEntry,
-  ProvenDevice,
-} from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { DeviceProbe, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
+import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import { type Stash, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf, rootAnswers } from "../mount_table.ts";
 import { proveAgain } from "../connections/device.ts";

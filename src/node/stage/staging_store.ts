@@ -1,6 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { decodeHandle, encodeHandle } from "../../volume/model/ids.ts";
-import type { NodeEvents, Paths } from "../../volume/ports/ports.ts";
+import type { NodeEvents } from "../../volume/ports/node_events.ts";
+import type { Paths } from "../../volume/ports/node_ports.ts";
 import { formatStash, parseStash, type Stash } from "../../volume/model/staging_state.ts";
 import type { NodeWorld } from "../deps.ts";
 

@@ -1,6 +1,6 @@
 import { limitSignal } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** How long undoing may take: it goes on when the caller has gone away, but not for ever. */
 const undoMs = 30_000;

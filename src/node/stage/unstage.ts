@@ -1,4 +1,4 @@
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { isUnfinished } from "../../volume/model/staging_state.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";

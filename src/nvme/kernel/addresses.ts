@@ -1,7 +1,8 @@
 import { isIP } from "node:net";
 import { duringCall } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock, Target } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
+import type { Target } from "../../volume/ports/node_ports.ts";
 import type { PathAddress } from "./nvme_tool.ts";
 
 /** Looks a host name up: its addresses, the best first. */

@@ -3,14 +3,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
-import type {
-  BlockDevices,
-  CallContext,
-  Clock,
-  FoundDevice,
-  Mounts,
-  Target,
-} from "../../volume/ports/ports.ts";
+import type { BlockDevices, FoundDevice, Mounts, Target } from "../../volume/ports/node_ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import { leadsTo, type Resolve, type TargetPath, targetPaths } from "./addresses.ts";
 import type { NvmeTool, PathAddress } from "./nvme_tool.ts";
 import { connectFailure, isAlreadyConnected } from "./refused_connect.ts";

@@ -6,15 +6,14 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
 import type {
   BlockDevices,
-  CallContext,
-  Clock,
   Connection,
   Connector,
   FoundDevice,
   Mounts,
   Target,
-  TargetAddress,
-} from "../../volume/ports/ports.ts";
+} from "../../volume/ports/node_ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
+import type { TargetAddress } from "../address.ts";
 import { discover } from "../discover.ts";
 import type { Resolve } from "./addresses.ts";
 import { ConnectAttempt } from "./connect_attempt.ts";

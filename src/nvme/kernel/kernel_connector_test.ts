@@ -3,7 +3,7 @@ import { type FakeController } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { Target } from "../../volume/ports/ports.ts";
+import type { Target } from "../../volume/ports/node_ports.ts";
 
 import { host, prefix, World as Kernel } from "./kernel_test_support.ts";
 

@@ -2,7 +2,7 @@ import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
 import { type FakeController, FakeNvmeKernel } from "../../../tests/fakes/nvme_kernel.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
-import type { Target } from "../../volume/ports/ports.ts";
+import type { Target } from "../../volume/ports/node_ports.ts";
 import { KernelConnector } from "./kernel_connector.ts";
 
 /** Whom targets take this node for. */

@@ -5,7 +5,8 @@ import type { Processes, RunOptions } from "../../host/processes.ts";
 import type { SysfsWriter } from "../../host/sysfs_writer.ts";
 import type { ToolName } from "../../host/tools.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
-import type { CallContext, Clock, Target } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
+import type { Target } from "../../volume/ports/node_ports.ts";
 import { readControllers } from "./sysfs.ts";
 
 /** Router upgrades take minutes: a volume that is given up sooner fails its pods for nothing. */

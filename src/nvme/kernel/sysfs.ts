@@ -3,7 +3,7 @@
 
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { Connection, FoundDevice } from "../../volume/ports/ports.ts";
+import type { Connection, FoundDevice } from "../../volume/ports/node_ports.ts";
 
 const controllersPath = "/sys/class/nvme";
 const subsystemsPath = "/sys/class/nvme-subsystem";

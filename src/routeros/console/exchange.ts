@@ -1,6 +1,6 @@
 import { contextEnd } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock, Random } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import { backoffMs, type BackoffOptions } from "../ssh/circuit_breaker.ts";
 import type { ExecRequest } from "../ssh/exec_request.ts";
 import type { Session } from "../ssh/session.ts";

@@ -12,7 +12,7 @@ import {
 } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { ros } from "./command.ts";
 import { divideIntoExecs, Exchange, fitsOneExec, type Question } from "./exchange.ts";
 import { Session } from "../ssh/session.ts";

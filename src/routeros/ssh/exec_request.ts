@@ -1,6 +1,6 @@
 import { watchContext } from "../../async/deadline.ts";
 import type { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type { Command } from "../console/command.ts";
 
 /** One exec request as a caller hands it in. */

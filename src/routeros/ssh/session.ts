@@ -1,6 +1,6 @@
 import { contextEnd } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import { backoffMs, type BackoffOptions, CircuitBreaker } from "./circuit_breaker.ts";
 import { type ExecReply, type ExecRequest, Pending } from "./exec_request.ts";
 import { FairQueue } from "./fair_queue.ts";

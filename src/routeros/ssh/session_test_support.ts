@@ -5,7 +5,7 @@ import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { type FakeRouter, FakeSshTransport, torn } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { command, ros } from "../console/command.ts";
 import type { ExecReply } from "./exec_request.ts";
 import type { CommandEvent } from "./observer.ts";

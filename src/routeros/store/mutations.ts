@@ -1,12 +1,12 @@
 import { withinPool } from "../../volume/model/layout.ts";
 import type {
   DiskGuard,
-  ImagePlace,
   NewFolder,
   NewSubvolume,
   NewVolume,
   VolumeChange,
-} from "../../volume/ports/ports.ts";
+} from "../../volume/ports/store.ts";
+import type { ImagePlace } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
 import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { plainPlace, subvolumePlace } from "../../volume/model/layout.ts";
 import { maxImagePathBytes } from "../../volume/rules/import.ts";
-import type { NewVolume } from "../../volume/ports/ports.ts";
+import type { NewVolume } from "../../volume/ports/store.ts";
 import { fitsOneExec } from "../console/exchange.ts";
 import {
   addStatements,

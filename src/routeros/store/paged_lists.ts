@@ -1,5 +1,5 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { StoredFile, StoredVolume } from "../../volume/ports/ports.ts";
+import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
 import { unreadable } from "../console/json.ts";
 import type { RouterWords } from "../console/router_info.ts";
 import { holding } from "./queries.ts";

@@ -1,5 +1,5 @@
 import { anySnapshot } from "../../volume/model/snapshots.ts";
-import type { SubvolumeRef, Wanted } from "../../volume/ports/ports.ts";
+import type { SubvolumeRef, Wanted } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, ros } from "../console/command.ts";
 import { fitsOneExec } from "../console/exchange.ts";
 

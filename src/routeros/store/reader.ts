@@ -1,17 +1,17 @@
 import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type {
-  CallContext,
   CreateView,
   FileView,
   Inventory,
   RouterState,
   StoredFile,
-  StoredSubvolume,
   StoredVolume,
   SubvolumeRef,
   VolumeView,
   Wanted,
-} from "../../volume/ports/ports.ts";
+} from "../../volume/model/inventory.ts";
+import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { anySnapshot } from "../../volume/model/snapshots.ts";
 import type { Fragment } from "../console/command.ts";
 import {

@@ -4,7 +4,8 @@ import { type AccessMode, formatCapabilities, modeLetters } from "../../volume/m
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { plainPlace, subvolumePlace, unfinishedPath } from "../../volume/model/layout.ts";
 import { maxBasePathBytes } from "../../volume/model/parameters.ts";
-import type { ImagePlace, NewVolume } from "../../volume/ports/ports.ts";
+import type { ImagePlace } from "../../volume/model/inventory.ts";
+import type { NewVolume } from "../../volume/ports/store.ts";
 import { formatComment, maxCommentBytes, newComment } from "../../volume/model/record.ts";
 import { formatSnapshotName, snapshotPart } from "../../volume/model/snapshots.ts";
 import { type Fragment, onlyIf } from "../console/command.ts";

@@ -2,10 +2,10 @@ import type {
   ForeignDisk,
   Pool,
   StoredFile,
-  StoredSubvolume,
   StoredVolume,
   SubvolumeRef,
-} from "../../volume/ports/ports.ts";
+} from "../../volume/model/inventory.ts";
+import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { isSendable } from "../console/command.ts";
 import { parseRows, type Row, unreadable } from "../console/json.ts";
 import type { RouterWords } from "../console/router_info.ts";

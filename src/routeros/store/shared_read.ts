@@ -1,6 +1,6 @@
 import { contextEnd, watchContext } from "../../async/deadline.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import type { CallContext, Clock } from "../../volume/ports/ports.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** What a {@linkcode SharedRead} needs. */
 export interface SharedReadOptions<Result> {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { fakeCall } from "../../../tests/fakes/contexts.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import { SharedRead } from "./shared_read.ts";
 
 interface Read extends PromiseWithResolvers<string> {

@@ -3,7 +3,7 @@ import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { type FakeCall, fakeCall } from "../../../tests/fakes/contexts.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { answering, type FakeRouter, FakeSshTransport } from "../../../tests/fakes/ssh_transport.ts";
-import type { Pool, StoredVolume } from "../../volume/ports/ports.ts";
+import type { Pool, StoredVolume } from "../../volume/model/inventory.ts";
 import { Session } from "../ssh/session.ts";
 import { RouterVolumeStore, type RouterVolumeStoreOptions } from "./volume_store.ts";
 

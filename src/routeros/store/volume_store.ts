@@ -1,19 +1,15 @@
 import { VolumeError } from "../../volume/errors.ts";
+import type { CallContext, Clock } from "../../volume/ports/system.ts";
 import type {
-  CallContext,
-  Clock,
   DiskGuard,
-  FileView,
-  ImagePlace,
-  Inventory,
   MutationOutcome,
   NewFolder,
   NewSubvolume,
   NewVolume,
   VolumeChange,
   VolumeStore,
-  VolumeView,
-} from "../../volume/ports/ports.ts";
+} from "../../volume/ports/store.ts";
+import type { FileView, ImagePlace, Inventory, VolumeView } from "../../volume/model/inventory.ts";
 import { type Fragment, isSendable } from "../console/command.ts";
 import { type Answer, divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
 import { assertFit } from "../console/router_info.ts";

@@ -9,7 +9,8 @@ import {
 } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import { plainPlace, subvolumePlace } from "../../volume/model/layout.ts";
-import type { CallContext, NewVolume } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
+import type { NewVolume } from "../../volume/ports/store.ts";
 import { bench, diskRow, path, poolRow, pools, stem, volume } from "./store_test_support.ts";
 import type { RouterVolumeStore } from "./volume_store.ts";
 

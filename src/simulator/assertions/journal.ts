@@ -1,4 +1,4 @@
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 
 /** One exec request. */
 interface JournalEntry {

@@ -1,4 +1,4 @@
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import type { Disk } from "./disk.ts";
 
 /** Told of every change: what a disk was and what it is; undefined where it is not there. */

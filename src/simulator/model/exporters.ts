@@ -1,5 +1,5 @@
 import { join, relative } from "node:path";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { NvmeTarget } from "../nvme/target.ts";
 import { type Exporter, noExporter } from "./exports.ts";
 import { NvmetExporter } from "./nvmet_exporter.ts";

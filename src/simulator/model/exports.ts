@@ -1,4 +1,4 @@
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { type Disk, servedNqn } from "./disk.ts";
 
 /** How an export is offered. */

@@ -1,4 +1,4 @@
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { Knobs } from "../behaviours.ts";
 import { knobsOf, type Profile } from "../profile.ts";
 import { Refusal } from "../refusal.ts";

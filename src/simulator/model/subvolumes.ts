@@ -1,4 +1,4 @@
-import type { Clock, Random } from "../../volume/ports/ports.ts";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { FoundSubvolume } from "./backing.ts";
 import { parentOf } from "./paths.ts";
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { ExportAccess } from "../model/exports.ts";
 import { openStorage, type Storage } from "./storage.ts";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { Refused, statuses } from "./command.ts";
 
 /** Blocks have so many bytes. */

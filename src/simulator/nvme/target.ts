@@ -1,4 +1,4 @@
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import type { ExportAccess, Exporter } from "../model/exports.ts";
 import { Connection, type ConnectionServices } from "./connection.ts";
 import { Controller, mostQueues, Subsystem } from "./controller.ts";

@@ -2,7 +2,7 @@
 
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { systemClock } from "../../host/clock.ts";
-import type { CallContext } from "../../volume/ports/ports.ts";
+import type { CallContext } from "../../volume/ports/system.ts";
 import type { ExportAccess } from "../model/exports.ts";
 import { viewOf } from "./command.ts";
 import { NvmeTarget, type NvmeTargetOptions } from "./target.ts";

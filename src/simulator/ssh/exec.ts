@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import type { Clock } from "../../volume/ports/ports.ts";
+import type { Clock } from "../../volume/ports/system.ts";
 import { type Caller, type Console, Interrupted, type Outcome, someoneElse } from "../console/console.ts";
 import type { Fault } from "../faults.ts";
 import type { Router } from "../model/router.ts";

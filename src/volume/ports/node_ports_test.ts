@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { BlockDevices, Filesystems, FoundDevice, Mounts, ProvenDevice } from "./ports.ts";
+import type { BlockDevices, Filesystems, FoundDevice, Mounts, ProvenDevice } from "./node_ports.ts";
 
 /** Whether what is only found is refused where a proven device is wanted: by the compiler. */
 type Refuses<Method extends (device: never, ...rest: never[]) => unknown> = FoundDevice extends

@@ -1,7 +1,8 @@
 // Where a volume's image lies: in a subvolume of its own where the pool can have one there, else as a plain file.
 import assert from "node:assert/strict";
 import { placeFor, withinPool } from "../../../src/volume/model/layout.ts";
-import type { ImagePlace, NewVolume } from "../../../src/volume/ports/ports.ts";
+import type { ImagePlace } from "../../../src/volume/model/inventory.ts";
+import type { NewVolume } from "../../../src/volume/ports/store.ts";
 import { missingFolder } from "../../../src/volume/rules/provision.ts";
 import { type Bench, gib, record, slot, stem, stemOf, truth } from "../_routeros_bench.ts";
 import { filesHolding, hasSubvolume, restored } from "../_routeros_images.ts";

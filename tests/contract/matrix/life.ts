@@ -1,6 +1,6 @@
 // A volume's life, as it goes on a router that does what it is told, and on one that loses answers.
 import assert from "node:assert/strict";
-import type { StoredVolume } from "../../../src/volume/ports/ports.ts";
+import type { StoredVolume } from "../../../src/volume/model/inventory.ts";
 import {
   addOne,
   type Bench,

@@ -1,7 +1,7 @@
 // Every kind of router that the contract is tried on: each profile, each value of each knob alone, and mixtures.
 import { defaultKnobs, type Knobs } from "../../../src/simulator/behaviours.ts";
 import { knobsOf, profiles } from "../../../src/simulator/profile.ts";
-import type { Random } from "../../../src/volume/ports/ports.ts";
+import type { Random } from "../../../src/volume/ports/system.ts";
 
 /** One kind of router. */
 export interface Setting {

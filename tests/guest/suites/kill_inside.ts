@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { SeededRandom } from "../../fakes/random.ts";
 import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
-import type { Random } from "../../../src/volume/ports/ports.ts";
+import type { Random } from "../../../src/volume/ports/system.ts";
 import { boundariesOf } from "./kill/boundaries.ts";
 import { describeKill, type Kill, Life, type LifeStory, type Operation, operations } from "./kill/life.ts";
 import { sh } from "./kill/volume.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Random } from "../../../src/volume/ports/ports.ts";
+import type { Random } from "../../../src/volume/ports/system.ts";
 import { SeededRandom } from "../../fakes/random.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume, untilOk } from "../kit/volume.ts";

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../../volume/errors.ts";
 import type { ControllerWorld } from "../../../controller/deps.ts";
 import { splitHandle, type VolumeIdPrefix } from "../../../volume/model/ids.ts";
-import type { CallContext } from "../../../volume/ports/ports.ts";
+import type { CallContext } from "../../../volume/ports/system.ts";
 import type { UnaryHandler } from "../../server/call.ts";
 
 /** A router whose volumes the Controller service serves. Its controller knows nothing of the other routers. */

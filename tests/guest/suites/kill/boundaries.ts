@@ -1,4 +1,4 @@
-import type { Random } from "../../../../src/volume/ports/ports.ts";
+import type { Random } from "../../../../src/volume/ports/system.ts";
 import type { Step } from "./steps.ts";
 
 /** When a node is killed. */

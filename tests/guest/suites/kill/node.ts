@@ -7,7 +7,7 @@ import type { StageRequest } from "../../../../src/node/stage/stage.ts";
 import type { UnpublishRequest } from "../../../../src/node/publish/unpublish.ts";
 import type { UnstageRequest } from "../../../../src/node/stage/unstage.ts";
 import type { NodeWorld } from "../../../../src/node/deps.ts";
-import type { CallContext } from "../../../../src/volume/ports/ports.ts";
+import type { CallContext } from "../../../../src/volume/ports/system.ts";
 
 /** NQN prefix of every volume of these tests. */
 export const nqnPrefix = "nqn.2000-02.com.mikrotik";

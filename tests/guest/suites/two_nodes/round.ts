@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Random } from "../../../../src/volume/ports/ports.ts";
+import type { Random } from "../../../../src/volume/ports/system.ts";
 import { type GuestVolume, untilOk } from "../../kit/volume.ts";
 import { type FoundStamp, type Writer, writtenBlocks } from "../writers/writer.ts";
 import { type Field, type FieldNode, imageOf } from "./field.ts";
