@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { adoptFlags } from "../src/cli/adopt/adopt.ts";
-import { importCommandFlags } from "../src/cli/import/options.ts";
+import { importCommandFlags } from "../src/cli/import.ts";
 import { attachFlags, detachFlags } from "../src/cli/attach/options.ts";
 import { auditFlags } from "../src/cli/audit/options.ts";
 import { describeCommandFlags } from "../src/cli/describe/describe.ts";

@@ -72,7 +72,7 @@ export const commands: Readonly<Record<string, Command>> = {
   import: {
     help: "make an existing disk or file of the router a volume, and print its PersistentVolume",
     flags: async () => ({ ...(await import("./import/options.ts")).importFlags, ...await routerFlags() }),
-    run: async (args, io) => (await import("./import/import.ts")).importCommand(args, io),
+    run: async (args, io) => (await import("./import.ts")).importCommand(args, io),
   },
   release: {
     help: "give a volume back to the earlier Go driver, or an imported disk to whoever made it",

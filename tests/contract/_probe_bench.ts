@@ -1,6 +1,6 @@
 // Shared by the contract tests of the probe: a simulated router, this machine as its host, and a way to run the probe.
 import assert from "node:assert/strict";
-import { runProbe } from "../../src/cli/doctor/run_probe.ts";
+import { runProbe } from "../../src/cli/doctor/doctor.ts";
 import { readDoctorOptions } from "../../src/cli/doctor/options.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { parseProfile, type RouterProfile } from "../../src/router_profile/profile.ts";

@@ -4,7 +4,7 @@ import { adoptCommand } from "../../src/cli/adopt/adopt.ts";
 import { allowFormatCommand } from "../../src/cli/allow_format.ts";
 import { auditCommand } from "../../src/cli/audit/audit.ts";
 import { doctorCommand } from "../../src/cli/doctor/doctor.ts";
-import { importCommand } from "../../src/cli/import/import.ts";
+import { importCommand } from "../../src/cli/import.ts";
 import type { CommandIo } from "../../src/cli/io.ts";
 import { releaseCommand } from "../../src/cli/release.ts";
 import { withdrawCommand } from "../../src/cli/withdraw.ts";

@@ -1,7 +1,7 @@
 // What `rds-csi doctor --probe` makes of routers of every kind, of hosts that can and cannot reach them, of places that
 // are no good, and of things that are not its own. Over real SSH.
 import assert from "node:assert/strict";
-import { nvmeHostSide } from "../../src/cli/doctor/run_probe.ts";
+import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
 import { readControllerConfig } from "../../src/cli/config/config.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { defaultAnswers, type RouterAnswers } from "../../src/router_profile/answers.ts";

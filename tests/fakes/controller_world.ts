@@ -1,5 +1,5 @@
 import type { ControllerSettings, ControllerWorld } from "../../src/controller/deps.ts";
-import { VolumeLocks } from "../../src/csi/server/volume_lock.ts";
+import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { ImageCopies } from "../../src/controller/volumes/copies.ts";
 import { UnsettledChanges } from "../../src/controller/in_doubt.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/attachments/withdrawals.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { VolumeLocks } from "../../src/csi/server/volume_lock.ts";
+import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { FenceWatch } from "../../src/node/fencing/fence_watch.ts";
 import { NodeService } from "../../src/node/node_service.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { CallRunner } from "../../src/csi/server/call_runner.ts";
 import { nodeMethods } from "../../src/csi/services/node.ts";
-import { VolumeLocks } from "../../src/csi/server/volume_lock.ts";
+import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import { createLogger } from "../../src/telemetry/log.ts";

@@ -1,6 +1,6 @@
 // A disk that somebody made, with data in it, on a simulated router, and what is done about it.
 import assert from "node:assert/strict";
-import { importCommand } from "../../src/cli/import/import.ts";
+import { importCommand } from "../../src/cli/import.ts";
 import { releaseCommand } from "../../src/cli/release.ts";
 import { parseComment } from "../../src/volume/model/record.ts";
 import { runCommand } from "./command_run.ts";

@@ -4,7 +4,7 @@
 import type { Options } from "@grpc/proto-loader";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { LOADER_OPTIONS } from "../../src/csi/server/loader_options.ts";
+import { LOADER_OPTIONS } from "../../src/csi/server/proto.ts";
 import { readSecrets, renderSecrets } from "./secrets.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { LOADER_OPTIONS } from "../../src/csi/server/loader_options.ts";
+import { LOADER_OPTIONS } from "../../src/csi/server/proto.ts";
 import { readSecrets, type Secrets } from "./secrets.ts";
 
 const PROTO = fileURLToPath(new URL("../../proto/csi.proto", import.meta.url));

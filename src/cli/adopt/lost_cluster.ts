@@ -12,7 +12,7 @@ import {
   type VolumeCapabilities,
 } from "../../volume/model/capabilities.ts";
 import type { OwnedVolume } from "../../volume/model/record.ts";
-import { persistentVolume, toYaml } from "../import/persistent_volume.ts";
+import { persistentVolume, toYaml } from "../import.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import { withControllerWorld } from "../controller_command.ts";
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
 import { call, epoch, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
-import { type AttachRequest, attachVolume } from "./attach_volume.ts";
-import { detachVolume } from "./detach_volume.ts";
+import { type AttachRequest, attachVolume } from "./attach.ts";
+import { detachVolume } from "./detach.ts";
 import { parseSubject } from "./subject.ts";
 
 const prefix = "nqn.2000-02.com.mikrotik";

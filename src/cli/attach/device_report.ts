@@ -5,7 +5,7 @@ import type { NodeWorld } from "../../node/deps.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { mountCommand } from "./mount_command.ts";
+import { formatBytes } from "../../doctor/router/storage.ts";
 
 /** What lies on a device or a partition. */
 export interface ContentReport {
@@ -101,4 +101,51 @@ async function emptiness(world: NodeWorld, device: ProvenDevice, context: CallCo
 function unreadable(error: unknown, { signal }: CallContext): string {
   signal.throwIfAborted();
   return `unknown: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+/** Options with which each file system is mounted without a single write: no log is replayed. */
+const options: Readonly<Record<string, string>> = {
+  ext2: "ro",
+  ext3: "ro,noload",
+  ext4: "ro,noload",
+  xfs: "ro,norecovery,nouuid",
+  btrfs: "ro,rescue=nologreplay",
+};
+
+/** The command that mounts a device read-only, by the type that blkid names; undefined where there is none to be had. */
+export function mountCommand(device: string, type: string | undefined, folder: string): string | undefined {
+  if (type === "crypto_LUKS") return `cryptsetup open --readonly ${device} NAME`;
+  if (type === undefined || !Object.hasOwn(options, type)) return undefined;
+  return `mkdir -p ${folder} && mount -t ${type} -o ${options[type]},nosuid,nodev ${device} ${folder}`;
+}
+
+/** The report as aligned lines for people. */
+export function formatReport(report: DeviceReport): string[] {
+  const rows: [name: string, text: string][] = [
+    ["volume", report.volume],
+    ["nqn", report.nqn],
+    ["device", `${report.device} (${report.deviceNumber})`],
+    ["size", formatSize(report)],
+    ["id", report.uniqueId === "" ? "the target gives none" : report.uniqueId],
+    ["writes", writes(report)],
+    ["content", report.content],
+    ...report.partitions.map((each): [string, string] => [
+      "partition",
+      `${each.device} (${each.deviceNumber}) ${formatSize(each)}: ${each.content}`,
+    ]),
+    ...[report, ...report.partitions].flatMap(({ mount }): [string, string][] =>
+      mount === null ? [] : [["mount it", mount]]
+    ),
+  ];
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows.map(([name, text]) => `${name.padEnd(width)}  ${text}`);
+}
+
+function formatSize({ sizeBytes }: ContentReport): string {
+  return `${formatBytes(BigInt(sizeBytes))} (${sizeBytes} bytes)`;
+}
+
+function writes({ readOnly }: DeviceReport): string {
+  if (readOnly === null) return "the device is gone";
+  return readOnly ? "refused by the kernel (BLKROSET)" : "taken: whoever opens the device can change it";
 }

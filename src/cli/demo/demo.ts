@@ -1,8 +1,7 @@
 import { describeFlags, type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
-import { Scenario, type Subject } from "./scenario.ts";
-import { formatTable, type StepRow } from "./table.ts";
+import { formatTable, Scenario, type StepRow, type Subject } from "./scenario.ts";
 import { canGrowExt4Online, type DemoConnector, hasXfsTools } from "./scratch.ts";
 import { type DemoWorld, openDemoWorld, type StepListener } from "./stack.ts";
 import { type CommandIo, exitCodes } from "../io.ts";

@@ -1,8 +1,7 @@
 import type { VolumeCapability } from "../../csi/generated/csi/v1/VolumeCapability.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import { codeOf, type CsiClients } from "../../csi/server/client.ts";
-import { checksumOf, writePattern } from "./pattern.ts";
-import type { StepRow } from "./table.ts";
+import { createHash } from "node:crypto";
 
 /** One volume that the demo takes through its life. */
 export interface Subject {
@@ -280,4 +279,80 @@ export class Scenario {
   #dataPath(): string {
     return this.#subject.kind === "block" ? this.#target : `${this.#target}/data`;
   }
+}
+
+/** One line of the demo's table. */
+export interface StepRow {
+  readonly step: string;
+  readonly milliseconds: number;
+  /** Router commands (exec requests) that the step cost. */
+  readonly commands: number;
+  readonly note: string;
+}
+
+/** The rows as an aligned table with a heading. */
+export function formatTable(rows: readonly StepRow[]): string[] {
+  const cells = rows.map((row) => [row.step, row.milliseconds.toFixed(0), String(row.commands), row.note]);
+  const table = [["step", "ms", "router commands", ""], ...cells];
+  const widths = [0, 1, 2].map((column) => Math.max(...table.map((row) => row[column]!.length)));
+  return table.map(([step, ms, commands, note]) =>
+    `${step!.padEnd(widths[0]!)}  ${ms!.padStart(widths[1]!)}  ${commands!.padStart(widths[2]!)}  ${note}`
+      .trimEnd()
+  );
+}
+
+const chunkBytes = 1 << 20;
+
+/**
+ * Writes `bytes` of pseudo-random data to a file or a block device, syncs it, and returns its SHA-256 in hex. A device
+ * is never created: writing to a missing one would leave a plain file that looks like success.
+ */
+async function writePattern(path: string, bytes: number): Promise<string> {
+  const info = await Deno.stat(path).catch(() => undefined);
+  const file = await Deno.open(path, {
+    write: true,
+    create: info === undefined,
+    truncate: info?.isFile ?? false,
+  });
+  const hash = createHash("sha256");
+  try {
+    for (let offset = 0; offset < bytes; offset += chunkBytes) {
+      const chunk = patternChunk(offset);
+      hash.update(chunk);
+      for (let written = 0; written < chunk.length;) written += await file.write(chunk.subarray(written));
+    }
+    await file.sync();
+  } finally {
+    file.close();
+  }
+  return hash.digest("hex");
+}
+
+/** The SHA-256 of the first `bytes` of a file or a block device, in hex. */
+async function checksumOf(path: string, bytes: number): Promise<string> {
+  const file = await Deno.open(path, { read: true });
+  const hash = createHash("sha256");
+  const buffer = new Uint8Array(chunkBytes);
+  try {
+    for (let left = bytes; left > 0;) {
+      const count = await file.read(buffer.subarray(0, Math.min(left, chunkBytes)));
+      if (count === null) throw new Error(`${path} ends ${left} bytes early`);
+      hash.update(buffer.subarray(0, count));
+      left -= count;
+    }
+  } finally {
+    file.close();
+  }
+  return hash.digest("hex");
+}
+
+/** A mebibyte that differs from every other one: a shifted or doubled block cannot go unnoticed. */
+function patternChunk(offset: number): Uint8Array {
+  const words = new Uint32Array(chunkBytes / 4);
+  let state = (offset / chunkBytes + 1) >>> 0;
+  for (let i = 0; i < words.length; i++) {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    words[i] = state;
+  }
+  return new Uint8Array(words.buffer);
 }

@@ -3,7 +3,7 @@ import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
 import { block, call, FakeNode, nqn, stagingPath, targetPath } from "../../../tests/fakes/node_world.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { volumesOfNode } from "../../doctor/node/volumes.ts";
-import { judgeView } from "./judge.ts";
+import { judgeView } from "./describe.ts";
 import { formatTable, formatVolume, jsonValue, volumeJson } from "./print.ts";
 import { viewVolume } from "./view.ts";
 

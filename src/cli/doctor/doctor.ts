@@ -3,10 +3,9 @@ import { describeFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { type Network, systemNetwork } from "../../host/network.ts";
 import { systemRandom } from "../../host/random.ts";
-import type { CallContext } from "../../volume/ports/system.ts";
+import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import { type Finding, skipped } from "../../volume/model/finding.ts";
 import { checkUp, type CheckupSeams } from "./router_checkup.ts";
-import { nvmeHostSide, runProbe } from "./run_probe.ts";
 import { examineNode } from "../../doctor/node/node_checks.ts";
 import type { NodeCheckSeams } from "../../doctor/node/check.ts";
 import {
@@ -22,6 +21,13 @@ import { withProgress } from "../progress.ts";
 import { openTransport } from "../serve/router.ts";
 import { discover } from "../../nvme/discover.ts";
 import { VolumeError } from "../../volume/errors.ts";
+import { formatProfile } from "../../router_profile/profile.ts";
+import type { HostSide } from "../../doctor/probe/question.ts";
+import type { LineLimits } from "../../doctor/probe/session.ts";
+import { probeRouter } from "../../doctor/probe/probe.ts";
+import type { SshTransport } from "../../routeros/ssh/transport.ts";
+import { connectSubsystem } from "../../nvme/host_connection.ts";
+import { refusalOf } from "../../nvme/refusal.ts";
 
 const help = `Usage: rds-csi doctor [flags]
 
@@ -166,4 +172,44 @@ const stateWidth = "problem".length;
 
 function oneLine(text: string): string {
   return text.replace(/\s+/g, " ").trim();
+}
+
+/** What a probe needs of the machine. */
+interface ProbeSeams {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly transport: SshTransport;
+  readonly host: HostSide;
+  /** How long the router is waited for. */
+  readonly limits?: LineLimits;
+  /** How often two sessions race for the same disk. */
+  readonly races?: number;
+  writeText(path: string, text: string): Promise<void>;
+}
+
+/** Probes the router and hands out its profile. */
+export async function runProbe(options: DoctorOptions, seams: ProbeSeams, io: CommandIo): Promise<number> {
+  const { profile, unanswered } = await probeRouter({
+    ...seams,
+    basePath: options.basePaths[0]!,
+    signal: io.signal,
+    say: (text) => io.err(`probe: ${text}`),
+  });
+  const text = formatProfile(profile, unanswered);
+  if (options.output === "") io.out(text.trimEnd());
+  else {
+    await seams.writeText(options.output, text);
+    io.err(`probe: written to ${options.output}; use it with --router-profile ${options.output}`);
+  }
+  return exitCodes.ok;
+}
+
+/** This machine as a host of the exports at an address, without root and kernel. */
+export function nvmeHostSide(address: string, port: number): HostSide {
+  return {
+    port,
+    connect: (nqn, host, context) =>
+      connectSubsystem({ address, port, nqn, hostNqn: host.nqn, hostId: host.id }, context),
+    isRefusal: (error) => refusalOf(error) !== undefined,
+  };
 }

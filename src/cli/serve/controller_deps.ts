@@ -12,7 +12,7 @@ import type { StrayedVolumes } from "../../controller/misplaced.ts";
 import { UnsettledChanges } from "../../controller/in_doubt.ts";
 import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.ts";
 import type { ControllerWorld, VolumeLocking } from "../../controller/deps.ts";
-import { VolumeLocks } from "../../csi/server/volume_lock.ts";
+import { VolumeLocks } from "../../csi/server/call.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { type ControllerEvents, uncountedByController } from "../../volume/ports/controller_events.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";

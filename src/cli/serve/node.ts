@@ -1,8 +1,7 @@
 import type { NodeConfig } from "../config/config.ts";
-import type { MethodsOf } from "../../csi/server/call.ts";
+import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
 import type { NodeHandlers } from "../../csi/generated/csi/v1/Node.ts";
 import { nodeMethods } from "../../csi/services/node.ts";
-import { VolumeLocks } from "../../csi/server/volume_lock.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
 import { SystemMounts } from "../../filesystem/mounts.ts";

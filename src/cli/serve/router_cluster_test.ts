@@ -9,7 +9,7 @@ import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { parseComment } from "../../volume/model/record.ts";
 import { objectsOfRouter, sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
-import { VolumeLocks } from "../../csi/server/volume_lock.ts";
+import { VolumeLocks } from "../../csi/server/call.ts";
 
 const epoch = { counter: 4, nonce: "0a0b0c0d" };
 const graceMs = 600_000;

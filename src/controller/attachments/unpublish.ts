@@ -1,14 +1,14 @@
-import { nodeIdsOf } from "../../volume/model/record.ts";
+import { type Holder, nodeIdsOf, type OwnedVolume, type VolumeRecord } from "../../volume/model/record.ts";
 import { isEarlierDriverId } from "../../volume/model/ids.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
-import { leaveVolume } from "./detaching_node.ts";
 import { lookAtDisk, notFound } from "../load.ts";
-import { outdateUnsettled } from "../change.ts";
+import { outdateUnsettled, writeRecord } from "../change.ts";
 import { withdrawExport } from "./withdrawal.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
 
 /**
  * Takes a volume from a node, without needing that node. When nobody is left the export is off and read back as off
@@ -81,4 +81,45 @@ export async function withdrawVolume(
   const volume = getOwned(stored, world.settings.cluster, "withdraw");
   await unpublishVolume(world, id, "", context);
   return nodeIdsOf(volume.record.holders);
+}
+
+/** Who leaves a volume, and who goes on holding it. */
+interface Leaving {
+  readonly nodeId: string;
+  /** The record without the node. */
+  readonly record: VolumeRecord;
+  readonly remaining: readonly Holder[];
+}
+
+/**
+ * Takes a volume from one of several nodes. The others go on under the same NQN, so that the one that leaves is fenced
+ * only where the router goes by a list of hosts: it is shortened, and the export bounced, as a list alone does not cut off
+ * whoever is connected. Elsewhere it is reported. One command.
+ */
+async function leaveVolume(
+  call: ControllerCall,
+  volume: OwnedVolume,
+  { nodeId, record, remaining }: Leaving,
+): Promise<void> {
+  const { stored } = volume;
+  const others = nodeIdsOf(remaining);
+  const hosts = canShutOut(volume, call.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
+  if (hosts === undefined) {
+    await writeRecord(call, "unpublish", volume, record, () => true);
+  } else {
+    const { exportNqn } = stored;
+    const goesOn = (after: StoredVolume) => after.exported && after.exportNqn === exportNqn;
+    const change = { allowedHosts: hosts, bounce: true };
+    const after = await writeRecord(call, "unpublish", volume, record, goesOn, change);
+    if (sameHosts(after.stored.allowedHosts, hosts)) {
+      call.events.happened({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
+      return;
+    }
+  }
+  call.events.happened({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
+  const fields = { volume: stored.id, node: nodeId, holders: others, requestId: call.context.requestId };
+  call.notes.warn(
+    "the volume goes on being exported for its other holder: the node that left is not fenced",
+    fields,
+  );
 }

@@ -6,9 +6,8 @@ import { createLogger, type LogLevel } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CallRecord } from "./access_log.ts";
-import { method, type UnaryHandler } from "./call.ts";
+import { method, type UnaryHandler, VolumeLocks } from "./call.ts";
 import { type CallAnswer, CallRunner } from "./call_runner.ts";
-import { VolumeLocks } from "./volume_lock.ts";
 
 interface Request {
   readonly volumeId: string;

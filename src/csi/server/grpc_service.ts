@@ -7,10 +7,9 @@ import type {
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
-import type { Method, ServiceMethods } from "./call.ts";
+import { type Method, type ServiceMethods, VolumeLocks } from "./call.ts";
 import type { CallAnswer, CallRunner } from "./call_runner.ts";
 import { GRPC_CODES } from "./grpc_status.ts";
-import { VolumeLocks } from "./volume_lock.ts";
 
 /**
  * Turns methods into what grpc-js registers. Each service has locks of its own: the controller changes what the router

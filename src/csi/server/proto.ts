@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { existsSync } from "node:fs";
 import { type Client, loadPackageDefinition } from "@grpc/grpc-js";
-import { loadSync } from "@grpc/proto-loader";
+import { loadSync, type Options } from "@grpc/proto-loader";
 import type { ControllerClient, ControllerDefinition } from "../generated/csi/v1/Controller.ts";
 import type { IdentityClient, IdentityDefinition } from "../generated/csi/v1/Identity.ts";
 import type { NodeClient, NodeDefinition } from "../generated/csi/v1/Node.ts";
@@ -9,7 +9,6 @@ import type {
   RegistrationClient,
   RegistrationDefinition,
 } from "../generated/pluginregistration/Registration.ts";
-import { LOADER_OPTIONS } from "./loader_options.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
 /** A client constructor, whose `service` is what a server registers. */
@@ -59,3 +58,18 @@ export function loadRegistration(): RegistrationPackage {
   return (loadPackageDefinition(definition) as unknown as { pluginregistration: RegistrationPackage })
     .pluginregistration;
 }
+
+/**
+ * How proto/csi.proto is loaded: camelCase fields, 64 bit integers and enum values as strings, every field
+ * present, and the set member of a oneof named by a field. The server loads with these options and the
+ * types in generated/ are made with them, so that both always describe the same objects.
+ */
+export const LOADER_OPTIONS = Object.freeze(
+  {
+    keepCase: false,
+    longs: String,
+    enums: String,
+    defaults: true,
+    oneofs: true,
+  } as const satisfies Options,
+);

@@ -3,7 +3,7 @@ import type { Server } from "@grpc/grpc-js";
 import type { Logger } from "../../telemetry/log.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { CallRecord } from "./access_log.ts";
-import type { MethodsOf, ServiceMethods } from "./call.ts";
+import type { MethodsOf, ServiceMethods, VolumeLocks } from "./call.ts";
 import { CallRunner } from "./call_runner.ts";
 import { parseEndpoint } from "./endpoint.ts";
 import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
@@ -12,7 +12,6 @@ import type { NodeHandlers } from "../generated/csi/v1/Node.ts";
 import { implementation, withEncodingLog } from "./grpc_service.ts";
 import type { CsiPackage } from "./proto.ts";
 import { listen, makeServer, type Transport } from "./transport.ts";
-import type { VolumeLocks } from "./volume_lock.ts";
 
 /** What is served; a service that is left out answers UNIMPLEMENTED, as does a method that is left out. */
 export interface CsiServices {

@@ -20,9 +20,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { MethodsOf, RequestOf, ResponseOf } from "../server/call.ts";
 import { healthMethods } from "./controller_health.ts";
 import { snapshotMethods } from "./snapshots.ts";
-import { chooseRouter, reaches } from "./routers/choice.ts";
+import { chooseRouter, type Located, reaches, type Router, type Routers } from "./routers/routers.ts";
 import { listPage, type PageAsked, type RouterPage } from "./routers/paging.ts";
-import type { Located, Router, Routers } from "./routers/routers.ts";
 import type { ControllerHandlers } from "../generated/csi/v1/Controller.ts";
 import {
   contentSource,

@@ -13,7 +13,7 @@ import {
 import { NodeService } from "../../node/node_service.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
-import { lockKeys } from "../server/volume_lock.ts";
+import { lockKeys } from "../server/call.ts";
 import { nodeMethods } from "./node.ts";
 
 type MethodName = keyof ReturnType<typeof nodeMethods>;

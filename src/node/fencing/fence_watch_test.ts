@@ -12,7 +12,7 @@ import {
   volumeId,
 } from "../../../tests/fakes/node_world.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { VolumeLocks } from "../../csi/server/volume_lock.ts";
+import { VolumeLocks } from "../../csi/server/call.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 import { FenceWatch } from "./fence_watch.ts";

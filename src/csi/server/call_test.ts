@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../../volume/errors.ts";
-import { lockKeys, VolumeLocks } from "./volume_lock.ts";
+import { lockKeys, VolumeLocks } from "./call.ts";
 
 function isBusy(error: unknown): true {
   assert.ok(VolumeError.is(error, "busy"), String(error));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { SECRET_FIELDS } from "../generated/secrets.ts";
-import { redactRequest } from "./redact.ts";
+import { redactRequest } from "./access_log.ts";
 
 Deno.test("redactRequest() keeps what is public and redacts what is marked secret", () => {
   const request = {

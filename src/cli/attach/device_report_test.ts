@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mountCommand } from "./mount_command.ts";
+import { mountCommand } from "./device_report.ts";
 
 const cases: readonly (readonly [type: string | undefined, words: RegExp | undefined])[] = [
   ["ext4", /^mkdir -p \/mnt\/a && mount -t ext4 -o ro,noload,nosuid,nodev \/dev\/x \/mnt\/a$/],

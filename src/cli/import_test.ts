@@ -9,8 +9,8 @@ import {
   publishRequest,
   rejectsWith,
   state,
-} from "../../../tests/support/controller_calls.ts";
-import { clusterId, probedProfile, type StackOptions, startStack } from "../../../tests/support/stack.ts";
+} from "../../tests/support/controller_calls.ts";
+import { clusterId, probedProfile, type StackOptions, startStack } from "../../tests/support/stack.ts";
 import {
   addDisk,
   calls,
@@ -21,10 +21,10 @@ import {
   recordOf,
   release,
   startWithFile,
-} from "../../../tests/support/static_disk.ts";
-import { profiles } from "../../simulator/profile.ts";
-import { VolumeError } from "../../volume/errors.ts";
-import { clusterHash } from "../../volume/model/ids.ts";
+} from "../../tests/support/static_disk.ts";
+import { profiles } from "../simulator/profile.ts";
+import { VolumeError } from "../volume/errors.ts";
+import { clusterHash } from "../volume/model/ids.ts";
 
 Deno.test("import prints a PersistentVolume, says what it would do before, and does the same again", async () => {
   await using scene = await startWithFile();

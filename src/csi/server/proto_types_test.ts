@@ -7,7 +7,7 @@ import type {
 } from "../generated/csi/v1/CreateVolumeRequest.ts";
 import type { ControllerDefinition } from "../generated/csi/v1/Controller.ts";
 import { METHOD_MESSAGES, SECRET_FIELDS } from "../generated/secrets.ts";
-import { LOADER_OPTIONS } from "./loader_options.ts";
+import { LOADER_OPTIONS } from "./proto.ts";
 
 const PROTO = fileURLToPath(new URL("../../../proto/csi.proto", import.meta.url));
 

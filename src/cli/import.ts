@@ -1,0 +1,281 @@
+import { routerFlags, serveFlags } from "./config/flag_tables.ts";
+import { loadRoutersParser, readOneBackend } from "./config/backends.ts";
+import { type Import, type ImportRequest, importVolume } from "../controller/import/import.ts";
+import { describeFlags, FlagError, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
+import { systemClock } from "../host/clock.ts";
+import { systemRandom } from "../host/random.ts";
+import { type CommandIo, exitCodes } from "./io.ts";
+import { withControllerWorld } from "./controller_command.ts";
+import { kindName, type VolumeKind } from "../volume/model/capabilities.ts";
+import { type ControllerConfig, type Environment, readNothing, type TextReader } from "./config/config.ts";
+import type { RoutersParser } from "./config/router_keys.ts";
+import { assertVolumeId, isVolumeId } from "../volume/model/ids.ts";
+import { modesOfVolumes } from "../volume/rules/legacy_migration.ts";
+
+const help = `Usage: rds-csi import SLOT --kind KIND [flags]
+       rds-csi import --path /POOL/FILE --kind KIND [--slot SLOT] [flags]
+
+Makes a file-backed disk that somebody else made, or a file without a disk, a volume of this cluster, and prints a
+PersistentVolume for it: apply what it prints. The data stays as it is. The disk gets this cluster's record beside the note
+in its comment, and the router mounts nothing in it any more; file and slot keep their names.
+
+Such a volume is never formatted and never deleted; there are no snapshots of it. "rds-csi release SLOT" takes the record
+away again.
+
+Refused is what somebody may be using: an export that is on, a file system that the router has mounted, a file that another
+disk uses, a disk with another cluster's record. Of a volume that has this cluster's record only the PersistentVolume is
+printed: so those of a lost cluster are written again, with its --cluster-id.
+
+Flags:
+`;
+
+/** How long the router may take, in milliseconds. */
+const timeoutMs = 120_000;
+
+/** `rds-csi import`: makes what is there a volume, and prints a PersistentVolume for it. */
+export async function importCommand(args: readonly string[], io: CommandIo): Promise<number> {
+  if (args.includes("--help")) {
+    io.out(help + describeFlags({ ...importFlags, ...routerFlags }));
+    return exitCodes.ok;
+  }
+  const { config, request, object, json } = readImportOptions(
+    args,
+    io.env,
+    Deno.readTextFileSync,
+    await loadRoutersParser(args),
+  );
+  const done = await withControllerWorld(
+    { name: "import", config, timeoutMs },
+    { clock: systemClock, random: systemRandom },
+    io,
+    (world, context) => importVolume(world, request, context),
+  );
+  // What is printed goes into a file: words are for whoever looks on.
+  for (const line of explain(done)) io.err(line);
+  const volume = persistentVolume({ volumeHandle: config.prefix + done.id, ...done }, object);
+  io.out(json ? JSON.stringify(volume, undefined, 2) : toYaml(volume));
+  return exitCodes.ok;
+}
+
+function explain({ outcome, id, imagePath, sizeBytes, withdrawn }: Import): string[] {
+  const what = `${id} (${imagePath}, ${sizeBytes} bytes)`;
+  const words = {
+    imported: `The disk ${what} is a volume of this cluster now.`,
+    already: `The disk ${what} was imported before.`,
+    own: `The volume ${what} is one that this driver made: nothing was changed.`,
+    would: `The disk ${what} can be imported. Nothing was changed.`,
+  };
+  const cut = `Its export under ${withdrawn} ${outcome === "would" ? "would be" : "was"} withdrawn.`;
+  return [words[outcome], ...withdrawn === "" ? [] : [cut]];
+}
+
+/** What a person chooses of a PersistentVolume. */
+interface VolumeObjectOptions {
+  readonly name: string;
+  /** As Kubernetes words it. */
+  readonly accessMode: string;
+  readonly readOnly: boolean;
+  /** "" for none. */
+  readonly storageClassName: string;
+  readonly claim: { readonly namespace: string; readonly name: string } | undefined;
+  readonly driverName: string;
+}
+
+/** What the volume itself says of it. */
+interface VolumeFacts {
+  readonly volumeHandle: string;
+  readonly sizeBytes: bigint;
+  readonly kind: VolumeKind;
+}
+
+type Plain = string | boolean | readonly string[] | { readonly [key: string]: Plain };
+
+/**
+ * A PersistentVolume that a person applies. Nothing deletes its volume: the policy is Retain, and without the annotation
+ * `pv.kubernetes.io/provisioned-by` no provisioner counts it as its own. Its capacity is exactly the disk's: of a larger one
+ * the kubelet would have the node grow what cannot grow.
+ */
+export function persistentVolume(
+  volume: VolumeFacts,
+  options: VolumeObjectOptions,
+): { [key: string]: Plain } {
+  const { claim, readOnly } = options;
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolume",
+    metadata: { name: options.name },
+    spec: {
+      capacity: { storage: String(volume.sizeBytes) },
+      volumeMode: volume.kind.access === "block" ? "Block" : "Filesystem",
+      accessModes: [options.accessMode],
+      persistentVolumeReclaimPolicy: "Retain",
+      storageClassName: options.storageClassName,
+      ...claim === undefined ? {} : { claimRef: { namespace: claim.namespace, name: claim.name } },
+      csi: {
+        driver: options.driverName,
+        volumeHandle: volume.volumeHandle,
+        ...volume.kind.access === "block" ? {} : { fsType: kindName(volume.kind) },
+        ...readOnly ? { readOnly } : {},
+      },
+    },
+  };
+}
+
+/** An object of texts as YAML. Every text is quoted, so that none is taken for a number. */
+export function toYaml(value: { readonly [key: string]: Plain }, indent = ""): string {
+  return Object.entries(value).map(([key, part]) => {
+    if (typeof part === "string" || typeof part === "boolean") {
+      return `${indent}${key}: ${JSON.stringify(part)}`;
+    }
+    if (Array.isArray(part)) {
+      return [`${indent}${key}:`, ...part.map((item: string) => `${indent}  - ${JSON.stringify(item)}`)].join(
+        "\n",
+      );
+    }
+    return `${indent}${key}:\n${toYaml(part as { readonly [key: string]: Plain }, `${indent}  `)}`;
+  }).join("\n");
+}
+
+/** Flags that only `rds-csi import` has. */
+export const importCommandFlags: FlagTable = {
+  "path": {
+    form: "text",
+    help: "A file of the router that has no disk yet: a disk is made of it, as it is.",
+  },
+  "slot": {
+    form: "text",
+    help: "Slot of the disk that --path makes. Default: the file's name without `.img`.",
+  },
+  "kind": {
+    form: "text",
+    choices: ["ext4", "xfs", "block"],
+    help: "What the disk holds: a file system, or anything else. Required for what is no volume yet.",
+  },
+  "access-mode": {
+    form: "text",
+    choices: Object.keys(modesOfVolumes),
+    fallback: "ReadWriteOnce",
+    help: "The access mode of the PersistentVolume; ReadWriteMany for block volumes only.",
+  },
+  "read-only": { form: "switch", help: "Have the PersistentVolume say that it is only read." },
+  "exported-is-unused": {
+    form: "switch",
+    help:
+      "You vouch that nobody uses the export that is on: it is withdrawn. Whoever does use it loses the disk while writing.",
+  },
+  "dry-run": { form: "switch", help: "Check everything, print the PersistentVolume, and change nothing." },
+  "name": { form: "text", help: "Name of the PersistentVolume. Default: the slot." },
+  "storage-class-name": {
+    form: "text",
+    help:
+      "Its storageClassName. Default: none, so that only a claim which names none or this volume is bound to it.",
+  },
+  "claim": { form: "text", help: "The claim that it is kept for, as NAMESPACE/NAME." },
+  "json": { form: "switch", help: "Print the PersistentVolume as JSON." },
+};
+
+/** Flags of `rds-csi import` but those of the router. */
+export const importFlags: FlagTable = { ...importCommandFlags, "driver-name": serveFlags["driver-name"]! };
+
+/** What `rds-csi import` is told. */
+export interface ImportOptions {
+  readonly config: ControllerConfig;
+  readonly request: ImportRequest;
+  readonly object: VolumeObjectOptions;
+  readonly json: boolean;
+}
+
+const objectName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/;
+const namespaceName = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/**
+ * Reads the command line of `rds-csi import`.
+ *
+ * @throws {FlagError} naming everything that is wrong, at once
+ * @throws {VolumeError} invalid when the slot has no form that a volume handle can have
+ */
+export function readImportOptions(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+  parseRouters?: RoutersParser,
+): ImportOptions {
+  const [first] = args;
+  const given = first === undefined || first.startsWith("-") ? undefined : first;
+  const flags = readFlags(
+    { ...importFlags, ...routerFlags },
+    given === undefined ? args : args.slice(1),
+    env,
+  );
+  const id = readSlot(flags, given);
+  const kind = readKind(flags);
+  const accessMode = flags.text("access-mode");
+  if (accessMode === "ReadWriteMany" && kind?.access === "mount") {
+    flags.problem("access-mode", accessMode, "another one, as two nodes would destroy a file system");
+  }
+  const imagePath = flags.text("path");
+  const seams = { readText, parseRouters, ownNodes: [], hasCluster: false };
+  const config = readOneBackend(flags, seams);
+  const options = {
+    request: {
+      id,
+      imagePath: imagePath === "" ? undefined : imagePath,
+      kind,
+      mode: modesOfVolumes[accessMode] ?? "single-node-multi-writer",
+      exportIsUnused: flags.switch("exported-is-unused"),
+      dryRun: flags.switch("dry-run"),
+    },
+    object: readObject(flags, id, accessMode),
+    json: flags.switch("json"),
+  };
+  flags.assertNoProblems();
+  if (config === undefined) throw new TypeError("Cannot go on without a router");
+  return { config, ...options };
+}
+
+function readSlot(flags: FlagValues, given: string | undefined): string {
+  const path = flags.text("path");
+  const slot = flags.text("slot");
+  if (path === "") {
+    if (slot !== "") {
+      throw new FlagError(["--slot is for --path: name a disk that is there before the flags"]);
+    }
+    if (given === undefined) throw new FlagError(["SLOT is required, before the flags, or --path"]);
+    assertVolumeId(given);
+    return given;
+  }
+  if (given !== undefined) {
+    throw new FlagError(["name either a SLOT or --path; the slot for a file is --slot"]);
+  }
+  const id = slot === "" ? path.slice(path.lastIndexOf("/") + 1).replace(/[.]img$/, "") : slot;
+  if (slot === "" && !isVolumeId(id)) {
+    throw new FlagError([
+      "--slot is required as the file's name is none: 1 to 32 characters of a-z, 0-9 and -",
+    ]);
+  }
+  assertVolumeId(id);
+  return id;
+}
+
+function readKind(flags: FlagValues): VolumeKind | undefined {
+  const kind = flags.text("kind");
+  if (kind === "ext4" || kind === "xfs") return { access: "mount", filesystem: kind };
+  return kind === "block" ? { access: "block" } : undefined;
+}
+
+function readObject(flags: FlagValues, id: string, accessMode: string): VolumeObjectOptions {
+  const name = flags.text("name") || id;
+  if (!objectName.test(name)) flags.problem("name", name, "a name as Kubernetes takes it");
+  const claim = flags.text("claim");
+  const [namespace = "", claimName = "", ...more] = claim.split("/");
+  const isClaim = namespaceName.test(namespace) && objectName.test(claimName) && more.length === 0;
+  if (claim !== "" && !isClaim) flags.problem("claim", claim, "NAMESPACE/NAME");
+  return {
+    name,
+    accessMode,
+    readOnly: flags.switch("read-only"),
+    storageClassName: flags.text("storage-class-name"),
+    claim: claim === "" ? undefined : { namespace, name: claimName },
+    driverName: flags.text("driver-name"),
+  };
+}
