@@ -71,7 +71,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   import: {
     help: "make an existing disk or file of the router a volume, and print its PersistentVolume",
-    flags: async () => ({ ...(await import("./import/options.ts")).importFlags, ...await routerFlags() }),
+    flags: async () => ({ ...(await import("./import.ts")).importFlags, ...await routerFlags() }),
     run: async (args, io) => (await import("./import.ts")).importCommand(args, io),
   },
   release: {

@@ -20,7 +20,7 @@ import { publishVolume } from "./attachments/publish.ts";
 import { releaseVolume } from "./attachments/release.ts";
 import { unpublishVolume, withdrawVolume } from "./attachments/unpublish.ts";
 import type { ControllerWorld } from "./deps.ts";
-import { importVolume } from "./import.ts";
+import { importVolume } from "./import/import.ts";
 import { Rounds } from "./reconcile/loop.ts";
 import { createSnapshot } from "./snapshots/create.ts";
 import { allowFormat } from "./volumes/allow_format.ts";

@@ -113,7 +113,7 @@ const isWell = await runMatrices(import.meta.url, {
       {
         suite: "fault",
         tracks: faults.flatMap(([row, faults]) => faultTracks(targets, row, faults)),
-        parallel: 6,
+        parallel: 8,
       },
       { suite: "fault/kill", tracks: moments.flatMap((moment) => killTracks(targets, moment)), parallel: 1 },
     ];
