@@ -30,7 +30,7 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** Flags without a command are those of the earlier driver, which had none: its manifests go on with another image. */
+/** Flags without a command are those of the legacy driver, which had none: its manifests go on with another image. */
 function withCommand(args: string[]): string[] {
   const [first = ""] = args;
   const isHelp = first === "--help" || first === "-h";

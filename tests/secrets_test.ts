@@ -274,7 +274,7 @@ Deno.test("a driver's log shows more while it runs, and less again, as signals s
     await clients.node.call("NodeGetInfo", {});
     return ((await part.printed()).match(/ DEBUG request /g)?.length ?? 0) - before;
   };
-  const told = (signal: string, level: string) =>
+  const reported = (signal: string, level: string) =>
     eventually(async () =>
       (await part.printed()).includes(`WARN  what is logged was changed signal=${signal} logged=${level}`)
     );
@@ -282,10 +282,10 @@ Deno.test("a driver's log shows more while it runs, and less again, as signals s
     await part.ready(() => clients.identity.call("GetPluginInfo", {}).then(() => true, () => false));
     assert.equal(await requests(), 0);
     part.signal("SIGUSR1");
-    await told("SIGUSR1", "debug");
+    await reported("SIGUSR1", "debug");
     assert.equal(await requests(), 1);
     part.signal("SIGUSR2");
-    await told("SIGUSR2", "info");
+    await reported("SIGUSR2", "info");
     assert.equal(await requests(), 0);
   } finally {
     clients.close();

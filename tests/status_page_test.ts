@@ -62,7 +62,7 @@ longTest({
     const { execs } = await stack.count();
     const text = textOf(await understood(url));
     for (
-      const words of [
+      const wording of [
         ...ids,
         "rds.csi.srvlab.io ready",
         "Volumes 3 0 with a problem",
@@ -77,26 +77,26 @@ longTest({
         "ControllerPublishVolume FAILED_PRECONDITION",
         "Commands to router default",
       ]
-    ) assert.ok(text.includes(words), `${words} is not in: ${text}`);
+    ) assert.ok(text.includes(wording), `${wording} is not in: ${text}`);
 
-    const looks = [
+    const reads = [
       { name: "desk", width: 1200, height: 1900 },
       { name: "phone", width: 500, height: 3000 },
       { name: "dark", width: 1200, height: 1900, dark: true },
     ];
-    for (const { name, ...look } of looks) {
-      const picture = await photograph(url, { ...look, keepAt: kept && `${kept}/${name}.png` });
-      assert.deepEqual([picture.width, picture.height], [look.width, look.height], name);
+    for (const { name, ...reading } of reads) {
+      const picture = await photograph(url, { ...reading, keepAt: kept && `${kept}/${name}.png` });
+      assert.deepEqual([picture.width, picture.height], [reading.width, reading.height], name);
       const dark = shareOf(picture, isDark);
       // Letters and bars are a small part of a page, and not none of it.
-      const isAsMeant = look.dark ? dark > 0.6 && dark < 0.99 : dark > 0.005 && dark < 0.2;
+      const isAsMeant = reading.dark ? dark > 0.6 && dark < 0.99 : dark > 0.005 && dark < 0.2;
       assert.ok(isAsMeant, `${name}: ${dark} of it is dark`);
     }
     assert.equal((await stack.count()).execs, execs, "who reads the page asks the router nothing");
   },
 });
 
-Deno.test("the status page tells of a router that is away, and asks it nothing", async () => {
+Deno.test("the status page reports a router that is away, and asks it nothing", async () => {
   await using stack = await startStack({ simulator: { users: [] } });
   await stack.clients.controller.call("GetCapacity", {}).then(
     () => assert.fail("the login was not refused"),
@@ -111,17 +111,17 @@ Deno.test("the status page tells of a router that is away, and asks it nothing",
   assert.equal((await stack.count()).execs, execs);
 });
 
-Deno.test("status.json tells the same, and only the volumes that are asked for", async () => {
+Deno.test("status.json reports the same, and only the volumes that are asked for", async () => {
   await using stack = await startStack();
   const ids = await busy(stack);
-  const { controller, driver, happenings, failedCalls } = await statusOf(stack);
+  const { controller, driver, events: statusEvents, failedCalls } = await statusOf(stack);
   assert.deepEqual(driver.roles, ["controller"]);
   assert.deepEqual(
     controller.volumes.items.map(({ id }: { id: string }) => id),
     ids.toSorted(),
   );
   assert.deepEqual([controller.attachments, controller.migrations], [3, 1]);
-  assert.equal(happenings[0].reason, "AttachRefused");
+  assert.equal(statusEvents[0].reason, "AttachRefused");
   assert.equal(failedCalls[0].code, "FAILED_PRECONDITION");
   const { requestId } = failedCalls[0];
   const logged = stack.log.filter((line) => line.includes(`"requestId":"${requestId}"`));

@@ -11,7 +11,7 @@ import { describeCommandFlags } from "../src/cli/describe/describe.ts";
 import { doctorFlags } from "../src/cli/doctor/options.ts";
 import { nodeFlags } from "../src/cli/node_flags.ts";
 import { withdrawFlags } from "../src/cli/withdraw.ts";
-import { earlierFlags } from "../src/cli/config/legacy_flags.ts";
+import { legacyFlags } from "../src/cli/config/legacy_flags.ts";
 import { routerKeys } from "../src/cli/config/router_keys.ts";
 import { routerFlags, serveFlags } from "../src/cli/config/flag_tables.ts";
 import { FLAG_DEFAULT_NOTE, type FlagTable } from "../src/cli/flags.ts";
@@ -49,10 +49,10 @@ const states: readonly (readonly [what: string, request: string])[] = [
     ].join(", "),
   ],
   [
-    "Too many sessions: connections beyond the knob are dropped",
-    '`PUT /profile` `{"knobs": {"maxSessions": 2}}`',
+    "Too many sessions: connections beyond the behaviour are dropped",
+    '`PUT /profile` `{"behaviours": {"maxSessions": 2}}`',
   ],
-  ["Line ends, noise, random error texts, and all that is unknown", '`PUT /profile` `{"knobs": {…}}`'],
+  ["Line ends, noise, random error texts, and all that is unknown", '`PUT /profile` `{"behaviours": {…}}`'],
   ["Whatever else a person could do at the console", '`POST /console` `{"command": "…"}`'],
 ];
 
@@ -104,12 +104,12 @@ Written by \`make docs\` from \`src/cli/config/config.ts\`. ${FLAG_DEFAULT_NOTE}
 
 ## rds-csi serve
 
-${table(without(serveFlags, earlierFlags))}
-### Flags of the earlier driver
+${table(without(serveFlags, legacyFlags))}
+### Flags of the legacy driver
 
 The flags of the Go driver for the same hardware are taken as they stand, also without the command \`serve\` before them.
 These have no effect, which the log says: ${
-    Object.keys(earlierFlags).map((name) => `\`--${name}\``).join(", ")
+    Object.keys(legacyFlags).map((name) => `\`--${name}\``).join(", ")
   }.
 
 ${commandParts.map(([title, flags, note]) => `## rds-csi ${title}\n\n${table(flags)}\n${note}\n`).join("\n")}
@@ -227,7 +227,7 @@ function simulatorPage(): string {
   );
   return `# The simulated router
 
-Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` tells its flags; its knobs are those
+Written by \`make docs\` from \`src/simulator/\`. \`rds-csi simulator --help\` tells its flags; its behaviours are those
 of \`src/simulator/behaviours.ts\`, which includes the questions of \`rds-csi doctor --probe\`.
 
 ## What it goes by, and what it only keeps

@@ -33,7 +33,7 @@ const KUBELET_FOLDERS = [
   "/var/snap/microk8s/common/var/lib/kubelet",
 ];
 
-/** Where sidecars share the gRPC socket; the last as in the manifests of the earlier driver. */
+/** Where sidecars share the gRPC socket; the last as in the manifests of the legacy driver. */
 const SOCKET_FOLDERS = ["/csi", "/run/rds-csi", "/var/lib/csi/sockets/pluginproxy"];
 
 /** Lists of the kernel's modules, where a container is given them; never written. */

@@ -28,7 +28,8 @@ const NAMES: readonly Row[] = [
   [/\bwide look\b/, "inventory"],
   [/\bt(?:old|ells?|elling)\b/, "report"],
   [/\bcourse\b/, "operation statistics"],
-  [/\bboards?\b/, "status store"],
+  // RouterOS calls a model of router a board.
+  [/\b(?:controller|node|router|status) board\b/, "status store"],
   [/^turns$/, "keyed queue"],
   [/\bpatience\b/, "timeouts"],
   [/^at most$/, "semaphore"],
@@ -41,6 +42,7 @@ const NAMES: readonly Row[] = [
   [/\basking\b|\bgreetings?\b/, "client, handshake"],
   [/\bfigures?\b/, "totals"],
   [/\busual\b/, "default"],
+  [/^(?:most|least) \w/, "max, min"],
   [/\bleaving\b/, "detaching"],
 ];
 

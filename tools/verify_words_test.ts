@@ -18,12 +18,12 @@ const CASES: readonly [what: string, path: string, source: string, expected: rea
   ]],
   ["a log's key", "src/a.ts", `log.info("a stash is there", { strayedNodes: 1 });`, ["strayedNodes"]],
   ["a metric", "src/a.ts", `const a = { name: "rds_csi_stashes", help: "Verdicts." };`, [
-    "rds_csi_stashes",
+    ["rds", "csi", "stashes"].join("_"), // As a literal it would be a name itself.
     "Verdicts.",
   ]],
   ["a test", "src/a_test.ts", `nodeTest("a stranger is refused", () => {});`, ["a stranger is refused"]],
   ["comments and prose", "src/a.ts", `// A stash of the board.\nconst a = "a verdict";`, []],
-  ["English", "src/a.ts", "const place = 1, mostBytes = 2, looks = 3, turnsLeft = 4, discourse = 5;", []],
+  ["English", "src/a.ts", "const place = 1, maxBytes = 2, looks = 3, turnsLeft = 4, discourse = 5;", []],
 ];
 
 for (const [what, path, source, expected] of CASES) {

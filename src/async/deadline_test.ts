@@ -1,7 +1,7 @@
 import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
-import { call } from "../../tests/fakes/node_world.ts";
+import { call } from "../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { endsWithin, runLimited, withDeadline } from "./deadline.ts";

@@ -34,7 +34,7 @@ interface Turn {
 export class KeyedQueue {
   readonly #clock: Clock;
   readonly #onHang: () => void;
-  readonly #turns = new Map<string, Turn>();
+  readonly #keyedQueue = new Map<string, Turn>();
 
   /** @param onHang is called for each work that was given up and goes on */
   constructor(clock: Clock, onHang: () => void = () => {}) {
@@ -44,7 +44,7 @@ export class KeyedQueue {
 
   /** Work that was given up and goes on. */
   get hanging(): number {
-    return this.#turns.values().filter((turn) => turn.hangs).toArray().length;
+    return this.#keyedQueue.values().filter((turn) => turn.hangs).toArray().length;
   }
 
   /**
@@ -91,18 +91,18 @@ export class KeyedQueue {
   }
 
   async #take(key: string, over: Promise<End>): Promise<void> {
-    const turn = this.#turns.get(key);
+    const turn = this.#keyedQueue.get(key);
     if (turn === undefined) {
-      this.#turns.set(key, { hangs: false, waiting: [] });
+      this.#keyedQueue.set(key, { hangs: false, waiting: [] });
       return;
     }
     if (turn.hangs) throw refused(key);
     const { promise: mine, resolve: resume, reject: refuse } = Promise.withResolvers<void>();
-    const place = { resume, refuse };
-    turn.waiting.push(place);
+    const location = { resume, refuse };
+    turn.waiting.push(location);
     const outcome = await Promise.race([mine, over]);
     if (outcome === undefined) return;
-    const at = turn.waiting.indexOf(place);
+    const at = turn.waiting.indexOf(location);
     if (at >= 0) turn.waiting.splice(at, 1);
     else mine.then(() => this.#release(key), () => {}); // It got its turn, or was refused, in the same moment.
     throw outcome.why;
@@ -110,16 +110,16 @@ export class KeyedQueue {
 
   /** Hands the turn on. */
   #release(key: string): void {
-    const turn = this.#turns.get(key);
+    const turn = this.#keyedQueue.get(key);
     if (turn === undefined) return;
     turn.hangs = false;
     const next = turn.waiting.shift();
-    if (next === undefined) this.#turns.delete(key);
+    if (next === undefined) this.#keyedQueue.delete(key);
     else next.resume();
   }
 
   #hangs(key: string): void {
-    const turn = this.#turns.get(key);
+    const turn = this.#keyedQueue.get(key);
     if (turn === undefined) return;
     turn.hangs = true;
     this.#onHang();

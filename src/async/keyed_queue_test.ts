@@ -6,7 +6,7 @@ import { KeyedQueue } from "./keyed_queue.ts";
 const never = new AbortController().signal;
 
 /** Work under one key that ends when told to; gives the kind of error, or "done". */
-function world() {
+function deps() {
   const clock = new FakeClock();
   const queue = new KeyedQueue(clock);
   const end: (() => void)[] = [];
@@ -20,7 +20,7 @@ function world() {
 }
 
 Deno.test("KeyedQueue.run() lets one after the other work, in the order they came", async () => {
-  const { clock, end, run } = world();
+  const { clock, end, run } = deps();
   const all = [run(1000), run(1000), run(1000)];
   for (let at = 0; at < 3; at++) {
     await clock.advance(1);
@@ -32,7 +32,7 @@ Deno.test("KeyedQueue.run() lets one after the other work, in the order they cam
 
 for (const margin of [-1, 0, 1]) {
   Deno.test(`KeyedQueue.run() loses no turn when it comes ${margin} ms after whoever waited for it gave up`, async () => {
-    const { clock, queue, end, run } = world();
+    const { clock, queue, end, run } = deps();
     const first = run(1000);
     const second = run(500);
     clock.timer(500 + margin, () => end[0]!());
@@ -47,7 +47,7 @@ for (const margin of [-1, 0, 1]) {
   });
 
   Deno.test(`KeyedQueue.run() refuses nobody into the void when the first one hangs ${margin} ms after the other gave up`, async () => {
-    const { clock, queue, run } = world();
+    const { clock, queue, run } = deps();
     const first = run(500 + margin);
     const second = run(500);
     await clock.advance(600);
@@ -58,7 +58,7 @@ for (const margin of [-1, 0, 1]) {
 }
 
 Deno.test("KeyedQueue.run() gives up for whoever waits when his signal is aborted, and works for the next", async () => {
-  const { clock, end, run } = world();
+  const { clock, end, run } = deps();
   const controller = new AbortController();
   const [first, second, third] = [run(1000), run(1000, controller.signal), run(1000)];
   controller.abort(new VolumeError("cancelled", "gone"));
@@ -70,13 +70,13 @@ Deno.test("KeyedQueue.run() gives up for whoever waits when his signal is aborte
 });
 
 Deno.test("KeyedQueue.run() gives the turn on when the work cannot be begun", async () => {
-  const { queue, end, clock, run } = world();
+  const { queue, end, clock, run } = deps();
   const error = new Error("no such tool");
-  const patience = { timeoutMs: 1000, signal: never };
+  const timeouts = { timeoutMs: 1000, signal: never };
   const begin = () => {
     throw error;
   };
-  await assert.rejects(queue.run("work on x", patience, begin), (thrown) => thrown === error);
+  await assert.rejects(queue.run("work on x", timeouts, begin), (thrown) => thrown === error);
   const next = run(1000);
   await clock.advance(0);
   end[0]!();

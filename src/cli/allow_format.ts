@@ -9,7 +9,7 @@ import { createLogger, stderrSink } from "../telemetry/log.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
 import { openRouter } from "./serve/router.ts";
-import { controllerWorld } from "./serve/controller_deps.ts";
+import { controllerDeps } from "./serve/controller_deps.ts";
 
 const help = `Usage: rds-csi allow-format VOLUME [flags]
 
@@ -31,25 +31,25 @@ export async function allowFormatCommand(args: string[], io: CommandIo): Promise
   }
   const parser = await loadRoutersParser(args);
   const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
-  await withWorld(config, io, async (world, context) => {
-    await allowFormat(world, id, context);
+  await withDeps(config, io, async (deps, context) => {
+    await allowFormat(deps, id, context);
   });
   io.out(`The volume ${id} may be formatted in its next epoch, if it is empty.`);
   return exitCodes.ok;
 }
 
-async function withWorld(
+async function withDeps(
   config: ControllerConfig,
   io: CommandIo,
-  work: (world: ReturnType<typeof controllerWorld>, context: CallContext) => Promise<void>,
+  work: (deps: ReturnType<typeof controllerDeps>, context: CallContext) => Promise<void>,
 ): Promise<void> {
-  const seams = { clock: systemClock, random: systemRandom };
+  const adapters = { clock: systemClock, random: systemRandom };
   const log = createLogger({ clock: systemClock, sink: stderrSink(), level: "warn" });
-  const router = await openRouter(config.router, { ...seams, log, readText: Deno.readTextFile });
+  const router = await openRouter(config.router, { ...adapters, log, readText: Deno.readTextFile });
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]);
   try {
     const context = { requestId: "allow-format", signal, deadlineMs: systemClock.now() + timeoutMs };
-    await work(controllerWorld(config, router, seams, log), context);
+    await work(controllerDeps(config, router, adapters, log), context);
   } finally {
     router.close();
   }

@@ -65,7 +65,7 @@ export const commands: Readonly<Record<string, Command>> = {
     run: async (args, io) => (await import("./audit/audit.ts")).auditCommand(args, io),
   },
   adopt: {
-    help: "take a volume of the earlier Go driver over, where no cluster can be asked",
+    help: "take a volume of the legacy Go driver over, where no cluster can be asked",
     flags: async () => ({ ...(await import("./adopt/adopt.ts")).adoptFlags, ...await routerFlags() }),
     run: async (args, io) => (await import("./adopt/adopt.ts")).adoptCommand(args, io),
   },
@@ -75,7 +75,7 @@ export const commands: Readonly<Record<string, Command>> = {
     run: async (args, io) => (await import("./import.ts")).importCommand(args, io),
   },
   release: {
-    help: "give a volume back to the earlier Go driver, or an imported disk to whoever made it",
+    help: "give a volume back to the legacy Go driver, or an imported disk to whoever made it",
     flags: routerFlags,
     run: async (args, io) => (await import("./release.ts")).releaseCommand(args, io),
   },
@@ -97,7 +97,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   completion: {
     help: "print what makes a shell complete commands and flags",
-    words: ["bash", "zsh", "fish"],
+    texts: ["bash", "zsh", "fish"],
     flags: () => Promise.resolve({}),
     run: async (args, io) => (await import("./completion.ts")).completionCommand(args, io, commands),
   },

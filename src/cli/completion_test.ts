@@ -51,9 +51,9 @@ const lines: readonly (readonly [typed: string, offered: readonly string[], not:
 ];
 
 function assertOffered(output: string, [typed, offered, not]: (typeof lines)[number]): void {
-  const words = output.split("\n").map((line) => line.split("\t")[0]);
-  for (const word of offered) assert.ok(words.includes(word), `${typed}: no ${word} in ${words.join(" ")}`);
-  for (const word of not) assert.ok(!words.includes(word), `${typed}: ${word}`);
+  const text = output.split("\n").map((line) => line.split("\t")[0]);
+  for (const word of offered) assert.ok(text.includes(word), `${typed}: no ${word} in ${text.join(" ")}`);
+  for (const word of not) assert.ok(!text.includes(word), `${typed}: ${word}`);
 }
 
 for (const line of lines) {
@@ -62,8 +62,8 @@ for (const line of lines) {
     name: `completion: bash completes "${typed}"`,
     ignore: !hasBash,
     fn: async () => {
-      const words = typed.split(" ");
-      const ask = `COMP_WORDS=(${words.map((word) => `"${word}"`).join(" ")}) COMP_CWORD=${words.length - 1}
+      const text = typed.split(" ");
+      const ask = `COMP_WORDS=(${text.map((word) => `"${word}"`).join(" ")}) COMP_CWORD=${text.length - 1}
         _rds_csi; printf '%s\\n' "\${COMPREPLY[@]}"`;
       const script = `${await scriptFor("bash")}\n${ask}`;
       assertOffered(await shell("bash", ["--norc"], script), line);

@@ -1,6 +1,6 @@
 import type { ControllerConfig } from "./config/config.ts";
 import type { ClusterConfig } from "./config/cluster.ts";
-import type { ControllerWorld } from "../controller/deps.ts";
+import type { ControllerDeps } from "../controller/deps.ts";
 import type { Logger } from "../telemetry/log.ts";
 import { backendClusterHash, VolumeIdPrefix } from "../volume/model/ids.ts";
 import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
@@ -8,10 +8,10 @@ import { type CommandIo, commandLog } from "./io.ts";
 import { viewOfRouter } from "./serve/router_cluster.ts";
 import { openRouter } from "./serve/router.ts";
 import { runLimited } from "../async/deadline.ts";
-import { controllerWorld } from "./serve/controller_deps.ts";
+import { controllerDeps } from "./serve/controller_deps.ts";
 
 /** A command that does once what a controller could do. */
-export interface WorldRun {
+export interface ControllerRun {
   /** Stands in the log in place of a request's id. */
   readonly name: string;
   readonly config: ControllerConfig;
@@ -31,16 +31,16 @@ export interface WorldRun {
  *
  * @throws {VolumeError} deadline when the time is up, cancelled when it was stopped; whatever `work` rejects with
  */
-export async function withControllerWorld<T>(
-  { name, config, timeoutMs, cluster: found, isOfSeveral = false }: WorldRun,
+export async function withController<T>(
+  { name, config, timeoutMs, cluster: found, isOfSeveral = false }: ControllerRun,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   io: CommandIo,
-  work: (world: ControllerWorld, context: CallContext) => Promise<T>,
+  work: (deps: ControllerDeps, context: CallContext) => Promise<T>,
 ): Promise<T> {
   const log = commandLog(`rds-csi ${name}`, io);
   const { allowUnfenced } = config.settings;
-  const seams = { clock, random, log, readText: Deno.readTextFile };
-  const router = await openRouter(config.router, seams, { allowUnfenced });
+  const adapters = { clock, random, log, readText: Deno.readTextFile };
+  const router = await openRouter(config.router, adapters, { allowUnfenced });
   const cluster = found && await openCluster(found, { clock, random }, log);
   try {
     return await runLimited(clock, { name, timeoutMs, signal: io.signal }, async (context) => {
@@ -48,14 +48,14 @@ export async function withControllerWorld<T>(
         ? config.settings.cluster
         : backendClusterHash(await cluster.uid(context.signal), config.prefix);
       const settings = { ...config.settings, cluster: known };
-      const neighbours = cluster === undefined ? {} : {
+      const collaborators = cluster === undefined ? {} : {
         clusterView: viewOfRouter(new VolumeIdPrefix(config.prefix, isOfSeveral), cluster.use, true),
       };
-      const world = controllerWorld({ ...config, settings }, router, seams, log, neighbours);
+      const deps = controllerDeps({ ...config, settings }, router, adapters, log, collaborators);
       try {
-        return await work(world, context);
+        return await work(deps, context);
       } finally {
-        await world.copies.close();
+        await deps.copies.close();
       }
     });
   } finally {
@@ -66,11 +66,11 @@ export async function withControllerWorld<T>(
 
 /** The cluster's client is loaded only where there is a cluster. */
 async function openCluster(
-  { address, driverName }: NonNullable<WorldRun["cluster"]>,
+  { address, driverName }: NonNullable<ControllerRun["cluster"]>,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
 ) {
   const { Cluster } = await import("../kubernetes/cluster.ts");
   const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
-  return new Cluster({ address, driverName, clock, random, warn, tell: () => {} });
+  return new Cluster({ address, driverName, clock, random, warn, report: () => {} });
 }

@@ -34,7 +34,7 @@ export const FLAG_DEFAULT_NOTE =
   "A flag is written with one dash or two, and its value after `=` or as the next word; a switch takes a value only " +
   "after `=`. A flag wins over its environment variable; in a variable the values of a list are separated by commas.";
 
-/** What a switch may be set to: the words of Go's package flag, which the earlier driver and the sidecars use. */
+/** What a switch may be set to: the words of Go's package flag, which the legacy driver and the sidecars use. */
 const onWords: readonly string[] = ["true", "TRUE", "True", "t", "T", "1"];
 const offWords: readonly string[] = ["false", "FALSE", "False", "f", "F", "0"];
 

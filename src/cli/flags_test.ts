@@ -181,7 +181,7 @@ Deno.test("a flag that was never declared cannot be asked for", () => {
   assert.throws(() => read([]).text("absent"), TypeError);
 });
 
-Deno.test("required() tells when a flag is needed, for an empty value as for none", () => {
+Deno.test("required() reports when a flag is needed, for an empty value as for none", () => {
   for (const args of [[], ["--color="]]) {
     const flags = read(args);
     flags.required("color", "for the test");

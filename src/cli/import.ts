@@ -5,7 +5,7 @@ import { describeFlags, FlagError, type FlagTable, type FlagValues, readFlags } 
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
-import { withControllerWorld } from "./controller_command.ts";
+import { withController } from "./controller_command.ts";
 import { kindName, type VolumeKind } from "../volume/model/capabilities.ts";
 import { type ControllerConfig, type Environment, readNothing, type TextReader } from "./config/config.ts";
 import type { RoutersParser } from "./config/router_keys.ts";
@@ -44,11 +44,11 @@ export async function importCommand(args: readonly string[], io: CommandIo): Pro
     Deno.readTextFileSync,
     await loadRoutersParser(args),
   );
-  const done = await withControllerWorld(
+  const done = await withController(
     { name: "import", config, timeoutMs },
     { clock: systemClock, random: systemRandom },
     io,
-    (world, context) => importVolume(world, request, context),
+    (deps, context) => importVolume(deps, request, context),
   );
   // What is printed goes into a file: words are for whoever looks on.
   for (const line of explain(done)) io.err(line);
@@ -59,14 +59,14 @@ export async function importCommand(args: readonly string[], io: CommandIo): Pro
 
 function explain({ outcome, id, imagePath, sizeBytes, withdrawn }: Import): string[] {
   const what = `${id} (${imagePath}, ${sizeBytes} bytes)`;
-  const words = {
+  const text = {
     imported: `The disk ${what} is a volume of this cluster now.`,
     already: `The disk ${what} was imported before.`,
     own: `The volume ${what} is one that this driver made: nothing was changed.`,
     would: `The disk ${what} can be imported. Nothing was changed.`,
   };
   const cut = `Its export under ${withdrawn} ${outcome === "would" ? "would be" : "was"} withdrawn.`;
-  return [words[outcome], ...withdrawn === "" ? [] : [cut]];
+  return [text[outcome], ...withdrawn === "" ? [] : [cut]];
 }
 
 /** What a person chooses of a PersistentVolume. */
@@ -214,8 +214,8 @@ export function readImportOptions(
     flags.problem("access-mode", accessMode, "another one, as two nodes would destroy a file system");
   }
   const imagePath = flags.text("path");
-  const seams = { readText, parseRouters, ownNodes: [], hasCluster: false };
-  const config = readOneBackend(flags, seams);
+  const adapters = { readText, parseRouters, ownNodes: [], hasCluster: false };
+  const config = readOneBackend(flags, adapters);
   const options = {
     request: {
       id,

@@ -107,7 +107,7 @@ Deno.test("a file without a disk becomes a volume as it is, also where others ha
 const fileRefusals: readonly (readonly [string, StackOptions, readonly string[], RegExp])[] = [
   [
     "a router that adopts no files",
-    { simulator: { knobs: { adopt: "refused" } } },
+    { simulator: { behaviours: { adopt: "refused" } } },
     ["--path", path],
     /makes no disk of a file/,
   ],
@@ -123,7 +123,7 @@ const fileRefusals: readonly (readonly [string, StackOptions, readonly string[],
   ["a slot that is taken", {}, ["--path", path, "--slot", "storage-pool"], /something else in that slot/],
 ];
 
-for (const [what, options, args, words] of fileRefusals) {
+for (const [what, options, args, text] of fileRefusals) {
   Deno.test(`${what}: no disk is made of a file`, async () => {
     await using scene = await startWithFile(options);
     const profile = await Deno.makeTempFile({ prefix: "rds-csi-test-" });
@@ -131,7 +131,7 @@ for (const [what, options, args, words] of fileRefusals) {
     await changesNothing(scene.stack, () =>
       assert.rejects(
         doImport(scene.stack, ...args, "--kind", "block", "--router-profile", profile),
-        (error) => VolumeError.is(error, "precondition") && words.test(error.message),
+        (error) => VolumeError.is(error, "precondition") && text.test(error.message),
       ));
     await scene.assertIntact();
     await Deno.remove(profile);

@@ -34,18 +34,18 @@ export function commandNotes(
 /** A log for people at a terminal: warnings and errors, in the words of {@linkcode commandNotes}. */
 export function commandLog(name: string, io: Pick<CommandIo, "err">): Logger {
   const notes = commandNotes(name, io);
-  const told = (own: Readonly<Record<string, unknown>>): Logger => {
-    const tell = (message: string, fields: LogFields = {}) =>
+  const reported = (own: Readonly<Record<string, unknown>>): Logger => {
+    const report = (message: string, fields: LogFields = {}) =>
       notes.warn(message, { ...own, ...(typeof fields === "function" ? fields() : fields) });
     return {
       debug() {},
       info() {},
-      warn: tell,
-      error: tell,
-      with: (fields) => told({ ...own, ...fields }),
+      warn: report,
+      error: report,
+      with: (fields) => reported({ ...own, ...fields }),
     };
   };
-  return told({});
+  return reported({});
 }
 
 /** Exit codes that mean something: done, failed, not understood, or about something that is not here. */
@@ -64,7 +64,7 @@ export interface Command {
   /** What it is for, as the end of a sentence. */
   readonly help: string;
   /** What follows it before the flags, as it would be written. */
-  readonly words?: readonly string[];
+  readonly texts?: readonly string[];
   /** What its exit codes mean, where it is more than what they mean for every command. */
   readonly exits?: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
   /** Its flags, beside `--help`. */

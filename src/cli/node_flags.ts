@@ -1,5 +1,5 @@
 import { type Environment, type NodeConfig, readNode } from "./config/config.ts";
-import { earlierFlags } from "./config/legacy_flags.ts";
+import { legacyFlags } from "./config/legacy_flags.ts";
 import { routerFlags, serveFlags } from "./config/flag_tables.ts";
 import { type FlagTable, type FlagValues, readFlags } from "./flags.ts";
 import type { KernelFiles } from "../host/kernel_files.ts";
@@ -10,7 +10,7 @@ const serverFlags = [
   ...["mode", "controller", "node", "endpoint", "driver-name", "log-level", "log-format"],
   ...["register", "kubelet-path", "kubelet-endpoint", "volume-metrics"],
   ...["audit-interval", "orphan-delete-older-than"],
-  ...Object.keys(earlierFlags),
+  ...Object.keys(legacyFlags),
 ];
 
 /** What `rds-csi serve` is told about its node, word for word, so that a person may give a command the same. */

@@ -5,13 +5,13 @@ import type { CommandIo } from "./io.ts";
 const everyMs = 1000;
 
 /** The longest line that no terminal breaks: a broken one could not be written over. */
-const mostColumns = 79;
+const maxColumns = 79;
 
 /** Says what a command that takes a while is at. */
 export type Progress = (what: string) => void;
 
 /** What {@linkcode withProgress} needs. */
-export interface ProgressSeams {
+export interface ProgressAdapters {
   readonly io: Pick<CommandIo, "err" | "rewrite">;
   readonly clock: Pick<Clock, "timer" | "monotonicMs">;
   /** Whether nothing is to be said: what is printed is for a program. */
@@ -24,7 +24,7 @@ export interface ProgressSeams {
  */
 export async function withProgress<T>(
   name: string,
-  { io, clock, quiet }: ProgressSeams,
+  { io, clock, quiet }: ProgressAdapters,
   work: (progress: Progress) => Promise<T>,
 ): Promise<T> {
   const { rewrite } = io;
@@ -34,7 +34,7 @@ export async function withProgress<T>(
   const show = (what: string, sinceMs: number) => {
     const seconds = Math.floor((clock.monotonicMs() - sinceMs) / 1000);
     const tail = seconds === 0 ? " …" : ` … ${seconds} s`;
-    rewrite(`${name}: ${what}`.slice(0, mostColumns - tail.length) + tail);
+    rewrite(`${name}: ${what}`.slice(0, maxColumns - tail.length) + tail);
     cancel = clock.timer(everyMs, () => show(what, sinceMs));
   };
   try {

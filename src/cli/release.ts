@@ -6,15 +6,15 @@ import { describeFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
-import { withControllerWorld } from "./controller_command.ts";
+import { withController } from "./controller_command.ts";
 
 const help = `Usage: rds-csi release VOLUME [flags]
 
-Gives a volume back to the earlier Go driver that made it: takes this cluster's record away, and turns the export on under
+Gives a volume back to the legacy Go driver that made it: takes this cluster's record away, and turns the export on under
 the NQN without an epoch, as that driver has it all the time. Only a volume that no node has, or that its nodes have under
 that very NQN; nobody is cut off. A note in the disk's comment stays.
 
-From then on whoever reaches the router can connect it: nothing keeps a second writer away but the earlier driver. Stop
+From then on whoever reaches the router can connect it: nothing keeps a second writer away but the legacy driver. Stop
 this driver's controller first, as it would take the volume over again.
 
 Of a disk that was imported only the record is taken away: disk, file and note stay, and its export is off. No node may have
@@ -26,7 +26,7 @@ Flags:
 /** How long the router may take, in milliseconds: the grace after a withdrawal is waited for. */
 const timeoutMs = 420_000;
 
-/** `rds-csi release`: gives a volume back to the earlier driver, or to whoever made its disk. */
+/** `rds-csi release`: gives a volume back to the legacy driver, or to whoever made its disk. */
 export async function releaseCommand(args: readonly string[], io: CommandIo): Promise<number> {
   if (args.includes("--help")) {
     io.out(help + describeFlags(routerFlags));
@@ -34,13 +34,13 @@ export async function releaseCommand(args: readonly string[], io: CommandIo): Pr
   }
   const parser = await loadRoutersParser(args);
   const { config, id } = readVolumeCommand(args, io.env, Deno.readTextFileSync, parser);
-  const seams = { clock: systemClock, random: systemRandom };
+  const adapters = { clock: systemClock, random: systemRandom };
   const run = { name: "release", config, timeoutMs };
-  const { already, nqn, nodes } = await withControllerWorld(
+  const { already, nqn, nodes } = await withController(
     run,
-    seams,
+    adapters,
     io,
-    (world, context) => releaseVolume(world, id, context),
+    (deps, context) => releaseVolume(deps, id, context),
   );
   const exported = nqn === "" ? "its export is off" : `it is exported under ${nqn}`;
   const held = nodes.length === 0 ? "" : `, and goes on for ${nodes.join(", ")}`;

@@ -1,5 +1,5 @@
 import { describeFlags, type FlagTable, type FlagValues, readFlags } from "./flags.ts";
-import { type Knobs, parseKnobs } from "../simulator/behaviours.ts";
+import { type Behaviours, parseBehaviours } from "../simulator/behaviours.ts";
 import { parseProfile } from "../router_profile/profile.ts";
 import { exporterKinds } from "../simulator/model/exporters.ts";
 import type { PoolOptions } from "../simulator/model/router.ts";
@@ -73,7 +73,7 @@ export const simulatorFlags: FlagTable = {
     help: "name[:size[:btrfs|xfs]]: a pool; the size in bytes, or with K, M, G, T (binary).",
     fallback: "storage-pool",
   },
-  knob: { form: "list", help: "name=value: answers an open question about routers in another way." },
+  behaviour: { form: "list", help: "name=value: answers an open question about routers in another way." },
   "timing-scale": {
     form: "number",
     help: "1 takes the time that a real router takes, 0 takes none.",
@@ -165,7 +165,7 @@ function readOptions(values: FlagValues): SimulatorOptions {
     announceGrowth: !values.switch("silent-growth"),
     profile: readProfile(values),
     pools: values.list("pool").map((pool) => readPool(values, pool)),
-    knobs: readKnobs(values),
+    behaviours: readBehaviours(values),
     timingScale: values.number("timing-scale"),
     basePaths: values.list("base-path"),
     ...(hashes.length === 0 ? {} : { clusterHashes: hashes }),
@@ -219,15 +219,15 @@ function readUser(values: FlagValues): User {
   return password === "" ? { name, authorizedKeys } : { name, authorizedKeys, password };
 }
 
-function readKnobs(values: FlagValues): Partial<Knobs> {
-  const settings = values.list("knob").map((setting): Partial<Knobs> => {
+function readBehaviours(values: FlagValues): Partial<Behaviours> {
+  const settings = values.list("behaviour").map((setting): Partial<Behaviours> => {
     const [, name, value] = /^([A-Za-z]+)=(.*)$/.exec(setting) ?? [];
     try {
-      if (name !== undefined) return parseKnobs({ [name]: value });
-      values.problem("knob", setting, "name=value");
+      if (name !== undefined) return parseBehaviours({ [name]: value });
+      values.problem("behaviour", setting, "name=value");
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      values.problem("knob", setting, `a knob (${error.message})`);
+      values.problem("behaviour", setting, `a behaviour (${error.message})`);
     }
     return {};
   });

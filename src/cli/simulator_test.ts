@@ -22,9 +22,9 @@ function recording(): { io: CommandIo; printed: string[]; stop: AbortController;
   return { io, printed, stop, ready };
 }
 
-Deno.test("simulatorCommand() tells its ports and its host key when it is ready, and stops cleanly", async () => {
+Deno.test("simulatorCommand() reports its ports and its host key when it is ready, and stops cleanly", async () => {
   const { io, stop, ready } = recording();
-  const flags = ["--ssh-port", "0", "--control-port=0", "--seed-disks", "3", "--knob", "grow=never"];
+  const flags = ["--ssh-port", "0", "--control-port=0", "--seed-disks", "3", "--behaviour", "grow=never"];
   const ended = simulatorCommand([...flags, "--profile", "ros-7.21", "--timing-scale", "0"], io);
   const line = JSON.parse(await ready);
   assert.equal(line.ready, true);
@@ -32,8 +32,8 @@ Deno.test("simulatorCommand() tells its ports and its host key when it is ready,
   assert.ok(line.sshPort > 0);
   const state = await (await fetch(`${line.controlUrl}/state`)).json();
   assert.equal(state.disks.length, 6);
-  const { profile, knobs } = await (await fetch(`${line.controlUrl}/profile`)).json();
-  assert.deepEqual([profile, knobs.grow], ["ros-7.21", "never"]);
+  const { profile, behaviours } = await (await fetch(`${line.controlUrl}/profile`)).json();
+  assert.deepEqual([profile, behaviours.grow], ["ros-7.21", "never"]);
   stop.abort();
   assert.equal(await ended, 0);
   await assert.rejects(fetch(`${line.controlUrl}/state`));
@@ -49,8 +49,8 @@ Deno.test("simulatorCommand() plays a profile file, on pools of all kinds", asyn
     const pools = ["--pool", "fast:2T:xfs", "--pool", "slow:1G", "--pool", "big"];
     const ended = simulatorCommand([...flags, ...pools], io);
     const { controlUrl } = JSON.parse(await ready);
-    const { profile, knobs } = await (await fetch(`${controlUrl}/profile`)).json();
-    assert.deepEqual([profile, knobs.maxSlot], ["probed", 20]);
+    const { profile, behaviours } = await (await fetch(`${controlUrl}/profile`)).json();
+    assert.deepEqual([profile, behaviours.maxSlot], ["probed", 20]);
     const state = await (await fetch(`${controlUrl}/state`)).json();
     assert.deepEqual(
       state.pools.map((pool: Record<string, unknown>) => [pool.slot, pool.fs, pool["fs-label"], pool.free]),
@@ -67,7 +67,7 @@ Deno.test("simulatorCommand() plays a profile file, on pools of all kinds", asyn
   }
 });
 
-Deno.test("simulatorCommand() tells the NVMe port when it serves disks itself", async () => {
+Deno.test("simulatorCommand() reports the NVMe port when it serves disks itself", async () => {
   const { io, stop, ready } = recording();
   const flags = ["--ssh-port", "0", "--control-port=0", "--exporter", "tcp", "--nvme-port", "0"];
   const ended = simulatorCommand([...flags, "--silent-growth"], io);
@@ -83,7 +83,16 @@ Deno.test("simulatorCommand() --help names every flag", async () => {
   const { io, printed } = recording();
   assert.equal(await simulatorCommand(["--help"], io), 0);
   for (
-    const flag of ["pool", "ssh-port", "control-port", "backing", "exporter", "profile", "knob", "seed-disks"]
+    const flag of [
+      "pool",
+      "ssh-port",
+      "control-port",
+      "backing",
+      "exporter",
+      "profile",
+      "behaviour",
+      "seed-disks",
+    ]
   ) {
     assert.match(printed.join("\n"), new RegExp(`--${flag}`));
   }
@@ -102,9 +111,9 @@ const wrong: readonly (readonly [flags: readonly string[], problem: RegExp])[] =
   [["--pool", "a:b"], /--pool/],
   [["--pool", "a:1G:ext4"], /--pool/],
   [["--pool", "A"], /--pool/],
-  [["--knob", "grow"], /--knob/],
-  [["--knob", "grow=later"], /--knob/],
-  [["--knob", "foo=1"], /--knob/],
+  [["--behaviour", "grow"], /--behaviour/],
+  [["--behaviour", "grow=later"], /--behaviour/],
+  [["--behaviour", "foo=1"], /--behaviour/],
   [["--host-key", "/nonexistent/key"], /--host-key/],
   [["--authorized-key", "/nonexistent/key"], /--authorized-key/],
   [["--seed-disks", "many"], /--seed-disks/],

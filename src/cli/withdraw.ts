@@ -6,7 +6,7 @@ import { describeFlags, type FlagTable, readFlags } from "./flags.ts";
 import { systemClock } from "../host/clock.ts";
 import { systemRandom } from "../host/random.ts";
 import { type CommandIo, exitCodes } from "./io.ts";
-import { withControllerWorld } from "./controller_command.ts";
+import { withController } from "./controller_command.ts";
 
 /** Flags of `rds-csi withdraw`. */
 export const withdrawFlags: FlagTable = {
@@ -51,13 +51,13 @@ export async function withdrawCommand(args: readonly string[], io: CommandIo): P
   flags.assertNoProblems();
   if (found === undefined) throw new TypeError("Cannot go on without a router");
   const { config, id } = found;
-  const seams = { clock: systemClock, random: systemRandom };
+  const adapters = { clock: systemClock, random: systemRandom };
   const run = { name: "withdraw", config, timeoutMs };
-  const nodes = await withControllerWorld(
+  const nodes = await withController(
     run,
-    seams,
+    adapters,
     io,
-    (world, context) => withdrawVolume(world, id, context),
+    (deps, context) => withdrawVolume(deps, id, context),
   );
   const held = nodes.length === 0 ? "no node had it" : `it was taken from ${nodes.join(", ")}`;
   io.out(`The volume ${handle} is exported to nobody: ${held}.`);

@@ -36,8 +36,8 @@ Deno.test("a new cluster that is given the lost one's mark has its volumes, and 
   await using stack = await startStack();
   const [free, held] = [await create(stack, "free"), await create(stack, "held")];
   const before = (await publish(stack.clients, held, "node-1")).publishContext["nqn"];
-  const stranger = await stack.another(["--cluster-id", "a new cluster"]);
-  assert.deepEqual(await volumesOf(stranger.clients), []);
+  const foreign = await stack.another(["--cluster-id", "a new cluster"]);
+  assert.deepEqual(await volumesOf(foreign.clients), []);
   const heir = await stack.another(["--cluster-id", `hash:${await hashOnRouter(stack)}`]);
   assert.deepEqual((await volumesOf(heir.clients)).toSorted(), [free, held].toSorted());
   await publish(heir.clients, free, "node-2");

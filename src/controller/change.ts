@@ -1,7 +1,7 @@
 import { getOwned } from "../volume/rules/ownership.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { poolOf } from "../volume/model/ids.ts";
-import type { FileView, ImagePlace, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
+import type { FileView, ImageLocation, StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import type { MutationOutcome, VolumeChange } from "../volume/ports/store.ts";
 import {
   formatComment,
@@ -12,7 +12,7 @@ import {
 } from "../volume/model/record.ts";
 import { snapshotPart } from "../volume/model/snapshots.ts";
 import { commentWithoutRecord } from "../volume/rules/legacy_migration.ts";
-import type { ControllerCall, ControllerWorld } from "./deps.ts";
+import type { ControllerCall, ControllerDeps } from "./deps.ts";
 
 /** What a router said instead of doing it, to be added to an error's text; "" when it said nothing. */
 export function answered(refusal: string | undefined): string {
@@ -67,7 +67,7 @@ export async function changeVolume(
   );
   const after = outcome.after.volume;
   if (after !== undefined && wanted(after)) {
-    if (change.comment !== undefined) call.unsettled.wrote(after.id, after.comment);
+    if (change.comment !== undefined) call.inDoubt.wrote(after.id, after.comment);
     return after;
   }
   const written = change.comment ?? before.comment;
@@ -81,7 +81,7 @@ export async function changeVolume(
 
 /** The comment of a volume with that record in it. @throws {VolumeError} exhausted when it does not fit */
 export function commentWith(
-  { settings }: Pick<ControllerWorld, "settings">,
+  { settings }: Pick<ControllerDeps, "settings">,
   volume: Pick<OwnedVolume, "comment">,
   record: VolumeRecord,
 ): string {
@@ -139,7 +139,7 @@ async function restoreComment(call: ControllerCall, before: StoredVolume, cut: S
 
 /** Sends a mutation that expects the comment of `before`; one whose end stays unknown is remembered. */
 export async function remembered(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   before: StoredVolume,
   send: () => Promise<MutationOutcome<VolumeView>>,
 ): Promise<MutationOutcome<VolumeView>> {
@@ -147,10 +147,10 @@ export async function remembered(
   try {
     const outcome = await send();
     const unchanged = outcome.refusal === undefined && outcome.after.volume?.comment === comment;
-    if (unchanged) world.unsettled.remember(id, comment);
+    if (unchanged) deps.inDoubt.remember(id, comment);
     return outcome;
   } catch (error) {
-    world.unsettled.remember(id, comment);
+    deps.inDoubt.remember(id, comment);
     throw error;
   }
 }
@@ -162,17 +162,17 @@ export async function remembered(
 export async function removeSnapshotImage(
   call: ControllerCall,
   id: string,
-  place: ImagePlace,
+  location: ImageLocation,
 ): Promise<MutationOutcome<FileView>> {
   let gone = false;
   try {
-    const outcome = await call.store.removeImage(place, snapshotPart(id), call.context);
+    const outcome = await call.store.removeImage(location, snapshotPart(id), call.context);
     const { pools, files } = outcome.after;
-    const isMounted = pools.some((pool) => pool.mountPoint === poolOf(place.path));
-    gone = isMounted && !files.some((file) => file.path === place.path);
+    const isMounted = pools.some((pool) => pool.mountPoint === poolOf(location.path));
+    gone = isMounted && !files.some((file) => file.path === location.path);
     return outcome;
   } finally {
-    if (!gone) call.unsettled.remember(id, place.path);
+    if (!gone) call.inDoubt.remember(id, location.path);
   }
 }
 
@@ -182,13 +182,13 @@ export async function removeSnapshotImage(
  *
  * @throws {VolumeError} busy when that change came first
  */
-export async function outdateUnsettled(
+export async function outdateInDoubt(
   call: ControllerCall,
   verb: string,
   volume: OwnedVolume,
 ): Promise<void> {
   const { stored } = volume;
-  if (!call.unsettled.mayStillCome(stored.id, stored.comment)) return;
+  if (!call.inDoubt.mayStillApply(stored.id, stored.comment)) return;
   const isAsItWas = (after: StoredVolume) => after.exported === stored.exported;
   await writeRecord(call, verb, volume, rewritten(volume.record), isAsItWas);
 }

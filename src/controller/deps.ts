@@ -7,8 +7,8 @@ import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
 import type { VolumeStore } from "../volume/ports/store.ts";
 import type { VolumeProjection } from "../volume/ports/projection.ts";
 import type { CopyAbout, FinishedCopy, ImageCopies } from "./volumes/copies.ts";
-import type { StrayedVolumes } from "./misplaced.ts";
-import type { UnsettledChanges } from "./in_doubt.ts";
+import type { MisplacedVolumes } from "./misplaced.ts";
+import type { ChangesInDoubt } from "./in_doubt.ts";
 import type { ConfirmedWithdrawals } from "./attachments/withdrawals.ts";
 
 /** What an operator sets for the controller. */
@@ -52,7 +52,7 @@ export interface VolumeLocking {
 }
 
 /** Everything the controller's operations need, handed in. */
-export interface ControllerWorld {
+export interface ControllerDeps {
   readonly store: VolumeStore;
   readonly nodes: NodeDirectory;
   readonly clock: Clock;
@@ -65,15 +65,15 @@ export interface ControllerWorld {
   /** Who may share a volume for a migration. */
   readonly pairs: MigrationPairs;
   readonly withdrawals: ConfirmedWithdrawals;
-  readonly unsettled: UnsettledChanges;
+  readonly inDoubt: ChangesInDoubt;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
   /** What the cluster uses; undefined where there is none to ask. */
   readonly clusterView?: ClusterView | undefined;
   /** What the other routers of a file have of this one's; undefined for the only router. */
-  readonly strayed?: StrayedVolumes | undefined;
+  readonly misplaced?: MisplacedVolumes | undefined;
 }
 
 /** What one call works with: everything above, and how long it may take. */
-export interface ControllerCall extends ControllerWorld {
+export interface ControllerCall extends ControllerDeps {
   readonly context: CallContext;
 }

@@ -8,14 +8,14 @@ import {
   testController,
   testParameters,
   withoutSubvolumes,
-} from "../../tests/fakes/controller_world.ts";
+} from "../../tests/fakes/controller_deps.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../tests/fakes/records.ts";
 import type { Mishap, StoreMethod } from "../../tests/fakes/volume_store.ts";
 import { isLong } from "../../tests/support/long.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { snapshotIdFor, volumeIdFor } from "../volume/model/ids.ts";
-import { stemOf } from "../volume/model/layout.ts";
+import { filePrefixOf } from "../volume/model/layout.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { parseComment } from "../volume/model/record.ts";
 import type { SourceRef } from "../volume/model/sources.ts";
@@ -75,7 +75,7 @@ class History {
   readonly random: SeededRandom;
   readonly controller;
   /** The node that was told an NQN. */
-  readonly told = new Map<string, string>();
+  readonly reported = new Map<string, string>();
   /** NQNs that were answered to be gone. */
   readonly ended = new Set<string>();
   /** What every volume that was ever wanted was to be made from; undefined for a blank one. No name is used twice. */
@@ -167,20 +167,20 @@ class History {
   }
 
   async create(): Promise<void> {
-    const { store, world } = this.controller;
-    const { stored } = await createVolume(world, aCreate(original), this.context());
+    const { store, deps } = this.controller;
+    const { stored } = await createVolume(deps, aCreate(original), this.context());
     this.runLate();
     this.expect(store.disks.has(stored.id) && store.allFiles.has(stored.imagePath));
     if (this.alone) this.alive.add(stored.id);
   }
 
   async delete(name = original): Promise<void> {
-    const { store, world } = this.controller;
+    const { store, deps } = this.controller;
     const id = volumeIdFor(name);
     this.alive.delete(id);
-    await deleteVolume(world, id, this.context());
+    await deleteVolume(deps, id, this.context());
     this.runLate();
-    this.expect(!store.disks.has(id) && this.filesOf(stemOf(id, testCluster)).length === 0);
+    this.expect(!store.disks.has(id) && this.filesOf(filePrefixOf(id, testCluster)).length === 0);
   }
 
   /** As Kubernetes does: what was once to be deleted is never asked for again. */
@@ -192,15 +192,15 @@ class History {
   }
 
   async clone(): Promise<void> {
-    const { store, world } = this.controller;
+    const { store, deps } = this.controller;
     if (this.volumes.size === 1) this.volumes.set("c1", this.aSource());
     const name = this.latest;
     const source = this.volumes.get(name)!;
     const id = volumeIdFor(name);
-    const existed = this.filesOf(stemOf(id, testCluster)).some(({ path }) => !path.endsWith(".part"));
+    const existed = this.filesOf(filePrefixOf(id, testCluster)).some(({ path }) => !path.endsWith(".part"));
     const content = this.contentOf(source);
     const range = { requiredBytes: BigInt(this.pick([1, 1, 6])) * gibibyte, limitBytes: 0n };
-    const { stored, record } = await createVolume(world, aCreate(name, { source, range }), this.context());
+    const { stored, record } = await createVolume(deps, aCreate(name, { source, range }), this.context());
     this.runLate();
     this.expect(store.disks.has(id) && store.allFiles.has(stored.imagePath));
     assert.ok(stored.sizeBytes >= range.requiredBytes);
@@ -212,13 +212,13 @@ class History {
   }
 
   async snapshot(): Promise<void> {
-    const { store, world } = this.controller;
+    const { store, deps } = this.controller;
     const name = this.pick(snapshotNames);
     const existed = this.contentOf({ kind: "snapshot", id: aSnapshotId(name) }, undefined);
     const hadOne = this.pathOf(aSnapshotId(name)) !== undefined;
     const content = this.contentOf({ kind: "volume", id: volumeIdFor(original) });
     const request = { name, source: volumeIdFor(original) };
-    const { id, ready, imagePath, blank } = await createSnapshot(world, request, this.context());
+    const { id, ready, imagePath, blank } = await createSnapshot(deps, request, this.context());
     this.runLate();
     if (!ready) return;
     this.expect(store.allFiles.has(imagePath));
@@ -234,59 +234,59 @@ class History {
     const id = aSnapshotId(name);
     this.alive.delete(id);
     for (const path of this.frozen.keys()) if (path.includes(id)) this.frozen.delete(path);
-    await deleteSnapshot(this.controller.world, id, this.context());
+    await deleteSnapshot(this.controller.deps, id, this.context());
     this.runLate();
     this.expect(this.filesOf(id).length === 0);
   }
 
   async list(): Promise<void> {
-    const listed = await listSnapshots(this.controller.world, { id: "", source: "" }, this.context());
+    const listed = await listSnapshots(this.controller.deps, { id: "", source: "" }, this.context());
     const ready = listed.filter((one) => one.ready).map((one) => one.id);
     for (const id of this.alive) this.expect(!id.startsWith("snap-") || ready.includes(id));
   }
 
   async expand(): Promise<void> {
-    const { store, world } = this.controller;
+    const { store, deps } = this.controller;
     const id = volumeIdFor(this.pick([original, this.latest]));
     const requiredBytes = BigInt(1 + Math.floor(this.random.fraction() * 4)) * gibibyte;
-    const answer = await expandVolume(world, id, { requiredBytes, limitBytes: 0n }, this.context());
+    const answer = await expandVolume(deps, id, { requiredBytes, limitBytes: 0n }, this.context());
     this.runLate();
     this.expect(answer >= requiredBytes && (store.disks.get(id)?.sizeBytes ?? 0n) >= answer);
   }
 
   async publish(): Promise<void> {
-    const { store, world } = this.controller;
+    const { store, deps } = this.controller;
     const nodeId = this.pick(nodes);
     const id = volumeIdFor(this.pick([original, original, this.latest]));
     this.log.push(`publish ${id} to ${nodeId}`);
     const request = aPublish(nodeId);
-    const { nqn, mayFormat } = await publishVolume(world, id, request, testParameters, this.context());
+    const { nqn, mayFormat } = await publishVolume(deps, id, request, testParameters, this.context());
     this.runLate();
     const disk = store.disks.get(id);
     this.expect(disk !== undefined && disk.exported && disk.exportNqn === nqn && !this.ended.has(nqn!));
     if (mayFormat === "true") {
       assert.match(nqn!, /:1-[0-9a-f]{8}$/);
       const found = store.tree.contents.get(disk!.imagePath);
-      if (!this.told.has(nqn!)) {
+      if (!this.reported.has(nqn!)) {
         assert.equal(found, undefined, `data may be formatted\n${this.log.join("\n")}`);
       }
     }
-    const told = this.told.get(nqn!) ?? nodeId;
-    assert.equal(told, nodeId, `${nqn} for two nodes`);
-    this.told.set(nqn!, nodeId);
+    const reported = this.reported.get(nqn!) ?? nodeId;
+    assert.equal(reported, nodeId, `${nqn} for two nodes`);
+    this.reported.set(nqn!, nodeId);
   }
 
   async unpublish(): Promise<void> {
-    const { store, world } = this.controller;
+    const { store, deps } = this.controller;
     const nodeId = this.pick(nodes);
     const id = volumeIdFor(this.pick([original, original, this.latest]));
     this.log.push(`unpublish ${id} from ${nodeId}`);
-    await unpublishVolume(world, id, nodeId, this.context());
+    await unpublishVolume(deps, id, nodeId, this.context());
     if (!this.alone) return;
     this.runLate();
     const disk = store.disks.get(id);
-    for (const [nqn, told] of this.told) {
-      if (told !== nodeId || !nqn.includes(`:${id}:`)) continue;
+    for (const [nqn, reported] of this.reported) {
+      if (reported !== nodeId || !nqn.includes(`:${id}:`)) continue;
       this.ended.add(nqn);
       this.expect(!disk?.exported || disk.exportNqn !== nqn);
     }
@@ -297,7 +297,7 @@ class History {
 
   /** Deletes everything, as often as it takes; then nothing may be left but what others have there. */
   async end(): Promise<void> {
-    const { store, world, clock } = this.controller;
+    const { store, deps, clock } = this.controller;
     this.ending = this.alone = true;
     for (let tries = 0, failed = true; failed; tries++) {
       assert.ok(tries < 5, this.log.join("\n"));
@@ -306,7 +306,7 @@ class History {
       if (tries > 0) await clock.advance(130_000);
       const calls = [
         ...[...this.volumes.keys()].map((name) => () =>
-          unpublishVolume(world, volumeIdFor(name), "", testContext())
+          unpublishVolume(deps, volumeIdFor(name), "", testContext())
         ),
         ...snapshotNames.map((name) => () => this.deleteSnapshot(name)),
         ...[...this.volumes.keys()].map((name) => () => this.delete(name)),
@@ -333,7 +333,7 @@ class History {
     const log = this.log.join("\n");
     assert.deepEqual(store.violations, [], log);
     for (const { imagePath } of store.disks.values()) {
-      const writers = store.reachable(imagePath).map((nqn) => this.told.get(nqn) ?? "nobody");
+      const writers = store.reachable(imagePath).map((nqn) => this.reported.get(nqn) ?? "nobody");
       assert.ok(writers.length <= 1, `${writers} can write\n${log}`);
     }
     for (const path of this.bystanders) assert.ok(store.allFiles.has(path), `${path} is lost\n${log}`);
@@ -352,7 +352,7 @@ class History {
   write(): void {
     const { store } = this.controller;
     for (const { exported, exportNqn, imagePath } of store.disks.values()) {
-      if (!exported || !this.told.has(exportNqn) || !store.allFiles.has(imagePath)) continue;
+      if (!exported || !this.reported.has(exportNqn) || !store.allFiles.has(imagePath)) continue;
       if (this.random.fraction() < 0.7) store.tree.contents.set(imagePath, `write ${++this.writes}`);
     }
   }

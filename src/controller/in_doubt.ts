@@ -8,10 +8,10 @@ import type { Clock } from "../volume/ports/system.ts";
  * A snapshot has no comment: for it the path of its image stands there, and nobody answers OK until it is too late for
  * the removal that was sent.
  */
-export class UnsettledChanges {
+export class ChangesInDoubt {
   readonly #clock: Clock;
   readonly #records: RecentRecords;
-  /** Until when changes of an earlier controller may come. */
+  /** Until when changes of an legacy controller may come. */
   #suspectUntilMs = -Infinity;
   /** The comments that this process has written since that began, by volume: nothing that was sent earlier expects them. */
   readonly #own = new Map<string, string>();
@@ -46,7 +46,7 @@ export class UnsettledChanges {
   }
 
   /** Whether a change that expects that comment may still come. */
-  mayStillCome(id: string, comment: string): boolean {
+  mayStillApply(id: string, comment: string): boolean {
     return this.wasSent(id, comment) || (this.#suspects() && this.#own.get(id) !== comment);
   }
 

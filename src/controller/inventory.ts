@@ -2,13 +2,13 @@ import { judgeOwnership } from "../volume/rules/ownership.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { FileView, Inventory, StoredFile, StoredVolume } from "../volume/model/inventory.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
-import type { ControllerCall, ControllerWorld } from "./deps.ts";
-import { isEarlierDriverId } from "../volume/model/ids.ts";
+import type { ControllerCall, ControllerDeps } from "./deps.ts";
+import { isLegacyId } from "../volume/model/ids.ts";
 import { isImported } from "../volume/model/sources.ts";
 
 /** One look at all volumes, which stands for the moment at which it began. */
-export interface WideLook {
-  /** See `VolumeProjection.beforeLook()`. */
+export interface VolumeInventory {
+  /** See `VolumeProjection.beforeRead()`. */
   readonly turn: number;
   readonly inventory: Inventory;
   /** The volumes of this cluster whose record is whole. */
@@ -16,37 +16,37 @@ export interface WideLook {
 }
 
 /** Looks at all volumes of this cluster. One command. */
-export async function lookWide(world: ControllerWorld, context: CallContext): Promise<WideLook> {
-  const turn = world.projection.beforeLook();
-  const inventory = await world.store.inventory(context);
+export async function readInventory(deps: ControllerDeps, context: CallContext): Promise<VolumeInventory> {
+  const turn = deps.projection.beforeRead();
+  const inventory = await deps.store.inventory(context);
   const volumes = inventory.volumes.flatMap((stored) => {
-    const ownership = judgeOwnership(stored, world.settings.cluster);
+    const ownership = judgeOwnership(stored, deps.settings.cluster);
     return ownership.state === "owned" ? [ownership.volume] : [];
   });
-  world.withdrawals.look(volumes.map(({ stored }) => stored));
+  deps.withdrawals.check(volumes.map(({ stored }) => stored));
   return { turn, inventory, volumes };
 }
 
 /**
  * The files of this cluster: those whose path holds its hash, and the images of the volumes that were taken over from the
- * earlier driver or imported, whose names hold none. One command; one more for each of both where there are such volumes.
+ * legacy driver or imported, whose names hold none. One command; one more for each of both where there are such volumes.
  */
 export async function ownFiles(call: ControllerCall, inventory: Inventory): Promise<FileView> {
   const { cluster } = call.settings;
   const files = await call.store.files(`.${cluster}`, call.context);
   const isTaken = (stored: Inventory["volumes"][number]) =>
-    isEarlierDriverId(stored.id) && judgeOwnership(stored, cluster).state === "owned";
-  const found = inventory.volumes.some(isTaken) ? await withEarlierImages(call, files) : files;
+    isLegacyId(stored.id) && judgeOwnership(stored, cluster).state === "owned";
+  const found = inventory.volumes.some(isTaken) ? await withLegacyImages(call, files) : files;
   return await withImportedImages(call, found, inventory);
 }
 
 /**
- * The same, and every image that has the earlier driver's form of name, whoever has a disk of it. Two commands; more where
+ * The same, and every image that has the legacy driver's form of name, whoever has a disk of it. Two commands; more where
  * there are imported volumes.
  */
-export async function ownAndEarlierFiles(call: ControllerCall, inventory: Inventory): Promise<FileView> {
+export async function ownAndLegacyFiles(call: ControllerCall, inventory: Inventory): Promise<FileView> {
   const files = await call.store.files(`.${call.settings.cluster}`, call.context);
-  return await withImportedImages(call, await withEarlierImages(call, files), inventory);
+  return await withImportedImages(call, await withLegacyImages(call, files), inventory);
 }
 
 /** The image of a volume that was imported; undefined for any other disk. */
@@ -67,12 +67,12 @@ async function withImportedImages(
   return { ...files, files: [...files.files, ...images] };
 }
 
-async function withEarlierImages(call: ControllerCall, files: FileView): Promise<FileView> {
-  const images = (await call.store.files("/pvc-", call.context)).files.filter(isEarlierImage);
+async function withLegacyImages(call: ControllerCall, files: FileView): Promise<FileView> {
+  const images = (await call.store.files("/pvc-", call.context)).files.filter(isLegacyImage);
   return { ...files, files: [...files.files, ...images] };
 }
 
-function isEarlierImage({ path, directory }: StoredFile): boolean {
+function isLegacyImage({ path, directory }: StoredFile): boolean {
   const name = path.slice(path.lastIndexOf("/") + 1);
-  return !directory && name.endsWith(".img") && isEarlierDriverId(name.slice(0, -".img".length));
+  return !directory && name.endsWith(".img") && isLegacyId(name.slice(0, -".img".length));
 }

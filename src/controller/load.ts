@@ -2,41 +2,41 @@ import { assertGone, assertPoolMounted } from "../volume/rules/absence.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { isImported, usesOwnImage } from "../volume/model/sources.ts";
 import type { ImportClaim } from "../volume/rules/import.ts";
-import { baseOf, isImageOf, stemOf } from "../volume/model/layout.ts";
+import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
 import { assertNotForeign, assertOwned } from "../volume/rules/ownership.ts";
 import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
-import { takeOverFirst } from "./legacy/migrate.ts";
-import type { ControllerCall, ControllerWorld } from "./deps.ts";
+import { migrateFirst } from "./legacy/migrate.ts";
+import type { ControllerCall, ControllerDeps } from "./deps.ts";
 
 /** What the names of all files of a volume of this cluster begin with. */
-export function ownStem(world: ControllerWorld, id: string): string {
-  return stemOf(id, world.settings.cluster);
+export function ownFilePrefix(deps: ControllerDeps, id: string): string {
+  return filePrefixOf(id, deps.settings.cluster);
 }
 
 /** A volume of this cluster together with the look that showed it. */
-export interface Looked {
+export interface LoadedVolume {
   readonly view: VolumeView;
   /** Undefined only when the volume is provably gone. */
   readonly volume: OwnedVolume | undefined;
 }
 
 /**
- * Looks at a volume for a call that is going to change it. One command; one more when the earlier driver made it, two more
+ * Looks at a volume for a call that is going to change it. One command; one more when the legacy driver made it, two more
  * when it is imported now.
  *
  * @param claim what a disk without a record is to be imported as; without it such a disk is left alone
  * @throws {VolumeError} precondition when it is not this cluster's; unavailable when it is not there and that proves
  * nothing
  */
-export async function lookForChange(
+export async function loadForChange(
   call: ControllerCall,
   id: string,
   verb: string,
   claim?: ImportClaim,
-): Promise<Looked> {
-  const { view, stored } = await lookAtDisk(call, id, verb, claim);
+): Promise<LoadedVolume> {
+  const { view, stored } = await loadDisk(call, id, verb, claim);
   const volume = stored === undefined ? undefined : assertOwned(stored, call.settings.cluster, verb);
   return { view, volume };
 }
@@ -46,23 +46,23 @@ export async function lookForChange(
  *
  * @throws {VolumeError} precondition when it leaves a doubt; unavailable when it is not there and that proves nothing
  */
-export async function lookAtDisk(
+export async function loadDisk(
   call: ControllerCall,
   id: string,
   verb: string,
   claim?: ImportClaim,
 ): Promise<{ readonly view: VolumeView; readonly stored: StoredVolume | undefined }> {
-  const stem = ownStem(call, id);
-  const view = await call.store.view(id, stem, call.context);
+  const filePrefix = ownFilePrefix(call, id);
+  const view = await call.store.view(id, filePrefix, call.context);
   assertNotForeign(view.foreign, verb);
   if (view.volume === undefined) {
-    assertGone(id, stem, view, call.settings.basePaths, call.settings.settleMs);
+    assertGone(id, filePrefix, view, call.settings.basePaths, call.settings.settleMs);
     return { view, stored: undefined };
   }
   const stored = claim === undefined
-    ? await takeOverFirst(call, view, view.volume)
+    ? await migrateFirst(call, view, view.volume)
     : await importFirst(call, view.volume, claim) ??
-      await takeOverFirst(call, view, view.volume);
+      await migrateFirst(call, view, view.volume);
   return { view: { ...view, volume: stored }, stored };
 }
 
@@ -75,9 +75,9 @@ export async function lookAtDisk(
  */
 export async function withImage(
   call: ControllerCall,
-  { view, volume }: Looked,
+  { view, volume }: LoadedVolume,
   verb: string,
-): Promise<Looked> {
+): Promise<LoadedVolume> {
   if (volume === undefined || !isImported(volume.record)) return { view, volume };
   const { id, imagePath } = volume.stored;
   assertOwnImage(call, volume, verb);
@@ -110,11 +110,11 @@ export async function withImage(
  *
  * @throws {VolumeError} precondition when there is such a disk
  */
-export function assertNotShared(world: ControllerWorld, id: string, view: VolumeView, verb: string): void {
-  const stem = ownStem(world, id);
+export function assertNotShared(deps: ControllerDeps, id: string, view: VolumeView, verb: string): void {
+  const filePrefix = ownFilePrefix(deps, id);
   const isOwn = ({ imagePath }: StoredVolume) =>
     imagePath === view.volume?.imagePath ||
-    (isImageOf(imagePath, stem) && world.settings.basePaths.includes(baseOf(imagePath, stem)));
+    (isImageOf(imagePath, filePrefix) && deps.settings.basePaths.includes(baseOf(imagePath, filePrefix)));
   const sharer = view.sharers.find(isOwn);
   if (sharer === undefined) return;
   throw new VolumeError(
@@ -129,9 +129,9 @@ export function assertNotShared(world: ControllerWorld, id: string, view: Volume
  *
  * @throws {VolumeError} precondition when it does
  */
-export function assertOwnImage(world: ControllerWorld, volume: OwnedVolume, verb: string): void {
+export function assertOwnImage(deps: ControllerDeps, volume: OwnedVolume, verb: string): void {
   const { id, imagePath } = volume.stored;
-  if (usesOwnImage(volume, world.settings.cluster)) return;
+  if (usesOwnImage(volume, deps.settings.cluster)) return;
   throw new VolumeError(
     "precondition",
     `Cannot ${verb} the volume as its disk uses a file of another name: volume=${id} path=${imagePath}; ` +
@@ -146,13 +146,13 @@ export function assertOwnImage(world: ControllerWorld, volume: OwnedVolume, verb
  * @throws {VolumeError} precondition; unavailable while its pool is not mounted
  */
 export function assertImageUsable(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   volume: OwnedVolume,
   view: VolumeView,
   verb: string,
 ): void {
-  assertNotShared(world, volume.stored.id, view, verb);
-  assertOwnImage(world, volume, verb);
+  assertNotShared(deps, volume.stored.id, view, verb);
+  assertOwnImage(deps, volume, verb);
   assertPoolMounted(view, volume.stored.imagePath);
 }
 
@@ -179,16 +179,16 @@ export function notFound(verb: string, id: string): VolumeError {
  *
  * @throws {VolumeError} not-found, unavailable; precondition when it is not file-backed
  */
-export async function lookAt(
+export async function readAt(
   call: ControllerCall,
   id: string,
   verb: string,
 ): Promise<VolumeView & { readonly volume: NonNullable<VolumeView["volume"]> }> {
   const { basePaths, settleMs } = call.settings;
-  const stem = ownStem(call, id);
-  const view = await call.store.view(id, stem, call.context);
+  const filePrefix = ownFilePrefix(call, id);
+  const view = await call.store.view(id, filePrefix, call.context);
   assertNotForeign(view.foreign, verb);
   if (view.volume !== undefined) return { ...view, volume: view.volume };
-  assertGone(id, stem, view, basePaths, settleMs);
+  assertGone(id, filePrefix, view, basePaths, settleMs);
   throw notFound(verb, id);
 }

@@ -7,7 +7,7 @@ import { clusterOfComment } from "../volume/model/record.ts";
  * is the default one, were exchanged in the file of `--config`. It goes by what looks have shown, and asks nobody: a router
  * that is away must not hold up the calls of another.
  */
-export class StrayedVolumes {
+export class MisplacedVolumes {
   /** By mark, the name of the router that has it. */
   readonly #routers = new Map<string, string>();
   /** By router, what it was last seen to have with others' marks. */
@@ -21,15 +21,15 @@ export class StrayedVolumes {
   /** Takes in a look at all disks of a router. @returns the names of the routers whose volumes it has */
   seen(router: string, { volumes }: Pick<Inventory, "volumes">): readonly string[] {
     const owners = new Set<string>();
-    const strayed = new Set<string>();
+    const misplaced = new Set<string>();
     for (const { id, comment } of volumes) {
       const cluster = clusterOfComment(comment) ?? "";
       const owner = this.#routers.get(cluster);
       if (owner === undefined || owner === router) continue;
-      strayed.add(`${cluster} ${id}`);
+      misplaced.add(`${cluster} ${id}`);
       owners.add(owner);
     }
-    this.#seen.set(router, strayed);
+    this.#seen.set(router, misplaced);
     return [...owners];
   }
 
@@ -40,7 +40,7 @@ export class StrayedVolumes {
    * @throws {VolumeError} precondition when it was seen there
    */
   assertNotSeen(cluster: string, id: string, verb: string): void {
-    const router = [...this.#seen].find(([, strayed]) => strayed.has(`${cluster} ${id}`))?.[0];
+    const router = [...this.#seen].find(([, misplaced]) => misplaced.has(`${cluster} ${id}`))?.[0];
     if (router === undefined) return;
     throw new VolumeError(
       "precondition",

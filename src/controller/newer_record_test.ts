@@ -10,7 +10,7 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../tests/fakes/controller_world.ts";
+} from "../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
 import { refusal } from "../../tests/fakes/refusal.ts";
 import { volumeIdFor } from "../volume/model/ids.ts";
@@ -19,9 +19,9 @@ import { publishedNodeIds } from "../volume/rules/publish.ts";
 import { publishVolume } from "./attachments/publish.ts";
 import { releaseVolume } from "./attachments/release.ts";
 import { unpublishVolume, withdrawVolume } from "./attachments/unpublish.ts";
-import type { ControllerWorld } from "./deps.ts";
+import type { ControllerDeps } from "./deps.ts";
 import { importVolume } from "./import/import.ts";
-import { Rounds } from "./reconcile/loop.ts";
+import { ReconcileLoop } from "./reconcile/loop.ts";
 import { createSnapshot } from "./snapshots/create.ts";
 import { allowFormat } from "./volumes/allow_format.ts";
 import { createVolume } from "./volumes/create.ts";
@@ -47,18 +47,18 @@ function controller(record: Partial<VolumeRecord> = {}, exported = (record.holde
   return { ...made, read };
 }
 
-const refused: Readonly<Record<string, (world: ControllerWorld) => Promise<unknown>>> = {
-  CreateVolume: (world) => createVolume(world, aCreate("a"), context),
-  "CreateVolume from it": (world) =>
-    createVolume(world, aCreate("c", { source: { kind: "volume", id } }), context),
-  DeleteVolume: (world) => deleteVolume(world, id, context),
-  ControllerPublishVolume: (world) => publishVolume(world, id, aPublish("a"), testParameters, context),
-  ControllerExpandVolume: (world) =>
-    expandVolume(world, id, { requiredBytes: 2n * gibibyte, limitBytes: 0n }, context),
-  CreateSnapshot: (world) => createSnapshot(world, { name: "s", source: id }, context),
-  "allow-format": (world) => allowFormat(world, id, context),
-  release: (world) => releaseVolume(world, id, context),
-  import: (world) => importVolume(world, { ...anImport, id }, context),
+const refused: Readonly<Record<string, (deps: ControllerDeps) => Promise<unknown>>> = {
+  CreateVolume: (deps) => createVolume(deps, aCreate("a"), context),
+  "CreateVolume from it": (deps) =>
+    createVolume(deps, aCreate("c", { source: { kind: "volume", id } }), context),
+  DeleteVolume: (deps) => deleteVolume(deps, id, context),
+  ControllerPublishVolume: (deps) => publishVolume(deps, id, aPublish("a"), testParameters, context),
+  ControllerExpandVolume: (deps) =>
+    expandVolume(deps, id, { requiredBytes: 2n * gibibyte, limitBytes: 0n }, context),
+  CreateSnapshot: (deps) => createSnapshot(deps, { name: "s", source: id }, context),
+  "allow-format": (deps) => allowFormat(deps, id, context),
+  release: (deps) => releaseVolume(deps, id, context),
+  import: (deps) => importVolume(deps, { ...anImport, id }, context),
 };
 
 const anImport = {
@@ -72,10 +72,10 @@ const anImport = {
 for (const [call, run] of Object.entries(refused)) {
   Deno.test(`${call} refuses a volume whose record a newer version wrote, and changes nothing`, async () => {
     for (const holders of [[], [aHolder("a")]]) {
-      const { world, store } = controller({ holders });
+      const { deps, store } = controller({ holders });
       const before = store.snapshot();
       const newer = refusal("precondition", /newer version of this driver wrote its record.*fields=u, z/);
-      await assert.rejects(run(world), newer);
+      await assert.rejects(run(deps), newer);
       assert.deepEqual(store.snapshot(), before);
       assert.ok(store.calls.every(({ method }) => /view/i.test(method)), JSON.stringify(store.calls));
     }
@@ -83,46 +83,46 @@ for (const [call, run] of Object.entries(refused)) {
 }
 
 Deno.test("unpublishing takes the volume from its last node, and keeps the fields of the newer version", async () => {
-  const { world, store, read } = controller({ holders: [aHolder("a")] });
-  await unpublishVolume(world, id, "a", context);
+  const { deps, store, read } = controller({ holders: [aHolder("a")] });
+  await unpublishVolume(deps, id, "a", context);
   assert.equal(store.disks.get(id)!.exported, false);
   assert.deepEqual([read().holders, read().newerFields], [[], newerFields]);
   assert.ok(read().withdrawnAtSeconds! > 0);
-  await unpublishVolume(world, id, "a", context);
+  await unpublishVolume(deps, id, "a", context);
   assert.deepEqual(read().newerFields, newerFields);
 });
 
 Deno.test("unpublishing takes the volume from one of two nodes, and keeps the fields of the newer version", async () => {
-  const { world, store, read } = controller({ capabilities: "block/x", holders: [shared("a"), shared("b")] });
-  await unpublishVolume(world, id, "a", context);
+  const { deps, store, read } = controller({ capabilities: "block/x", holders: [shared("a"), shared("b")] });
+  await unpublishVolume(deps, id, "a", context);
   assert.equal(store.disks.get(id)!.exported, true);
   assert.deepEqual(read().holders.map(({ nodeId }) => nodeId), ["b"]);
   assert.deepEqual(read().newerFields, newerFields);
 });
 
 Deno.test("withdrawVolume() takes such a volume from all of its nodes", async () => {
-  const { world, store, read } = controller({ capabilities: "block/x", holders: [shared("a"), shared("b")] });
-  assert.deepEqual(await withdrawVolume(world, id, context), ["a", "b"]);
+  const { deps, store, read } = controller({ capabilities: "block/x", holders: [shared("a"), shared("b")] });
+  assert.deepEqual(await withdrawVolume(deps, id, context), ["a", "b"]);
   assert.equal(store.disks.get(id)!.exported, false);
   assert.deepEqual([read().holders, read().newerFields], [[], newerFields]);
 });
 
 Deno.test("such a volume is listed and shown with its holders, and is not sick", async () => {
-  const { world, notes } = controller({ holders: [aHolder("a")] });
-  const listed = await listVolumes(world, context);
+  const { deps, notes } = controller({ holders: [aHolder("a")] });
+  const listed = await listVolumes(deps, context);
   assert.deepEqual(listed.map((volume) => [volume.stored.id, publishedNodeIds(volume)]), [[id, ["a"]]]);
-  assert.deepEqual(publishedNodeIds(await getVolume(world, id, context)), ["a"]);
-  assert.deepEqual(await listVolumeHealth(world, context), []);
+  assert.deepEqual(publishedNodeIds(await getVolume(deps, id, context)), ["a"]);
+  assert.deepEqual(await listVolumeHealth(deps, context), []);
   assert.deepEqual(notes, []);
 });
 
 Deno.test("the reconcile loop leaves such a volume as it is, wanted or not, and says nothing", async () => {
   for (const exported of [true, false]) {
-    const { world, store, clock, notes, events } = controller({ holders: [aHolder("a")] }, exported);
+    const { deps, store, clock, notes, events } = controller({ holders: [aHolder("a")] }, exported);
     const before = store.snapshot();
     const cluster = new FakeClusterObjects();
     if (!exported) cluster.attach(id, "a");
-    const rounds = new Rounds(world, cluster, {
+    const rounds = new ReconcileLoop(deps, cluster, {
       intervalMs: 60_000,
       reconcile: { mode: "on", graceMs: 60_000 },
     });

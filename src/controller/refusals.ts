@@ -1,7 +1,7 @@
 import type { ClaimRef, ControllerEvent } from "../volume/ports/controller_events.ts";
 import { VolumeError, type VolumeErrorKind } from "../volume/errors.ts";
 import type { CreateRequest } from "../volume/rules/provision.ts";
-import type { ControllerWorld } from "./deps.ts";
+import type { ControllerDeps } from "./deps.ts";
 
 /** Refusals of an attachment that a retry does not mend. */
 const lastingKinds: ReadonlySet<VolumeErrorKind> = new Set([
@@ -39,8 +39,8 @@ export function snapshotSpaceRefusal(source: string, error: VolumeError): Contro
 }
 
 /** Does something, and tells of a refusal that people can mend before it is thrown on. */
-export async function tellingRefusal<T>(
-  world: Pick<ControllerWorld, "events">,
+export async function reportingRefusal<T>(
+  deps: Pick<ControllerDeps, "events">,
   eventOf: (error: VolumeError) => ControllerEvent | undefined,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -48,7 +48,7 @@ export async function tellingRefusal<T>(
     return await work();
   } catch (error) {
     const event = VolumeError.is(error) ? eventOf(error) : undefined;
-    if (event !== undefined) world.events.happened(event);
+    if (event !== undefined) deps.events.occurred(event);
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../tests/fakes/controller_world.ts";
+} from "../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../tests/fakes/records.ts";
 import { createVolume } from "./volumes/create.ts";
 import { expandVolume } from "./volumes/expand.ts";
@@ -23,8 +23,8 @@ function held() {
 }
 
 Deno.test("who is refused a volume that another node holds is told of, with that node", async () => {
-  const { world, events } = held();
-  await assert.rejects(publishVolume(world, "pvc-1", aPublish("node-2"), testParameters, testContext()));
+  const { deps, events } = held();
+  await assert.rejects(publishVolume(deps, "pvc-1", aPublish("node-2"), testParameters, testContext()));
   assert.equal(events.length, 1);
   const [event] = events;
   assert.ok(
@@ -33,44 +33,44 @@ Deno.test("who is refused a volume that another node holds is told of, with that
 });
 
 Deno.test("what another try may mend is not told of", async () => {
-  const { world, store, events } = held();
+  const { deps, store, events } = held();
   store.mishap("view", { unreadable: true });
-  await assert.rejects(publishVolume(world, "pvc-1", aPublish("node-2"), testParameters, testContext()));
+  await assert.rejects(publishVolume(deps, "pvc-1", aPublish("node-2"), testParameters, testContext()));
   assert.deepEqual(events, []);
 });
 
 Deno.test("a full pool is told of on the claim, where the provisioner names it, and on a volume that is to grow", async () => {
-  const { world, events } = held();
+  const { deps, events } = held();
   const tooMuch = { requiredBytes: 1n << 60n, limitBytes: 0n };
   const rawParameters = { "csi.storage.k8s.io/pvc/name": "data", "csi.storage.k8s.io/pvc/namespace": "apps" };
   const create = (over: object) =>
-    createVolume(world, { ...aCreate(name, { range: tooMuch }), ...over }, testContext());
+    createVolume(deps, { ...aCreate(name, { range: tooMuch }), ...over }, testContext());
   await assert.rejects(create({}), { kind: "exhausted" });
   await assert.rejects(create({ rawParameters }), { kind: "exhausted" });
-  await assert.rejects(expandVolume(world, "pvc-1", tooMuch, testContext()), { kind: "exhausted" });
+  await assert.rejects(expandVolume(deps, "pvc-1", tooMuch, testContext()), { kind: "exhausted" });
   const claim = { namespace: "apps", name: "data", uid: name.slice(4) };
   assert.deepEqual(events.map((event) => event.kind === "out-of-space" && event.about), [claim, "pvc-1"]);
 });
 
 Deno.test("a pool too full for a snapshot is told of on the volume that it was to be made of", async () => {
-  const { world, store, events } = held();
+  const { deps, store, events } = held();
   const request = { name: "snapshot-1", source: "pvc-1" };
   store.pools = store.pools.map((pool) => ({ ...pool, freeBytes: 0n }));
-  await assert.rejects(createSnapshot(world, request, testContext()), { kind: "exhausted" });
+  await assert.rejects(createSnapshot(deps, request, testContext()), { kind: "exhausted" });
   assert.equal(events.length, 1);
   const [event] = events;
   assert.ok(event?.kind === "out-of-space" && event.about === "pvc-1");
   assert.match(event.message, /^No snapshot of the volume was made: Cannot find room on the pool: .*free=0/);
   const gone = { ...request, source: "pvc-2" };
-  await assert.rejects(createSnapshot(world, gone, testContext()), { kind: "not-found" });
+  await assert.rejects(createSnapshot(deps, gone, testContext()), { kind: "not-found" });
   assert.equal(events.length, 1);
 });
 
 Deno.test("taking a volume from all its nodes is told of, and from one that is named is not", async () => {
-  const { world, events } = held();
-  await unpublishVolume(world, "pvc-1", "", testContext());
+  const { deps, events } = held();
+  await unpublishVolume(deps, "pvc-1", "", testContext());
   assert.deepEqual(events, [{ kind: "fenced", volumeId: "pvc-1", nodeIds: ["node-1"], remaining: [] }]);
   const other = held();
-  await unpublishVolume(other.world, "pvc-1", "node-1", testContext());
+  await unpublishVolume(other.deps, "pvc-1", "node-1", testContext());
   assert.deepEqual(other.events, []);
 });

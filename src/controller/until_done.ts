@@ -1,5 +1,5 @@
 import { runLimited } from "../async/deadline.ts";
-import type { ControllerWorld } from "./deps.ts";
+import type { ControllerDeps } from "./deps.ts";
 import { messageOf } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 
@@ -13,7 +13,7 @@ const pausesMs = [2_000, 5_000, 10_000, 30_000];
  * @param complaint what cannot be done yet, in words
  */
 export async function untilDone(
-  { clock, notes }: Pick<ControllerWorld, "clock" | "notes">,
+  { clock, notes }: Pick<ControllerDeps, "clock" | "notes">,
   about: { readonly name: string; readonly timeoutMs: number; readonly complaint: string },
   signal: AbortSignal,
   work: (context: CallContext) => Promise<void>,

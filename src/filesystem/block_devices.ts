@@ -85,9 +85,9 @@ export class SystemBlockDevices implements BlockDevices {
       throw new VolumeError("unavailable", `Cannot open the device: device=${device.path}`);
     }
     // The close of a dead device goes on without anybody.
-    const letGo = async () => void await endsWithin(this.#clock, closeMs, held.release());
-    if (held.deviceNumber === device.deviceNumber) return letGo;
-    await letGo();
+    const release = async () => void await endsWithin(this.#clock, closeMs, held.release());
+    if (held.deviceNumber === device.deviceNumber) return release;
+    await release();
     throw new VolumeError(
       "identity-mismatch",
       `Cannot use the device as another one lies at its path: device=${device.path} ` +
@@ -133,12 +133,12 @@ export class SystemBlockDevices implements BlockDevices {
       return { certain: false, description: `unknown, as ${this.#procPath} cannot be read` };
     }
     let suspect: DeviceHolder | undefined;
-    let looked = 0;
+    let loaded = 0;
     for (const pid of pids) {
       if (!/^[0-9]+$/.test(pid) || pid === own) continue;
       const descriptors = this.#readable(() => this.#files.list(`${this.#procPath}/${pid}/fd`) ?? []);
       const answer = descriptors === undefined ? "unreadable" : this.#heldBy(pid, descriptors, device);
-      looked += 1 + (descriptors?.length ?? 0);
+      loaded += 1 + (descriptors?.length ?? 0);
       if (answer === "yes") return { certain: true, description: this.#describe(pid) };
       if (answer === "unreadable") {
         suspect ??= {
@@ -146,8 +146,8 @@ export class SystemBlockDevices implements BlockDevices {
           description: `perhaps ${this.#describe(pid)}, which cannot be looked into`,
         };
       }
-      if (looked < descriptorsPerTurn) continue;
-      looked = 0;
+      if (loaded < descriptorsPerTurn) continue;
+      loaded = 0;
       await this.#clock.sleep(0, context.signal);
     }
     return suspect;

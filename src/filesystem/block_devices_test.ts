@@ -11,7 +11,7 @@ import { SystemBlockDevices } from "./block_devices.ts";
 const context: CallContext = { requestId: "t", signal: new AbortController().signal, deadlineMs: Infinity };
 const device = { path: "/dev/loop3", deviceNumber: "7:3" };
 
-function world() {
+function deps() {
   const files = new FakeKernelFiles();
   files.links.set("/proc/self", "1");
   files.folders.set("/proc", ["1", "20", "self", "sys"]);
@@ -36,18 +36,18 @@ function world() {
 }
 
 Deno.test("holder() is undefined when no descriptor leads to the device", async () => {
-  assert.equal(await world().devices.holder(device, context), undefined);
+  assert.equal(await deps().devices.holder(device, context), undefined);
 });
 
 Deno.test("holder() names the process with a descriptor on the device, by whatever path it opened it", async () => {
-  const { files, devices } = world();
+  const { files, devices } = deps();
   files.links.set("/proc/20/fd/5", "/container/xvda (deleted)");
   files.nodes.set("/proc/20/fd/5", { kind: "block", deviceNumber: "7:3" });
   assert.match((await devices.holder(device, context))?.description ?? "", /process 20 \(qemu\)/);
 });
 
 Deno.test("holder() passes over another device, and this process itself", async () => {
-  const { files, devices } = world();
+  const { files, devices } = deps();
   files.nodes.set("/proc/20/fd/5", { kind: "block", deviceNumber: "7:4" });
   files.folders.set("/proc/1/fd", ["9"]);
   files.links.set("/proc/1/fd/9", "/dev/loop3");
@@ -56,14 +56,14 @@ Deno.test("holder() passes over another device, and this process itself", async 
 });
 
 Deno.test("holder() passes over a process that ended meanwhile", async () => {
-  const { files, devices } = world();
+  const { files, devices } = deps();
   files.folders.delete("/proc/20/fd");
   assert.equal(await devices.holder(device, context), undefined);
 });
 
 for (const unreadable of ["/proc/20/fd", "/proc/20/fd/5"]) {
   Deno.test(`holder() is uncertain of a process of which ${unreadable} cannot be read`, async () => {
-    const { files, devices } = world();
+    const { files, devices } = deps();
     const refuse = (path: string) => {
       if (path === unreadable) throw new VolumeError("unavailable", "errno=13");
     };
@@ -78,7 +78,7 @@ for (const unreadable of ["/proc/20/fd", "/proc/20/fd/5"]) {
 
 for (const missing of ["/proc", "/sys/block"]) {
   Deno.test(`holder() is uncertain when ${missing} cannot be listed`, async () => {
-    const { files, devices } = world();
+    const { files, devices } = deps();
     files.folders.delete(missing);
     const holder = await devices.holder(device, context);
     assert.equal(holder?.certain, false);
@@ -87,7 +87,7 @@ for (const missing of ["/proc", "/sys/block"]) {
 }
 
 Deno.test("holder() names a loop device on top", async () => {
-  const { files, devices } = world();
+  const { files, devices } = deps();
   files.folders.set("/sys/block", ["loop0", "loop1", "vda"]);
   files.texts.set("/sys/block/loop1/loop/backing_file", "/kubelet/dev/pod");
   files.nodes.set("/kubelet/dev/pod", { kind: "block", deviceNumber: "7:3" });
@@ -97,7 +97,7 @@ Deno.test("holder() names a loop device on top", async () => {
 });
 
 Deno.test("holder() does not touch the file of a loop device that lies on a file system", async () => {
-  const { files, devices } = world();
+  const { files, devices } = deps();
   files.folders.set("/sys/block", ["loop1", "loop2"]);
   files.texts.set("/sys/block/loop1/loop/backing_file", "/far/image");
   files.texts.set("/sys/block/loop2/loop/backing_file", "/kubelet/dev/pods");
@@ -108,7 +108,7 @@ Deno.test("holder() does not touch the file of a loop device that lies on a file
 });
 
 Deno.test("holder() names one that is certain before one that is not", async () => {
-  const { files, devices } = world();
+  const { files, devices } = deps();
   const { list } = files;
   files.list = (path) => {
     if (path === "/proc/20/fd") throw new VolumeError("unavailable", "errno=13");
@@ -124,7 +124,7 @@ Deno.test("holder() names one that is certain before one that is not", async () 
 });
 
 Deno.test("holder() lets other work have its turn, and stops when the call is cancelled", async () => {
-  const { files, devices, clock } = world();
+  const { files, devices, clock } = deps();
   const many = Array.from({ length: 1000 }, (_, i) => String(i));
   files.folders.set("/proc/20/fd", many);
   const controller = new AbortController();
@@ -136,7 +136,7 @@ Deno.test("holder() lets other work have its turn, and stops when the call is ca
 });
 
 Deno.test("isUnclaimed() is true when the exclusive open succeeds, if not at once", async () => {
-  const { files, devices, clock } = world();
+  const { files, devices, clock } = deps();
   assert.equal(await devices.isUnclaimed(device, context), true);
   files.claimed.add("/dev/loop3");
   const asked = devices.isUnclaimed(device, context);
@@ -147,7 +147,7 @@ Deno.test("isUnclaimed() is true when the exclusive open succeeds, if not at onc
 });
 
 Deno.test("isUnclaimed() is false when the exclusive open keeps failing", async () => {
-  const { files, devices, clock } = world();
+  const { files, devices, clock } = deps();
   files.claimed.add("/dev/loop3");
   const asked = devices.isUnclaimed(device, context);
   await clock.advance(2_000);
@@ -171,7 +171,7 @@ const readOnlyTable: readonly [
 
 for (const [name, flags, readOnly, code, outcome] of readOnlyTable) {
   Deno.test(`setReadOnly() of ${name}: ${outcome}`, async () => {
-    const { files, clock } = world();
+    const { files, clock } = deps();
     const path = "/sys/dev/block/7:3/ro";
     if (flags[0] !== undefined) files.texts.set(path, flags[0]);
     const processes = new FakeProcesses();
@@ -188,12 +188,12 @@ for (const [name, flags, readOnly, code, outcome] of readOnlyTable) {
 }
 
 Deno.test("hold() keeps a device open until it is let go, and no other one", async () => {
-  const { files, devices } = world();
+  const { files, devices } = deps();
   await assert.rejects(devices.hold(device, context), refusal("unavailable"));
   files.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:3" });
-  const letGo = await devices.hold(device, context);
+  const release = await devices.hold(device, context);
   assert.deepEqual([...files.held], ["/dev/loop3"]);
-  await letGo();
+  await release();
   assert.deepEqual([...files.held], []);
   files.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:4" });
   await assert.rejects(devices.hold(device, context), refusal("identity-mismatch"));
@@ -201,7 +201,7 @@ Deno.test("hold() keeps a device open until it is let go, and no other one", asy
 });
 
 Deno.test("hold() does not wait for the close of a dead device", async () => {
-  const { files, clock, devices } = world();
+  const { files, clock, devices } = deps();
   files.hold = () => Promise.resolve({ deviceNumber: "7:3", release: () => new Promise(() => {}) });
   const lettingGo = (await devices.hold(device, context))();
   await clock.advance(2_000);

@@ -1,14 +1,14 @@
 import { refusal } from "../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../tests/fakes/kernel_files.ts";
-import { call } from "../../tests/fakes/node_world.ts";
+import { call } from "../../tests/fakes/node_deps.ts";
 import { FakeProcesses, type Scripted } from "../../tests/fakes/processes.ts";
 import { isReadOnlyDevice, partitionsOf, readSignatures } from "./contents.ts";
 
 const device = { path: "/dev/nvme0n1", deviceNumber: "259:1", sizeBytes: 8n, nqn: "", nsid: 1, uniqueId: "" };
 const folder = "/sys/dev/block/259:1";
 
-Deno.test("isReadOnlyDevice() tells the kernel's flag, and that a device is gone", () => {
+Deno.test("isReadOnlyDevice() reports the kernel's flag, and that a device is gone", () => {
   const files = new FakeKernelFiles();
   assert.equal(isReadOnlyDevice(files, device), undefined);
   files.texts.set(`${folder}/ro`, "0");

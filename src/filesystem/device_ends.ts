@@ -45,8 +45,8 @@ export async function endsAreZero(
 
 /** By words of four bytes: a million calls of a function would take longer than the reading. */
 function isZero(bytes: Uint8Array): boolean {
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
-  for (let at = 0; at < words.length; at++) if (words[at] !== 0) return false;
+  const text = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4);
+  for (let at = 0; at < text.length; at++) if (text[at] !== 0) return false;
   return true;
 }
 

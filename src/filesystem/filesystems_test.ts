@@ -12,7 +12,7 @@ const context: CallContext = { requestId: "t", signal: new AbortController().sig
 const device = provenDevice({ path: "/dev/loop3", deviceNumber: "7:3", sizeBytes: 1073741824n });
 const mebibyte = 1048576;
 
-function world(script: (run: RecordedRun) => Scripted | undefined) {
+function deps(script: (run: RecordedRun) => Scripted | undefined) {
   const processes = new FakeProcesses();
   processes.script = script;
   const files = new FakeKernelFiles();
@@ -22,7 +22,7 @@ function world(script: (run: RecordedRun) => Scripted | undefined) {
 
 /** A device whose tail has that byte there, and else holds zeros. */
 function ends(blkid: Scripted, byte = 0, at = 0) {
-  const made = world(() => blkid);
+  const made = deps(() => blkid);
   made.files.contents = (_, { offset, length }) => {
     const bytes = new Uint8Array(length);
     if (offset > 0n) bytes[at] = byte;
@@ -54,7 +54,7 @@ const signatures: readonly [string, Scripted, unknown][] = [
 ];
 
 for (const [name, blkid, signature] of signatures) {
-  Deno.test(`probe() tells what blkid says of ${name}`, async () => {
+  Deno.test(`probe() reports what blkid says of ${name}`, async () => {
     assert.deepEqual((await ends(blkid).filesystems.probe(device, context)).signature, signature);
   });
 }
@@ -69,7 +69,7 @@ const failures: readonly [string, () => Uint8Array][] = [
 
 for (const [name, contents] of failures) {
   Deno.test(`probe() throws unavailable for ${name}, though blkid finds nothing`, async () => {
-    const { files, filesystems } = world(() => 2);
+    const { files, filesystems } = deps(() => 2);
     files.contents = contents;
     await assert.rejects(filesystems.probe(device, context), refusal("unavailable", /./));
   });
@@ -83,7 +83,7 @@ for (const at of [0, 1, 2, 3, 4, 524_288, mebibyte - 4, mebibyte - 1]) {
 }
 
 Deno.test("probe() throws unavailable when the reading does not end in time", async () => {
-  const { files, clock, filesystems } = world(() => 2);
+  const { files, clock, filesystems } = deps(() => 2);
   files.hangs = true;
   const probing = assert.rejects(filesystems.probe(device, context), refusal("unavailable", /./));
   await clock.advance(30_000);
@@ -91,7 +91,7 @@ Deno.test("probe() throws unavailable when the reading does not end in time", as
 });
 
 Deno.test("probe() throws the reason of the call's end when that comes while it reads", async () => {
-  const { files, filesystems } = world(() => 2);
+  const { files, filesystems } = deps(() => 2);
   const controller = new AbortController();
   const reason = new VolumeError("cancelled", "gone");
   files.contents = () => {
@@ -109,7 +109,7 @@ Deno.test("probe() throws precondition for a device smaller than its ends", asyn
 
 for (const [code, complete] of [[0, true], [4, false]] as const) {
   Deno.test(`isComplete() is ${complete} when e2fsck -n ends with ${code}`, async () => {
-    const { processes, filesystems } = world(() => code);
+    const { processes, filesystems } = deps(() => code);
     assert.equal(await filesystems.isComplete(device, "ext4", context), complete);
     assert.deepEqual(processes.lines, ["e2fsck -n -f /dev/loop3"]);
   });
@@ -118,7 +118,7 @@ for (const [code, complete] of [[0, true], [4, false]] as const) {
 for (const code of [8, 12, 32]) {
   Deno.test(`isComplete() throws unavailable when e2fsck -n ends with ${code}`, async () => {
     await assert.rejects(
-      world(() => code).filesystems.isComplete(device, "ext4", context),
+      deps(() => code).filesystems.isComplete(device, "ext4", context),
       refusal("unavailable", /./),
     );
   });
@@ -128,7 +128,7 @@ for (const inProgress of [0, 1]) {
   Deno.test(`isComplete() is ${inProgress === 0} when the xfs superblock says ${inProgress} for in progress`, async () => {
     const bytes = new Uint8Array(4096);
     bytes[126] = inProgress;
-    const { files, filesystems } = world(() => 0);
+    const { files, filesystems } = deps(() => 0);
     files.contents = () => bytes;
     assert.equal(await filesystems.isComplete(device, "xfs", context), inProgress === 0);
   });
@@ -136,7 +136,7 @@ for (const inProgress of [0, 1]) {
 
 for (const code of [0, 1]) {
   Deno.test(`check() goes on when e2fsck -p ends with ${code}`, async () => {
-    const { processes, filesystems } = world(() => code);
+    const { processes, filesystems } = deps(() => code);
     await filesystems.check(device, "ext4", context);
     assert.equal(processes.runs[0]?.options.mustFinish, true);
   });
@@ -150,20 +150,20 @@ for (
 ) {
   Deno.test(`check() throws ${kind} with the command to run when e2fsck -p ends with ${code}`, async () => {
     await assert.rejects(
-      world(() => code).filesystems.check(device, "ext4", context),
+      deps(() => code).filesystems.check(device, "ext4", context),
       (error) => refusal(kind)(error) && /run: e2fsck -f \/dev\/loop3/.test(String(error)),
     );
   });
 }
 
 Deno.test("check() runs nothing for xfs", async () => {
-  const { processes, filesystems } = world(() => 1);
+  const { processes, filesystems } = deps(() => 1);
   await filesystems.check(device, "xfs", context);
   assert.deepEqual(processes.lines, []);
 });
 
 Deno.test("format() lets mkfs finish, and never forces", async () => {
-  const { processes, filesystems } = world(({ line }) => ({
+  const { processes, filesystems } = deps(({ line }) => ({
     stdout: line.endsWith("-V") ? "version 6.1.0" : "",
   }));
   for (const filesystem of ["ext4", "xfs"] as const) {
@@ -175,7 +175,7 @@ Deno.test("format() lets mkfs finish, and never forces", async () => {
 });
 
 Deno.test("format() throws unavailable when mkfs fails", async () => {
-  const { filesystems } = world(() => ({ code: 1, stderr: "apparently in use by the system" }));
+  const { filesystems } = deps(() => ({ code: 1, stderr: "apparently in use by the system" }));
   await assert.rejects(
     filesystems.format(device, "ext4", { extra: [], lazy: true }, context),
     (error) => refusal("unavailable", /./)(error) && /apparently in use/.test(String(error)),
@@ -183,7 +183,7 @@ Deno.test("format() throws unavailable when mkfs fails", async () => {
 });
 
 Deno.test("eraseEnds() writes zeros to both ends of an existing device only", async () => {
-  const { processes, filesystems } = world(() => 0);
+  const { processes, filesystems } = deps(() => 0);
   await filesystems.eraseEnds(device, context);
   assert.deepEqual(processes.runs.map((run) => run.options.args.find((word) => word.startsWith("seek="))), [
     "seek=0",

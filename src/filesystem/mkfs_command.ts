@@ -22,12 +22,12 @@ const xfsFeatures: readonly { readonly since: string; readonly option: string; r
 /** The arguments of mkfs.ext4. Never a force flag. */
 export function mkfsExt4Arguments(devicePath: string, options: FormatOptions): readonly string[] {
   const lazy = options.lazy ? 1 : 0;
-  const words = mergeOptions([
+  const text = mergeOptions([
     ["-m", "0"],
     ["-E", `nodiscard,lazy_itable_init=${lazy},lazy_journal_init=${lazy}`],
     ["-O", ext4Features],
   ], options.extra);
-  return ["-q", ...words, ...labelWords(options), devicePath];
+  return ["-q", ...text, ...labelWords(options), devicePath];
 }
 
 /** The arguments of mkfs.xfs of that version, as `6.1`. Never a force flag. */

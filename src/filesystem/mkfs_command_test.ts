@@ -40,7 +40,7 @@ for (const [version, present, absent] of versions) {
     const line = mkfsXfsArguments("/dev/loop7", plain, version).join(" ");
     assert.match(line, /^-q -K /);
     assert.match(line, / \/dev\/loop7$/);
-    for (const words of present) assert.ok(line.includes(words), words);
+    for (const text of present) assert.ok(line.includes(text), text);
     for (const word of absent) assert.ok(!line.includes(word), word);
     assert.ok(!line.includes("-f"));
   });

@@ -58,13 +58,13 @@ export class SystemMounts implements Mounts {
     context: CallContext,
   ): Promise<void> {
     const before = this.#at(target).length;
-    const words = [
+    const text = [
       ...(options.readOnly ? readOnlyOptions[filesystem] : ["rw"]),
       ...alwaysOptions[filesystem],
       ...options.flags,
     ];
     await this.#mount(
-      ["-t", filesystem, "-o", words.join(","), "--", device.path, target],
+      ["-t", filesystem, "-o", text.join(","), "--", device.path, target],
       device.path,
       context,
       `; look at it with: ${checkCommands[filesystem]} ${device.path}`,
@@ -119,8 +119,8 @@ export class SystemMounts implements Mounts {
     const top = this.#at(target).at(-1);
     if (!readOnly || top === undefined || top.mountOptions.includes("ro")) return before;
     const kept = top.mountOptions.filter((option) => mountFlags.has(option));
-    const words = ["remount", "bind", "ro", ...kept];
-    await this.#mount(["-o", words.join(","), "--", target], target, context);
+    const text = ["remount", "bind", "ro", ...kept];
+    await this.#mount(["-o", text.join(","), "--", target], target, context);
     if (this.#at(target).at(-1)?.mountOptions.includes("ro") !== true) {
       await this.#takeBack(target, before, "readonly=true", context);
     }

@@ -12,7 +12,7 @@ const context: CallContext = { requestId: "t", signal: new AbortController().sig
 const device = provenDevice({ path: "/dev/loop3", deviceNumber: "7:3" });
 
 /** A mount table that mount and umount change as the kernel would, unless the test says otherwise. */
-class World {
+class Deps {
   readonly processes = new FakeProcesses();
   readonly files = new FakeKernelFiles();
   readonly mounts: SystemMounts;
@@ -20,7 +20,7 @@ class World {
   bound: PathInfo = { kind: "block", deviceNumber: "7:3" };
   copies = 1;
 
-  constructor(script?: (run: RecordedRun, world: World) => Scripted | undefined) {
+  constructor(script?: (run: RecordedRun, deps: Deps) => Scripted | undefined) {
     this.files.readText = () => this.lines.join("\n");
     const paths = { info: () => Promise.resolve(this.bound) };
     this.mounts = new SystemMounts(this.processes, this.files, paths);
@@ -40,17 +40,17 @@ class World {
 
   kernel({ tool, options: { args } }: RecordedRun): number {
     const target = args.at(-1)!;
-    const words = args[args.indexOf("-o") + 1]!.split(",");
+    const text = args[args.indexOf("-o") + 1]!.split(",");
     if (tool === "umount") {
       this.lines.splice(this.lines.findLastIndex((line) => line.includes(` ${target} `)), 1);
     } else if (args.includes("--bind")) {
       for (let i = 0; i < this.copies; i++) this.add(target);
-    } else if (words.includes("remount")) {
+    } else if (text.includes("remount")) {
       this.lines = this.lines.map((line) =>
         line.includes(` ${target} `) ? line.replace(" rw,", " ro,") : line
       );
     } else {
-      const mode = words.includes("ro") ? "ro" : "rw";
+      const mode = text.includes("ro") ? "ro" : "rw";
       this.add(target, `${mode},relatime`, "7:3", args[args.indexOf("-t") + 1]!, mode);
     }
     return 0;
@@ -66,104 +66,104 @@ const optionCases = [
 
 for (const [filesystem, readOnly, options] of optionCases) {
   Deno.test(`mountDevice() mounts ${filesystem} with ${options} when readOnly is ${readOnly}`, async () => {
-    const world = new World();
-    await world.mounts.mountDevice(device, "/staging", filesystem, { readOnly, flags: ["noatime"] }, context);
-    assert.deepEqual(world.processes.lines, [
+    const deps = new Deps();
+    await deps.mounts.mountDevice(device, "/staging", filesystem, { readOnly, flags: ["noatime"] }, context);
+    assert.deepEqual(deps.processes.lines, [
       `mount -n -t ${filesystem} -o ${options} -- /dev/loop3 /staging`,
     ]);
-    assert.equal(world.processes.runs[0]?.options.mustFinish, true);
+    assert.equal(deps.processes.runs[0]?.options.mustFinish, true);
   });
 }
 
-const wrongMounts: readonly [string, (world: World) => void][] = [
-  ["another device", (world) => world.add("/staging", "rw", "7:4")],
-  ["another file system", (world) => world.add("/staging", "rw", "7:3", "xfs")],
-  ["a read-only file system", (world) => world.add("/staging", "rw", "7:3", "ext4", "ro")],
+const wrongMounts: readonly [string, (deps: Deps) => void][] = [
+  ["another device", (deps) => deps.add("/staging", "rw", "7:4")],
+  ["another file system", (deps) => deps.add("/staging", "rw", "7:3", "xfs")],
+  ["a read-only file system", (deps) => deps.add("/staging", "rw", "7:3", "ext4", "ro")],
 ];
 
 for (const [name, mount] of wrongMounts) {
   Deno.test(`mountDevice() unmounts again and throws identity-mismatch when it got ${name}`, async () => {
-    const world = new World(({ tool }, world) => tool === "mount" ? (mount(world), 0) : undefined);
+    const deps = new Deps(({ tool }, deps) => tool === "mount" ? (mount(deps), 0) : undefined);
     await assert.rejects(
-      world.mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags: [] }, context),
+      deps.mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags: [] }, context),
       refusal("identity-mismatch"),
     );
-    assert.deepEqual(world.lines, []);
+    assert.deepEqual(deps.lines, []);
   });
 }
 
 Deno.test("mountDevice() throws what mount complains of", async () => {
-  const world = new World(() => ({ code: 32, stderr: "mount: bad superblock" }));
+  const deps = new Deps(() => ({ code: 32, stderr: "mount: bad superblock" }));
   await assert.rejects(
-    world.mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags: [] }, context),
+    deps.mounts.mountDevice(device, "/staging", "ext4", { readOnly: false, flags: [] }, context),
     (error) =>
       refusal("precondition")(error) && /bad superblock.*e2fsck -f -n \/dev\/loop3/.test(String(error)),
   );
 });
 
 Deno.test("bindFolder() only remounts what was bound but not made read-only", async () => {
-  const world = new World();
-  world.add("/target");
-  await world.mounts.bindFolder(device, "/staging", "/target", { readOnly: true }, context);
-  assert.deepEqual(world.processes.lines, ["mount -n -o remount,bind,ro,nosuid,relatime -- /target"]);
+  const deps = new Deps();
+  deps.add("/target");
+  await deps.mounts.bindFolder(device, "/staging", "/target", { readOnly: true }, context);
+  assert.deepEqual(deps.processes.lines, ["mount -n -o remount,bind,ro,nosuid,relatime -- /target"]);
 });
 
 Deno.test("bindFolder() unmounts and throws when the remount did not take", async () => {
-  const world = new World(({ line }) => line.includes("remount") ? 0 : undefined);
+  const deps = new Deps(({ line }) => line.includes("remount") ? 0 : undefined);
   await assert.rejects(
-    world.mounts.bindFolder(device, "/staging", "/target", { readOnly: true }, context),
+    deps.mounts.bindFolder(device, "/staging", "/target", { readOnly: true }, context),
     refusal("identity-mismatch"),
   );
-  assert.deepEqual(world.lines, []);
+  assert.deepEqual(deps.lines, []);
 });
 
 Deno.test("bindFolder() throws identity-mismatch for a folder that is not the device's root", async () => {
-  const world = new World(({ tool }, world) => {
+  const deps = new Deps(({ tool }, deps) => {
     if (tool !== "mount") return undefined;
-    world.add("/target", "rw", "7:3", "ext4", "rw", "/sub");
+    deps.add("/target", "rw", "7:3", "ext4", "rw", "/sub");
     return 0;
   });
   await assert.rejects(
-    world.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context),
+    deps.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context),
     refusal("identity-mismatch"),
   );
-  assert.deepEqual(world.lines, []);
+  assert.deepEqual(deps.lines, []);
 });
 
 Deno.test("bindFolder() leaves alone what somebody else mounted at the target", async () => {
-  const world = new World();
-  world.add("/target", "rw", "8:1");
+  const deps = new Deps();
+  deps.add("/target", "rw", "8:1");
   await assert.rejects(
-    world.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context),
+    deps.mounts.bindFolder(device, "/staging", "/target", { readOnly: false }, context),
     refusal("identity-mismatch"),
   );
-  assert.deepEqual(world.processes.lines, []);
+  assert.deepEqual(deps.processes.lines, []);
 });
 
 Deno.test("bindDevice() takes away the copies of its mount", async () => {
-  const world = new World();
-  world.copies = 5;
-  await world.mounts.bindDevice(device, "/target", { readOnly: false }, context);
-  assert.equal(world.lines.length, 1);
+  const deps = new Deps();
+  deps.copies = 5;
+  await deps.mounts.bindDevice(device, "/target", { readOnly: false }, context);
+  assert.equal(deps.lines.length, 1);
 });
 
 Deno.test("bindDevice() unmounts and throws identity-mismatch when the target is another device", async () => {
-  const world = new World();
-  world.bound = { kind: "block", deviceNumber: "7:4" };
+  const deps = new Deps();
+  deps.bound = { kind: "block", deviceNumber: "7:4" };
   await assert.rejects(
-    world.mounts.bindDevice(device, "/target", { readOnly: false }, context),
+    deps.mounts.bindDevice(device, "/target", { readOnly: false }, context),
     refusal("identity-mismatch"),
   );
-  assert.deepEqual(world.lines, []);
+  assert.deepEqual(deps.lines, []);
 });
 
 Deno.test("unmount() unmounts everything at the target and nothing else", async () => {
-  const world = new World();
-  for (const target of ["/target", "/target", "/target/below", "/other"]) world.add(target);
-  await world.mounts.unmount("/target", context);
-  assert.equal(world.processes.lines.length, 2);
-  assert.ok(world.lines.every((line) => !line.includes(" /target ")));
-  assert.equal(world.lines.length, 2);
+  const deps = new Deps();
+  for (const target of ["/target", "/target", "/target/below", "/other"]) deps.add(target);
+  await deps.mounts.unmount("/target", context);
+  assert.equal(deps.processes.lines.length, 2);
+  assert.ok(deps.lines.every((line) => !line.includes(" /target ")));
+  assert.equal(deps.lines.length, 2);
 });
 
 const failures: readonly [string, Scripted, VolumeErrorKind][] = [
@@ -178,18 +178,18 @@ const failures: readonly [string, Scripted, VolumeErrorKind][] = [
 
 for (const [name, scripted, kind] of failures) {
   Deno.test(`unmount() throws ${name}`, async () => {
-    const world = new World(() => scripted);
-    world.add("/target");
-    await assert.rejects(world.mounts.unmount("/target", context), refusal(kind));
+    const deps = new Deps(() => scripted);
+    deps.add("/target");
+    await assert.rejects(deps.mounts.unmount("/target", context), refusal(kind));
   });
 }
 
 Deno.test("unmount() succeeds when umount complains but the table shows nothing any more", async () => {
-  const world = new World((_, world) => {
-    world.lines = [];
+  const deps = new Deps((_, deps) => {
+    deps.lines = [];
     return { code: 32, stderr: "not mounted" };
   });
-  world.add("/target");
-  await world.mounts.unmount("/target", context);
-  assert.deepEqual(world.lines, []);
+  deps.add("/target");
+  await deps.mounts.unmount("/target", context);
+  assert.deepEqual(deps.lines, []);
 });

@@ -2,7 +2,7 @@ import { VolumeError } from "../volume/errors.ts";
 import type { Clock } from "../volume/ports/system.ts";
 
 /** Lets go of a folder. A second call does nothing. */
-export type LetGo = () => void;
+export type Release = () => void;
 
 const pollMs = 100;
 
@@ -10,24 +10,24 @@ const pollMs = 100;
  * Takes a folder for this process alone, by flock(2) on a file in it, and waits for whoever has it now to let
  * go. However a process ends, the kernel lets go for it; the tools that it has started do not keep the folder.
  *
- * @param patienceMs how long it waits, in milliseconds
+ * @param timeoutMs how long it waits, in milliseconds
  * @param name the file's name, of which each is a lock of its own
  * @throws {VolumeError} precondition when another process still has it then
  */
 export async function lockFolder(
   folder: string,
   clock: Clock,
-  patienceMs: number,
+  timeoutMs: number,
   name = "lock",
-): Promise<LetGo> {
+): Promise<Release> {
   const file = await Deno.open(`${folder}/${name}`, { write: true, create: true, mode: 0o600 });
-  const untilMs = clock.monotonicMs() + patienceMs;
+  const untilMs = clock.monotonicMs() + timeoutMs;
   while (!await file.tryLock(true)) {
     if (clock.monotonicMs() >= untilMs) {
       file.close();
       throw new VolumeError(
         "precondition",
-        `Cannot use the folder as another process has it: path=${folder} waited-ms=${patienceMs}; ` +
+        `Cannot use the folder as another process has it: path=${folder} waited-ms=${timeoutMs}; ` +
           "no two nodes share one, and an earlier process has to end first",
       );
     }

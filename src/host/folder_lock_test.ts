@@ -14,7 +14,7 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
 
 Deno.test("lockFolder() waits for whoever has the folder to let go of it", () =>
   inFolder(async (folder) => {
-    const letGo = await lockFolder(folder, systemClock, 1000);
+    const release = await lockFolder(folder, systemClock, 1000);
     let taken = false;
     const next = lockFolder(folder, systemClock, 60_000).then((second) => {
       taken = true;
@@ -25,7 +25,7 @@ Deno.test("lockFolder() waits for whoever has the folder to let go of it", () =>
       refusal("precondition"),
     );
     assert.equal(taken, false);
-    for (let times = 0; times < 2; times++) letGo();
+    for (let times = 0; times < 2; times++) release();
     (await next)();
   }));
 

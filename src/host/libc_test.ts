@@ -166,10 +166,10 @@ Deno.test("readDirect() keeps nobody from opening the device while it reads", ()
 
 /** As long as it is used, reads of devices hang, counted, until they are let go. */
 function hangingReads():
-  & { readonly under: () => number; readonly most: () => number; letGo(): void }
+  & { readonly under: () => number; readonly most: () => number; release(): void }
   & Disposable {
   const { dlopen } = Deno;
-  const { promise: over, resolve: letGo } = Promise.withResolvers<void>();
+  const { promise: over, resolve: release } = Promise.withResolvers<void>();
   let [now, most] = [0, 0];
   Deno.dlopen = (path, functions) => {
     const library = dlopen(path, functions);
@@ -185,7 +185,7 @@ function hangingReads():
   return {
     under: () => now,
     most: () => most,
-    letGo,
+    release,
     [Symbol.dispose]: () => void (Deno.dlopen = dlopen),
   };
 }
@@ -215,7 +215,7 @@ Deno.test("readDirect() of many devices that hang takes few threads, and keeps n
         await aMoment();
         assert.equal(hanging.most(), 6);
         assert.equal(await libc.canOpenExclusively(path, AbortSignal.timeout(1000)), true);
-        hanging.letGo();
+        hanging.release();
         assert.deepEqual(new Set(await Promise.all(reads)), new Set(["read"]));
         assert.equal(hanging.most(), 6);
       } finally {
@@ -238,7 +238,7 @@ Deno.test("readDirect() leaves one read on a device that hangs, whatever is open
       await held!.release();
       await assert.rejects(libc.readDirect(path, start, never), refused);
       assert.deepEqual([hanging.under(), openOf(libc, path)], [1, 1]);
-      hanging.letGo();
+      hanging.release();
       await aMoment();
       assert.deepEqual([hanging.under(), openOf(libc, path)], [0, 0]);
       assert.equal((await libc.readDirect(path, start, never))[0]!.length, 4096);

@@ -39,8 +39,8 @@ function isThreadEnding(files: KernelFiles, folder: string): boolean {
   const stat = files.readText(`${folder}/stat`);
   const status = files.readText(`${folder}/status`);
   if (stat === undefined || status === undefined) return true;
-  const words = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  if (["Z", "X"].includes(words[0]!) || (Number(words[flagsAt]) & exiting) !== 0) return true;
+  const text = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  if (["Z", "X"].includes(text[0]!) || (Number(text[flagsAt]) & exiting) !== 0) return true;
   return [...status.matchAll(/^(?:SigPnd|ShdPnd):\s*([0-9a-f]+)$/gm)]
     .some(([, mask]) => (BigInt(`0x${mask}`) & killPending) !== 0n);
 }

@@ -18,7 +18,7 @@ async function withPort(test: (port: number) => Promise<void>): Promise<void> {
   }
 }
 
-Deno.test("reach() tells an open port from one on which nobody listens", async () => {
+Deno.test("reach() reports an open port from one on which nobody listens", async () => {
   let closed = 0;
   await withPort(async (port) => {
     closed = port;

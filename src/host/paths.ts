@@ -4,7 +4,7 @@ import type { CallContext, Clock } from "../volume/ports/system.ts";
 import type { PathInfo, Paths } from "../volume/ports/node_ports.ts";
 import { systemClock } from "./clock.ts";
 import type { KernelFiles } from "./kernel_files.ts";
-import { PatientFiles } from "./timed_files.ts";
+import { TimedFiles } from "./timed_files.ts";
 import { complaint, type Processes } from "./processes.ts";
 
 /** Where nobody can cancel. */
@@ -17,7 +17,7 @@ export interface SystemPathsOptions {
   /** Where it is given, what lies directly in /dev is asked of the kernel's memory, and no child is needed. */
   readonly files?: KernelFiles;
   /** A look at a path that takes longer asks something dead. @default {10000} */
-  readonly lookTimeoutMs?: number;
+  readonly readTimeoutMs?: number;
   /** Hears of every file operation that was given up and goes on. @default nobody */
   readonly onHang?: () => void;
 }
@@ -31,15 +31,15 @@ export interface SystemPathsOptions {
  */
 export class SystemPaths implements Paths {
   readonly #processes: Processes;
-  readonly #files: PatientFiles;
+  readonly #files: TimedFiles;
   readonly #kernelFiles: KernelFiles | undefined;
-  readonly #lookTimeoutMs: number;
+  readonly #readTimeoutMs: number;
 
   constructor(processes: Processes, options: SystemPathsOptions = {}) {
     this.#processes = processes;
-    this.#files = new PatientFiles(options.clock ?? systemClock, { onHang: options.onHang });
+    this.#files = new TimedFiles(options.clock ?? systemClock, { onHang: options.onHang });
     this.#kernelFiles = options.files;
-    this.#lookTimeoutMs = options.lookTimeoutMs ?? 10_000;
+    this.#readTimeoutMs = options.readTimeoutMs ?? 10_000;
   }
 
   async info(path: string, context: CallContext): Promise<PathInfo | undefined> {
@@ -49,7 +49,7 @@ export class SystemPaths implements Paths {
       args: ["-c", "%f %t %T", "--", path],
       signal: context.signal,
       subject: path,
-      timeoutMs: this.#lookTimeoutMs,
+      timeoutMs: this.#readTimeoutMs,
     });
     if (result.code === 0) return parseStat(result.stdout, path);
     if (/: (?:No such file or directory|Not a directory)$/m.test(result.stderr)) return undefined;
@@ -75,7 +75,7 @@ export class SystemPaths implements Paths {
       args: ["--canonicalize-missing", "--zero", "--", parent],
       signal: never,
       subject: parent,
-      timeoutMs: this.#lookTimeoutMs,
+      timeoutMs: this.#readTimeoutMs,
     });
     const resolved = result.stdout.replace(/\0$/, "");
     if (result.code === 0 && resolved.startsWith("/")) return join(resolved, basename(path));

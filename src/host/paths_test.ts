@@ -20,7 +20,7 @@ async function withFolder(use: (folder: string) => Promise<void>): Promise<void>
   }
 }
 
-Deno.test("info() tells what a path is without following links", () =>
+Deno.test("info() reports what a path is without following links", () =>
   withFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/file`, "");
     await Deno.symlink("/nowhere", `${folder}/link`);
@@ -32,16 +32,16 @@ Deno.test("info() tells what a path is without following links", () =>
     assert.equal(await paths.info(`${folder}/file/below`, context), undefined);
   }));
 
-Deno.test("ownInfo() tells the same as info() of what is no block device, without a child", () =>
+Deno.test("ownInfo() reports the same as info() of what is no block device, without a child", () =>
   withFolder(async (folder) => {
     const processes = new FakeProcesses();
     const own = new SystemPaths(processes);
     Deno.writeTextFileSync(`${folder}/file`, "");
     Deno.symlinkSync("nowhere", `${folder}/link`);
-    const told = ["", "/file", "/link", "/nothing", "/file/below"].map((name) =>
+    const reported = ["", "/file", "/link", "/nothing", "/file/below"].map((name) =>
       own.ownInfo(folder + name, context)
     );
-    assert.deepEqual((await Promise.all(told)).map((info) => info?.kind), [
+    assert.deepEqual((await Promise.all(reported)).map((info) => info?.kind), [
       ...["directory", "file", "link"],
       undefined,
       undefined,

@@ -98,7 +98,7 @@ export class SystemProcesses implements Processes {
     const gone = child.result.then(() => {}, () => {});
     if (await endsWithin(clock, killGraceMs, gone)) return;
     child.abandon();
-    events.happened({ kind: "operation-hung", operation: tool });
+    events.occurred({ kind: "operation-hung", operation: tool });
   }
 
   #spawn(tool: ToolName, options: RunOptions): Spawned {
@@ -135,9 +135,9 @@ export class SystemProcesses implements Processes {
       if (isOver) return;
       isOver = true;
       const nowMs = clock.monotonicMs();
-      events.happened({ kind: "tool-ran", tool, seconds: (nowMs - beganMs) / 1000 });
+      events.occurred({ kind: "tool-ran", tool, seconds: (nowMs - beganMs) / 1000 });
       if (--this.#running > 0) return;
-      events.happened({ kind: "tools-rested", seconds: (nowMs - this.#busySinceMs) / 1000 });
+      events.occurred({ kind: "tools-rested", seconds: (nowMs - this.#busySinceMs) / 1000 });
     };
     return {
       result: child.result.finally(end),

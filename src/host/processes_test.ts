@@ -124,19 +124,19 @@ Deno.test("run() rejects while the child hangs, and counts it until it is gone",
   const clock = new FakeClock();
   const { release, spawn } = stuckChildren();
   const events: NodeEvent[] = [];
-  const happened = (event: NodeEvent) => void events.push(event);
-  const processes = new SystemProcesses({ clock, spawn, events: { happened } });
-  const told = () => events.filter(({ kind }) => kind === "operation-hung");
+  const occurred = (event: NodeEvent) => void events.push(event);
+  const processes = new SystemProcesses({ clock, spawn, events: { occurred } });
+  const reported = () => events.filter(({ kind }) => kind === "operation-hung");
   const rejected = assert.rejects(
     processes.run("stat", script("", never, { timeoutMs: 1000 })),
     refusal("deadline"),
   );
   await clock.advance(1000);
-  assert.deepEqual(told(), []);
+  assert.deepEqual(reported(), []);
   await clock.advance(2000);
   await rejected;
   assert.equal(processes.hanging, 1);
-  assert.deepEqual(told(), [{ kind: "operation-hung", operation: "stat" }]);
+  assert.deepEqual(reported(), [{ kind: "operation-hung", operation: "stat" }]);
   release[0]!();
   await clock.advance(0);
   assert.equal(processes.hanging, 0);
@@ -158,12 +158,12 @@ function hangingRuns() {
 Deno.test("run() reports how long each tool ran, once, and how long any did", async () => {
   const clock = new FakeClock();
   const { release, spawn } = stuckChildren();
-  const told: string[] = [];
-  const happened = (event: NodeEvent) => {
-    if (event.kind === "tool-ran") told.push(`${event.tool} ${event.seconds}`);
-    if (event.kind === "tools-rested") told.push(`rested after ${event.seconds}`);
+  const reported: string[] = [];
+  const occurred = (event: NodeEvent) => {
+    if (event.kind === "tool-ran") reported.push(`${event.tool} ${event.seconds}`);
+    if (event.kind === "tools-rested") reported.push(`rested after ${event.seconds}`);
   };
-  const processes = new SystemProcesses({ clock, spawn, killGraceMs: 500, events: { happened } });
+  const processes = new SystemProcesses({ clock, spawn, killGraceMs: 500, events: { occurred } });
   const first = processes.run("blkid", script("", never));
   await clock.advance(1000);
   const second = processes.run("mkfs.ext4", script("", never, { mustFinish: true }));
@@ -177,7 +177,7 @@ Deno.test("run() reports how long each tool ran, once, and how long any did", as
   release[1]!();
   await second;
   await clock.advance(0);
-  assert.deepEqual(told, ["stat 1", "blkid 2", "mkfs.ext4 2", "rested after 3"]);
+  assert.deepEqual(reported, ["stat 1", "blkid 2", "mkfs.ext4 2", "rested after 3"]);
 });
 
 Deno.test("run() leaves one child of a tool on a dead subject, however often it is asked", async () => {

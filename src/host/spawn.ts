@@ -106,10 +106,10 @@ class Output {
   /** Everything that comes until the pipe is closed or falls silent after the child's end. */
   async drain(): Promise<Uint8Array> {
     // Two rounds, because a busy event loop runs timers before it looks at pipes.
-    for (let silentRounds = 0; silentRounds < 2;) {
+    for (let silentCycles = 0; silentCycles < 2;) {
       const before = this.#kept;
       if (await endsWithin(systemClock, silenceMs, this.#ended)) break;
-      silentRounds = this.#kept === before ? silentRounds + 1 : 0;
+      silentCycles = this.#kept === before ? silentCycles + 1 : 0;
     }
     await this.#reader.cancel();
     return concatenate(this.#chunks, this.#kept);

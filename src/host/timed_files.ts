@@ -9,7 +9,7 @@ const timeoutMs = 20_000;
 const queueMs = 10_000;
 
 /** Of the runtime's 32 threads, so that what it does itself always finds one. */
-const mostThreads = 16;
+const maxThreads = 16;
 
 /** Nobody can cancel what a thread of the runtime does. */
 const never = new AbortController().signal;
@@ -18,7 +18,7 @@ const never = new AbortController().signal;
  * File operations of the runtime, each of which holds one of its threads to the end: one at a time on a path, none on a
  * path where one hangs, and never so many that the threads run out.
  */
-export class PatientFiles {
+export class TimedFiles {
   readonly #clock: Clock;
   readonly #queue: KeyedQueue;
   readonly #threads: Semaphore;
@@ -26,7 +26,7 @@ export class PatientFiles {
   /** @param onHang hears of every operation that was given up and goes on */
   constructor(
     clock: Clock,
-    { threads = mostThreads, onHang }: { readonly threads?: number; readonly onHang?: () => void } = {},
+    { threads = maxThreads, onHang }: { readonly threads?: number; readonly onHang?: () => void } = {},
   ) {
     this.#clock = clock;
     this.#threads = new Semaphore(threads);

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { VolumeError } from "../volume/errors.ts";
-import { PatientFiles } from "./timed_files.ts";
+import { TimedFiles } from "./timed_files.ts";
 
 /** Operations that end only when told to; gives the kind of error, or "done". */
-function world(threads: number) {
+function deps(threads: number) {
   const clock = new FakeClock();
   let hung = 0;
-  const files = new PatientFiles(clock, { threads, onHang: () => hung++ });
+  const files = new TimedFiles(clock, { threads, onHang: () => hung++ });
   const begun: string[] = [];
   const release = new Map<string, () => void>();
   const run = (path: string) =>
@@ -21,7 +21,7 @@ function world(threads: number) {
 }
 
 Deno.test("run() gives up an operation that hangs, and begins no other one on its path", async () => {
-  const { clock, files, begun, run, hung } = world(16);
+  const { clock, files, begun, run, hung } = deps(16);
   const first = run("/dead");
   const others = Array.from({ length: 40 }, () => run("/dead"));
   await clock.advance(20_000);
@@ -32,7 +32,7 @@ Deno.test("run() gives up an operation that hangs, and begins no other one on it
 });
 
 Deno.test("run() leaves threads to the runtime: what finds none in time is refused, and never begun later", async () => {
-  const { clock, begun, release, run } = world(2);
+  const { clock, begun, release, run } = deps(2);
   const hung = [run("/a"), run("/b")];
   const late = run("/c");
   await clock.advance(10_000);

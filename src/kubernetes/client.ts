@@ -27,10 +27,10 @@ export type ClusterAddress =
 const defaultTimeoutMs = 10_000;
 
 /** The longest answer that is read: a page of large objects has a few MiB. */
-const mostAnswerBytes = 64 << 20;
+const maxAnswerBytes = 64 << 20;
 
 /** How many requests are under way at once at most; the others wait for a connection. */
-const mostConnections = 8;
+const maxConnections = 8;
 
 /** A client of one cluster, which keeps its connections. */
 export class KubernetesClient implements KubernetesApi {
@@ -146,7 +146,7 @@ export class KubernetesClient implements KubernetesApi {
     const identity = [ca, cert, key, rejectUnauthorized, servername].map(String).join("\n");
     if (this.#agent?.key === identity) return this.#agent.agent;
     this.#agent?.agent.destroy();
-    const common = { keepAlive: true, maxSockets: mostConnections };
+    const common = { keepAlive: true, maxSockets: maxConnections };
     const agent = this.#server.protocol === "https:"
       ? new HttpsAgent({ ...common, ...defined({ ca, cert, key, rejectUnauthorized, servername }) })
       : new HttpAgent(common);
@@ -220,7 +220,7 @@ async function readAll(response: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of response) {
     bytes += chunk.length;
-    if (bytes > mostAnswerBytes) throw new Error(`the answer is longer than ${mostAnswerBytes} bytes`);
+    if (bytes > maxAnswerBytes) throw new Error(`the answer is longer than ${maxAnswerBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString("utf-8");
@@ -238,19 +238,19 @@ function parseJson<T>(text: string, call: ApiCall): T {
 
 /** The server's own words, when it gave a Status; the beginning of whatever it gave otherwise. */
 function refusalOf({ status, retryAfter, body }: Answer, call: ApiCall): ApiError {
-  const told = toldIn(body);
+  const reported = reportedIn(body);
   const seconds = /^[0-9]{1,5}$/.test(retryAfter ?? "") ? Number(retryAfter) : undefined;
   return new ApiError(
     status,
-    `The API server answered ${status} to ${call.method} ${call.path}: ${told.message}`,
+    `The API server answered ${status} to ${call.method} ${call.path}: ${reported.message}`,
     {
-      reason: told.reason,
+      reason: reported.reason,
       retryAfterMs: seconds === undefined ? undefined : seconds * 1000,
     },
   );
 }
 
-function toldIn(body: string): { message: string; reason: string } {
+function reportedIn(body: string): { message: string; reason: string } {
   try {
     const { message, reason } = JSON.parse(body) as { message?: unknown; reason?: unknown };
     return { message: String(message ?? "").slice(0, 300), reason: String(reason ?? "") };

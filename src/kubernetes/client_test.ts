@@ -56,7 +56,7 @@ Deno.test("request() sends a merge patch, which takes away what is null and keep
   });
 });
 
-Deno.test("request() tells how long the server wants to be left alone", async () => {
+Deno.test("request() reports how long the server wants to be left alone", async () => {
   await withClient(async (client, api) => {
     api.faults.push({ match: /^GET/, status: 429, retryAfterSeconds: 7 });
     await assert.rejects(

@@ -27,7 +27,7 @@ export interface ClusterOptions {
   /** Hears what an operator should know. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Hears what happens as it should. */
-  readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly report: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
 /** A cluster, with everything in it that this driver reads and writes. Nothing is asked before somebody needs it. */
@@ -92,7 +92,7 @@ export class Cluster {
     name = "rds-csi",
     listeners: Pick<ElectionOptions, "leads" | "heldBy"> = {},
   ): Election {
-    const { clock, random, driverName, tell } = this.#options;
+    const { clock, random, driverName, report } = this.#options;
     const lease = {
       api: this.#client,
       clock,
@@ -105,7 +105,7 @@ export class Cluster {
       identity: `${name}-${nonce}`,
       clock,
       random,
-      tell,
+      report,
       ...listeners,
     });
   }

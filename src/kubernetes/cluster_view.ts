@@ -5,7 +5,7 @@ import type {
   ClusterView,
   ClusterVolume,
   NodeAttachment,
-  StrayAttachment,
+  UnknownVolumeAttachment,
 } from "../volume/ports/cluster_view.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
@@ -75,21 +75,21 @@ export class KubernetesClusterView implements ClusterView {
     );
   }
 
-  async strayAttachments(context: CallContext): Promise<readonly StrayAttachment[]> {
+  async unknownVolumeAttachments(context: CallContext): Promise<readonly UnknownVolumeAttachment[]> {
     const all = await this.#attachments(context);
     // Afterwards: an attachment never comes before its volume.
     const known = new Set((await this.volumes(context)).map(({ name }) => name));
     // One of a volume that has no object anyway is no stray.
-    const strays = all.flatMap(({ name, volumeName, nodeName, sinceSeconds }) =>
+    const orphans = all.flatMap(({ name, volumeName, nodeName, sinceSeconds }) =>
       volumeName && !known.has(volumeName) ? [{ name, volumeName, nodeName, sinceSeconds }] : []
     );
-    if (strays.length === 0) return [];
+    if (orphans.length === 0) return [];
     // A volume may be deleted as soon as it is detached, which may have been between the two lists.
     const left = new Set((await this.#attachments(context)).map(({ name }) => name));
-    return strays.filter(({ name }) => left.has(name));
+    return orphans.filter(({ name }) => left.has(name));
   }
 
-  async assertAttachmentsTell(context: CallContext): Promise<void> {
+  async assertAttachmentsReadable(context: CallContext): Promise<void> {
     await this.#ask(context, (signal) => assertAttachRequired(this.#source, signal));
   }
 
@@ -165,7 +165,7 @@ async function listAttachments(
 }
 
 /**
- * Refuses to take the absence of a VolumeAttachment for the absence of a user. The first versions of the earlier driver came
+ * Refuses to take the absence of a VolumeAttachment for the absence of a user. The first versions of the legacy driver came
  * with a CSIDriver object that has none made; without such an object they are made.
  *
  * @throws {VolumeError} precondition when there are none by this driver's CSIDriver object

@@ -85,7 +85,7 @@ Deno.test("KubernetesClusterView names this driver's attachments whose Persisten
   await using pair = await start();
   pair.api.put(volumesPath, aVolume("a", {}));
   pair.api.put(attachmentsPath, anAttachment("a", "node-1"));
-  assert.deepEqual(await pair.use.strayAttachments(call()), []);
+  assert.deepEqual(await pair.use.unknownVolumeAttachments(call()), []);
   pair.api.put(attachmentsPath, anAttachment("gone", "node-2"));
   const other = anAttachment("gone-too", "node-3");
   pair.api.put(attachmentsPath, { ...other, spec: { ...other["spec"] as object, attacher: "another" } });
@@ -95,7 +95,7 @@ Deno.test("KubernetesClusterView names this driver's attachments whose Persisten
     spec: { ...inline["spec"] as object, source: { inlineVolumeSpec: {} } },
   });
   const sinceSeconds = Date.UTC(2026, 0, 2, 3, 4, 5) / 1000;
-  assert.deepEqual(await pair.use.strayAttachments(call()), [
+  assert.deepEqual(await pair.use.unknownVolumeAttachments(call()), [
     { name: "csi-gone-node-2", volumeName: "gone", nodeName: "node-2", sinceSeconds },
   ]);
   assert.deepEqual((await pair.use.attachments(call())).map(({ volumeId }) => volumeId), ["handle-of-a"]);
@@ -106,7 +106,7 @@ Deno.test("KubernetesClusterView takes no attachment for one without its Persist
   const answers = [list([anAttachment("gone", "node-1")]), list([]), list([])];
   const api = { request: <T>() => Promise.resolve(answers.shift() as T) };
   const use = new KubernetesClusterView({ api, driverName: testDriver });
-  assert.deepEqual(await use.strayAttachments(call()), []);
+  assert.deepEqual(await use.unknownVolumeAttachments(call()), []);
   assert.equal(answers.length, 0);
 });
 
@@ -119,12 +119,12 @@ Deno.test("KubernetesClusterView is unavailable when a list cannot be read whole
 
 Deno.test("KubernetesClusterView tells whether attachments tell who has a volume", async () => {
   await using pair = await start();
-  await pair.use.assertAttachmentsTell(call());
+  await pair.use.assertAttachmentsReadable(call());
   const spec = { attachRequired: false };
   pair.api.put("/apis/storage.k8s.io/v1/csidrivers", { metadata: { name: testDriver }, spec });
-  await assert.rejects(pair.use.assertAttachmentsTell(call()), refusal("precondition", /attachRequired/));
+  await assert.rejects(pair.use.assertAttachmentsReadable(call()), refusal("precondition", /attachRequired/));
   pair.api.rules = [];
-  await assert.rejects(pair.use.assertAttachmentsTell(call()), refusal("unavailable", /403/));
+  await assert.rejects(pair.use.assertAttachmentsReadable(call()), refusal("unavailable", /403/));
 });
 
 Deno.test("KubernetesClusterView takes no answer that is no list for an empty one", async () => {
@@ -148,7 +148,7 @@ async function withAttachments(
   await work(pair, new KubernetesClusterObjects({ ...options, volumes }));
 }
 
-Deno.test("KubernetesClusterObjects: attachments() tells which volume each is about, and what the node was answered", async () => {
+Deno.test("KubernetesClusterObjects: attachments() reports which volume each is about, and what the node was answered", async () => {
   await withAttachments(async ({ api }, objects) => {
     api.put(volumesPath, aPersistentVolume("v", { attributes: { migrationTimeoutSeconds: "60" } }));
     const publishContext = { epoch: "3-0a0b0c0d" };
@@ -198,7 +198,7 @@ Deno.test("KubernetesClusterObjects: attachments() is refused where the cluster 
   }
 });
 
-Deno.test("KubernetesClusterObjects: attachments() tells the volume also where two objects name it", async () => {
+Deno.test("KubernetesClusterObjects: attachments() reports the volume also where two objects name it", async () => {
   await withAttachments(async ({ api }, objects) => {
     for (const name of ["v", "static-v"]) {
       const volume = aPersistentVolume(name);

@@ -21,7 +21,7 @@ const listMs = 5 * 60_000;
 const relistMs = 2_000;
 
 /** How long a call waits for the list at most, in milliseconds. */
-const patienceMs = 5_000;
+const timeoutMs = 5_000;
 
 /** The nodes on which this driver has registered itself, from the cluster's CSINodes. */
 export class CsiNodes implements NodeDirectory {
@@ -65,7 +65,7 @@ export class CsiNodes implements NodeDirectory {
     using limited = limitSignal(
       clock,
       new AbortController().signal,
-      patienceMs,
+      timeoutMs,
       new Error("it takes too long"),
     );
     const ids = await listKept(

@@ -18,7 +18,7 @@ export interface ElectionOptions {
   readonly clock: Clock;
   readonly random: Random;
   /** Hears when this process begins or ends to lead, and why it cannot take part. */
-  readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly report: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Hears until when this process leads, by its monotonic clock, before it does anything with that: at first and with each renewal. */
   readonly leads?: (untilMs: number) => void;
   /** Hears each time who was seen to lead instead of this process, or to have led since it did; "" when that one has stopped. */
@@ -122,18 +122,18 @@ export class Election {
     lead: (signal: AbortSignal) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { tell, identity } = this.#options;
+    const { report, identity } = this.#options;
     const lost = new AbortController();
     const both = AbortSignal.any([signal, lost.signal]);
     this.#hasLed = true;
     this.#options.leads?.(untilMs);
-    tell("this controller leads from now on", { identity });
+    report("this controller leads from now on", { identity });
     const work = lead(both).catch((error) => {
-      if (!both.aborted) tell("the loops have ended by themselves", { reason: String(error) });
+      if (!both.aborted) report("the loops have ended by themselves", { reason: String(error) });
     }).finally(() => lost.abort(new Done("the loops have ended")));
     await this.#keep(untilMs, lost, both);
     await work;
-    tell("this controller no longer leads", { identity, reason: reasonOf(both) });
+    report("this controller no longer leads", { identity, reason: reasonOf(both) });
     // Nothing runs any more: whoever waits need not wait for the lease to end. What was lost ends by itself: of what was sent
     // under it, the last may still be under way.
     if (!(both.reason instanceof Lost)) await this.#release();
@@ -177,13 +177,13 @@ export class Election {
       this.#options.leads?.(untilMs);
       return untilMs;
     } catch (error) {
-      if (ApiError.is(error, 409)) return await this.#lookAgain(lost, signal);
+      if (ApiError.is(error, 409)) return await this.#readAgain(lost, signal);
       return undefined;
     }
   }
 
   /** An earlier renewal may have been written although its answer was lost; or somebody else has it. */
-  async #lookAgain(lost: AbortController, signal: AbortSignal): Promise<undefined> {
+  async #readAgain(lost: AbortController, signal: AbortSignal): Promise<undefined> {
     try {
       const state = await this.#options.store.read(signal);
       this.#see(state);
@@ -223,7 +223,7 @@ export class Election {
     const reason = error instanceof Error ? error.message : String(error);
     if (reason === this.#complaint) return;
     this.#complaint = reason;
-    this.#options.tell("cannot take part in the election of who leads", { reason });
+    this.#options.report("cannot take part in the election of who leads", { reason });
   }
 }
 

@@ -6,7 +6,7 @@ import { Election, leadMs } from "./election.ts";
 import type { LeaseState, LeaseStore } from "./lease.ts";
 
 /** A lease in memory, as the API server would keep it. */
-class Board {
+class StatusStore {
   state: LeaseState | undefined;
   #version = 0;
 
@@ -27,7 +27,7 @@ interface Link {
   delayMs?: () => number;
 }
 
-function linked(board: Board, clock: FakeClock, link: Link): LeaseStore {
+function linked(board: StatusStore, clock: FakeClock, link: Link): LeaseStore {
   const through = async <T>(work: () => T, signal: AbortSignal): Promise<T> => {
     link.before?.();
     await clock.sleep(link.delayMs?.() ?? 0, signal).catch((error) => {
@@ -49,10 +49,10 @@ function linked(board: Board, clock: FakeClock, link: Link): LeaseStore {
 /** Candidates for one lease, and who of them leads. */
 class Race {
   readonly clock = new FakeClock();
-  readonly board = new Board();
+  readonly board = new StatusStore();
   readonly leading = new Set<string>();
   readonly led: string[] = [];
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   readonly #stops: (() => Promise<void>)[] = [];
   readonly #random: SeededRandom;
 
@@ -68,7 +68,7 @@ class Race {
       identity,
       clock: this.clock,
       random: this.#random,
-      tell: (message) => this.told.push(`${identity}: ${message}`),
+      report: (message) => this.reported.push(`${identity}: ${message}`),
     });
     const lead = async (signal: AbortSignal) => {
       assert.deepEqual([...this.leading], [], `${identity} leads beside another one`);
@@ -153,7 +153,7 @@ Deno.test("a lead that was lost is not given back early, as the last that was se
 
 Deno.test("a leader is told until when it leads, with each renewal, and a candidate who leads instead", async () => {
   const clock = new FakeClock();
-  const board = new Board();
+  const board = new StatusStore();
   const until: number[] = [];
   const holders: string[] = [];
   const stop = new AbortController();
@@ -163,7 +163,7 @@ Deno.test("a leader is told until when it leads, with each renewal, and a candid
       identity,
       clock,
       random: new SeededRandom(),
-      tell: () => {},
+      report: () => {},
       leads: (untilMs) => until.push(untilMs - clock.monotonicMs()),
       heldBy: (holder) => holders.push(holder),
     }).run((signal) => clock.sleep(3_600_000, signal), stop.signal)
@@ -180,7 +180,7 @@ Deno.test("a leader is told until when it leads, with each renewal, and a candid
 Deno.test("a leader that could not renew learns whether another one has led since", async () => {
   for (const [between, heard] of [[undefined, []], ["other", ["other"]], ["", [""]]] as const) {
     const clock = new FakeClock();
-    const board = new Board();
+    const board = new StatusStore();
     const holders: string[] = [];
     const link: Link = {};
     const stop = new AbortController();
@@ -189,7 +189,7 @@ Deno.test("a leader that could not renew learns whether another one has led sinc
       identity: "a",
       clock,
       random: new SeededRandom(),
-      tell: () => {},
+      report: () => {},
       heldBy: (holder) => holders.push(holder),
     }).run((signal) => clock.sleep(3_600_000, signal), stop.signal);
     await clock.advance(5_000);
@@ -263,22 +263,22 @@ Deno.test("who may not take part says so once, and leads nothing", async () => {
   });
   await race.clock.advance(60_000);
   assert.deepEqual(race.led, []);
-  assert.deepEqual(race.told, ["a: cannot take part in the election of who leads"]);
+  assert.deepEqual(race.reported, ["a: cannot take part in the election of who leads"]);
   await race.end();
 });
 
 Deno.test("work that ends by itself gives the lead back, and gets it again", async () => {
   const clock = new FakeClock();
-  const board = new Board();
+  const board = new StatusStore();
   const stop = new AbortController();
   let runs = 0;
-  const told: string[] = [];
+  const reported: string[] = [];
   const election = new Election({
     store: linked(board, clock, {}),
     identity: "a",
     clock,
     random: new SeededRandom(),
-    tell: (message) => told.push(message),
+    report: (message) => reported.push(message),
   });
   const over = election.run(() => Promise.reject(new Error(`run ${++runs}`)), stop.signal);
   await clock.advance(20_000);
@@ -287,7 +287,7 @@ Deno.test("work that ends by itself gives the lead back, and gets it again", asy
   await over;
   assert.ok(runs > 1, `${runs} runs`);
   assert.equal(board.state?.holder, "");
-  assert.ok(told.includes("the loops have ended by themselves"));
+  assert.ok(reported.includes("the loops have ended by themselves"));
 });
 
 for (let seed = 1; seed <= 40; seed++) {

@@ -5,7 +5,7 @@ import type { Clock, Random } from "../volume/ports/system.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import type { Metadata, ObjectRef } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
-import { Pace } from "./rate_limiter.ts";
+import { RateLimiter } from "./rate_limiter.ts";
 
 /** Options of {@linkcode EventRecorder}. */
 export interface EventRecorderOptions {
@@ -28,10 +28,10 @@ const repeatMs = 60_000;
 const keepMs = 30 * 60_000;
 
 /** Events that are remembered or wait; beyond that the one that was seen longest ago is dropped. */
-const mostEvents = 1_000;
+const maxEvents = 1_000;
 
 /** The longest message that the API takes, in bytes. */
-const mostMessageBytes = 1_024;
+const maxMessageBytes = 1_024;
 
 /** What an event is about. */
 interface Involved extends ObjectRef {
@@ -68,7 +68,7 @@ interface Remembered {
  */
 export class EventRecorder implements ControllerEvents {
   readonly #options: EventRecorderOptions;
-  readonly #pace: Pace;
+  readonly #rateLimiter: RateLimiter;
   readonly #closing = new AbortController();
   /** In the order in which they were last seen. */
   readonly #events = new Map<string, Remembered>();
@@ -79,7 +79,7 @@ export class EventRecorder implements ControllerEvents {
 
   constructor(options: EventRecorderOptions) {
     this.#options = options;
-    this.#pace = new Pace(options, limits);
+    this.#rateLimiter = new RateLimiter(options, limits);
   }
 
   /** Events with sightings that are still to be written. */
@@ -87,11 +87,11 @@ export class EventRecorder implements ControllerEvents {
     return [...this.#events.values()].filter(({ unwritten }) => unwritten > 0).length;
   }
 
-  happened(event: ControllerEvent): void {
+  occurred(event: ControllerEvent): void {
     if (this.#closing.signal.aborted) return;
     const text = eventText(event);
     const about = "about" in event ? event.about : event.volumeId;
-    const key = JSON.stringify([about, text.reason, withoutFigures(text.message)]);
+    const key = JSON.stringify([about, text.reason, withoutNumbers(text.message)]);
     const nowMs = this.#options.clock.now();
     const known = this.#events.get(key) ?? { about, firstMs: nowMs, unwritten: 0, dueMs: -Infinity };
     this.#events.delete(key);
@@ -111,7 +111,7 @@ export class EventRecorder implements ControllerEvents {
   #forget(): void {
     const oldestMs = this.#options.clock.now() - keepMs;
     for (const [key, { lastMs }] of this.#events) {
-      if (lastMs > oldestMs && this.#events.size <= mostEvents) return;
+      if (lastMs > oldestMs && this.#events.size <= maxEvents) return;
       this.#events.delete(key);
     }
   }
@@ -136,7 +136,7 @@ export class EventRecorder implements ControllerEvents {
           await clock.sleep(Math.min(waitMs, 1_000), signal);
           continue;
         }
-        await this.#pace.turn(signal);
+        await this.#rateLimiter.turn(signal);
       } catch (error) {
         if (signal.aborted) return;
         throw error;
@@ -157,14 +157,14 @@ export class EventRecorder implements ControllerEvents {
     const { unwritten } = event;
     try {
       for (const involved of await this.#involved(event)) await this.#write(involved, event);
-      this.#pace.succeeded();
+      this.#rateLimiter.succeeded();
       this.#complained = false;
       this.#settle(key, unwritten);
     } catch (error) {
       if (this.#closing.signal.aborted) return;
       // An event on an object that is going away, or that the server finds wrong, does not become right by waiting.
       if (ApiError.is(error, 400, 404, 422)) this.#settle(key, unwritten);
-      else this.#pace.failed(error);
+      else this.#rateLimiter.failed(error);
       this.#complain(error);
     }
     this.#forget();
@@ -220,7 +220,7 @@ export class EventRecorder implements ControllerEvents {
 }
 
 /** A message without the sizes and seconds in it, which differ from time to time; names keep their numbers. */
-function withoutFigures(message: string): string {
+function withoutNumbers(message: string): string {
   return message.replace(/=[0-9]+\b|\b[0-9]+(?= s\b)/g, "#");
 }
 
@@ -229,7 +229,7 @@ function withoutFigures(message: string): string {
  * every controller, so that one that restarts goes on counting.
  */
 function eventName({ name, uid }: Involved, { reason, message }: EventText): string {
-  return `${name.slice(0, 230)}.${digest(JSON.stringify([uid, reason, withoutFigures(message)]), 16)}`;
+  return `${name.slice(0, 230)}.${digest(JSON.stringify([uid, reason, withoutNumbers(message)]), 16)}`;
 }
 
 /** Path of the events about an object: beside it, or in `default` where it has no namespace. */
@@ -264,9 +264,9 @@ function eventPatch({ message }: EventText, { count, lastMs }: Sightings) {
 
 function cut(message: string): string {
   const bytes = new TextEncoder().encode(message);
-  if (bytes.length <= mostMessageBytes) return message;
+  if (bytes.length <= maxMessageBytes) return message;
   // A character that was cut in two is left out.
-  return new TextDecoder().decode(bytes.subarray(0, mostMessageBytes - 3)).replace(/\ufffd+$/, "") + "...";
+  return new TextDecoder().decode(bytes.subarray(0, maxMessageBytes - 3)).replace(/\ufffd+$/, "") + "...";
 }
 
 function rfc3339(ms: number): string {

@@ -62,7 +62,7 @@ const counts = (events: readonly KubeObject[]) => events.map((event) => event["c
 
 Deno.test("an event is told on the volume's object and on its claim", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
-    recorder.happened(refused("node-1 holds it"));
+    recorder.occurred(refused("node-1 holds it"));
     await done();
     const [event] = api.all(onVolume);
     assert.equal(event?.["reason"], "AttachRefused");
@@ -87,7 +87,7 @@ Deno.test("an event is told on the volume's object and on its claim", async () =
 Deno.test("the same event again is counted, and written once a minute at most", async () => {
   await withRecorder(async ({ api, clock, recorder, done }) => {
     for (let i = 0; i < 100; i++) {
-      recorder.happened(refused(`node-1 holds it; try again in ${i} s`));
+      recorder.occurred(refused(`node-1 holds it; try again in ${i} s`));
       await until(clock, () => true);
       await clock.advance(100);
     }
@@ -106,11 +106,11 @@ Deno.test("the same event again is counted, and written once a minute at most", 
 Deno.test("another reason and another volume are other events", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
     api.put(volumesPath, aPersistentVolume("w"));
-    recorder.happened(refused("x"));
-    recorder.happened(refused("y"));
-    recorder.happened(refused("x", "w"));
+    recorder.occurred(refused("x"));
+    recorder.occurred(refused("y"));
+    recorder.occurred(refused("x", "w"));
     for (const nodeIds of [["node-1"], ["node-2"]]) {
-      recorder.happened({ kind: "fenced", volumeId: "v", nodeIds, remaining: [] });
+      recorder.occurred({ kind: "fenced", volumeId: "v", nodeIds, remaining: [] });
     }
     await done();
     assert.equal(api.all(onVolume).length, 5);
@@ -119,10 +119,10 @@ Deno.test("another reason and another volume are other events", async () => {
 
 Deno.test("a controller that starts anew goes on counting", async () => {
   await withRecorder(async ({ api, recorder, another, done }) => {
-    recorder.happened(refused("x"));
+    recorder.occurred(refused("x"));
     await done();
     const next = another();
-    next.happened(refused("x"));
+    next.occurred(refused("x"));
     await done(next);
     assert.deepEqual(counts(api.all(onVolume)), [2]);
     assert.equal(api.all(onVolume).length, 1);
@@ -132,7 +132,7 @@ Deno.test("a controller that starts anew goes on counting", async () => {
 Deno.test("a full pool is told on the claim that waits for a volume", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
     const about = { namespace: "apps", name: "data", uid: "u" };
-    recorder.happened({ kind: "out-of-space", about, message: "the pool is full" });
+    recorder.occurred({ kind: "out-of-space", about, message: "the pool is full" });
     await done();
     assert.deepEqual(api.all(onClaim).map((event) => [event["reason"], event["message"]]), [
       ["OutOfSpace", "the pool is full"],
@@ -144,8 +144,8 @@ Deno.test("a full pool is told on the claim that waits for a volume", async () =
 Deno.test("while the API server is away events wait, and it is not pestered", async () => {
   await withRecorder(async ({ api, clock, recorder, warnings, done }) => {
     api.faults.push({ match: /./, status: 500 });
-    recorder.happened(refused("x"));
-    recorder.happened(refused("y"));
+    recorder.occurred(refused("x"));
+    recorder.occurred(refused("y"));
     await until(clock, () => clock.now() >= Date.UTC(2026, 0, 1) + 60_000, { stepMs: 500 });
     assert.ok(api.requests.length <= 12, `${api.requests.length} requests in a minute`);
     assert.equal(warnings.length, 1);
@@ -158,7 +158,7 @@ Deno.test("while the API server is away events wait, and it is not pestered", as
 Deno.test("an event in a namespace that is going away is given up", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
     api.faults.push({ match: /POST .*apps/, status: 404 });
-    recorder.happened(refused("x"));
+    recorder.occurred(refused("x"));
     await done();
     assert.equal(api.all(onVolume).length, 1);
     assert.equal(api.all(onClaim).length, 0);
@@ -168,7 +168,7 @@ Deno.test("an event in a namespace that is going away is given up", async () => 
 Deno.test("no more than a thousand events are kept, and none for longer than half an hour", async () => {
   await withRecorder(async ({ api, clock, recorder }) => {
     api.faults.push({ match: /./, status: 500 });
-    for (let i = 0; i < 1_200; i++) recorder.happened(refused("x", `pvc-${i.toString(36)}`));
+    for (let i = 0; i < 1_200; i++) recorder.occurred(refused("x", `pvc-${i.toString(36)}`));
     assert.equal(recorder.pending, 1_000);
     await until(clock, () => recorder.pending <= 1, { stepMs: 60_000, limitMs: 2 * 3_600_000 });
   });
@@ -176,7 +176,7 @@ Deno.test("no more than a thousand events are kept, and none for longer than hal
 
 Deno.test("a message is cut to what the API takes, at a whole character", async () => {
   await withRecorder(async ({ api, recorder, done }) => {
-    recorder.happened(refused("ü".repeat(2_000)));
+    recorder.occurred(refused("ü".repeat(2_000)));
     await done();
     const message = String(api.all(onVolume)[0]?.["message"]);
     assert.ok(new TextEncoder().encode(message).length <= 1_024);

@@ -2,13 +2,13 @@ import type { Clock, Random } from "../volume/ports/system.ts";
 import { ApiError } from "./api.ts";
 
 /** How fast something may go on for long, and how far it may run ahead after a rest. */
-export interface PaceLimits {
+export interface RateLimits {
   readonly perSecond: number;
   readonly burst: number;
 }
 
 /** Lets steps through at a limited rate, after a rest several at once; after a failure it waits, longer each time. */
-export class Pace {
+export class RateLimiter {
   readonly #clock: Clock;
   readonly #random: Random;
   readonly #stepMs: number;
@@ -18,7 +18,7 @@ export class Pace {
   #blockedMs = -Infinity;
   #failures = 0;
 
-  constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }, limits: PaceLimits) {
+  constructor({ clock, random }: { readonly clock: Clock; readonly random: Random }, limits: RateLimits) {
     this.#clock = clock;
     this.#random = random;
     this.#stepMs = 1_000 / limits.perSecond;

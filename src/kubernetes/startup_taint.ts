@@ -30,7 +30,7 @@ export interface StartupTaintOptions {
   /** Hears what an operator should know. */
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
   /** Hears what happens as it should. */
-  readonly tell: (message: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly report: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
 const nodesPath = "/api/v1/nodes";
@@ -40,7 +40,7 @@ const passMs = 5_000;
 const againMs = 5 * 60_000;
 
 /** How often a node is read again that somebody else has changed meanwhile. */
-const mostReads = 5;
+const maxReads = 5;
 
 /**
  * Takes a taint off nodes once this driver has registered itself there, by their CSINodes: whoever makes nodes puts it on
@@ -71,7 +71,7 @@ export class StartupTaint {
   /** Looks once. What fails is told, and left to the next time. */
   async pass(signal: AbortSignal): Promise<void> {
     try {
-      await this.#look(signal);
+      await this.#check(signal);
       this.#complaint = undefined;
     } catch (error) {
       if (signal.aborted) return;
@@ -87,7 +87,7 @@ export class StartupTaint {
   }
 
   /** Nodes are large, and change all the time: they are listed only when there is one that was not looked at. */
-  async #look(signal: AbortSignal): Promise<void> {
+  async #check(signal: AbortSignal): Promise<void> {
     const { api, clock } = this.#options;
     const registered = await this.#listRegistered(signal);
     const uids = new Set(registered.values());
@@ -133,7 +133,7 @@ export class StartupTaint {
 
   /** Writes the other taints back as they are, and only over what was read. */
   async #cleanse(read: TaintedNode, signal: AbortSignal): Promise<void> {
-    const { api, key, tell } = this.#options;
+    const { api, key, report } = this.#options;
     const { name, uid } = read;
     const path = `${nodesPath}/${name}`;
     let node = read;
@@ -148,11 +148,11 @@ export class StartupTaint {
       try {
         await api.request({ method: "PATCH", path, body, signal });
         this.#clean.add(uid);
-        tell("took the start-up taint off a node", { node: name, taint: key });
+        report("took the start-up taint off a node", { node: name, taint: key });
         return;
       } catch (error) {
         if (ApiError.is(error, 404)) return;
-        if (!ApiError.is(error, 409) || reads === mostReads) throw error;
+        if (!ApiError.is(error, 409) || reads === maxReads) throw error;
       }
       node = parseNode(await api.request<RawNode>({ method: "GET", path, signal }));
     }

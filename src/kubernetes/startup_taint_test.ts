@@ -35,7 +35,7 @@ async function withNodes(work: (scene: Scene) => Promise<void>): Promise<void> {
   const taint = new StartupTaint({
     ...{ api: pair.client, clock, driverName: testDriver, key },
     warn: say,
-    tell: say,
+    report: say,
   });
   await work({
     ...{ api, clock, taint, said },
@@ -106,7 +106,7 @@ Deno.test("a node that takes the name of an earlier one keeps its taint until th
   });
 });
 
-Deno.test("nodes are not listed while there is none that was not looked at", async () => {
+Deno.test("nodes are not listed while there is none that was not read", async () => {
   await withNodes(async ({ join, pass, taintsOf, api, clock }) => {
     join("a");
     join("b", { taints: [] });

@@ -4,7 +4,7 @@ import type { OwnedVolume, VolumeRecord } from "../volume/model/record.ts";
 import { ApiError, type KubernetesApi } from "./api.ts";
 import { annotationPrefix, volumesPath } from "./objects.ts";
 import type { PersistentVolumes } from "./persistent_volumes.ts";
-import { Pace } from "./rate_limiter.ts";
+import { RateLimiter } from "./rate_limiter.ts";
 
 /** Options of {@linkcode AnnotationProjection}. */
 export interface ProjectionOptions {
@@ -48,7 +48,7 @@ interface Shown {
  */
 export class AnnotationProjection implements VolumeProjection {
   readonly #options: ProjectionOptions;
-  readonly #pace: Pace;
+  readonly #rateLimiter: RateLimiter;
   readonly #closing = new AbortController();
   /** What is still to be written, the longest waiting first. */
   readonly #waiting = new Map<string, Shown>();
@@ -63,7 +63,7 @@ export class AnnotationProjection implements VolumeProjection {
 
   constructor(options: ProjectionOptions) {
     this.#options = options;
-    this.#pace = new Pace(options, limits);
+    this.#rateLimiter = new RateLimiter(options, limits);
   }
 
   /** Volumes whose annotations are still to be written. */
@@ -76,14 +76,14 @@ export class AnnotationProjection implements VolumeProjection {
     this.#note(id, attachmentOf(record));
   }
 
-  beforeLook(): number {
+  beforeRead(): number {
     return this.#turn;
   }
 
   /** Only what differs from the last list of objects: a thousand volumes that are as they should be cost nothing. */
-  showAll(look: number, volumes: readonly OwnedVolume[]): void {
+  showAll(reading: number, volumes: readonly OwnedVolume[]): void {
     for (const { stored: { id }, record } of volumes) {
-      if ((this.#shownAt.get(id) ?? 0) > look || this.#busy.has(id)) continue;
+      if ((this.#shownAt.get(id) ?? 0) > reading || this.#busy.has(id)) continue;
       const object = this.#options.volumes.known(id);
       const attachment = attachmentOf(record);
       if (object !== undefined && !areSo(object.annotations, annotationsFor(attachment))) {
@@ -91,7 +91,7 @@ export class AnnotationProjection implements VolumeProjection {
       }
     }
     // What no call is about any more need not be remembered.
-    for (const [id, at] of this.#shownAt) if (at <= look) this.#shownAt.delete(id);
+    for (const [id, at] of this.#shownAt) if (at <= reading) this.#shownAt.delete(id);
   }
 
   /** Writes nothing more; resolves when nothing is under way. */
@@ -116,7 +116,7 @@ export class AnnotationProjection implements VolumeProjection {
     const { signal } = this.#closing;
     for (;;) {
       try {
-        await this.#pace.turn(signal);
+        await this.#rateLimiter.turn(signal);
       } catch (error) {
         if (signal.aborted) return;
         throw error;
@@ -145,14 +145,14 @@ export class AnnotationProjection implements VolumeProjection {
   async #tryWrite(id: string, shown: Shown): Promise<Shown | undefined> {
     try {
       await this.#write(id, shown);
-      this.#pace.succeeded();
+      this.#rateLimiter.succeeded();
       this.#complained = false;
       return undefined;
     } catch (error) {
       if (this.#closing.signal.aborted || ApiError.is(error, 404)) return undefined;
       const again = { ...shown, doubtful: true };
       if (ApiError.is(error, 409)) return again;
-      this.#pace.failed(error);
+      this.#rateLimiter.failed(error);
       this.#complain(id, error);
       return again;
     }

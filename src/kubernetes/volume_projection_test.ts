@@ -179,40 +179,40 @@ Deno.test("a thousand volumes cost four requests when their objects are right, a
     const epoch = { counter: 1, nonce: "00000000" };
     const held = ids.map((id) => aVolume({ holders, epoch }, { id }));
     await volumes.list(new AbortController().signal);
-    projection.showAll(projection.beforeLook(), held);
+    projection.showAll(projection.beforeRead(), held);
     assert.equal(projection.pending, 0);
     assert.equal(api.requests.length, 4);
     const moved = held.slice(0, 100).map(({ stored }) =>
       aVolume({ holders: [aHolder("node-2")], epoch }, { id: stored.id })
     );
     const begun = clock.now();
-    projection.showAll(projection.beforeLook(), moved);
+    projection.showAll(projection.beforeRead(), moved);
     await done();
     assert.ok(clock.now() - begun >= 3_500, `${clock.now() - begun} ms for 100 of which 20 may go at once`);
-    assert.ok(api.mostAtOnce <= 4, String(api.mostAtOnce));
+    assert.ok(api.maxAtOnce <= 4, String(api.maxAtOnce));
     assert.equal(annotations(ids[99]!)?.[node], "node-2");
     assert.equal(annotations(ids[100]!)?.[node], "node-1");
   });
 });
 
-Deno.test("a look does not undo what was shown after it had begun", async () => {
+Deno.test("a read does not undo what was shown after it had begun", async () => {
   await withProjection(async ({ api, volumes, projection, annotations, done }) => {
     api.put(volumesPath, aPersistentVolume("v"));
     await volumes.list(new AbortController().signal);
-    const look = projection.beforeLook();
+    const reading = projection.beforeRead();
     projection.show("v", heldBy("node-1"));
     await done();
-    projection.showAll(look, [aVolume({}, { id: "v" })]);
+    projection.showAll(reading, [aVolume({}, { id: "v" })]);
     await done();
     assert.equal(annotations("v")?.[node], "node-1");
   });
 });
 
-Deno.test("volumes that a look did not show are left as they are", async () => {
+Deno.test("volumes that a read did not show are left as they are", async () => {
   await withProjection(async ({ api, volumes, projection, annotations, done }) => {
     api.put(volumesPath, aPersistentVolume("v", { annotations: { [node]: "node-1" } }));
     await volumes.list(new AbortController().signal);
-    projection.showAll(projection.beforeLook(), []);
+    projection.showAll(projection.beforeRead(), []);
     await done();
     assert.equal(annotations("v")?.[node], "node-1");
   });

@@ -94,7 +94,7 @@ export class LoopConnector implements Connector {
   }
 
   /** The kernel lets go of a loop device when its last user does: there is no cutting off, only asking. */
-  async cutOff(nqn: string, context: CallContext): Promise<void> {
+  async forceDisconnect(nqn: string, context: CallContext): Promise<void> {
     await this.disconnect(nqn, context);
   }
 

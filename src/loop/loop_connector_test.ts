@@ -13,7 +13,7 @@ const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";
 const target: Target = { nqn, addresses: ["127.0.0.1"], port: 4420, sizeBytes: 1048576n };
 
 /** Loop devices as the kernel has them. */
-class World {
+class Deps {
   readonly processes = new FakeProcesses();
   readonly files = new FakeKernelFiles();
   readonly paths = new FakePaths();
@@ -76,9 +76,9 @@ class World {
 }
 
 Deno.test("connect() attaches the exported file, and find() describes the device", async () => {
-  const world = new World();
-  await world.connector.connect(target, context);
-  assert.deepEqual(await world.connector.find(nqn), {
+  const deps = new Deps();
+  await deps.connector.connect(target, context);
+  assert.deepEqual(await deps.connector.find(nqn), {
     path: "/dev/loop0",
     deviceNumber: "7:0",
     sizeBytes: 1048576n,
@@ -86,103 +86,103 @@ Deno.test("connect() attaches the exported file, and find() describes the device
     nsid: 1,
     uniqueId: "",
   });
-  assert.deepEqual(await world.connector.connected(), [nqn]);
+  assert.deepEqual(await deps.connector.connected(), [nqn]);
 });
 
 Deno.test("connect() throws unavailable once the export is withdrawn, although the device is still attached", async () => {
-  const world = new World();
-  await world.connector.connect(target, context);
-  world.withdraw(nqn);
-  await assert.rejects(world.connector.connect(target, context), refusal("unavailable"));
-  assert.equal((await world.connector.find(nqn))?.path, "/dev/loop0");
+  const deps = new Deps();
+  await deps.connector.connect(target, context);
+  deps.withdraw(nqn);
+  await assert.rejects(deps.connector.connect(target, context), refusal("unavailable"));
+  assert.equal((await deps.connector.find(nqn))?.path, "/dev/loop0");
 });
 
 Deno.test("connect() replaces a device whose file was deleted and made anew", async () => {
-  const world = new World();
-  await world.connector.connect(target, context);
-  world.files.texts.set("/sys/block/loop0/loop/backing_file", "/backing/files/pvc-1.img (deleted)");
-  await world.connector.connect(target, context);
-  assert.ok(world.processes.lines.includes("losetup -d /dev/loop0"));
-  assert.equal(world.attached("loop0"), "/backing/files/pvc-1.img");
+  const deps = new Deps();
+  await deps.connector.connect(target, context);
+  deps.files.texts.set("/sys/block/loop0/loop/backing_file", "/backing/files/pvc-1.img (deleted)");
+  await deps.connector.connect(target, context);
+  assert.ok(deps.processes.lines.includes("losetup -d /dev/loop0"));
+  assert.equal(deps.attached("loop0"), "/backing/files/pvc-1.img");
 });
 
 Deno.test("connect() takes another device when somebody was quicker", async () => {
-  const world = new World();
+  const deps = new Deps();
   let raced = false;
-  world.script = ({ options: { args } }) => {
+  deps.script = ({ options: { args } }) => {
     if (raced || args[0] !== "/dev/loop0") return undefined;
     raced = true;
-    world.attach("loop0", "/somebody/else.img");
+    deps.attach("loop0", "/somebody/else.img");
     return { code: 1, stderr: "losetup: failed to set up loop device: Device or resource busy" };
   };
-  const connecting = world.connector.connect(target, context);
-  await world.clock.advance(1000);
+  const connecting = deps.connector.connect(target, context);
+  await deps.clock.advance(1000);
   await connecting;
-  assert.equal((await world.connector.find(nqn))?.path, "/dev/loop1");
+  assert.equal((await deps.connector.find(nqn))?.path, "/dev/loop1");
 });
 
 Deno.test("connect() gives up after so many races, and forgets", async () => {
-  const world = new World();
-  world.script = ({ options: { args } }) =>
+  const deps = new Deps();
+  deps.script = ({ options: { args } }) =>
     args[0]!.startsWith("/dev/") ? { code: 1, stderr: "busy" } : undefined;
-  const rejected = assert.rejects(world.connector.connect(target, context), refusal("unavailable"));
-  await world.clock.advance(60_000);
+  const rejected = assert.rejects(deps.connector.connect(target, context), refusal("unavailable"));
+  await deps.clock.advance(60_000);
   await rejected;
-  assert.deepEqual(await world.paths.list("/state/loop"), []);
+  assert.deepEqual(await deps.paths.list("/state/loop"), []);
 });
 
 Deno.test("find() is undefined when the device was given to another file", async () => {
-  const world = new World();
-  await world.connector.connect(target, context);
-  world.detach("loop0");
-  assert.equal(await world.connector.find(nqn), undefined);
-  world.attach("loop0", "/somebody/else.img");
-  assert.equal(await world.connector.find(nqn), undefined);
+  const deps = new Deps();
+  await deps.connector.connect(target, context);
+  deps.detach("loop0");
+  assert.equal(await deps.connector.find(nqn), undefined);
+  deps.attach("loop0", "/somebody/else.img");
+  assert.equal(await deps.connector.find(nqn), undefined);
 });
 
 Deno.test("find() is undefined when another node attached the same file to the same device", async () => {
-  const world = new World();
-  await world.connector.connect(target, context);
-  world.detach("loop0");
-  world.attach("loop0", "/backing/files/pvc-1.img");
-  assert.equal(await world.connector.find(nqn), undefined);
+  const deps = new Deps();
+  await deps.connector.connect(target, context);
+  deps.detach("loop0");
+  deps.attach("loop0", "/backing/files/pvc-1.img");
+  assert.equal(await deps.connector.find(nqn), undefined);
 });
 
 Deno.test("disconnect() flushes, detaches and forgets, also when the export is gone", async () => {
-  const world = new World();
-  await world.connector.connect(target, context);
-  world.withdraw(nqn);
-  await world.connector.disconnect(nqn, context);
-  assert.deepEqual(world.processes.lines.slice(-2), [
+  const deps = new Deps();
+  await deps.connector.connect(target, context);
+  deps.withdraw(nqn);
+  await deps.connector.disconnect(nqn, context);
+  assert.deepEqual(deps.processes.lines.slice(-2), [
     "blockdev --flushbufs --setrw /dev/loop0",
     "losetup -d /dev/loop0",
   ]);
-  assert.deepEqual(await world.connector.connected(), []);
-  assert.deepEqual(await world.paths.list("/state/loop"), []);
+  assert.deepEqual(await deps.connector.connected(), []);
+  assert.deepEqual(await deps.paths.list("/state/loop"), []);
 });
 
 Deno.test("disconnect() detaches although the flush fails", async () => {
-  const world = new World();
-  await world.connector.connect(target, context);
-  world.script = ({ tool }) => tool === "blockdev" ? { code: 1, stderr: "Input/output error" } : undefined;
-  await world.connector.disconnect(nqn, context);
-  assert.equal(world.attached("loop0"), undefined);
+  const deps = new Deps();
+  await deps.connector.connect(target, context);
+  deps.script = ({ tool }) => tool === "blockdev" ? { code: 1, stderr: "Input/output error" } : undefined;
+  await deps.connector.disconnect(nqn, context);
+  assert.equal(deps.attached("loop0"), undefined);
 });
 
 Deno.test("disconnect() throws in-use when the device does not go, and remembers it", async () => {
-  const world = new World();
-  await world.connector.connect(target, context);
-  world.script = ({ options: { args } }) => args[0] === "-d" ? 0 : undefined;
-  const rejected = assert.rejects(world.connector.disconnect(nqn, context), refusal("in-use"));
-  await world.clock.advance(10_000);
+  const deps = new Deps();
+  await deps.connector.connect(target, context);
+  deps.script = ({ options: { args } }) => args[0] === "-d" ? 0 : undefined;
+  const rejected = assert.rejects(deps.connector.disconnect(nqn, context), refusal("in-use"));
+  await deps.clock.advance(10_000);
   await rejected;
-  assert.deepEqual(await world.connector.connected(), [nqn]);
+  assert.deepEqual(await deps.connector.connected(), [nqn]);
 });
 
 for (const bad of ["nqn.", "nqn.a/b", "../x", "", "nqn.\0"]) {
   Deno.test(`connect() throws invalid for the NQN ${JSON.stringify(bad)}`, async () => {
-    const world = new World();
-    await assert.rejects(world.connector.connect({ ...target, nqn: bad }, context), refusal("invalid"));
+    const deps = new Deps();
+    await assert.rejects(deps.connector.connect({ ...target, nqn: bad }, context), refusal("invalid"));
   });
 }
 

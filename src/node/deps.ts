@@ -30,7 +30,7 @@ export interface VolumeLock {
 }
 
 /** Everything outside that the node service works on. */
-export interface NodeWorld {
+export interface NodeDeps {
   readonly connector: Connector;
   readonly mounts: Mounts;
   readonly filesystems: Filesystems;

@@ -2,12 +2,12 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { ProvenDevice } from "../volume/ports/node_ports.ts";
 import { assertSizeRange, type SizeRange } from "../volume/model/sizes.ts";
-import type { Stash } from "../volume/model/staging_state.ts";
+import type { StagingState } from "../volume/model/staging_state.ts";
 import { awaitDevice, proveStaged } from "./connections/device.ts";
 import { mountsAt } from "./mount_table.ts";
-import { Stashes } from "./stage/staging_store.ts";
+import { StagingStore } from "./stage/staging_store.ts";
 import { getPlaced } from "./health/stats.ts";
-import type { NodeWorld } from "./deps.ts";
+import type { NodeDeps } from "./deps.ts";
 
 /** What NodeExpandVolume asks for. */
 export interface ExpandRequest {
@@ -24,57 +24,57 @@ export interface ExpandRequest {
  * precondition when its file system is staged read-only or not mounted; unavailable when the device does not grow
  */
 export async function expandVolume(
-  world: NodeWorld,
+  deps: NodeDeps,
   request: ExpandRequest,
   context: CallContext,
 ): Promise<bigint> {
   assertSizeRange(request.range);
-  const stash = await getPlaced(world, request.volumeId, request.volumePath, context);
-  await world.connector.rescan(stash.nqn, context);
-  const device = await awaitGrown(world, stash, request.range, context);
+  const stagingState = await getPlaced(deps, request.volumeId, request.volumePath, context);
+  await deps.connector.rescan(stagingState.nqn, context);
+  const device = await awaitGrown(deps, stagingState, request.range, context);
   const { limitBytes } = request.range;
   if (limitBytes > 0n && device.sizeBytes > limitBytes) {
     throw new VolumeError(
       "out-of-range",
-      `Cannot expand the volume as it is larger than the limit: volume=${stash.volumeId} ` +
+      `Cannot expand the volume as it is larger than the limit: volume=${stagingState.volumeId} ` +
         `size=${device.sizeBytes} limit=${limitBytes}`,
     );
   }
-  await new Stashes(world).write({ ...stash, sizeBytes: device.sizeBytes });
-  if (stash.kind !== "block") {
-    const point = await writableStaging(world, stash);
-    await world.filesystems.grow(device, stash.kind, point, context);
+  await new StagingStore(deps).write({ ...stagingState, sizeBytes: device.sizeBytes });
+  if (stagingState.kind !== "block") {
+    const mountPoint = await writableStaging(deps, stagingState);
+    await deps.filesystems.grow(device, stagingState.kind, mountPoint, context);
     context.signal.throwIfAborted();
   }
   return device.sizeBytes;
 }
 
 async function awaitGrown(
-  world: NodeWorld,
-  stash: Stash,
+  deps: NodeDeps,
+  stagingState: StagingState,
   range: SizeRange,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  const found = await awaitDevice(world, stash.nqn, range.requiredBytes, context);
-  const device = await proveStaged(world, found, stash, context);
-  if (device.deviceNumber === stash.device?.deviceNumber) return device;
+  const found = await awaitDevice(deps, stagingState.nqn, range.requiredBytes, context);
+  const device = await proveStaged(deps, found, stagingState, context);
+  if (device.deviceNumber === stagingState.device?.deviceNumber) return device;
   throw new VolumeError(
     "identity-mismatch",
-    `Cannot expand the volume as its device became another one: volume=${stash.volumeId} ` +
-      `was=${stash.device?.deviceNumber} is=${device.deviceNumber}`,
+    `Cannot expand the volume as its device became another one: volume=${stagingState.volumeId} ` +
+      `was=${stagingState.device?.deviceNumber} is=${device.deviceNumber}`,
   );
 }
 
 /** Where the file system is mounted writable. */
-async function writableStaging(world: NodeWorld, stash: Stash): Promise<string> {
-  const point = await world.paths.mountPoint(stash.stagingPath);
-  const top = mountsAt(await world.mounts.table(), point).at(-1);
-  if (!stash.readOnly && top?.deviceNumber === stash.device?.deviceNumber) return point;
+async function writableStaging(deps: NodeDeps, stagingState: StagingState): Promise<string> {
+  const mountPoint = await deps.paths.mountPoint(stagingState.stagingPath);
+  const top = mountsAt(await deps.mounts.table(), mountPoint).at(-1);
+  if (!stagingState.readOnly && top?.deviceNumber === stagingState.device?.deviceNumber) return mountPoint;
   throw new VolumeError(
     "precondition",
     `Cannot grow the file system as it is ${
-      stash.readOnly ? "staged read-only" : "not mounted at its staging path"
+      stagingState.readOnly ? "staged read-only" : "not mounted at its staging path"
     }: ` +
-      `volume=${stash.volumeId}`,
+      `volume=${stagingState.volumeId}`,
   );
 }

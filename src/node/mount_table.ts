@@ -2,7 +2,7 @@ import { mountsAt } from "../volume/rules/mounts_at.ts";
 import { basename } from "node:path";
 import type { CallContext } from "../volume/ports/system.ts";
 import type { FoundDevice, MountEntry } from "../volume/ports/node_ports.ts";
-import type { NodeWorld } from "./deps.ts";
+import type { NodeDeps } from "./deps.ts";
 import { VolumeError } from "../volume/errors.ts";
 
 export { mountsAt };
@@ -39,10 +39,10 @@ export function isDeleted(entry: MountEntry): boolean {
 }
 
 /** Whether anything is mounted at one of those paths. */
-export async function isAnyMounted(world: NodeWorld, paths: readonly string[]): Promise<boolean> {
-  const table = await world.mounts.table();
-  const points = await Promise.all(paths.map((path) => world.paths.mountPoint(path)));
-  return points.some((point) => mountsAt(table, point).length > 0);
+export async function isAnyMounted(deps: NodeDeps, paths: readonly string[]): Promise<boolean> {
+  const table = await deps.mounts.table();
+  const points = await Promise.all(paths.map((path) => deps.paths.mountPoint(path)));
+  return points.some((mountPath) => mountsAt(table, mountPath).length > 0);
 }
 
 /** Whether the mount has a block device under it. */
@@ -65,14 +65,14 @@ export function isReadOnlyMount(entry: MountEntry): boolean {
  * leads to this device now; of a node of this name, what cannot be told counts as well.
  */
 export async function bindsOf(
-  world: NodeWorld,
+  deps: NodeDeps,
   table: readonly MountEntry[],
   device: FoundDevice,
   context: CallContext,
 ): Promise<readonly MountEntry[]> {
   const binds: MountEntry[] = [];
   for (const bind of nodeBindsOf(table, device.path)) {
-    const info = await world.paths.info(bind.mountPoint, context);
+    const info = await deps.paths.info(bind.mountPoint, context);
     const isIt = info?.kind === "block"
       ? info.deviceNumber === device.deviceNumber
       : isNodeOf(bind, device.path);
@@ -85,9 +85,9 @@ export async function bindsOf(
  * Whether the file system mounted at a path still gives its own root. An xfs that was shut down by an error does not,
  * and the mount table says nothing of that.
  */
-export async function rootAnswers(world: NodeWorld, path: string, context: CallContext): Promise<boolean> {
+export async function rootAnswers(deps: NodeDeps, path: string, context: CallContext): Promise<boolean> {
   try {
-    return (await world.paths.info(path, context))?.kind === "directory";
+    return (await deps.paths.info(path, context))?.kind === "directory";
   } catch (error) {
     context.signal.throwIfAborted();
     if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline")) return false;
@@ -99,16 +99,16 @@ export async function rootAnswers(world: NodeWorld, path: string, context: CallC
  * How the kernel writes a staging path as a mount point. Where the mount table shows the folder that it lies in on the file
  * system of this driver's own state, no child is needed to look: if that hangs, nothing here goes on anyway.
  */
-export async function stagingPoint(world: NodeWorld, path: string): Promise<string> {
+export async function stagingMountPoint(deps: NodeDeps, path: string): Promise<string> {
   const at = path.lastIndexOf("/");
   const [folder, name] = [path.slice(0, at) || "/", path.slice(at + 1)];
-  const table = await world.mounts.table();
-  const own = mountOf(table, world.settings.statePath);
+  const table = await deps.mounts.table();
+  const own = mountOf(table, deps.settings.statePath);
   if (own !== undefined && mountOf(table, folder) === own) {
-    const real = await world.paths.realPath(folder);
+    const real = await deps.paths.realPath(folder);
     if (real !== undefined) return `${real === "/" ? "" : real}/${name}`;
   }
-  return await world.paths.mountPoint(path);
+  return await deps.paths.mountPoint(path);
 }
 
 /** The mount that a path lies on, as far as its text says. */

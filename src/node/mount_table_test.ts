@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { FakeNode } from "../../tests/fakes/node_world.ts";
+import { FakeNode } from "../../tests/fakes/node_deps.ts";
 import type { MountEntry } from "../volume/ports/node_ports.ts";
-import { stagingPoint } from "./mount_table.ts";
+import { stagingMountPoint } from "./mount_table.ts";
 
 const entry = (mountPoint: string, deviceNumber: string): MountEntry => ({
   ...{ mountId: 1, parentId: 0, deviceNumber, root: "/", mountPoint, mountOptions: [] },
@@ -10,23 +10,23 @@ const entry = (mountPoint: string, deviceNumber: string): MountEntry => ({
 
 /** What is asked about a staging path when that is the mount table, and where it leads. */
 async function asked(table: readonly MountEntry[], path: string): Promise<readonly string[]> {
-  const world = new FakeNode().world;
-  const told: string[] = [];
+  const deps = new FakeNode().deps;
+  const reported: string[] = [];
   const paths = {
-    ...world.paths,
+    ...deps.paths,
     realPath: (folder: string) => {
-      told.push(`thread ${folder}`);
+      reported.push(`thread ${folder}`);
       return Promise.resolve(folder === "/kubelet/missing" ? undefined : folder.replace("/link", "/real"));
     },
-    mountPoint: (point: string) => {
-      told.push(`child ${point}`);
-      return Promise.resolve(point);
+    mountPoint: (mountPath: string) => {
+      reported.push(`child ${mountPath}`);
+      return Promise.resolve(mountPath);
     },
   };
-  const mounts = { ...world.mounts, table: () => Promise.resolve(table) };
-  const settings = { ...world.settings, statePath: "/kubelet/plugins/state" };
-  const point = await stagingPoint({ ...world, paths, mounts, settings }, path);
-  return [point, ...told];
+  const mounts = { ...deps.mounts, table: () => Promise.resolve(table) };
+  const settings = { ...deps.settings, statePath: "/kubelet/plugins/state" };
+  const mountPath = await stagingMountPoint({ ...deps, paths, mounts, settings }, path);
+  return [mountPath, ...reported];
 }
 
 const root = entry("/", "8:1");
@@ -57,7 +57,7 @@ const cases: readonly [string, readonly MountEntry[], string, readonly string[]]
   ["where no mount is known", [], "/kubelet/a/x", ["/kubelet/a/x", "child /kubelet/a/x"]],
 ];
 for (const [name, table, path, expected] of cases) {
-  Deno.test(`stagingPoint() of a path ${name} asks ${expected.slice(1).join(", then ")}`, async () => {
+  Deno.test(`stagingMountPoint() of a path ${name} asks ${expected.slice(1).join(", then ")}`, async () => {
     assert.deepEqual(await asked(table, path), expected);
   });
 }

@@ -8,13 +8,13 @@ import { type ExpandRequest, expandVolume } from "./expand.ts";
 import { Fencing } from "./fencing/fencing.ts";
 import { type PublishRequest, publishVolume } from "./publish/publish.ts";
 import { type StageRequest, stageVolume } from "./stage/stage.ts";
-import { Stashes } from "./stage/staging_store.ts";
+import { StagingStore } from "./stage/staging_store.ts";
 import { StorageHealth } from "./health/storage_health.ts";
 import { type VolumeStats, volumeStats } from "./health/stats.ts";
 import { type UnpublishRequest, unpublishVolume } from "./publish/unpublish.ts";
 import { type UnstageRequest, unstageVolume } from "./stage/unstage.ts";
 import { nodeVolumeHealth } from "./health/volume_health.ts";
-import type { NodeWorld } from "./deps.ts";
+import type { NodeDeps } from "./deps.ts";
 
 /** What NodeGetInfo answers. */
 interface NodeInfo {
@@ -33,46 +33,46 @@ interface NodeInfo {
  * settles, also when the call was cancelled long ago.
  */
 export class NodeService {
-  readonly #world: NodeWorld;
+  readonly #deps: NodeDeps;
   readonly #storage: StorageHealth;
   /** What is known of targets that have taken volumes away. */
   readonly fencing: Fencing;
 
   /** @throws {VolumeError} invalid when the node id has another form */
-  constructor(world: NodeWorld) {
-    assertNodeId(world.settings.nodeId);
-    this.#world = world;
-    this.#storage = new StorageHealth(world);
-    this.fencing = new Fencing(world);
+  constructor(deps: NodeDeps) {
+    assertNodeId(deps.settings.nodeId);
+    this.#deps = deps;
+    this.#storage = new StorageHealth(deps);
+    this.fencing = new Fencing(deps);
   }
 
   /** Tells whoever counts what is staged here already, so that a restart is not taken for an empty node. */
   async countStaged(): Promise<void> {
-    for (const { volumeId, staged } of await new Stashes(this.#world).all()) {
-      this.#world.events.happened({ kind: "staged", volumeId, staged });
+    for (const { volumeId, staged } of await new StagingStore(this.#deps).all()) {
+      this.#deps.events.occurred({ kind: "staged", volumeId, staged });
     }
   }
 
   /** See {@linkcode stageVolume}. */
   async stage(request: StageRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => stageVolume(this.#world, this.fencing, request, context));
+    await this.#counting(() => stageVolume(this.#deps, this.fencing, request, context));
   }
 
   /** See {@linkcode unstageVolume}. */
   async unstage(request: UnstageRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => unstageVolume(this.#world, this.fencing, request, context));
+    await this.#counting(() => unstageVolume(this.#deps, this.fencing, request, context));
   }
 
   /**
-   * For an unstage that has to wait for another call on the volume: see {@linkcode Fencing.cutOffPastLock}. It does not
+   * For an unstage that has to wait for another call on the volume: see {@linkcode Fencing.forceDisconnectPastLock}. It does not
    * fail: the unstage is tried again.
    */
   async unstageWhileBusy(volumeId: string, context: CallContext): Promise<void> {
     try {
-      await this.fencing.cutOffPastLock(volumeId, context);
+      await this.fencing.forceDisconnectPastLock(volumeId, context);
     } catch (error) {
       if (!VolumeError.is(error)) throw error;
-      this.#world.notes?.warn("cannot look whether a busy volume is fenced", {
+      this.#deps.notes?.warn("cannot look whether a busy volume is fenced", {
         volumeId,
         reason: error.message,
         requestId: context.requestId,
@@ -82,22 +82,22 @@ export class NodeService {
 
   /** See {@linkcode publishVolume}. */
   async publish(request: PublishRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => publishVolume(this.#world, request, context));
+    await this.#counting(() => publishVolume(this.#deps, request, context));
   }
 
   /** See {@linkcode unpublishVolume}. */
   async unpublish(request: UnpublishRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => unpublishVolume(this.#world, request, context));
+    await this.#counting(() => unpublishVolume(this.#deps, request, context));
   }
 
   /** See {@linkcode volumeStats}. */
   async stats(volumeId: string, volumePath: string, context: CallContext): Promise<VolumeStats> {
-    return await volumeStats(this.#world, volumeId, volumePath, context);
+    return await volumeStats(this.#deps, volumeId, volumePath, context);
   }
 
   /** See {@linkcode nodeVolumeHealth}. */
   async volumeHealth(volumeId: string, context: CallContext): Promise<VolumeHealth> {
-    return await nodeVolumeHealth(this.#world, volumeId, context);
+    return await nodeVolumeHealth(this.#deps, volumeId, context);
   }
 
   /** See {@linkcode StorageHealth}. */
@@ -107,17 +107,17 @@ export class NodeService {
 
   /** See {@linkcode expandVolume}. */
   async expand(request: ExpandRequest, context: CallContext): Promise<bigint> {
-    return await this.#counting(() => expandVolume(this.#world, request, context));
+    return await this.#counting(() => expandVolume(this.#deps, request, context));
   }
 
   /** Who this node is. Answers at once and never fails: a failure would unregister the driver. */
   info(): NodeInfo {
-    const { nodeId, maxVolumesPerNode, topology = {} } = this.#world.settings;
+    const { nodeId, maxVolumesPerNode, topology = {} } = this.#deps.settings;
     return { nodeId, maxVolumesPerNode, topology };
   }
 
   async #counting<T>(action: () => Promise<T>): Promise<T> {
-    return await countingMismatches(this.#world.events, action);
+    return await countingMismatches(this.#deps.events, action);
   }
 }
 
@@ -129,7 +129,7 @@ export async function countingMismatches<T>(events: NodeEvents, action: () => Pr
   try {
     return await action();
   } catch (error) {
-    if (isMismatch(error)) events.happened({ kind: "identity-mismatch" });
+    if (isMismatch(error)) events.occurred({ kind: "identity-mismatch" });
     throw error;
   }
 }

@@ -9,10 +9,10 @@ import {
   publishContext,
   targetPath,
   volumeId,
-} from "../../tests/fakes/node_world.ts";
+} from "../../tests/fakes/node_deps.ts";
 import { parsePublishContext } from "./stage/contexts.ts";
-import { Stashes } from "./stage/staging_store.ts";
-import { Strays } from "./connections/orphaned_connections.ts";
+import { StagingStore } from "./stage/staging_store.ts";
+import { OrphanedConnections } from "./connections/orphaned_connections.ts";
 import { connectedNqns } from "./connections/teardown.ts";
 
 const other = `nas2/${volumeId}`;
@@ -42,14 +42,14 @@ Deno.test("volumes of one name on two routers are staged side by side, and unsta
   await node.stage({});
   await stageOther(node);
   assert.deepEqual([...node.devices.values()].map(({ connected }) => connected), [true, true]);
-  assert.deepEqual((await new Stashes(node.world).ids()).toSorted(), [other, volumeId].toSorted());
+  assert.deepEqual((await new StagingStore(node.deps).ids()).toSorted(), [other, volumeId].toSorted());
   const files = [...node.paths.nodes.keys()].filter((path) => path.startsWith("/state/volumes/"));
   assert.deepEqual(files.toSorted(), ["/state/volumes/nas2:pvc-1.json", "/state/volumes/pvc-1.json"]);
   await node.service.unstage({ volumeId: other, stagingPath: otherStaging }, call());
   assert.deepEqual([node.devices.get(nqn)!.connected, node.devices.get(otherNqn)!.connected], [true, false]);
   await node.publish({});
   assert.ok(node.table.some(({ mountPoint }) => mountPoint === targetPath));
-  assert.deepEqual(await new Stashes(node.world).ids(), [volumeId]);
+  assert.deepEqual(await new StagingStore(node.deps).ids(), [volumeId]);
 });
 
 Deno.test("without a state file each volume finds its own connections alone", async () => {
@@ -60,7 +60,7 @@ Deno.test("without a state file each volume finds its own connections alone", as
     named,
   );
   for (const each of all) node.devices.set(each, node.newDevice({ connected: true }));
-  const found = async (id: string) => await connectedNqns(node.world, id, call());
+  const found = async (id: string) => await connectedNqns(node.deps, id, call());
   assert.deepEqual((await found("pvc-1")).toSorted(), [all[0], all[1]].toSorted());
   assert.deepEqual(await found("nas2/pvc-1"), [all[2]]);
   assert.deepEqual(await found("pvc-1/nas2"), [all[3]]);
@@ -88,12 +88,12 @@ Deno.test("a publish context of the volume of that name on another router is ref
   }
 });
 
-Deno.test("a connection of a volume with a state file is no stray, on whichever router it is", async () => {
+Deno.test("a connection of a volume with a state file is no orphan, on whichever router it is", async () => {
   const node = nodeOfTwo();
   await stageOther(node);
   node.devices.set(nqn, node.newDevice({ connected: true }));
   const before = node.operations.length;
-  await new Strays(node.world, { tryTake: () => () => {} }).look(call());
+  await new OrphanedConnections(node.deps, { tryTake: () => () => {} }).check(call());
   assert.deepEqual(node.operations.slice(before), ["disconnect"]);
   assert.deepEqual([node.devices.get(nqn)!.connected, node.devices.get(otherNqn)!.connected], [false, true]);
 });

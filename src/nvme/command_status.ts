@@ -7,7 +7,7 @@ export interface Status {
   readonly doNotRetry: boolean;
 }
 
-const words: Readonly<Record<number, Readonly<Record<number, string>>>> = {
+const text: Readonly<Record<number, Readonly<Record<number, string>>>> = {
   0: {
     0x01: "invalid opcode",
     0x02: "invalid field",
@@ -41,7 +41,7 @@ const words: Readonly<Record<number, Readonly<Record<number, string>>>> = {
 /** Puts a status into words, with its numbers: `invalid field (0/0x02)`. */
 export function describeStatus({ type, code }: Status): string {
   const numbers = `${type}/0x${code.toString(16).padStart(2, "0")}`;
-  const known = words[type]?.[code];
+  const known = text[type]?.[code];
   return known === undefined ? `status ${numbers}` : `${known} (${numbers})`;
 }
 

@@ -111,10 +111,10 @@ export function keepAlive(): Command {
 /** Reads a part of the discovery log; offset and length are multiples of four. */
 export function readDiscoveryLog(offset: number, bytes: number): Command {
   const { entry, view } = makeEntry(opcodes.getLogPage, bytes);
-  const words = bytes / 4 - 1;
+  const text = bytes / 4 - 1;
   view.setUint8(40, 0x70);
-  view.setUint16(42, words & 0xffff, true);
-  view.setUint16(44, words >>> 16, true);
+  view.setUint16(42, text & 0xffff, true);
+  view.setUint16(44, text >>> 16, true);
   view.setBigUint64(48, BigInt(offset), true);
   return { purpose: "read the NVMe discovery log", entry, data: nothing, readBytes: bytes };
 }

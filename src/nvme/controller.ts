@@ -10,7 +10,7 @@ import { connectFailure, type OpenStream, openTcp } from "./stream.ts";
 import { wireError } from "./wire.ts";
 
 /** What a host needs beside an address; each part can be another one in tests. */
-export interface HostSeams {
+export interface HostAdapters {
   /** @default {systemClock} */
   readonly clock?: Clock;
   /** Opens a connection. @default {openTcp} */
@@ -49,9 +49,9 @@ export async function openController(
   where: WireAddress,
   keepAliveMs: number,
   context: CallContext,
-  seams: HostSeams & { readonly clock: Clock },
+  adapters: HostAdapters & { readonly clock: Clock },
 ): Promise<Controller> {
-  const admin = await openQueue(where, context, seams);
+  const admin = await openQueue(where, context, adapters);
   try {
     const id = await connectQueue(
       admin,
@@ -59,7 +59,7 @@ export async function openController(
       { queueId: 0, controllerId: anyController, keepAliveMs },
       context,
     );
-    await enable(admin, describeAddress(where), context, seams.clock);
+    await enable(admin, describeAddress(where), context, adapters.clock);
     const { bytes } = await admin.run(identify("controller", 0), context);
     return { admin, id, identity: parseController(bytes) };
   } catch (error) {
@@ -76,7 +76,7 @@ export async function openController(
 export async function openQueue(
   where: WireAddress,
   context: CallContext,
-  { open = openTcp, clock }: HostSeams & { readonly clock: Clock },
+  { open = openTcp, clock }: HostAdapters & { readonly clock: Clock },
 ): Promise<Queue> {
   const { address, port } = where;
   const opening = open(address, port).catch((error) => {
@@ -134,7 +134,7 @@ async function enable(admin: Queue, subject: string, context: CallContext, clock
 export async function withinLimit<T>(
   where: WireAddress,
   context: CallContext,
-  { clock, connectLimitMs = 15_000 }: HostSeams & { readonly clock: Clock },
+  { clock, connectLimitMs = 15_000 }: HostAdapters & { readonly clock: Clock },
   work: (context: CallContext) => Promise<T>,
 ): Promise<T> {
   const limitMs = clock.now() + connectLimitMs;

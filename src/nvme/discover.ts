@@ -3,7 +3,7 @@ import { VolumeError } from "../volume/errors.ts";
 import type { CallContext } from "../volume/ports/system.ts";
 import { describeAddress, parseAddress, type TargetAddress } from "./address.ts";
 import { readDiscoveryLog } from "./commands.ts";
-import { type HostSeams, openController, withinLimit } from "./controller.ts";
+import { type HostAdapters, openController, withinLimit } from "./controller.ts";
 import type { Queue } from "./queue.ts";
 import { textOf, viewOf, wireError } from "./wire.ts";
 
@@ -23,10 +23,10 @@ const attempts = 5;
 export async function discover(
   target: TargetAddress,
   context: CallContext,
-  seams: HostSeams = {},
+  adapters: HostAdapters = {},
 ): Promise<readonly DiscoveredSubsystem[]> {
   const where = parseAddress({ ...target, nqn: discoveryNqn });
-  const parts = { clock: systemClock, ...seams };
+  const parts = { clock: systemClock, ...adapters };
   return await withinLimit(where, context, parts, async (limited) => {
     const { admin, identity } = await openController(where, 0, limited, parts);
     await using _open = admin;
@@ -81,7 +81,7 @@ interface LogHeader {
 export const recordBytes = 1024;
 
 /** More records than a router has disks: a log that has more is not read. */
-const mostRecords = 16_384n;
+const maxRecords = 16_384n;
 
 const transports: Readonly<Record<number, string>> = { 1: "rdma", 2: "fc", 3: "tcp", 254: "loop" };
 const nvmSubsystem = 2;
@@ -95,7 +95,7 @@ export function parseLogHeader(bytes: Uint8Array): LogHeader {
   const view = viewOf(bytes);
   const [records, format] = [view.getBigUint64(8, true), view.getUint16(16, true)];
   if (format !== 0) throw wireError("its discovery log has another format", `recfmt=${format}`);
-  if (records > mostRecords) throw wireError("its discovery log is too long", `records=${records}`);
+  if (records > maxRecords) throw wireError("its discovery log is too long", `records=${records}`);
   return { generation: view.getBigUint64(0, true), records: Number(records) };
 }
 

@@ -6,7 +6,7 @@ import { identify, keepAlive, readBlocks, requestQueues } from "./commands.ts";
 import {
   connectQueue,
   type Controller,
-  type HostSeams,
+  type HostAdapters,
   openController,
   openQueue,
   withinLimit,
@@ -57,7 +57,7 @@ export interface HostConnection extends AsyncDisposable {
 
 /** Blocks are read in commands of at most so many bytes. */
 const transferBytes = 128 * 1024;
-const mostReadBytes = 16 * 1024 * 1024;
+const maxReadBytes = 16 * 1024 * 1024;
 const namespaceId = 1;
 
 /**
@@ -71,10 +71,10 @@ const namespaceId = 1;
 export async function connectSubsystem(
   address: SubsystemAddress,
   context: CallContext,
-  seams: HostSeams = {},
+  adapters: HostAdapters = {},
 ): Promise<HostConnection> {
   const where = parseAddress(address);
-  const parts = { clock: systemClock, keepAliveMs: 30_000, ...seams };
+  const parts = { clock: systemClock, keepAliveMs: 30_000, ...adapters };
   return await withinLimit(where, context, parts, async (limited) => {
     const controller = await openController(where, parts.keepAliveMs, limited, parts);
     try {
@@ -90,7 +90,7 @@ async function openIo(
   where: WireAddress,
   { admin, id }: Controller,
   context: CallContext,
-  parts: HostSeams & { readonly clock: Clock },
+  parts: HostAdapters & { readonly clock: Clock },
 ): Promise<Queue> {
   await admin.run(requestQueues(1), context);
   const io = await openQueue(where, context, parts);
@@ -167,7 +167,7 @@ class TcpHostConnection implements HostConnection {
 
   async read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array> {
     const { blockBytes } = await this.#namespace(context);
-    assertRange(lba, blocks, mostReadBytes / blockBytes);
+    assertRange(lba, blocks, maxReadBytes / blockBytes);
     const whole = new Uint8Array(blocks * blockBytes);
     const step = Math.max(1, Math.floor(this.#longestTransferBytes / blockBytes));
     for (let at = 0; at < blocks; at += step) {
@@ -214,10 +214,10 @@ class TcpHostConnection implements HostConnection {
 
   #stayAlive(): void {
     if (this.#over) return;
-    this.#stopTimer = this.#clock.timer(this.#keepAliveMs / 2, () => void this.#tellAlive());
+    this.#stopTimer = this.#clock.timer(this.#keepAliveMs / 2, () => void this.#reportAlive());
   }
 
-  async #tellAlive(): Promise<void> {
+  async #reportAlive(): Promise<void> {
     this.#stopTimer = this.#clock.timer(
       this.#keepAliveMs,
       () => this.#end("the target does not answer any more"),

@@ -182,7 +182,7 @@ Deno.test("a connection keeps itself alive, and ends when the target does not an
     isUnavailable(/does not answer any more/),
   );
   let reason: string | undefined;
-  void connection.ended.then((words) => reason = words);
+  void connection.ended.then((text) => reason = text);
   await clock.advance(14_999);
   assert.equal(reason, undefined);
   await clock.advance(1);
@@ -223,14 +223,14 @@ Deno.test("a refused host leaves no connection at the target", async () => {
 });
 
 /** Opens connections on which something happens before each reading of a log. */
-function openAnd(happens: () => void) {
+function openAnd(occurs: () => void) {
   return async (address: string, port: number): Promise<ByteStream> => {
     const stream = await openTcp(address, port);
     return {
       read: (into) => stream.read(into),
       close: () => stream.close(),
       write: (bytes) => {
-        if (bytes[0] === 4 && bytes[8] === 0x02) happens();
+        if (bytes[0] === 4 && bytes[8] === 0x02) occurs();
         return stream.write(bytes);
       },
     };

@@ -33,14 +33,14 @@ export function explainRefusal(error: unknown, nqn: string, hostNqn: string): un
   const facts = `status="${cause.message}" nqn=${nqn} hostnqn=${hostNqn}`;
   return new VolumeError(
     "unavailable",
-    `Cannot connect to the NVMe subsystem as ${words[cause.refusal](facts)}`,
+    `Cannot connect to the NVMe subsystem as ${text[cause.refusal](facts)}`,
     {
       cause,
     },
   );
 }
 
-const words: Readonly<Record<Refusal, (facts: string) => string>> = {
+const text: Readonly<Record<Refusal, (facts: string) => string>> = {
   "no-subsystem": (facts) => `the target has none of that name: ${facts}`,
   host: (facts) => `the target refuses this host: ${facts}; its allow-list has to name this host's NQN`,
   busy: (facts) => `the target has no controller to spare: ${facts}`,

@@ -2,7 +2,7 @@
  * What differs between routers, as far as a decision of the driver depends on it: each property is one such question, its
  * value an answer. `doctor --probe` asks them, and the simulator plays any answer.
  */
-export interface RouterAnswers {
+export interface RouterBehaviours {
   /** Longest slot name, in characters. */
   readonly maxSlot: number;
   /** Longest comment that survives, in bytes; what is longer is cut off silently. */
@@ -42,7 +42,7 @@ export interface RouterAnswers {
 }
 
 /** A router that does what is known, and where nothing is known what asks most of its client, short of malice. */
-export const defaultAnswers: RouterAnswers = {
+export const defaultRouterBehaviours: RouterBehaviours = {
   maxSlot: Infinity,
   maxComment: 255,
   maxNqn: 223,
@@ -70,7 +70,7 @@ export type Reader<T> = (text: string) => T | undefined;
 export type Readers<Settings> = { readonly [Name in keyof Settings]: Reader<Settings[Name]> };
 
 /** How answers are read: words may be joined by blanks instead of hyphens; `unexport` is `kills` or `lingers <ms>`. */
-export const answerReaders: Readers<RouterAnswers> = {
+export const answerReaders: Readers<RouterBehaviours> = {
   maxSlot: limit,
   maxComment: limit,
   maxNqn: limit,
@@ -115,15 +115,15 @@ export function parseSettings<Settings>(
 }
 
 /** Writes answers so that {@linkcode parseSettings} reads them, also after JSON has dropped what it cannot write. */
-export function printableAnswers(answers: object): Record<string, string | number | boolean> {
+export function printableBehaviours(answers: object): Record<string, string | number | boolean> {
   return Object.fromEntries(
     Object.entries(answers).map(([name, value]) => [name, value === Infinity ? "unlimited" : value]),
   );
 }
 
 /** Reads one of a few words. */
-export function oneOf<Word extends string>(...words: readonly Word[]): Reader<Word> {
-  return (text) => words.find((word) => word === text);
+export function oneOf<Word extends string>(...wording: readonly Word[]): Reader<Word> {
+  return (text) => wording.find((word) => word === text);
 }
 
 /** Reads a truth value. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { answerReaders, defaultAnswers, parseSettings, printableAnswers } from "./answers.ts";
+import { answerReaders, defaultRouterBehaviours, parseSettings, printableBehaviours } from "./answers.ts";
 
 const parse = (settings: Record<string, unknown>) => parseSettings(answerReaders, settings);
 
@@ -33,7 +33,7 @@ for (
   });
 }
 
-Deno.test("parseSettings() reads what printableAnswers() writes, through JSON", () => {
-  const written = JSON.parse(JSON.stringify(printableAnswers(defaultAnswers)));
-  assert.deepEqual(parse(written), defaultAnswers);
+Deno.test("parseSettings() reads what printableBehaviours() writes, through JSON", () => {
+  const written = JSON.parse(JSON.stringify(printableBehaviours(defaultRouterBehaviours)));
+  assert.deepEqual(parse(written), defaultRouterBehaviours);
 });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { RouterAnswers } from "./answers.ts";
+import type { RouterBehaviours } from "./answers.ts";
 import { narrowLimits } from "./limits.ts";
 
-const cases: readonly (readonly [answers: Partial<RouterAnswers>, named: readonly string[]])[] = [
+const cases: readonly (readonly [answers: Partial<RouterBehaviours>, named: readonly string[]])[] = [
   [{}, []],
   [{ maxComment: 200, maxSlot: 32, maxNqn: 76 }, []],
   [{ maxComment: Infinity, maxSlot: Infinity, maxNqn: Infinity }, []],

@@ -1,4 +1,4 @@
-import { answerReaders, parseSettings, printableAnswers, type RouterAnswers } from "./answers.ts";
+import { answerReaders, parseSettings, printableBehaviours, type RouterBehaviours } from "./answers.ts";
 
 /** Words that not every router's grammar has. */
 export interface Vocabulary {
@@ -21,7 +21,7 @@ export interface RouterProfile {
   /** File system of the pools. */
   readonly poolFilesystem: "btrfs" | "xfs";
   /** What is known of the answers; the rest was not asked, or could not be answered. */
-  readonly answers: Partial<RouterAnswers>;
+  readonly answers: Partial<RouterBehaviours>;
 }
 
 /** What a profile file says of itself. */
@@ -38,7 +38,7 @@ export function formatProfile(
 ): string {
   const { answers, ...rest } = profile;
   // A simulated router knows more about itself than anybody asks of a router.
-  const asked = Object.entries(printableAnswers(answers)).filter(([name]) =>
+  const asked = Object.entries(printableBehaviours(answers)).filter(([name]) =>
     Object.hasOwn(answerReaders, name)
   );
   return JSON.stringify({ format, ...rest, answers: Object.fromEntries(asked), unanswered }, null, 2) + "\n";
@@ -71,9 +71,9 @@ export function parseProfile(text: string): RouterProfile {
 }
 
 function parseVocabulary(value: unknown): Vocabulary {
-  const words = asObject(value);
+  const wording = asObject(value);
   const word = (name: keyof Vocabulary) => {
-    const known = words[name];
+    const known = wording[name];
     if (typeof known === "boolean") return known;
     throw new RangeError(`The router profile does not say whether the router knows ${name}.`);
   };

@@ -1,4 +1,4 @@
-import type { RouterAnswers } from "./answers.ts";
+import type { RouterBehaviours } from "./answers.ts";
 
 /** How long to wait for a router, as far as its answers tell, in milliseconds. */
 export interface Waits {
@@ -9,7 +9,7 @@ export interface Waits {
 }
 
 /** What was measured once, with room for a worse day: a volume is lost by waiting too little, never by too much. */
-export function waitsFor({ disksLate, unexport }: Partial<RouterAnswers>): Waits {
+export function waitsFor({ disksLate, unexport }: Partial<RouterBehaviours>): Waits {
   return {
     settleMs: disksLate === undefined ? undefined : Math.max(30_000, disksLate * 1.5 + 10_000),
     unexportGraceMs: unexport === undefined ? undefined : Math.max(1000, unexport * 2),

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { RouterAnswers } from "./answers.ts";
+import type { RouterBehaviours } from "./answers.ts";
 import { type Waits, waitsFor } from "./waits.ts";
 
-const cases: readonly (readonly [Partial<RouterAnswers>, Partial<Waits>])[] = [
+const cases: readonly (readonly [Partial<RouterBehaviours>, Partial<Waits>])[] = [
   [{}, { settleMs: undefined, unexportGraceMs: undefined }],
   [{ disksLate: 0, unexport: 0 }, { settleMs: 30_000, unexportGraceMs: 1000 }],
   [{ disksLate: 13_000, unexport: 500 }, { settleMs: 30_000, unexportGraceMs: 1000 }],

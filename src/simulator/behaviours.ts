@@ -1,15 +1,15 @@
 import {
   answerReaders,
-  defaultAnswers,
+  defaultRouterBehaviours,
   oneOf,
   parseSettings,
   type Readers,
-  type RouterAnswers,
+  type RouterBehaviours,
   yesNo,
 } from "../router_profile/answers.ts";
 
 /** How a simulated router behaves: the answers that the driver knows, and what the driver must not depend on. */
-export interface Knobs extends RouterAnswers {
+export interface Behaviours extends RouterBehaviours {
   /** What `set`, `remove`, `enable` and `disable` do with a `[find]` that found nothing. */
   readonly emptyFind: "silent" | "item-id-error" | "no-such-item";
   /** What `/disk add` does with a slot that is taken: refuse, or choose another one in silence. */
@@ -39,8 +39,8 @@ export interface Knobs extends RouterAnswers {
 }
 
 /** What the simulator does unless it is told otherwise. */
-export const defaultKnobs: Knobs = {
-  ...defaultAnswers,
+export const defaultBehaviours: Behaviours = {
+  ...defaultRouterBehaviours,
   emptyFind: "silent",
   duplicateSlot: "refused",
   exitOnError: 0,
@@ -56,7 +56,7 @@ export const defaultKnobs: Knobs = {
   fileSize: "bytes",
 };
 
-const readers: Readers<Knobs> = {
+const readers: Readers<Behaviours> = {
   ...answerReaders,
   emptyFind: oneOf("silent", "item-id-error", "no-such-item"),
   duplicateSlot: oneOf("refused", "renamed"),
@@ -74,10 +74,10 @@ const readers: Readers<Knobs> = {
 };
 
 /**
- * Reads knobs as they come from a command line or as JSON.
+ * Reads behaviours as they come from a command line or as JSON.
  *
  * @throws {RangeError} when a name or a value is none
  */
-export function parseKnobs(settings: Readonly<Record<string, unknown>>): Partial<Knobs> {
+export function parseBehaviours(settings: Readonly<Record<string, unknown>>): Partial<Behaviours> {
   return parseSettings(readers, settings);
 }

@@ -43,7 +43,8 @@ export const faultKinds = {
   "ignore-resize": { value: "none", what: "A new `file-size` is accepted and nothing happens." },
   "linger": {
     value: "count",
-    what: "An export that the command withdraws goes on for so many milliseconds, whatever the knob says.",
+    what:
+      "An export that the command withdraws goes on for so many milliseconds, whatever the behaviour says.",
   },
 } as const satisfies Readonly<Record<string, FaultKind>>;
 

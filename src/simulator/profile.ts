@@ -1,8 +1,8 @@
 import type { RouterProfile, Vocabulary } from "../router_profile/profile.ts";
-import { defaultKnobs, type Knobs } from "./behaviours.ts";
+import { type Behaviours, defaultBehaviours } from "./behaviours.ts";
 
 /** One kind of router to be played. */
-export type Profile = Omit<RouterProfile, "answers"> & { readonly answers: Partial<Knobs> };
+export type Profile = Omit<RouterProfile, "answers"> & { readonly answers: Partial<Behaviours> };
 
 const everything: Vocabulary = { rose: true, nqn: true, fileCopy: true, subvolumes: true };
 
@@ -71,7 +71,7 @@ export function getProfile(name: string): Profile {
   return profile;
 }
 
-/** The knobs of a profile, with single ones set on top. */
-export function knobsOf(profile: Profile, own: Partial<Knobs> = {}): Knobs {
-  return { ...defaultKnobs, ...profile.answers, ...own };
+/** The behaviours of a profile, with single ones set on top. */
+export function behavioursOf(profile: Profile, own: Partial<Behaviours> = {}): Behaviours {
+  return { ...defaultBehaviours, ...profile.answers, ...own };
 }

@@ -16,19 +16,19 @@ export class Refusal extends Error {
   override readonly name = "Refusal";
 
   static badCommandName(word: string, at: Position): Refusal {
-    return new Refusal(`bad command name ${word} ${place(at)}`);
+    return new Refusal(`bad command name ${word} ${location(at)}`);
   }
 
   static syntaxError(at: Position): Refusal {
-    return new Refusal(`syntax error ${place(at)}`);
+    return new Refusal(`syntax error ${location(at)}`);
   }
 
   static expectedEndOfCommand(at: Position): Refusal {
-    return new Refusal(`expected end of command ${place(at)}`);
+    return new Refusal(`expected end of command ${location(at)}`);
   }
 
   static expectedItemId(at: Position): Refusal {
-    return new Refusal(`expected item id ${place(at)}`);
+    return new Refusal(`expected item id ${location(at)}`);
   }
 
   /** A name that no item has. */
@@ -128,7 +128,7 @@ export class Refusal extends Error {
   }
 }
 
-function place(at: Position): string {
+function location(at: Position): string {
   return `(line ${at.line} column ${at.column})`;
 }
 

@@ -5,7 +5,7 @@ import type { Clock, Random } from "../volume/ports/system.ts";
 import { Console } from "./console/console.ts";
 import { ControlServer } from "./control/server.ts";
 import { Faults } from "./faults.ts";
-import type { Knobs } from "./behaviours.ts";
+import type { Behaviours } from "./behaviours.ts";
 import { type Backing, MemoryBacking } from "./model/backing.ts";
 import { DirectoryBacking } from "./model/directory_backing.ts";
 import type { Exporter } from "./model/exports.ts";
@@ -39,7 +39,7 @@ export interface SimulatorOptions extends ExporterOptions {
   /** A profile, or the name of one. @default {"ros-7.24"} */
   readonly profile?: string | Profile;
   /** On top of the profile's. */
-  readonly knobs?: Partial<Knobs>;
+  readonly behaviours?: Partial<Behaviours>;
   /** 1 takes the time that a real router takes, 0 none. @default {1} */
   readonly timingScale?: number;
   /** Where its client may make files, with leading slash. @default {["/storage-pool/metal-csi"]} */
@@ -161,14 +161,14 @@ function makeService(options: SimulatorOptions, router: Router): ConnectionServi
 }
 
 function makeRouter(options: SimulatorOptions, clock: Clock, exporter: Exporter): Router {
-  const { backingDirectory, knobs = {} } = options;
+  const { backingDirectory, behaviours = {} } = options;
   const random = options.random ?? systemRandom;
   const router = new Router({
     clock,
     random,
     timing: new Timing(options.timingScale ?? 1, random),
     profile: chooseProfile(options.profile),
-    knobs,
+    behaviours,
     backing: makeBacking(backingDirectory),
     exporter,
     pools: options.pools ?? [{ name: "storage-pool" }],

@@ -4,7 +4,7 @@ import * as net from "node:net";
 import { FakeClock } from "../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { Console, someoneElse } from "./console/console.ts";
-import type { Knobs } from "./behaviours.ts";
+import type { Behaviours } from "./behaviours.ts";
 import { MemoryBacking } from "./model/backing.ts";
 import { noExporter } from "./model/exports.ts";
 import { Router, type RouterParts } from "./model/router.ts";
@@ -24,7 +24,7 @@ export function makeRouter(fixture: RouterFixture = {}): Router {
   return new Router({
     clock: new FakeClock(),
     random: new SeededRandom(),
-    knobs: {},
+    behaviours: {},
     backing: new MemoryBacking(),
     exporter: noExporter,
     pools: [{ name: "storage-pool" }],
@@ -49,8 +49,8 @@ export function typeTo(router: Router, caller = anyone): Typing {
 }
 
 /** A console on a fresh router whose base path is there. */
-export async function typing(knobs: Partial<Knobs> = {}, profile = "ros-7.24"): Promise<Typing> {
-  const type = typeTo(makeRouter({ knobs, profile }));
+export async function typing(behaviours: Partial<Behaviours> = {}, profile = "ros-7.24"): Promise<Typing> {
+  const type = typeTo(makeRouter({ behaviours, profile }));
   await type(makeBasePath);
   return type;
 }

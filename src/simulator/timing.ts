@@ -1,7 +1,7 @@
 import type { Random } from "../volume/ports/system.ts";
 
 /** How long something takes on a real router: between two figures, in milliseconds. */
-export type Span = readonly [leastMs: number, mostMs: number];
+export type Span = readonly [minMs: number, maxMs: number];
 
 const kibi = 1024n;
 const gibibyte = kibi ** 3n;
@@ -47,8 +47,8 @@ export class Timing {
   }
 
   /** A duration within `span`, in milliseconds. */
-  draw([leastMs, mostMs]: Span): number {
+  draw([minMs, maxMs]: Span): number {
     if (this.#scale === 0) return 0;
-    return (leastMs + this.#random.fraction() * (mostMs - leastMs)) * this.#scale;
+    return (minMs + this.#random.fraction() * (maxMs - minMs)) * this.#scale;
   }
 }

@@ -1,11 +1,11 @@
 import type { ControllerEvent, ControllerEvents } from "../volume/ports/controller_events.ts";
 import { type AuditKind, auditKinds } from "../volume/model/audit_kinds.ts";
-import { elsewhere, type Figures, type FolderFigures } from "../volume/model/totals.ts";
+import { elsewhere, type FolderTotals, type Totals } from "../volume/model/totals.ts";
 import type { Labels, Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 
 /** What is counted of a controller's work. */
 export const controllerMetrics = {
-  rds_csi_unfenced_leavers_total: {
+  rds_csi_unfenced_detaches_total: {
     type: "counter",
     help:
       "Nodes that left a volume which others go on using, and that the router could not be told to shut out.",
@@ -111,10 +111,10 @@ export class ControllerMetrics implements ControllerEvents {
     }
   }
 
-  happened(event: ControllerEvent): void {
+  occurred(event: ControllerEvent): void {
     switch (event.kind) {
       case "leaver-unfenced":
-        return this.#meter.add("rds_csi_unfenced_leavers_total");
+        return this.#meter.add("rds_csi_unfenced_detaches_total");
       case "fenced":
         return this.#meter.add("rds_csi_fenced_nodes_total", {}, event.nodeIds.length);
       case "attach-refused":
@@ -142,7 +142,7 @@ export class ControllerMetrics implements ControllerEvents {
     this.#meter.set("rds_csi_last_audit_timestamp_seconds", atMs / 1000);
   }
 
-  looked({ folders, withSnapshots }: Figures, atMs: number): void {
+  inventoryRead({ folders, withSnapshots }: Totals, atMs: number): void {
     for (const folder of folders) this.#showFolder(folder);
     for (const subject of withSnapshots ? ["disks", "snapshots"] : ["disks"]) {
       this.#meter.set("rds_csi_inventory_timestamp_seconds", atMs / 1000, { of: subject });
@@ -150,7 +150,7 @@ export class ControllerMetrics implements ControllerEvents {
   }
 
   /** What cannot be known while a pool is not mounted is not told either: the last value would look like today's. */
-  #showFolder({ basePath, poolName, pool, volumes, attachments, migrations }: FolderFigures): void {
+  #showFolder({ basePath, poolName, pool, volumes, attachments, migrations }: FolderTotals): void {
     const folder = { base_path: basePath };
     const where = { ...folder, pool: poolName };
     const set = (name: GaugeOfFolder, value: number | bigint | undefined, labels: Labels) =>

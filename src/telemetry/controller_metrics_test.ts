@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { withoutBackend } from "../../tests/support/backend_label.ts";
-import type { FolderFigures } from "../volume/model/totals.ts";
+import type { FolderTotals } from "../volume/model/totals.ts";
 import { ControllerMetrics } from "./controller_metrics.ts";
 import { MetricRegistry } from "./metrics.ts";
 
 const pool = { sizeBytes: 100n, freeBytes: 70n, diskBytes: 40n, snapshotBytes: 5n };
-const folder: FolderFigures = {
+const folder: FolderTotals = {
   basePath: "/pool/csi",
   poolName: "pool",
   pool,
@@ -31,10 +31,10 @@ const at = '{base_path="/pool/csi",pool="pool"}';
 const promised = (to: string) => `rds_csi_pool_promised_bytes{base_path="/pool/csi",pool="pool",to="${to}"}`;
 const seenAt = (of: string) => `rds_csi_inventory_timestamp_seconds{of="${of}"}`;
 
-Deno.test("ControllerMetrics shows the figures of a look, and when it was", () => {
+Deno.test("ControllerMetrics shows the totals of a read, and when it was", () => {
   const { metrics, shown } = counting();
   assert.deepEqual(shown(), { [seenAt("disks")]: 0, [seenAt("snapshots")]: 0 });
-  metrics.looked({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
+  metrics.inventoryRead({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
   assert.deepEqual(shown(), {
     [seenAt("disks")]: 1,
     [seenAt("snapshots")]: 1,
@@ -49,11 +49,11 @@ Deno.test("ControllerMetrics shows the figures of a look, and when it was", () =
   });
 });
 
-Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, when only disks are looked at", () => {
+Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, when only disks are read", () => {
   const { metrics, shown } = counting();
-  metrics.looked({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
+  metrics.inventoryRead({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
   const later = { ...folder, pool: { ...pool, diskBytes: 41n, snapshotBytes: undefined } };
-  metrics.looked({ folders: [later], volumes: [], withSnapshots: false }, 10_000);
+  metrics.inventoryRead({ folders: [later], volumes: [], withSnapshots: false }, 10_000);
   const series = shown();
   assert.deepEqual([series[promised("disks")], series[promised("snapshots")]], [41, 5]);
   assert.deepEqual([series[seenAt("disks")], series[seenAt("snapshots")]], [10, 1]);
@@ -61,8 +61,11 @@ Deno.test("ControllerMetrics keeps what was seen of snapshots, with its time, wh
 
 Deno.test("ControllerMetrics says of a pool that is not mounted nothing but that", () => {
   const { metrics, shown } = counting();
-  metrics.looked({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
-  metrics.looked({ folders: [{ ...folder, pool: undefined }], volumes: [], withSnapshots: false }, 1000);
+  metrics.inventoryRead({ folders: [folder], volumes: [], withSnapshots: true }, 1000);
+  metrics.inventoryRead(
+    { folders: [{ ...folder, pool: undefined }], volumes: [], withSnapshots: false },
+    1000,
+  );
   assert.deepEqual(shown(), {
     [seenAt("disks")]: 1,
     [seenAt("snapshots")]: 1,
@@ -90,8 +93,8 @@ Deno.test("what the last audit found is shown until another controller makes the
 Deno.test("two routers count apart, and what has no other label shows up at zero for each", () => {
   const registry = new MetricRegistry();
   const [one, two] = ["nas1", "nas2"].map((name) => new ControllerMetrics(registry, () => 0, name));
-  one!.happened({ kind: "attach-refused", volumeId: "v", nodeId: "n", message: "" });
-  two!.looked({ folders: [folder], volumes: [], withSnapshots: false }, 0);
+  one!.occurred({ kind: "attach-refused", volumeId: "v", nodeId: "n", message: "" });
+  two!.inventoryRead({ folders: [folder], volumes: [], withSnapshots: false }, 0);
   const lines = registry.expose().split("\n");
   for (
     const line of [

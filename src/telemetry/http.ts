@@ -58,9 +58,9 @@ async function answer(request: Request, pages: TelemetryPages): Promise<Response
     case "/metrics":
       return new Response(pages.metrics(), { headers: { "content-type": metricsType } });
     case "/healthz":
-      return verdict(await pages.failure());
+      return result(await pages.failure());
     case "/readyz":
-      return verdict(await pages.unreadiness());
+      return result(await pages.unreadiness());
     default:
       return plain("there are /, /status.json, /metrics, /healthz and /readyz", 404);
   }
@@ -87,7 +87,7 @@ async function document({ status }: Asked): Promise<Response> {
   });
 }
 
-function verdict(problem: string | undefined): Response {
+function result(problem: string | undefined): Response {
   return problem === undefined ? plain("ok", 200) : plain(problem, 503);
 }
 

@@ -1,17 +1,17 @@
 import assert from "node:assert/strict";
 import { parseListenAddress, serveTelemetry, type TelemetryPages } from "./http.ts";
 import { parseStatusQuery } from "./status/model.ts";
-import { StatusBoard } from "./status/status_store.ts";
+import { StatusStore } from "./status/status_store.ts";
 
 const local = { hostname: "127.0.0.1", port: 0 };
 
-const empty = new StatusBoard({ driverName: "a", version: "1", roles: ["node"], routers: {} }, {
+const empty = new StatusStore({ driverName: "a", version: "1", roles: ["node"], routers: {} }, {
   now: () => 0,
 });
 const status = (parameters: URLSearchParams) => {
   const query = parseStatusQuery(parameters);
-  const verdict = { failure: undefined, unreadiness: undefined };
-  return Promise.resolve({ query, status: empty.read(query, verdict) });
+  const result = { failure: undefined, unreadiness: undefined };
+  return Promise.resolve({ query, status: empty.read(query, result) });
 };
 
 const quiet: TelemetryPages = {

@@ -15,12 +15,12 @@ export type LogFormat = typeof LOG_FORMATS[number];
 
 /** The level of a log that is changed while it runs. */
 export class LogThreshold {
-  readonly #usual: LogLevel;
+  readonly #defaults: LogLevel;
   #level: LogLevel;
 
-  constructor(usual: LogLevel) {
-    this.#usual = usual;
-    this.#level = usual;
+  constructor(defaults: LogLevel) {
+    this.#defaults = defaults;
+    this.#level = defaults;
   }
 
   /** What is logged now, with everything above it. */
@@ -35,7 +35,7 @@ export class LogThreshold {
 
   /** From now on it is again as it was at first. */
   reset(): void {
-    this.#level = this.#usual;
+    this.#level = this.#defaults;
   }
 }
 

@@ -114,7 +114,7 @@ Deno.test("Logger keeps its own keys when a field has the same name", () => {
   assert.equal(record.message_, "fake");
 });
 
-Deno.test("Logger does not throw when its sink does, and tells how many lines were lost", () => {
+Deno.test("Logger does not throw when its sink does, and reports how many lines were lost", () => {
   const lines: string[] = [];
   let broken = true;
   const log = createLogger({

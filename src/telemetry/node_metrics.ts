@@ -82,7 +82,7 @@ export class NodeMetrics implements NodeEvents {
     this.#meter = meter;
   }
 
-  happened(event: NodeEvent): void {
+  occurred(event: NodeEvent): void {
     const meter = this.#meter;
     switch (event.kind) {
       case "identity-mismatch":

@@ -28,41 +28,41 @@ function counting() {
 Deno.test("NodeMetrics counts each kind of event", () => {
   const { metrics, value } = counting();
   const events: readonly [() => void, string][] = [
-    [() => metrics.happened({ kind: "identity-mismatch" }), "rds_csi_identity_mismatches_total"],
+    [() => metrics.occurred({ kind: "identity-mismatch" }), "rds_csi_identity_mismatches_total"],
     [
-      () => metrics.happened({ kind: "format-refused", reason: "unknown-data" }),
+      () => metrics.occurred({ kind: "format-refused", reason: "unknown-data" }),
       'rds_csi_format_refusals_total{reason="unknown-data"}',
     ],
-    [() => metrics.happened({ kind: "connected", outcome: "ok" }), 'rds_csi_connects_total{outcome="ok"}'],
+    [() => metrics.occurred({ kind: "connected", outcome: "ok" }), 'rds_csi_connects_total{outcome="ok"}'],
     [
-      () => metrics.happened({ kind: "connected", outcome: "failed" }),
+      () => metrics.occurred({ kind: "connected", outcome: "failed" }),
       'rds_csi_connects_total{outcome="failed"}',
     ],
     [
-      () => metrics.happened({ kind: "stale-mount", finder: "publish" }),
+      () => metrics.occurred({ kind: "stale-mount", finder: "publish" }),
       'rds_csi_stale_mounts_total{finder="publish"}',
     ],
-    [() => metrics.happened({ kind: "fenced-torn-down" }), "rds_csi_fenced_volumes_torn_down_total"],
+    [() => metrics.occurred({ kind: "fenced-torn-down" }), "rds_csi_fenced_volumes_torn_down_total"],
   ];
-  for (const [happen, series] of events) {
+  for (const [occur, series] of events) {
     assert.equal(value(series), 0, series);
-    happen();
+    occur();
     assert.equal(value(series), 1, series);
   }
   const hung = (operation: string) => value(`rds_csi_hung_operations_total{operation="${operation}"}`);
   for (const operation of ["file", ...allTools]) assert.equal(hung(operation), 0, operation);
-  metrics.happened({ kind: "operation-hung", operation: "stat" });
+  metrics.occurred({ kind: "operation-hung", operation: "stat" });
   assert.deepEqual([hung("stat"), hung("file")], [1, 0]);
 });
 
 Deno.test("NodeMetrics shows how many volumes are staged, however often it is told", () => {
   const { metrics, value } = counting();
   for (const volumeId of ["pvc-1", "pvc-2", "pvc-1"]) {
-    metrics.happened({ kind: "staged", volumeId, staged: true });
+    metrics.occurred({ kind: "staged", volumeId, staged: true });
   }
   assert.equal(value("rds_csi_staged_volumes"), 2);
-  metrics.happened({ kind: "staged", volumeId: "pvc-1", staged: false });
-  metrics.happened({ kind: "staged", volumeId: "pvc-3", staged: false });
+  metrics.occurred({ kind: "staged", volumeId: "pvc-1", staged: false });
+  metrics.occurred({ kind: "staged", volumeId: "pvc-3", staged: false });
   assert.equal(value("rds_csi_staged_volumes"), 1);
 });
 
@@ -78,7 +78,7 @@ Deno.test("NodeMetrics counts paths that were lost and that came back, once each
     [[path("a"), path("b"), path("b", "deleting")], 2, 3],
   ];
   for (const [connections, lost, back] of seen) {
-    metrics.happened({ kind: "connections", volumeId: "pvc-1", connections });
+    metrics.occurred({ kind: "connections", volumeId: "pvc-1", connections });
     assert.equal(value("rds_csi_connection_losses_total"), lost);
     assert.equal(value("rds_csi_reconnects_total"), back);
   }
@@ -86,18 +86,18 @@ Deno.test("NodeMetrics counts paths that were lost and that came back, once each
 
 Deno.test("NodeMetrics takes a volume that was unstaged and staged again for a new one", () => {
   const { metrics, value } = counting();
-  metrics.happened({ kind: "connections", volumeId: "pvc-1", connections: [path("a")] });
-  metrics.happened({ kind: "staged", volumeId: "pvc-1", staged: false });
-  metrics.happened({ kind: "connections", volumeId: "pvc-1", connections: [path("b")] });
+  metrics.occurred({ kind: "connections", volumeId: "pvc-1", connections: [path("a")] });
+  metrics.occurred({ kind: "staged", volumeId: "pvc-1", staged: false });
+  metrics.occurred({ kind: "connections", volumeId: "pvc-1", connections: [path("b")] });
   assert.equal(value("rds_csi_connection_losses_total"), 0);
 });
 
-Deno.test("NodeMetrics tells how long tools ran, each and all together", () => {
+Deno.test("NodeMetrics reports how long tools ran, each and all together", () => {
   const { metrics, value } = counting();
   assert.equal(value("rds_csi_tools_busy_seconds_total"), 0);
-  metrics.happened({ kind: "tool-ran", tool: "mount", seconds: 0.2 });
-  metrics.happened({ kind: "tool-ran", tool: "mount", seconds: 0.3 });
-  metrics.happened({ kind: "tools-rested", seconds: 0.4 });
+  metrics.occurred({ kind: "tool-ran", tool: "mount", seconds: 0.2 });
+  metrics.occurred({ kind: "tool-ran", tool: "mount", seconds: 0.3 });
+  metrics.occurred({ kind: "tools-rested", seconds: 0.4 });
   assert.deepEqual(
     [
       value('rds_csi_tool_seconds_count{tool="mount"}'),

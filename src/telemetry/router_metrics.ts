@@ -91,7 +91,7 @@ export interface RouterEvents {
 export const uncountedRouter: RouterEvents = { command() {}, connection() {}, breaker() {}, load() {} };
 
 /** Tells several. */
-export function tellingOfRouter(...listeners: readonly RouterEvents[]): RouterEvents {
+export function routerEventsOf(...listeners: readonly RouterEvents[]): RouterEvents {
   return {
     command: (event) => listeners.forEach((listener) => listener.command(event)),
     connection: (event) => listeners.forEach((listener) => listener.connection(event)),

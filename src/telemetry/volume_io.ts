@@ -80,7 +80,7 @@ export class VolumeIo implements NodeEvents {
     registry.beforeExpose(() => this.#read());
   }
 
-  happened(event: NodeEvent): void {
+  occurred(event: NodeEvent): void {
     if (event.kind === "device") this.#see(event.volumeId, event.deviceNumber);
     else if (event.kind === "staged" && !event.staged) this.#forget(event.volumeId);
   }
@@ -93,13 +93,13 @@ export class VolumeIo implements NodeEvents {
 
   #read(): void {
     for (const [volumeId, { number, sequence }] of this.#devices) {
-      const words = this.#text(`/sys/dev/block/${number}/stat`)?.trim().split(/\s+/).map(Number) ?? [];
+      const text = this.#text(`/sys/dev/block/${number}/stat`)?.trim().split(/\s+/).map(Number) ?? [];
       // Afterwards: what was read was read of that one.
-      if (words.length < 11 || this.#sequenceOf(number) !== sequence) this.#forget(volumeId);
+      if (text.length < 11 || this.#sequenceOf(number) !== sequence) this.#forget(volumeId);
       else {
         for (const name of names) {
           const [field, unit] = fields[name];
-          this.#meter.total(name, words[field]! * unit, { volume_id: volumeId });
+          this.#meter.total(name, text[field]! * unit, { volume_id: volumeId });
         }
       }
     }

@@ -18,7 +18,7 @@ function opened() {
 Deno.test("VolumeIo shows what the kernel counts of a volume's device, in base units", () => {
   const { io, shown } = opened();
   assert.deepEqual(shown(), []);
-  io.happened({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
+  io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
   assert.deepEqual(shown().toSorted(), [
     'rds_csi_volume_busy_seconds_total{volume_id="pvc-1"} 0.075',
     'rds_csi_volume_read_bytes_total{volume_id="pvc-1"} 8192',
@@ -28,27 +28,27 @@ Deno.test("VolumeIo shows what the kernel counts of a volume's device, in base u
     'rds_csi_volume_writes_total{volume_id="pvc-1"} 20',
     'rds_csi_volume_written_bytes_total{volume_id="pvc-1"} 16384',
   ]);
-  io.happened({ kind: "staged", volumeId: "pvc-1", staged: true });
+  io.occurred({ kind: "staged", volumeId: "pvc-1", staged: true });
   assert.equal(shown().length, 7);
-  io.happened({ kind: "staged", volumeId: "pvc-1", staged: false });
+  io.occurred({ kind: "staged", volumeId: "pvc-1", staged: false });
   assert.deepEqual(shown(), []);
 });
 
 Deno.test("VolumeIo shows nothing of another device that has got the number of the volume's", () => {
   const { io, files, shown } = opened();
-  io.happened({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
+  io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
   assert.equal(shown().length, 7);
   files.texts.set("/sys/dev/block/259:1/diskseq", "8");
   assert.deepEqual(shown(), []);
   files.texts.set("/sys/dev/block/259:1/diskseq", "7");
   assert.deepEqual(shown(), [], "it is not believed again before somebody has looked");
-  io.happened({ kind: "device", volumeId: "pvc-2", deviceNumber: "259:1" });
+  io.occurred({ kind: "device", volumeId: "pvc-2", deviceNumber: "259:1" });
   assert.equal(shown().filter((line) => line.includes("pvc-2")).length, 7);
 });
 
 Deno.test("VolumeIo shows nothing where the kernel cannot tell devices apart, has lost one, or says nothing", () => {
   const { io, files, shown } = opened();
-  io.happened({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:9" });
+  io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:9" });
   assert.deepEqual(shown(), []);
   for (
     const break_ of [
@@ -62,7 +62,7 @@ Deno.test("VolumeIo shows nothing where the kernel cannot tell devices apart, ha
     ]
   ) {
     files.texts.set("/sys/dev/block/259:1/stat", stat);
-    io.happened({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
+    io.occurred({ kind: "device", volumeId: "pvc-1", deviceNumber: "259:1" });
     assert.equal(shown().length, 7);
     break_();
     assert.deepEqual(shown(), []);

@@ -37,16 +37,16 @@ export async function report(
   required: Required,
   file?: string,
 ): Promise<number> {
-  const verdict = judge(samples, required);
-  print(`${subject}: ${verdict.flat ? "flat" : "NOT FLAT"}: ${verdict.text}`);
+  const result = judge(samples, required);
+  print(`${subject}: ${result.flat ? "flat" : "NOT FLAT"}: ${result.text}`);
   if (file !== undefined) {
-    await Deno.writeTextFile(file, `${JSON.stringify({ subject, samples, verdict }, null, 2)}\n`);
+    await Deno.writeTextFile(file, `${JSON.stringify({ subject, samples, result }, null, 2)}\n`);
   }
-  return verdict.flat ? 0 : 1;
+  return result.flat ? 0 : 1;
 }
 
 /** Whether the requirement holds, and the numbers that say so. */
-export interface Verdict {
+export interface Result {
   readonly flat: boolean;
   readonly text: string;
 }
@@ -69,7 +69,7 @@ const MAX_SLOPE_BYTES = 100;
  * The requirement: after the first 20,000 the memory stays flat (the line fitted through the later samples rises by less
  * than 100 bytes each) and no sample is above the limit.
  */
-export function judge(samples: readonly Sample[], { limitBytes, of }: Required): Verdict {
+export function judge(samples: readonly Sample[], { limitBytes, of }: Required): Result {
   const later = samples.filter(({ done }) => done >= WARM_UP);
   const highest = Math.max(...samples.map(({ rssBytes }) => rssBytes));
   const peak = `highest ${(highest / 1e6).toFixed(1)} MB of ${limitBytes / 1e6}`;

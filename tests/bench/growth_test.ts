@@ -24,7 +24,7 @@ Deno.test("judge() does not call a curve flat that is above 110 MB", () => {
 });
 
 Deno.test("judge() judges a short run by its height alone and says so", () => {
-  const verdict = judge(curve((n) => 70 + n / 1000).slice(0, 4), required);
-  assert.equal(verdict.flat, true);
-  assert.match(verdict.text, /too few/);
+  const result = judge(curve((n) => 70 + n / 1000).slice(0, 4), required);
+  assert.equal(result.flat, true);
+  assert.match(result.text, /too few/);
 });

@@ -13,7 +13,7 @@ import { aDisk, aHolder, aRecord } from "../fakes/records.ts";
 import { type Part, startPart, type Subject } from "../support/parts.ts";
 
 /** What a controller of a large cluster needed. */
-export interface LargeClusterFigures {
+export interface LargeClusterMeasurements {
   readonly volumes: number;
   readonly lists: number;
   /** Rounds that compared the router with the cluster. */
@@ -35,7 +35,7 @@ export async function measureLargeCluster(
   subject: Subject,
   volumes: number,
   lists: number,
-): Promise<LargeClusterFigures> {
+): Promise<LargeClusterMeasurements> {
   await using made = new AsyncDisposableStack();
   const folder = await Deno.makeTempDir({ prefix: "rds-csi-bench-" });
   made.defer(() => Deno.remove(folder, { recursive: true }));
@@ -58,7 +58,7 @@ async function watch(
   address: string,
   volumes: number,
   lists: number,
-): Promise<LargeClusterFigures> {
+): Promise<LargeClusterMeasurements> {
   const clients = dial(loadCsi(), address, systemClock);
   const untilMs = systemClock.monotonicMs() + limitMs;
   // The first page of each look at the attachments.

@@ -1,6 +1,6 @@
 // How long an answer of ListVolumes takes beside the SSH time: from the router's reply to the bytes of the response.
 import { uncountedByController } from "../../src/volume/ports/controller_events.ts";
-import type { ControllerWorld } from "../../src/controller/deps.ts";
+import type { ControllerDeps } from "../../src/controller/deps.ts";
 import { controllerMethods } from "../../src/csi/services/controller.ts";
 import { Routers } from "../../src/csi/services/routers/routers.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
@@ -11,7 +11,7 @@ import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { VolumeIdPrefix } from "../../src/volume/model/ids.ts";
 import type { VolumeRecord } from "../../src/volume/model/record.ts";
 import { fakeCall } from "../fakes/contexts.ts";
-import { testController } from "../fakes/controller_world.ts";
+import { testController } from "../fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../fakes/records.ts";
 import { answering, FakeSshTransport } from "../fakes/ssh_transport.ts";
 
@@ -22,7 +22,7 @@ const warmUps = 60;
 const series = 3;
 
 /** Milliseconds of one listing, of as many as were made. */
-export interface ListFigures {
+export interface ListMeasurements {
   readonly disks: number;
   readonly medianMs: number;
   readonly worstMs: number;
@@ -31,14 +31,14 @@ export interface ListFigures {
   readonly parseMs: number;
 }
 
-function onlyRouter(world: ControllerWorld): Routers {
-  return new Routers([{ name: "", ids: VolumeIdPrefix.none, isDefault: true, topology: {}, world }]);
+function onlyRouter(deps: ControllerDeps): Routers {
+  return new Routers([{ name: "", ids: VolumeIdPrefix.none, isDefault: true, topology: {}, deps }]);
 }
 
 /** Lists a router of so many published volumes, again and again; the SSH connection costs nothing. */
-export async function measureList(disks: number, times: number): Promise<ListFigures> {
+export async function measureList(disks: number, times: number): Promise<ListMeasurements> {
   const store = storeOf(disks);
-  const methods = controllerMethods(onlyRouter(worldOf(store)));
+  const methods = controllerMethods(onlyRouter(depsOf(store)));
   const serialize = loadCsi().Controller.service.ListVolumes.responseSerialize;
   const request = { startingToken: "", maxEntries: 0 };
   let responseBytes = 0;
@@ -118,9 +118,9 @@ function diskRow(index: number) {
   };
 }
 
-function worldOf(store: RouterVolumeStore): ControllerWorld {
+function depsOf(store: RouterVolumeStore): ControllerDeps {
   return {
-    ...testController().world,
+    ...testController().deps,
     store,
     clock: systemClock,
     random: systemRandom,

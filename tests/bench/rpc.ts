@@ -2,7 +2,7 @@ import type { CsiClients } from "../../src/csi/server/client.ts";
 import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
 
 /** What one RPC cost. */
-export interface RpcFigures {
+export interface RpcMeasurements {
   readonly rpc: string;
   readonly calls: number;
   readonly p50Ms: number;
@@ -41,7 +41,7 @@ const capability: VolumeCapability = {
 const gibibyte = 1n << 30n;
 
 /** Takes as many volumes as asked through their lives, one RPC after the other, each `inFlight` at a time. */
-export async function measureRpcs(bench: RpcBench): Promise<RpcFigures[]> {
+export async function measureRpcs(bench: RpcBench): Promise<RpcMeasurements[]> {
   const volumes = Array.from({ length: bench.volumes }, (_, i): BenchVolume => ({
     name: `bench-${bench.inFlight}-${i}`,
     staging: `${bench.nodeFolder}/${i}/staging`,
@@ -53,9 +53,9 @@ export async function measureRpcs(bench: RpcBench): Promise<RpcFigures[]> {
   if (bench.nodeFolder !== undefined) {
     for (const volume of volumes) await Deno.mkdir(volume.staging, { recursive: true });
   }
-  const figures: RpcFigures[] = [];
-  for (const step of steps(bench)) figures.push(await measureStep(bench, volumes, step));
-  return figures;
+  const totals: RpcMeasurements[] = [];
+  for (const step of steps(bench)) totals.push(await measureStep(bench, volumes, step));
+  return totals;
 }
 
 function steps(bench: RpcBench): Step[] {
@@ -154,7 +154,7 @@ async function measureStep(
   bench: RpcBench,
   volumes: readonly BenchVolume[],
   [rpc, act]: Step,
-): Promise<RpcFigures> {
+): Promise<RpcMeasurements> {
   const commandsBefore = await bench.countCommands();
   const milliseconds: number[] = [];
   const waiting = [...volumes];

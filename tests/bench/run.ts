@@ -13,9 +13,9 @@ import { systemClock } from "../../src/host/clock.ts";
 import { missingForNode } from "../../src/cli/demo/scratch.ts";
 import { print } from "../../tools/print.ts";
 import { binary, projectRoot, startPart, type Subject } from "../support/parts.ts";
-import { type LargeClusterFigures, measureLargeCluster } from "./large_cluster.ts";
-import { type ListFigures, measureList } from "./lists.ts";
-import { measureRpcs, type RpcFigures } from "./rpc.ts";
+import { type LargeClusterMeasurements, measureLargeCluster } from "./large_cluster.ts";
+import { type ListMeasurements, measureList } from "./lists.ts";
+import { measureRpcs, type RpcMeasurements } from "./rpc.ts";
 import { isReady, withStack } from "./stack.ts";
 
 const { short } =
@@ -53,13 +53,13 @@ async function measureSubject(subject: Subject) {
     node: await measureIdle(subject, "node"),
   };
   print(`idle RSS: controller ${megabytes(idle.controller)}, node ${megabytes(idle.node)}`);
-  const rpc: Record<string, Record<string, RpcFigures[]>> = {};
+  const rpc: Record<string, Record<string, RpcMeasurements[]>> = {};
   for (const scale of [0, 1]) rpc[`timingScale${scale}`] = await measureScale(subject, scale);
   return { startUpMs: { median, all: startUpMs }, idleRssBytes: idle, rpc };
 }
 
-async function measureScale(subject: Subject, scale: number): Promise<Record<string, RpcFigures[]>> {
-  const byCount: Record<string, RpcFigures[]> = {};
+async function measureScale(subject: Subject, scale: number): Promise<Record<string, RpcMeasurements[]>> {
+  const byCount: Record<string, RpcMeasurements[]> = {};
   for (const inFlight of inFlightCounts) {
     byCount[inFlight] = await withStack(subject, "all", scale, async ({ address, folder, count }) => {
       const clients = dial(csi, address, systemClock);
@@ -79,9 +79,9 @@ async function measureScale(subject: Subject, scale: number): Promise<Record<str
     });
     print(`\n${subject}, timing scale ${scale}, ${inFlight} in flight:`);
     for (const { rpc, calls, p50Ms, p99Ms, commandsPerCall } of byCount[inFlight]!) {
-      const figures = `p50 ${p50Ms.toFixed(1).padStart(8)} ms  p99 ${p99Ms.toFixed(1).padStart(8)} ms`;
+      const totals = `p50 ${p50Ms.toFixed(1).padStart(8)} ms  p99 ${p99Ms.toFixed(1).padStart(8)} ms`;
       print(
-        `  ${rpc.padEnd(28)} ${String(calls).padStart(4)} calls  ${figures}  ${
+        `  ${rpc.padEnd(28)} ${String(calls).padStart(4)} calls  ${totals}  ${
           commandsPerCall.toFixed(2)
         } commands`,
       );
@@ -121,7 +121,7 @@ async function measureIdle(subject: Subject, mode: "controller" | "node"): Promi
 }
 
 /** ListVolumes without the time of SSH, with the sources. */
-async function measureLists(): Promise<ListFigures[]> {
+async function measureLists(): Promise<ListMeasurements[]> {
   const lists = await eachOf([1000, 5000], (disks) => measureList(disks, short ? 20 : 100));
   for (const { disks, medianMs, worstMs, responseBytes, parseMs } of lists) {
     print(
@@ -134,14 +134,14 @@ async function measureLists(): Promise<ListFigures[]> {
 }
 
 /** Only of the executable: the sources bring every module's text along. */
-async function measureLarge(): Promise<LargeClusterFigures> {
-  const figures = await measureLargeCluster("binary", 5000, short ? 20 : 100);
-  const { volumes, lists, rounds, peakRssBytes } = figures;
+async function measureLarge(): Promise<LargeClusterMeasurements> {
+  const totals = await measureLargeCluster("binary", 5000, short ? 20 : 100);
+  const { volumes, lists, rounds, peakRssBytes } = totals;
   print(
     `controller of a cluster with ${volumes} attached volumes, ${lists} lists and ${rounds} rounds: at most ` +
       megabytes(peakRssBytes),
   );
-  return figures;
+  return totals;
 }
 
 /** Memory under connections that live for one call, with the sources, as the requirement says. */
@@ -172,12 +172,12 @@ function judge(): number {
     if (value !== undefined && value > limit) over.push(`${what}: ${value.toFixed(0)}, at most ${limit}`);
   };
   check("binary bytes", result.binaryBytes, 110e6);
-  for (const [subject, figures] of Object.entries(result.subjects)) {
-    check(`${subject}: first ready Probe, ms`, figures.startUpMs.median, 800);
+  for (const [subject, totals] of Object.entries(result.subjects)) {
+    check(`${subject}: first ready Probe, ms`, totals.startUpMs.median, 800);
     // The sources bring the compiler and every module's text along: what people run is the executable.
     if (subject === "sources") continue;
-    check("idle RSS of the controller", figures.idleRssBytes.controller, 120e6);
-    check("idle RSS of the node", figures.idleRssBytes.node, 85e6);
+    check("idle RSS of the controller", totals.idleRssBytes.controller, 120e6);
+    check("idle RSS of the node", totals.idleRssBytes.node, 85e6);
   }
   check("RSS of a controller with 5,000 volumes and a cluster", result.largeCluster?.peakRssBytes, 180e6);
   for (const { disks, medianMs, parseMs } of result.lists) {

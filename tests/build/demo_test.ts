@@ -126,14 +126,14 @@ Deno.test({
   name: "the demo without root says what it cannot show, and runs the controller's half",
   ignore: !isBuilt || !isRoot,
   fn: async () => {
-    const place = await Deno.makeTempDir({ prefix: "rds-csi-build-" });
+    const location = await Deno.makeTempDir({ prefix: "rds-csi-build-" });
     try {
       // Where the project lies may be closed to others.
-      await Deno.copyFile(BINARY, `${place}/rds-csi`);
-      await Deno.chmod(place, 0o755);
-      await Deno.chmod(`${place}/rds-csi`, 0o755);
+      await Deno.copyFile(BINARY, `${location}/rds-csi`);
+      await Deno.chmod(location, 0o755);
+      await Deno.chmod(`${location}/rds-csi`, 0o755);
       await leavesNothing(async (folder) => {
-        const nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", `${place}/rds-csi`];
+        const nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", `${location}/rds-csi`];
         const { code, text } = await runDemo(folder, "setpriv", [...nobody, "demo", "--timing-scale", "0"]);
         assert.match(text, /only the controller's half can be shown: it needs root/);
         assert.match(text, /block: ControllerExpandVolume/);
@@ -142,7 +142,7 @@ Deno.test({
         assert.equal(code, 0, text);
       });
     } finally {
-      await Deno.remove(place, { recursive: true });
+      await Deno.remove(location, { recursive: true });
     }
   },
 });

@@ -4,7 +4,7 @@ import type { Finding } from "../../src/volume/model/finding.ts";
 import { isBuilt, runBinary } from "./binary.ts";
 
 Deno.test({
-  name: "the executable looks at a node, and none of its findings is a refusal",
+  name: "the executable reads a node, and none of its findings is a refusal",
   ignore: !isBuilt,
   fn: async () => {
     const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-build-" });

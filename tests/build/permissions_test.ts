@@ -64,7 +64,7 @@ Deno.test({
 });
 
 Deno.test({
-  name: "the executable tells its version, and leaves no cache behind",
+  name: "the executable reports its version, and leaves no cache behind",
   ignore,
   fn: async () => {
     const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "rds-csi-build-" });

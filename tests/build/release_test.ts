@@ -34,7 +34,7 @@ Deno.test(
 );
 
 Deno.test(
-  { name: "a release tells what is inside: package, version, digest and terms", ignore: !isMade },
+  { name: "a release reports what is inside: package, version, digest and terms", ignore: !isMade },
   async () => {
     const bundle = join(projectRoot, BUNDLE);
     const texts = await Array.fromAsync(

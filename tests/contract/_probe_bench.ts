@@ -6,10 +6,10 @@ import { systemRandom } from "../../src/host/random.ts";
 import { parseProfile, type RouterProfile } from "../../src/router_profile/profile.ts";
 import { parseHostKeys } from "../../src/routeros/ssh/host_key.ts";
 import type { HostSide } from "../../src/doctor/probe/question.ts";
-import type { LineLimits } from "../../src/doctor/probe/session.ts";
+import type { ProbeSessionLimits } from "../../src/doctor/probe/session.ts";
 import { Ssh2Transport } from "../../src/routeros/ssh/ssh_transport.ts";
 import type { SshTransport } from "../../src/routeros/ssh/transport.ts";
-import type { Knobs } from "../../src/simulator/behaviours.ts";
+import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { DirectRouter } from "../fakes/direct_router.ts";
 import { FakeHostSide } from "../fakes/host_side.ts";
@@ -45,7 +45,7 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   readonly basePath?: string;
   readonly races?: number;
-  readonly limits?: LineLimits;
+  readonly limits?: ProbeSessionLimits;
   /** Told each line of progress as it comes. */
   readonly onProgress?: (line: string) => void;
 }
@@ -81,11 +81,11 @@ export async function withProbeBench(
 
 /** A simulated router without SSH. */
 export async function withDirectBench(
-  knobs: Partial<Knobs>,
+  behaviours: Partial<Behaviours>,
   test: (bench: ProbeBench) => Promise<void>,
   scale: number,
 ): Promise<void> {
-  const router = new DirectRouter(scaledClock(scale), folder, knobs);
+  const router = new DirectRouter(scaledClock(scale), folder, behaviours);
   await test(benchOf(router, router, scale));
 }
 
@@ -99,7 +99,7 @@ function benchOf<Watched extends ProbedRouter>(
   // What takes time here takes it on the machine's clock.
   const limits = { commandMs: 60_000 * scale, connectMs: 15_000 * scale, lastCommandMs: 10_000 * scale };
   const host = new FakeHostSide(model);
-  const seams = { clock: model.clock, random: systemRandom, transport, host, limits };
+  const adapters = { clock: model.clock, random: systemRandom, transport, host, limits };
   return {
     router,
     transport,
@@ -119,7 +119,7 @@ function benchOf<Watched extends ProbedRouter>(
       };
       const reach = ["--rds-address", "127.0.0.1", "--rds-key", "/key", "--rds-insecure-skip-verify"];
       const args = ["--probe", "--base-path", basePath, ...reach];
-      const parts = { ...seams, ...own, writeText: () => assert.fail("no --output was given") };
+      const parts = { ...adapters, ...own, writeText: () => assert.fail("no --output was given") };
       assert.equal(await runProbe(readDoctorOptions(args, () => undefined), parts, io), 0);
       const text = printed.join("\n");
       return { profile: parseProfile(text), unanswered: JSON.parse(text).unanswered, progress };

@@ -7,9 +7,9 @@ import { Session } from "../../src/routeros/ssh/session.ts";
 import { Ssh2Transport, type SshAuthentication } from "../../src/routeros/ssh/ssh_transport.ts";
 import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
-import { plainPlace } from "../../src/volume/model/layout.ts";
+import { plainLocation } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
-import type { ImagePlace, StoredVolume, Wanted } from "../../src/volume/model/inventory.ts";
+import type { ImageLocation, StoredVolume, Wanted } from "../../src/volume/model/inventory.ts";
 import type { NewVolume } from "../../src/volume/ports/store.ts";
 import { fakeCall } from "../fakes/contexts.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
@@ -24,25 +24,25 @@ export const held =
   "{rds1 c=1a2b3c4d n=0123456789ab k=fw p=9f8e7d6c b=1 e=1-ab12cd34 h=node-1@t1abc4/w x=89abcdef}";
 export const nqn = `nqn.2000-02.com.mikrotik:${slot}:1-ab12cd34`;
 
-export const stem = stemOf(slot);
+export const filePrefix = filePrefixOf(slot);
 /** The folder, to be made where it is missing. */
 export const makeFolder = { path: folder, label: undefined };
 
-export function stemOf(id: string): string {
+export function filePrefixOf(id: string): string {
   return `${id}.1a2b3c4d`;
 }
 
 export function imageOf(id: string): string {
-  return `${folder}/${stemOf(id)}.img`;
+  return `${folder}/${filePrefixOf(id)}.img`;
 }
 
-export function placeOf(id: string): ImagePlace {
-  return plainPlace(imageOf(id));
+export function locationOf(id: string): ImageLocation {
+  return plainLocation(imageOf(id));
 }
 
 /** What a create of that volume looks for. */
 export function wanted(id: string): Wanted {
-  return { id, stem: stemOf(id), folder };
+  return { id, filePrefix: filePrefixOf(id), folder };
 }
 
 export interface ClientOptions {
@@ -133,7 +133,7 @@ export function hasImage(router: Simulator, id: string): boolean {
 }
 
 export function newVolume(id = slot, comment = record): NewVolume {
-  return { id, place: placeOf(id), sizeBytes: gib, comment };
+  return { id, location: locationOf(id), sizeBytes: gib, comment };
 }
 
 export async function addOne({ store, call }: Bench, id = slot, comment = record): Promise<void> {
@@ -189,14 +189,14 @@ export const steps: Record<Step, StepPlan> = {
     match: "/disk remove|/file remove",
     prepare: (bench) => addOne(bench),
     run: async ({ store, router }, call) => {
-      const view = await store.view(slot, stem, call);
-      const image = placeOf(slot);
+      const view = await store.view(slot, filePrefix, call);
+      const image = locationOf(slot);
       if (view.volume === undefined) {
-        const { after, refusal } = await store.removeImage(image, stem, call);
+        const { after, refusal } = await store.removeImage(image, filePrefix, call);
         assert.equal(after.files.length > 0, hasImage(router, slot), "the files as they are");
         return { shown: undefined, refusal };
       }
-      const { after, refusal } = await store.remove(view.volume, image, stem, call);
+      const { after, refusal } = await store.remove(view.volume, image, filePrefix, call);
       assert.equal(after.files.length > 0, hasImage(router, slot), "the files as they are");
       return { shown: after.volume, refusal };
     },

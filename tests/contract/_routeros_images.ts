@@ -1,20 +1,20 @@
 // Shared by the contract tests of the RouterOS adapter: volumes in subvolumes, snapshots of them, copies of images.
 import assert from "node:assert/strict";
 import type { Simulator } from "../../src/simulator/simulator.ts";
-import { plainPlace, subvolumePlace } from "../../src/volume/model/layout.ts";
+import { plainLocation, subvolumeLocation } from "../../src/volume/model/layout.ts";
 import type { NewVolume } from "../../src/volume/ports/store.ts";
 import type { StoredFile } from "../../src/volume/model/inventory.ts";
 import {
   addOne,
   type Bench,
+  filePrefix,
+  filePrefixOf,
   folder,
   gib,
   imageOf,
-  placeOf,
+  locationOf,
   record,
   slot,
-  stem,
-  stemOf,
   type StepPlan,
   truth,
   wanted,
@@ -26,24 +26,24 @@ export const label = "storage-pool-fs";
 export const restored = "pvc-fedcba9876543210fedcba987654";
 /** What the paths of the one snapshot hold. */
 export const snapshotPart = `/snap-${"0".repeat(28)}.`;
-export const snapshot = subvolumePlace(`${folder}${snapshotPart}${slot}.tabcde.n.1a2b3c4d`, label);
+export const snapshot = subvolumeLocation(`${folder}${snapshotPart}${slot}.tabcde.n.1a2b3c4d`, label);
 /** Where an image is copied to, and what it is called when it is whole. */
 export const unfinished = `${folder}${snapshotPart}${slot}.tabcde.n.1a2b3c4d.img.00ff00ff.part`;
-export const copy = plainPlace(unfinished.slice(0, -".00ff00ff.part".length));
+export const copy = plainLocation(unfinished.slice(0, -".00ff00ff.part".length));
 
 /** A subvolume's image. */
 export function innerPlace(id: string) {
-  const place = subvolumePlace(`${folder}/${stemOf(id)}`, label);
-  return { path: place.path, subvolume: place.subvolume! };
+  const location = subvolumeLocation(`${folder}/${filePrefixOf(id)}`, label);
+  return { path: location.path, subvolume: location.subvolume! };
 }
 
 /** A volume in a subvolume of its own, with the folder as one too. */
 export function newInnerVolume(id = slot): NewVolume {
-  const place = innerPlace(id);
+  const location = innerPlace(id);
   return {
     id,
-    place,
-    subvolume: { ...place.subvolume, readOnly: false },
+    location,
+    subvolume: { ...location.subvolume, readOnly: false },
     makeFolder: { path: folder, label },
     sizeBytes: gib,
     comment: record,
@@ -93,21 +93,21 @@ export function hasSubvolume(router: Simulator, path: string): boolean {
 
 /** Adds what is not there, after what an earlier try left of it is gone. */
 function addPlan(volume: NewVolume): Pick<StepPlan, "run" | "truth" | "isDone"> {
-  const { id, place } = volume;
+  const { id, location } = volume;
   return {
     run: async ({ store }, call) => {
       const view = await store.createView(wanted(id), call);
       const present = view.volumes.find((volume) => volume.id === id);
       if (present !== undefined) return { shown: present };
-      if (view.files.some(({ path }) => path.includes(stemOf(id)))) {
-        await store.removeImage(place, stemOf(id), call);
+      if (view.files.some(({ path }) => path.includes(filePrefixOf(id)))) {
+        await store.removeImage(location, filePrefixOf(id), call);
       }
       const { after, refusal } = await store.add(volume, call);
       return { shown: after.volumes.find((volume) => volume.id === id), refusal };
     },
     truth: (router) => truth(router, id),
     isDone: (router) =>
-      truth(router, id)?.imagePath === place.path && hasSubvolume(router, place.subvolume!.path),
+      truth(router, id)?.imagePath === location.path && hasSubvolume(router, location.subvolume!.path),
   };
 }
 
@@ -142,13 +142,13 @@ export const subvolumeSteps: Readonly<Record<string, StepPlan>> = {
     match: "/disk remove|subvolume/remove",
     prepare: (bench) => addInner(bench),
     run: async ({ store }, call) => {
-      const view = await store.view(slot, stem, call);
+      const view = await store.view(slot, filePrefix, call);
       const { after, refusal } = view.volume === undefined
-        ? await store.removeImage(innerPlace(slot), stem, call)
-        : await store.remove(view.volume, innerPlace(slot), stem, call);
+        ? await store.removeImage(innerPlace(slot), filePrefix, call)
+        : await store.remove(view.volume, innerPlace(slot), filePrefix, call);
       return { shown: after.files, refusal };
     },
-    truth: (router) => filesHolding(router, stem),
+    truth: (router) => filesHolding(router, filePrefix),
     isDone: (router) =>
       truth(router, slot) === undefined && !hasSubvolume(router, innerPlace(slot).subvolume.path),
   },
@@ -175,7 +175,7 @@ export const copySteps: Readonly<Record<string, StepPlan>> = {
     run: async ({ store }, call) => {
       const view = await store.files(snapshotPart, call);
       if (view.files.some(({ path }) => path === copy.path)) return { shown: view.files };
-      await store.removeImage(plainPlace(unfinished), snapshotPart, call);
+      await store.removeImage(plainLocation(unfinished), snapshotPart, call);
       const { done, refusal } = await store.copyFile(imageOf(slot), unfinished, call);
       if (!done) return { shown: (await store.files(snapshotPart, call)).files, refusal };
       const source = { id: slot, comment: record };
@@ -204,7 +204,7 @@ export const copySteps: Readonly<Record<string, StepPlan>> = {
 export function newCopiedVolume(): NewVolume {
   return {
     id: restored,
-    place: placeOf(restored),
+    location: locationOf(restored),
     sizeBytes: undefined,
     comment: record,
     copied: { path: `${imageOf(restored)}.00ff00ff.part` },

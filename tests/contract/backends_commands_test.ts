@@ -43,7 +43,7 @@ function refusal(form: RegExp) {
   };
 }
 
-Deno.test("doctor and audit look at all routers of a file, or at the one that is named", async () => {
+Deno.test("doctor and audit read all routers of a file, or at the one that is named", async () => {
   await using stack = await startBackends(two);
   const id = await create(stack, "pvc-a", "nas2");
   const hash = backendClusterHash(clusterId, "nas2/");

@@ -223,7 +223,7 @@ Deno.test("a frozen router is waited for by its own calls alone, and a list with
     return performance.now() - began;
   };
   await create(stack, "pvc-frozen", on("nas2"));
-  const usual = Math.max(await calls(), await calls());
+  const defaults = Math.max(await calls(), await calls());
   await ask(stack, "nas2", "/faults", { action: "hang", times: "always" });
   const hanging = Array.from({ length: 20 }, (_, i) => {
     const request = createRequest(`pvc-hangs-${i}`, on("nas2"));
@@ -231,7 +231,7 @@ Deno.test("a frozen router is waited for by its own calls alone, and a list with
   });
   const list = controller.call("ListVolumes", {}, 1_500);
   const frozen = await calls();
-  assert.ok(frozen < 3 * usual + 500, `${frozen} ms beside a frozen router, ${usual} ms without one`);
+  assert.ok(frozen < 3 * defaults + 500, `${frozen} ms beside a frozen router, ${defaults} ms without one`);
   await rejectsWith(status.DEADLINE_EXCEEDED, list);
   assert.equal((await identity.call("Probe", {})).ready?.value, true);
   assert.deepEqual(

@@ -9,7 +9,7 @@ const racks = [
   { name: "nas2", lines: ["topology: {rack: b}"] },
   { name: "nas3", lines: ["topology: {rack: b}"] },
 ];
-const place = (rack: string) => ({ segments: { rack, host: "x" } });
+const location = (rack: string) => ({ segments: { rack, host: "x" } });
 
 Deno.test("a volume goes where it is wanted, preferred places first, and says from where it is reached", async () => {
   await using stack = await startBackends(racks);
@@ -19,8 +19,8 @@ Deno.test("a volume goes where it is wanted, preferred places first, and says fr
   const make = async (
     name: string,
     accessibilityRequirements: {
-      requisite?: ReturnType<typeof place>[];
-      preferred?: ReturnType<typeof place>[];
+      requisite?: ReturnType<typeof location>[];
+      preferred?: ReturnType<typeof location>[];
     },
     parameters: Record<string, string> = {},
   ) => {
@@ -29,24 +29,28 @@ Deno.test("a volume goes where it is wanted, preferred places first, and says fr
     return [volume!.volumeId.includes("/") ? volume!.volumeId.split("/")[0] : "", volume!.accessibleTopology];
   };
   const [a, b] = [[{ segments: { rack: "a" } }], [{ segments: { rack: "b" } }]];
-  assert.deepEqual(await make("pvc-1", { requisite: [place("b")] }), ["nas2", b]);
-  assert.deepEqual(await make("pvc-2", { requisite: [place("a"), place("b")], preferred: [place("b")] }), [
-    "nas2",
-    b,
-  ]);
-  assert.deepEqual(await make("pvc-3", { requisite: [place("a"), place("b")] }), ["", a]);
+  assert.deepEqual(await make("pvc-1", { requisite: [location("b")] }), ["nas2", b]);
+  assert.deepEqual(
+    await make("pvc-2", { requisite: [location("a"), location("b")], preferred: [location("b")] }),
+    [
+      "nas2",
+      b,
+    ],
+  );
+  assert.deepEqual(await make("pvc-3", { requisite: [location("a"), location("b")] }), ["", a]);
   assert.deepEqual(await make("pvc-4", {}), ["", a]);
-  assert.deepEqual(await make("pvc-5", { requisite: [place("b")] }, { backend: "nas3" }), ["nas3", b]);
-  assert.deepEqual(await make("pvc-1", { requisite: [place("b")] }), ["nas2", b], "again the same");
+  assert.deepEqual(await make("pvc-5", { requisite: [location("b")] }, { backend: "nas3" }), ["nas3", b]);
+  assert.deepEqual(await make("pvc-1", { requisite: [location("b")] }), ["nas2", b], "again the same");
   for (const [rack, parameters] of [["c", {}], ["a", { backend: "nas2" }]] as const) {
     await rejectsWith(
       status.RESOURCE_EXHAUSTED,
-      make("pvc-6", { requisite: [place(rack)] }, parameters),
+      make("pvc-6", { requisite: [location(rack)] }, parameters),
       /wanted places/,
     );
   }
   const free = async (rack: string, parameters: Record<string, string> = {}) =>
-    (await controller.call("GetCapacity", { accessibleTopology: place(rack), parameters })).availableCapacity;
+    (await controller.call("GetCapacity", { accessibleTopology: location(rack), parameters }))
+      .availableCapacity;
   assert.equal(await free("c"), "0");
   assert.equal(await free("a", { backend: "nas2" }), "0");
   assert.ok(BigInt(await free("b")) > 0n);
@@ -57,7 +61,7 @@ Deno.test("without a topology nothing is said of one, and what is wanted makes n
   const { controller, identity } = stack.clients;
   const { capabilities } = await identity.call("GetPluginCapabilities", {});
   assert.ok(!capabilities.some(({ service }) => service?.type === "VOLUME_ACCESSIBILITY_CONSTRAINTS"));
-  const accessibilityRequirements = { requisite: [place("b")] };
+  const accessibilityRequirements = { requisite: [location("b")] };
   const { volume } = await controller.call("CreateVolume", {
     ...createRequest("pvc-1"),
     accessibilityRequirements,

@@ -93,7 +93,7 @@ interface Condition {
   readonly name: string;
   readonly make: (scene: Scene) => Promise<unknown>;
   /** The words of every UNAVAILABLE. */
-  readonly words: RegExp;
+  readonly texts: RegExp;
   readonly outcomes: Readonly<Record<string, Outcome>>;
 }
 
@@ -113,13 +113,13 @@ const conditions: readonly Condition[] = [
   {
     name: "disks are late after a boot",
     make: (scene) => reboot(scene, 600_000),
-    words: /booted only \d+ s ago/,
+    texts: /booted only \d+ s ago/,
     outcomes: { "CreateSnapshot, again": "OK" },
   },
   {
     name: "the router has just booted, and shows the disks",
     make: (scene) => reboot(scene, 0),
-    words: /booted only \d+ s ago/,
+    texts: /booted only \d+ s ago/,
     outcomes: {
       ...shown,
       "DeleteVolume, idle": "changes",
@@ -134,13 +134,13 @@ const conditions: readonly Condition[] = [
   {
     name: "the pool is not mounted, and its disks are not shown",
     make: (scene) => pool(scene, { mounted: false, vanish: true }),
-    words: /pool.* not mounted|no label/,
+    texts: /pool.* not mounted|no label/,
     outcomes: {},
   },
   {
     name: "the pool is not mounted, and its disks are shown",
     make: (scene) => pool(scene, { mounted: false }),
-    words: /pool.* not mounted|no label/,
+    texts: /pool.* not mounted|no label/,
     outcomes: { ...shown, "GetVolumeHealth, held": "OK", ListVolumeHealth: "OK" },
   },
 ];
@@ -150,7 +150,7 @@ const layouts: readonly (readonly [string, StackOptions, RegExp])[] = [
   ["subvolumes", {}, /./],
   [
     "plain files",
-    { simulator: { profile: "xfs-pool" }, told: { copyReturns: "when-done" } },
+    { simulator: { profile: "xfs-pool" }, reported: { copyReturns: "when-done" } },
     /Snapshot|from a|DeleteVolume|CreateVolume, new/,
   ],
 ];
@@ -179,7 +179,7 @@ async function reboot({ stack }: Scene, disksLateMs: number): Promise<void> {
 }
 
 /** Makes a call, and checks that what comes of it is what is declared, and true. */
-async function judge(scene: Scene, call: Call, outcome: Outcome | undefined, words: RegExp): Promise<void> {
+async function judge(scene: Scene, call: Call, outcome: Outcome | undefined, text: RegExp): Promise<void> {
   if (outcome === "changes") {
     const before = await contents(scene.stack);
     await call(scene);
@@ -188,13 +188,13 @@ async function judge(scene: Scene, call: Call, outcome: Outcome | undefined, wor
   }
   await changesNothing(scene.stack, async () => {
     if (outcome === "OK") await call(scene);
-    else if (outcome === undefined) await rejectsWith(status.UNAVAILABLE, call(scene), words);
+    else if (outcome === undefined) await rejectsWith(status.UNAVAILABLE, call(scene), text);
     else await rejectsWith(status[outcome], call(scene));
   });
 }
 
 for (const [layout, options, wanted] of layouts) {
-  for (const { name, make, words, outcomes } of conditions) {
+  for (const { name, make, texts: text, outcomes } of conditions) {
     Deno.test(`while ${name}, no call calls anything gone, or done that is not: ${layout}`, async (t) => {
       const changing = Object.keys(outcomes).filter((call) =>
         outcomes[call] === "changes" && wanted.test(call)
@@ -203,14 +203,14 @@ for (const [layout, options, wanted] of layouts) {
         await make(scene);
         for (const [what, call] of Object.entries(calls)) {
           if (!wanted.test(what) || outcomes[what] === "changes") continue;
-          await t.step(what, () => judge(scene, call, outcomes[what], words));
+          await t.step(what, () => judge(scene, call, outcomes[what], text));
         }
       });
       for (const what of changing) {
         await t.step(what, () =>
           withScene(options, async (scene) => {
             await make(scene);
-            await judge(scene, calls[what]!, outcomes[what], words);
+            await judge(scene, calls[what]!, outcomes[what], text);
           }));
       }
     });
@@ -233,7 +233,7 @@ Deno.test("what was refused while the pool was away is done when it is back", as
   });
 });
 
-const lingering = { knobs: { unexport: 60_000 } };
+const lingering = { behaviours: { unexport: 60_000 } };
 
 Deno.test("while an export lingers nobody else gets the volume, nor does it go, asked of whichever controller", async () => {
   const options = { simulator: lingering, flags: ["--unexport-grace", "60s"] };
@@ -259,7 +259,7 @@ Deno.test("while an export lingers nobody else gets the volume, nor does it go, 
   });
 });
 Deno.test("a publish and a delete that have the time wait until the export is gone", async () => {
-  const options = { simulator: { knobs: { unexport: 800 } }, flags: ["--unexport-grace", "1500ms"] };
+  const options = { simulator: { behaviours: { unexport: 800 } }, flags: ["--unexport-grace", "1500ms"] };
   await withScene(options, async ({ stack, held }) => {
     const { controller } = stack.clients;
     const served = () => stack.simulator.model.exports.list().map(String);

@@ -37,8 +37,8 @@ Deno.test("under the rules of its role a controller attaches, detaches, and show
     controller.call("ControllerPublishVolume", publishRequest(volumeId, "worker-2")),
     /worker-1/,
   );
-  const stranger = controller.call("ControllerPublishVolume", publishRequest(volumeId, "worker-4"));
-  await rejectsWith(status.NOT_FOUND, stranger, /worker-4/);
+  const foreign = controller.call("ControllerPublishVolume", publishRequest(volumeId, "worker-4"));
+  await rejectsWith(status.NOT_FOUND, foreign, /worker-4/);
   await controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "worker-1" });
   await eventually(() => attachedNode(api, volumeId) === undefined);
   await eventually(() => api.all(onClaim).length === 2);
@@ -115,7 +115,7 @@ Deno.test("under the rules for it the controller that leads takes the start-up t
   assert.deepEqual(api.requests.filter(({ status }) => status === 403), []);
 });
 
-Deno.test("without --startup-taint a controller looks at no node", async () => {
+Deno.test("without --startup-taint a controller reads no node", async () => {
   await using cluster = await startClusterStack();
   const { api } = cluster;
   await eventually(() => api.count(/volumeattachments/) > 0);

@@ -1,4 +1,4 @@
-// Snapshots as the earlier Go driver makes them, on a simulated router, and what each call of this driver says of them.
+// Snapshots as the legacy Go driver makes them, on a simulated router, and what each call of this driver says of them.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import {
@@ -23,12 +23,12 @@ const timed = "snap-0f8fad5b-d9cb-469f-a165-70867728950e-at-1739800000";
 const named = "snap-8c9e6679-7425-50de-944b-e07fc1f90ae7-at-8c9e667974";
 const all = [old, timed, named];
 const what =
-  /earlier driver made it, with a copy of a disk's properties and not of its data.*from-the-go-driver[.]md/;
+  /legacy driver made it, with a copy of a disk's properties and not of its data.*from-the-go-driver[.]md/;
 
-/** Slots of the earlier driver are longer than some routers let anybody make. */
-const router = { simulator: { knobs: { maxSlot: Infinity } } };
+/** Slots of the legacy driver are longer than some routers let anybody make. */
+const router = { simulator: { behaviours: { maxSlot: Infinity } } };
 
-/** Types a command as the earlier driver does. */
+/** Types a command as the legacy driver does. */
 async function type(stack: Stack, command: string): Promise<void> {
   const response = await fetch(`${stack.simulator.controlUrl}/console`, {
     method: "POST",
@@ -59,7 +59,7 @@ async function snap(stack: Stack, slot: string, path = ` file-path=${folder}/${s
   await type(stack, `/disk add type=file copy-from=[find slot=${volume}]${path} slot=${slot}`);
 }
 
-/** A router with a volume of the earlier driver, and a snapshot of each of its versions. */
+/** A router with a volume of the legacy driver, and a snapshot of each of its versions. */
 async function withSnapshots(): Promise<Stack> {
   const stack = await startStack(router);
   await addVolume(stack);
@@ -113,7 +113,7 @@ Deno.test("one with the image of its volume keeps that from being taken over, an
       new RegExp(`another disk uses its image: disk=${old}`),
     );
     const remove = controller.call("DeleteSnapshot", { snapshotId: old });
-    await rejectsWith(status.FAILED_PRECONDITION, remove, /not as the earlier driver leaves one/);
+    await rejectsWith(status.FAILED_PRECONDITION, remove, /not as the legacy driver leaves one/);
   });
   // With a path of its own it is in nobody's way.
   await type(stack, `/disk/remove [find where slot="${old}"]`);

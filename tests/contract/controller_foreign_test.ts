@@ -25,7 +25,7 @@ interface Kind {
   readonly name: string;
   /** Gives the slot; `wanted` is one of the form of a volume id, to be taken if that can be. */
   readonly make: (stack: Stack, wanted: string) => Promise<string>;
-  readonly words: RegExp;
+  readonly texts: RegExp;
   /** Whether it is known that no node has it, so that it is unpublished. */
   readonly isUnpublished?: boolean;
 }
@@ -49,23 +49,23 @@ const kinds: readonly Kind[] = [
       await post(stack, "/disks", { slot, type: "hardware", size: String(gibibyte) });
       return slot;
     },
-    words: /something else in that slot.*type=hardware/,
+    texts: /something else in that slot.*type=hardware/,
   },
   {
     name: "the pool itself",
     make: () => Promise.resolve("storage-pool"),
-    words: /something else in that slot.*type=raid/,
+    texts: /something else in that slot.*type=raid/,
   },
   {
     name: "somebody's file",
     make: (stack, slot) => addFileDisk(stack, slot),
-    words: /carries no record of this driver/,
+    texts: /carries no record of this driver/,
     isUnpublished: true,
   },
   {
     name: "a Go driver's volume",
     make: (stack) => addFileDisk(stack, goDriverSlot, { "nvme-tcp-export": true }),
-    words: /the earlier driver/,
+    texts: /the legacy driver/,
   },
   {
     name: "another cluster's volume",
@@ -75,7 +75,7 @@ const kinds: readonly Kind[] = [
       const { comment } = (await state(stack)).disks.find((disk) => disk.slot === id)!;
       return await addFileDisk(stack, slot, { comment });
     },
-    words: /belongs to another cluster/,
+    texts: /belongs to another cluster/,
   },
   {
     name: "a volume with a damaged record",
@@ -83,22 +83,22 @@ const kinds: readonly Kind[] = [
       const comment = (await aComment(stack)).replace("b=1", "b=2");
       return await addFileDisk(stack, slot, { comment, "file-path": `${folder}/${slot}.${hash}.img` });
     },
-    words: /record in its disk's comment is damaged/,
+    texts: /record in its disk's comment is damaged/,
   },
   {
     name: "a volume whose record is gone",
     make: (stack, slot) => addFileDisk(stack, slot, { "file-path": `${folder}/${slot}.${hash}.img` }),
-    words: /carries no record of this driver/,
+    texts: /carries no record of this driver/,
   },
   {
     name: "a damaged record on another file",
     make: async (stack, slot) =>
       await addFileDisk(stack, slot, { comment: (await aComment(stack)).slice(0, -9) }),
-    words: /record in its disk's comment is damaged/,
+    texts: /record in its disk's comment is damaged/,
   },
 ];
 
-for (const { name, make, words, isUnpublished = false } of kinds) {
+for (const { name, make, texts: text, isUnpublished = false } of kinds) {
   Deno.test(`${name}: no call changes it, lists it, or makes anything of it`, async (t) => {
     await using stack = await startStack();
     const { controller } = stack.clients;
@@ -122,7 +122,7 @@ for (const { name, make, words, isUnpublished = false } of kinds) {
         const isDone = isUnpublished && call.startsWith("ControllerUnpublishVolume");
         await t.step(call, async () => {
           if (isDone) await work();
-          else await rejectsWith(status.FAILED_PRECONDITION, work(), words);
+          else await rejectsWith(status.FAILED_PRECONDITION, work(), text);
         });
       }
       const { entries } = await controller.call("ListVolumes", {});

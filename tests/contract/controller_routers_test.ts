@@ -63,7 +63,7 @@ Deno.test("RouterOS before 7.21 publishes nothing unless the operator takes the 
   assert.deepEqual(await fileDisks(stack), []);
 });
 Deno.test("a router that cuts the record of a holder gives no volume away: the record is put back, and the export is off", async () => {
-  await using stack = await startStack({ simulator: { knobs: { maxComment: 90 } } });
+  await using stack = await startStack({ simulator: { behaviours: { maxComment: 90 } } });
   const id = await create(stack, "pvc-short");
   const before = (await diskOf(stack, id))["comment"];
   await rejectsWith(status.FAILED_PRECONDITION, publish(stack, id), /keeps only 90 bytes/);
@@ -76,13 +76,13 @@ Deno.test("a router that cuts the record of a holder gives no volume away: the r
 Deno.test("a router that cuts every record keeps no volume, and one that cuts a clone's keeps no clone", async () => {
   const sizes: readonly (readonly [maxComment: number, kept: number])[] = [[79, 0], [110, 1]];
   for (const [maxComment, kept] of sizes) {
-    await using stack = await startStack({ simulator: { knobs: { maxComment } } });
-    const words = new RegExp(`keeps only ${maxComment} bytes`);
-    if (kept === 0) await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-short"), words);
+    await using stack = await startStack({ simulator: { behaviours: { maxComment } } });
+    const text = new RegExp(`keeps only ${maxComment} bytes`);
+    if (kept === 0) await rejectsWith(status.FAILED_PRECONDITION, create(stack, "pvc-short"), text);
     else {
       const volumeId = await create(stack, "pvc-short");
       const clone = cloneOf(stack, "pvc-clone", { volumeId });
-      await rejectsWith(status.FAILED_PRECONDITION, clone, words);
+      await rejectsWith(status.FAILED_PRECONDITION, clone, text);
     }
     const { disks, files, subvolumes } = await state(stack);
     assert.equal(disks.filter((disk) => disk.type === "file").length, kept);
@@ -92,7 +92,10 @@ Deno.test("a router that cuts every record keeps no volume, and one that cuts a 
 });
 
 Deno.test("a router told to grow nothing is not asked to: nothing changes, and the reason is given", async () => {
-  await using stack = await startStack({ simulator: { knobs: { grow: "never" } }, told: { grow: "never" } });
+  await using stack = await startStack({
+    simulator: { behaviours: { grow: "never" } },
+    reported: { grow: "never" },
+  });
   const volumeId = await create(stack, "pvc-fixed");
   await changesNothing(stack, async () => {
     await rejectsWith(status.FAILED_PRECONDITION, expand(stack, volumeId), /does not grow file-backed disks/);
@@ -129,7 +132,7 @@ interface Access {
 }
 
 Deno.test("the router lets in who stays, and not who leaves, under the same NQN", async () => {
-  await using stack = await startStack({ told: { allowHost: "list" }, flags: nodes });
+  await using stack = await startStack({ reported: { allowHost: "list" }, flags: nodes });
   const volume = await migrating(stack);
   assert.equal((await volume.access())[0]?.hosts, undefined);
   assert.ok(await cost(stack, () => volume.unpublish("node-1")) <= 2);

@@ -19,7 +19,7 @@ import { clusterHash } from "../../src/volume/model/ids.ts";
 import { clusterId, type Stack, type StackOptions, startStack } from "../support/stack.ts";
 
 /** An XFS pool, where images are plain files, and a driver that knows what its router answers to a copy. */
-const onXfs: StackOptions = { simulator: { profile: "xfs-pool" }, told: { copyReturns: "when-done" } };
+const onXfs: StackOptions = { simulator: { profile: "xfs-pool" }, reported: { copyReturns: "when-done" } };
 const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
 
 async function subvolumes(stack: Stack): Promise<string[]> {
@@ -202,8 +202,8 @@ Deno.test("a copy whose place was taken meanwhile goes, and what took it stays",
   const { files } = stack.simulator.model;
   const copies = () => files.list().map(({ path }) => path).filter((path) => path.endsWith(".part"));
   while (copies().length === 0) await systemClock.sleep(5);
-  const place = copies()[0]!.replace(/\.[0-9a-f]{8}\.part$/, "");
-  files.create(place, 7n);
+  const location = copies()[0]!.replace(/\.[0-9a-f]{8}\.part$/, "");
+  files.create(location, 7n);
   await rejectsWith(status.UNAVAILABLE, cloning);
-  assert.deepEqual([files.find(place)?.sizeBytes, copies()], [7n, []]);
+  assert.deepEqual([files.find(location)?.sizeBytes, copies()], [7n, []]);
 });

@@ -158,16 +158,16 @@ const refusals: readonly (readonly [string, (stack: Stack) => Promise<void>, Reg
   ["a damaged record", (stack) => addDisk(stack, { comment: "{rds1 c=0a0b0c0d n=0a0b" }), /is damaged/],
 ];
 
-for (const [what, arrange, words] of refusals) {
+for (const [what, arrange, text] of refusals) {
   Deno.test(`${what}: neither way imports the disk, and nothing changes`, async () => {
     await using scene = await startWithFile();
     const { stack } = scene;
     await arrange(stack);
     await changesNothing(stack, async () => {
-      await rejectsWith(status.FAILED_PRECONDITION, calls(stack).publish(), words);
+      await rejectsWith(status.FAILED_PRECONDITION, calls(stack).publish(), text);
       await assert.rejects(
         doImport(stack, "data", "--kind", "ext4"),
-        (error) => VolumeError.is(error, "precondition") && words.test(error.message),
+        (error) => VolumeError.is(error, "precondition") && text.test(error.message),
       );
     });
     await scene.assertIntact();
@@ -180,8 +180,8 @@ Deno.test("a disk without a record whose PersistentVolume says nothing is refuse
   await addDisk(stack);
   const { publish, unpublish } = calls(stack);
   await changesNothing(stack, async () => {
-    const words = /carries no record.*rds-csi import data.*static: "true"/;
-    await rejectsWith(status.FAILED_PRECONDITION, publish("node-1", {}), words);
+    const text = /carries no record.*rds-csi import data.*static: "true"/;
+    await rejectsWith(status.FAILED_PRECONDITION, publish("node-1", {}), text);
     await rejectsWith(
       status.INVALID_ARGUMENT,
       publish("node-1", { volumeContext: { static: "yes" } }),

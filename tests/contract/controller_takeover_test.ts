@@ -1,4 +1,4 @@
-// Volumes as the earlier Go driver leaves them, on a simulated router, and a controller that takes its place.
+// Volumes as the legacy Go driver leaves them, on a simulated router, and a controller that takes its place.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { clusterRules, namespaceRules } from "../../src/kubernetes/rules.ts";
@@ -25,7 +25,7 @@ const nqn = `nqn.2000-02.com.mikrotik:${id}`;
 /** What an attacher asks for when it is told SINGLE_NODE_MULTI_WRITER. */
 const attached = { ...mount, accessMode: { mode: "SINGLE_NODE_MULTI_WRITER" as const } };
 
-/** A volume in the format of the earlier driver. */
+/** A volume in the format of the legacy driver. */
 async function addEarlier(stack: Stack, slot: string, over: Record<string, unknown> = {}): Promise<void> {
   await post(stack, "/files", { name: `${folder}/${slot}.img`, type: "file", size: Number(gibibyte) });
   await post(stack, "/disks", {
@@ -91,7 +91,7 @@ Deno.test("a volume that a node has is taken over with its NQN, and three rounds
   const before = await disk(stack);
   const first = await publish("node-1");
   assert.equal(first!["nqn"], nqn);
-  // What a node of the earlier driver reads.
+  // What a node of the legacy driver reads.
   const { nvme_address, nvme_port, nvme_nqn, fs_type } = first!;
   assert.deepEqual([nvme_address, nvme_port, nvme_nqn, fs_type], ["127.0.0.1", "4420", nqn, "ext4"]);
   assert.equal(first!["epoch"], "0-00000000");
@@ -108,7 +108,7 @@ Deno.test("a volume that a node has is taken over with its NQN, and three rounds
   });
 });
 
-Deno.test("the volume context that the earlier driver gave its volumes is no reason to refuse one", async () => {
+Deno.test("the volume context that the legacy driver gave its volumes is no reason to refuse one", async () => {
   await using stack = await startSwept(cluster("node-1"));
   await addEarlier(stack, id);
   // As it writes it for a StorageClass that says nothing.
@@ -130,7 +130,7 @@ Deno.test("the volume context that the earlier driver gave its volumes is no rea
   const question = { volumeId: id, volumeContext, volumeCapabilities: [attached] };
   const { confirmed, message } = await controller.call("ValidateVolumeCapabilities", question);
   assert.ok(confirmed !== null, message);
-  // A node of the earlier driver would take an NQN there for its own.
+  // A node of the legacy driver would take an NQN there for its own.
   const made = await controller.call("CreateVolume", createRequest("pvc-new"));
   assert.equal(made.volume!.volumeContext["nqn"], undefined);
 });
@@ -153,7 +153,7 @@ Deno.test("it keeps its NQN until its first unpublish, and gets epochs from then
   assert.ok(!left.disks.some(({ slot }) => slot === id));
   assert.ok(!left.files.some(({ name }) => name.includes(id)), JSON.stringify(left.files));
 });
-Deno.test("what the earlier driver published while it was being replaced is not cut off", async () => {
+Deno.test("what the legacy driver published while it was being replaced is not cut off", async () => {
   const clusterView = cluster();
   await using stack = await startSwept(clusterView);
   await addEarlier(stack, id);
@@ -203,15 +203,17 @@ Deno.test("reading one that was not taken over says so, never that it is gone, a
   const get = () => controller.call("ControllerGetVolume", { volumeId: id });
   const validate = () =>
     controller.call("ValidateVolumeCapabilities", { volumeId: id, volumeCapabilities: [attached] });
-  const look = () => controller.call("ControllerGetVolumeHealth", { volumeId: id });
-  const words = /not taken it over: volume=pvc-.*rds-csi adopt pvc-/;
+  const reading = () => controller.call("ControllerGetVolumeHealth", { volumeId: id });
+  const wording = /not taken it over: volume=pvc-.*rds-csi adopt pvc-/;
   await changesNothing(stack, async () => {
-    for (const read of [get, validate, look]) await rejectsWith(status.FAILED_PRECONDITION, read(), words);
+    for (const read of [get, validate, reading]) {
+      await rejectsWith(status.FAILED_PRECONDITION, read(), wording);
+    }
   });
   await calls(stack).publish("node-1");
   assert.deepEqual((await get()).status?.publishedNodeIds, ["node-1"]);
   assert.notEqual((await validate()).confirmed, null);
-  assert.deepEqual((await look()).volumeHealth?.healthStatuses, []);
+  assert.deepEqual((await reading()).volumeHealth?.healthStatuses, []);
 });
 Deno.test("a controller takes over at its start what its cluster's objects say, under the rules that it has", async () => {
   const prepare = (api: FakeKubeApi) => {

@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
 import { readControllerConfig } from "../../src/cli/config/config.ts";
 import { systemClock } from "../../src/host/clock.ts";
-import { defaultAnswers, type RouterAnswers } from "../../src/router_profile/answers.ts";
+import { defaultRouterBehaviours, type RouterBehaviours } from "../../src/router_profile/answers.ts";
 import { formatProfile, parseProfile } from "../../src/router_profile/profile.ts";
-import { knobsOf, profiles } from "../../src/simulator/profile.ts";
+import { behavioursOf, profiles } from "../../src/simulator/profile.ts";
 import type { Simulator, SimulatorOptions } from "../../src/simulator/simulator.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 import { folder, type ProbeBench, withProbeBench } from "./_probe_bench.ts";
@@ -21,11 +21,11 @@ function probeTest(
   options: Partial<SimulatorOptions> = {},
   scale?: number,
 ): void {
-  Deno.test(name, () => withProbeBench({ knobs: few, ...options }, test, scale));
+  Deno.test(name, () => withProbeBench({ behaviours: few, ...options }, test, scale));
 }
 
-async function rejectsWith(probing: Promise<unknown>, words: RegExp): Promise<void> {
-  await assert.rejects(probing, (error) => VolumeError.is(error) && words.test(error.message));
+async function rejectsWith(probing: Promise<unknown>, wording: RegExp): Promise<void> {
+  await assert.rejects(probing, (error) => VolumeError.is(error) && wording.test(error.message));
 }
 
 for (const played of profiles) {
@@ -42,8 +42,8 @@ for (const played of profiles) {
     // Without the package there are no words to try.
     if (hasRose) assert.deepEqual(profile.vocabulary, played.vocabulary);
     else assert.equal(profile.vocabulary.rose, false);
-    const truth = { ...knobsOf(played), ...few };
-    for (const name of Object.keys(defaultAnswers) as (keyof RouterAnswers)[]) {
+    const truth = { ...behavioursOf(played), ...few };
+    for (const name of Object.keys(defaultRouterBehaviours) as (keyof RouterBehaviours)[]) {
       const answer = profile.answers[name];
       if (answer === undefined) assert.ok(unanswered[name], name);
       else assert.equal(answer, truth[name], name);
@@ -77,31 +77,31 @@ probeTest(
       assert.deepEqual((await bench.probe({ races })).profile, profile);
     });
   },
-  { knobs: { ...few, grow: "never", textMatch: "ignore-case", maxComment: 300 } },
+  { behaviours: { ...few, grow: "never", textMatch: "ignore-case", maxComment: 300 } },
 );
 
-const seenByHosts: readonly Partial<RouterAnswers>[] = [
+const seenByHosts: readonly Partial<RouterBehaviours>[] = [
   { grow: "live", allowHost: "list", unexport: 0 },
   { grow: "after-toggle", allowHost: "single", unexport: 10_000 },
   { grow: "never", allowHost: "ignored", unexport: 0 },
 ];
 
-for (const knobs of seenByHosts) {
+for (const behaviours of seenByHosts) {
   probeTest(
-    `the probe sees through real NVMe/TCP connections ${JSON.stringify(knobs)}`,
+    `the probe sees through real NVMe/TCP connections ${JSON.stringify(behaviours)}`,
     async ({ router, probe }) => {
       const host = nvmeHostSide("127.0.0.1", router.nvmePort!);
       const { profile, unanswered } = await probe({ host, races });
       const { grow, allowHost, unexport } = profile.answers;
       assert.deepEqual(
         { grow, allowHost },
-        { grow: knobs.grow, allowHost: knobs.allowHost },
+        { grow: behaviours.grow, allowHost: behaviours.allowHost },
         JSON.stringify(unanswered),
       );
-      assert.ok(unexport !== undefined && unexport >= knobs.unexport!, `${unexport}`);
-      assert.ok(unexport <= knobs.unexport! + 5000, `${unexport}`);
+      assert.ok(unexport !== undefined && unexport >= behaviours.unexport!, `${unexport}`);
+      assert.ok(unexport <= behaviours.unexport! + 5000, `${unexport}`);
     },
-    { knobs: { ...few, ...knobs }, exporter: "tcp" },
+    { behaviours: { ...few, ...behaviours }, exporter: "tcp" },
     20,
   );
 }
@@ -120,19 +120,19 @@ probeTest(
   },
 );
 
-const noGood: readonly (readonly [what: string, basePath: string, words: RegExp])[] = [
+const noGood: readonly (readonly [what: string, basePath: string, wording: RegExp])[] = [
   ["does not exist", `${folder}/nowhere`, /does not exist/],
   ["is a file", `${folder}/note.txt`, /is no folder/],
   ["is on no pool", "/usb1/csi", /on no mounted pool/],
 ];
 
-for (const [what, basePath, words] of noGood) {
+for (const [what, basePath, wording] of noGood) {
   probeTest(
     `the probe refuses a folder that ${what}, and makes nothing`,
     async ({ router, probe, state }) => {
       router.model.files.create(`${folder.slice(1)}/note.txt`, 4n, "note");
       const before = state();
-      await rejectsWith(probe({ basePath }), words);
+      await rejectsWith(probe({ basePath }), wording);
       assert.deepEqual(state(), before);
       const changes = router.journal.list().filter(({ command }) =>
         /\b(add|set|remove|copy)\b/.test(command)

@@ -16,14 +16,14 @@ class WatchedTransport implements SshTransport {
   gone = false;
   readonly #inner: SshTransport;
   readonly #at: number;
-  readonly #happens: (transport: WatchedTransport) => void;
+  readonly #occurs: (transport: WatchedTransport) => void;
   readonly #connections = new Set<SshConnection>();
 
-  constructor(inner: SshTransport, at = Infinity, happens: (transport: WatchedTransport) => void = () => {}) {
+  constructor(inner: SshTransport, at = Infinity, occurs: (transport: WatchedTransport) => void = () => {}) {
     this.target = inner.target;
     this.#inner = inner;
     this.#at = at;
-    this.#happens = happens;
+    this.#occurs = occurs;
   }
 
   async connect(signal: AbortSignal): Promise<SshConnection> {
@@ -46,14 +46,14 @@ class WatchedTransport implements SshTransport {
   #exec(connection: SshConnection, command: Command, signal: AbortSignal): Promise<ExecEnd> {
     const isIt = ++this.sent === this.#at;
     const end = connection.exec(command, signal);
-    if (isIt) this.#happens(this);
+    if (isIt) this.#occurs(this);
     return end;
   }
 }
 
 const races = 2;
 /** Opening many connections is no command, and takes most of the time. */
-const knobs = { maxSessions: 4 };
+const behaviours = { maxSessions: 4 };
 /** As fast as can be: no time is measured here. */
 const scale = 2000;
 const parallel = 6;
@@ -65,13 +65,14 @@ type Test = (bench: ProbeBench, at: number) => Promise<boolean>;
 
 /** Tries a test at each command of a probe. */
 async function atEachCommand(test: Test): Promise<void> {
-  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withDirectBench(knobs, work, scale);
+  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withDirectBench(behaviours, work, scale);
   await atCommands(1, withBench, test);
 }
 
 /** Tries a test at some commands of a probe, over real SSH. */
 async function atSomeCommands(test: Test): Promise<void> {
-  const withBench = (work: (bench: ProbeBench) => Promise<void>) => withProbeBench({ knobs }, work, scale);
+  const withBench = (work: (bench: ProbeBench) => Promise<void>) =>
+    withProbeBench({ behaviours }, work, scale);
   await atCommands(every, withBench, test);
 }
 

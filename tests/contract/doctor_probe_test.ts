@@ -1,13 +1,13 @@
-// That `rds-csi doctor --probe` finds out what a router does: every knob of the simulated one is set to every value, one
+// That `rds-csi doctor --probe` finds out what a router does: every behaviour of the simulated one is set to every value, one
 // by one, and the profile printed says exactly that. Over real SSH.
 import assert from "node:assert/strict";
-import { defaultAnswers, type RouterAnswers } from "../../src/router_profile/answers.ts";
+import { defaultRouterBehaviours, type RouterBehaviours } from "../../src/router_profile/answers.ts";
 import { withProbeBench } from "./_probe_bench.ts";
 
-type Knob = keyof RouterAnswers;
+type Behaviour = keyof RouterBehaviours;
 
-/** Every knob with the values that it is set to. */
-const values: { readonly [Name in Knob]: readonly RouterAnswers[Name][] } = {
+/** Every behaviour with the values that it is set to. */
+const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] } = {
   maxSlot: [24, 31, 32, 33, 34, 40, 63, Infinity],
   maxComment: [64, 200, 255, 256, 1000, 4000, Infinity],
   maxNqn: [100, 223, 224, 256, Infinity],
@@ -29,25 +29,25 @@ const values: { readonly [Name in Knob]: readonly RouterAnswers[Name][] } = {
 };
 
 /** As on the newest router; and few sessions, as opening many takes most of the time. */
-const usual: Partial<RouterAnswers> = { maxSlot: 32, maxSessions: 4 };
+const defaults: Partial<RouterBehaviours> = { maxSlot: 32, maxSessions: 4 };
 
 /** What cannot be found out: that something never happens, and what only a reboot shows. */
-const beyondReach: Readonly<Partial<Record<Knob, readonly unknown[]>>> = {
+const beyondReach: Readonly<Partial<Record<Behaviour, readonly unknown[]>>> = {
   interleave: [false],
   disksLate: values.disksLate,
 };
 
-/** Where one knob shows in the answer to another question too, as it would on a router. */
-const sideEffects: Readonly<Record<string, Partial<RouterAnswers>>> = {
+/** Where one behaviour shows in the answer to another question too, as it would on a router. */
+const sideEffects: Readonly<Record<string, Partial<RouterBehaviours>>> = {
   // What takes its full size at once does so as a copy.
   "allocation=full": { copy: "full" },
 };
 
 /** A measurement: never less than the truth, and hardly more; it is taken on a slower clock. */
-const tolerances: Readonly<Partial<Record<Knob, number>>> = { unexport: 3000 };
+const tolerances: Readonly<Partial<Record<Behaviour, number>>> = { unexport: 3000 };
 const slowScale = 20;
 
-for (const [name, all] of Object.entries(values) as [Knob, readonly RouterAnswers[Knob][]][]) {
+for (const [name, all] of Object.entries(values) as [Behaviour, readonly RouterBehaviours[Behaviour][]][]) {
   Deno.test(`the probe finds ${name} to be ${all.join(", ")}, and leaves nothing`, async () => {
     const results = await Promise.allSettled(all.map((value) => assertFound(name, value)));
     const failed = results.find((result) => result.status === "rejected");
@@ -55,33 +55,38 @@ for (const [name, all] of Object.entries(values) as [Knob, readonly RouterAnswer
   });
 }
 
-async function assertFound(name: Knob, value: RouterAnswers[Knob]): Promise<void> {
+async function assertFound(name: Behaviour, value: RouterBehaviours[Behaviour]): Promise<void> {
   const scale = tolerances[name] === undefined ? undefined : slowScale;
-  await withProbeBench({ knobs: { ...usual, [name]: value } }, async ({ router, probe, state }) => {
-    const words = `${name}=${value}`;
+  await withProbeBench({ behaviours: { ...defaults, [name]: value } }, async ({ router, probe, state }) => {
+    const text = `${name}=${value}`;
     // A copy that takes no time is whole with the answer, whatever the router answers when.
     router.model.delays.copyMs = 2000;
     const before = state();
     const { profile, unanswered } = await probe();
     if (name === "unexport") await router.model.clock.sleep(Number(value));
-    assert.deepEqual(state(), before, `${words}: nothing is left`);
-    assert.deepEqual(router.violations.list(), [], words);
+    assert.deepEqual(state(), before, `${text}: nothing is left`);
+    assert.deepEqual(router.violations.list(), [], text);
     if (beyondReach[name]?.includes(value)) {
-      assert.equal(profile.answers[name], undefined, words);
-      assert.ok((unanswered[name] ?? "").length > 20, `${words}: there is a reason`);
-    } else assertAnswer(name, profile.answers[name], value, words);
-    const expected: RouterAnswers = { ...defaultAnswers, ...usual, [name]: value, ...sideEffects[words] };
-    for (const other of Object.keys(values) as Knob[]) {
+      assert.equal(profile.answers[name], undefined, text);
+      assert.ok((unanswered[name] ?? "").length > 20, `${text}: there is a reason`);
+    } else assertAnswer(name, profile.answers[name], value, text);
+    const expected: RouterBehaviours = {
+      ...defaultRouterBehaviours,
+      ...defaults,
+      [name]: value,
+      ...sideEffects[text],
+    };
+    for (const other of Object.keys(values) as Behaviour[]) {
       const answer = profile.answers[other];
-      assert.notEqual(answer === undefined, unanswered[other] === undefined, `${words}: ${other} is either`);
-      if (answer !== undefined) assertAnswer(other, answer, expected[other], words);
+      assert.notEqual(answer === undefined, unanswered[other] === undefined, `${text}: ${other} is either`);
+      if (answer !== undefined) assertAnswer(other, answer, expected[other], text);
     }
   }, scale);
 }
 
-function assertAnswer(name: Knob, answer: unknown, expected: unknown, words: string): void {
+function assertAnswer(name: Behaviour, answer: unknown, expected: unknown, text: string): void {
   const tolerance = tolerances[name];
-  if (tolerance === undefined || expected === 0) return assert.equal(answer, expected, `${words}: ${name}`);
+  if (tolerance === undefined || expected === 0) return assert.equal(answer, expected, `${text}: ${name}`);
   const late = Number(answer) - Number(expected);
-  assert.ok(late >= 0 && late < tolerance, `${words}: ${name} is ${answer}`);
+  assert.ok(late >= 0 && late < tolerance, `${text}: ${name} is ${answer}`);
 }

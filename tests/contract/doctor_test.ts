@@ -84,7 +84,7 @@ async function run(router: Simulator, flags: Readonly<Record<string, string | un
     env: () => undefined,
     signal: new AbortController().signal,
   };
-  const seams = {
+  const adapters = {
     clock: systemClock,
     random: systemRandom,
     network: systemNetwork(systemClock),
@@ -100,7 +100,7 @@ async function run(router: Simulator, flags: Readonly<Record<string, string | un
     node: undefined,
   };
   return {
-    code: await examine(halves, { router: seams, node: () => assert.fail("no node here") }, io),
+    code: await examine(halves, { router: adapters, node: () => assert.fail("no node here") }, io),
     out: printed.join("\n"),
   };
 }
@@ -142,10 +142,10 @@ practiceTest("doctor prints lines for people, with the fix below", async ({ rout
 });
 
 practiceTest(
-  "doctor tells which ways to log in there are, and sends no password to a stranger",
+  "doctor tells which ways to log in there are, and sends no password to an unknown host",
   async (practice) => {
-    const stranger = makeSshKeys().public;
-    const examined = await practice.examine({ "rds-host-key": stranger });
+    const foreign = makeSshKeys().public;
+    const examined = await practice.examine({ "rds-host-key": foreign });
     assert.equal(examined.code, 1);
     const finding = complaintOf(examined, "host-key");
     assert.match(finding.found, /presented=SHA256:.* pinned=SHA256:/);
@@ -160,7 +160,7 @@ const wrong: readonly (readonly [
   flags: Readonly<Record<string, string | undefined>>,
   check: string,
   state: string,
-  words: RegExp,
+  text: RegExp,
   options?: Partial<SimulatorOptions>,
 ])[] = [
   ["a name that does not exist", { "rds-address": "no.invalid" }, "reach", "problem", /cannot be resolved/],
@@ -179,7 +179,7 @@ const wrong: readonly (readonly [
   ["a RouterOS without NQNs", {}, "version", "problem", /publishing is refused/, { profile: "ros-7.20" }],
   ["no rose-storage", {}, "package", "problem", /not installed/, { profile: "no-rose" }],
   ["a user who may only read", { "rds-user": "reader" }, "policy", "problem", /not write/],
-  ["few SSH sessions", {}, "ssh-sessions", "warning", /^3 at a time/, { knobs: { maxSessions: 3 } }],
+  ["few SSH sessions", {}, "ssh-sessions", "warning", /^3 at a time/, { behaviours: { maxSessions: 3 } }],
   ["a clock that is wrong", {}, "clock", "warning", /3(?:599|600) s ahead/, { clock: ahead(3_600_000) }],
   ["no --cluster-id", { "cluster-id": undefined }, "disks", "warning", /is not known/],
   ["a base path on no pool", { "base-path": "/usb1/csi" }, "base-path", "problem", /no mounted pool/],
@@ -192,12 +192,12 @@ const wrong: readonly (readonly [
   ],
 ];
 
-for (const [what, flags, check, state, words, options] of wrong) {
+for (const [what, flags, check, state, text, options] of wrong) {
   practiceTest(`doctor finds ${what}`, async ({ examine }) => {
     const examined = await examine(flags);
     const finding = complaintOf(examined, check);
     assert.equal(finding.state, state);
-    assert.match(finding.found, words);
+    assert.match(finding.found, text);
     assert.ok(finding.fix !== undefined, "it says what puts it right");
     const hasProblem = examined.findings.some((finding) => finding.state === "problem");
     assert.equal(examined.code, hasProblem ? 1 : 0);
@@ -209,11 +209,9 @@ practiceTest("doctor finds a degraded pool, and one that is not mounted", async 
   assert.match(complaintOf(await practice.examine(), "pool").found, /degraded/);
   await practice.control("PATCH", "/disks/storage-pool", { state: "clean", mounted: false });
   const { findings } = await practice.examine();
-  const words = findings.filter(({ state }) => state !== "ok").map(({ check, found }) =>
-    `${check}: ${found}`
-  );
-  assert.match(words.join("\n"), /pool: storage-pool .* is not mounted\npool: no pool is mounted/);
-  assert.match(words.join("\n"), /base-path: .* on no mounted pool; mounted is none/);
+  const text = findings.filter(({ state }) => state !== "ok").map(({ check, found }) => `${check}: ${found}`);
+  assert.match(text.join("\n"), /pool: storage-pool .* is not mounted\npool: no pool is mounted/);
+  assert.match(text.join("\n"), /base-path: .* on no mounted pool; mounted is none/);
 });
 
 practiceTest("doctor tells own disks from damaged and foreign ones", async (practice) => {
@@ -276,7 +274,7 @@ practiceTest(
     const { findings } = await practice.examine();
     assert.deepEqual(findings.filter(({ state }) => state !== "ok"), []);
   },
-  { profile: "hostile", knobs: { maxPut: 4096 } },
+  { profile: "hostile", behaviours: { maxPut: 4096 } },
 );
 
 /** This machine's clock, and that of a router which is off. */

@@ -1,7 +1,7 @@
-// Runs every scenario on routers of every kind: each profile, each value of each knob, and mixtures drawn at random.
+// Runs every scenario on routers of every kind: each profile, each value of each behaviour, and mixtures drawn at random.
 // `make test/contract`.
 //
-// By default this tries about a third of all pairs. A profile gets every scenario. A router with one knob turned gets the
+// By default this tries about a third of all pairs. A profile gets every scenario. A router with one behaviour turned gets the
 // scenarios that declare another outcome for it, and every fourth of the rest, starting one further in each row. A mixture
 // gets every fourth scenario. So each scenario meets a quarter of the values that it should not notice, and each declared
 // outcome is checked. MATRIX_ALL=1 tries every scenario on every router.
@@ -17,7 +17,7 @@ import { useless } from "./matrix/store.ts";
 import { describeSetting, randomSetting, type Setting, singleSettings } from "./matrix/settings.ts";
 
 /** A router gets every so manyth of the scenarios that declare no outcome of their own for it. */
-const turns = 4;
+const keyedQueue = 4;
 
 interface Facts {
   readonly seed: number;
@@ -32,10 +32,10 @@ function settingsOf({ seed, mixtures }: Facts): readonly Setting[] {
 
 /** Whether the default run tries a scenario on a router. */
 function isChosen(scenario: Scenario, number: number, setting: Setting, row: number): boolean {
-  const turned = Object.keys(setting.knobs).length;
-  if (turned === 0 || (number + row) % turns === 0) return true;
+  const turned = Object.keys(setting.behaviours).length;
+  if (turned === 0 || (number + row) % keyedQueue === 0) return true;
   const outcome = outcomeOn(scenario, setting);
-  return turned === 1 && outcome !== outcomeOn(scenario, { ...setting, knobs: {} }) &&
+  return turned === 1 && outcome !== outcomeOn(scenario, { ...setting, behaviours: {} }) &&
     !(outcome !== undefined && useless.includes(outcome));
 }
 

@@ -61,7 +61,7 @@ Deno.test("a controller that stops hands the lead over within seconds", async ()
   await using _ = cluster;
   const id = await create(cluster.stack, "pvc-1");
   const request = publishRequest(id, "worker-1");
-  const told = await first.clients.controller.call("ControllerPublishVolume", request);
+  const reported = await first.clients.controller.call("ControllerPublishVolume", request);
   const startedMs = performance.now();
   // As a sidecar waits: it is answered when there is something to do.
   const probed = second.clients.identity.call("Probe", {}, 30_000);
@@ -70,7 +70,7 @@ Deno.test("a controller that stops hands the lead over within seconds", async ()
   const seconds = (performance.now() - startedMs) / 1000;
   assert.ok(seconds < 6, `it took ${seconds} s`);
   const again = await second.clients.controller.call("ControllerPublishVolume", request);
-  assert.deepEqual(again.publishContext, told.publishContext);
+  assert.deepEqual(again.publishContext, reported.publishContext);
   assert.equal(await metric(second, "rds_csi_leader"), 1);
 });
 

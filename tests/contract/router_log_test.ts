@@ -5,13 +5,13 @@ import { getProfile } from "../../src/simulator/profile.ts";
 import { rejectsWith } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 
-interface Line {
+interface ProbeSession {
   readonly level: string;
   readonly [field: string]: unknown;
 }
 
-function lines(stack: Stack): Line[] {
-  return stack.log.map((line) => JSON.parse(line) as Line).filter((line) =>
+function lines(stack: Stack): ProbeSession[] {
+  return stack.log.map((line) => JSON.parse(line) as ProbeSession).filter((line) =>
     line.level.toLowerCase() !== "debug"
   );
 }
@@ -30,9 +30,9 @@ for (const [profile, reason] of unfit) {
     const played = profile === "ros-7.16" ? { ...getProfile("ros-7.17"), version: "7.16 (stable)" } : profile;
     await using stack = await startStack({ simulator: { profile: played } });
     for (let time = 0; time < 3; time++) await rejectsWith(status.FAILED_PRECONDITION, probe(stack), reason);
-    const told = lines(stack).filter((line) => line.level.toLowerCase() === "error");
-    assert.equal(told.length, 1, JSON.stringify(told));
-    assert.match(JSON.stringify(told[0]), reason);
+    const reported = lines(stack).filter((line) => line.level.toLowerCase() === "error");
+    assert.equal(reported.length, 1, JSON.stringify(reported));
+    assert.match(JSON.stringify(reported[0]), reason);
   });
 }
 
@@ -42,9 +42,9 @@ Deno.test("the log says once which RouterOS it is, and warns of one that cannot 
   ) {
     await using stack = await startStack({ simulator: { profile } });
     for (let time = 0; time < 2; time++) await probe(stack);
-    const told = lines(stack).filter((line) => "supportsNqn" in line);
-    assert.equal(told.length, 1, JSON.stringify(told));
-    assert.ok(told[0]!.level.toLowerCase().startsWith(level));
-    assert.ok(String(told[0]!.version).startsWith(version));
+    const reported = lines(stack).filter((line) => "supportsNqn" in line);
+    assert.equal(reported.length, 1, JSON.stringify(reported));
+    assert.ok(reported[0]!.level.toLowerCase().startsWith(level));
+    assert.ok(String(reported[0]!.version).startsWith(version));
   }
 });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { addOne, type Bench, contractTest, slot, stem, truth } from "./_routeros_bench.ts";
+import { addOne, type Bench, contractTest, filePrefix, slot, truth } from "./_routeros_bench.ts";
 import { makeSshKeys } from "../fakes/ssh_keys.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
 
@@ -30,7 +30,7 @@ contractTest(
     await addOne(bench);
     await reboot(bench, 2500);
     await rejectsWith(
-      store.view(slot, stem, call()),
+      store.view(slot, filePrefix, call()),
       "unavailable",
       /3 times in a row, and the next try is not before/,
     );
@@ -39,7 +39,7 @@ contractTest(
       Promise.all(
         Array.from(
           { length: 500 },
-          (_, i) => rejectsWith(store.view(`pvc-${i}`, stem, call()), "unavailable", nextTry),
+          (_, i) => rejectsWith(store.view(`pvc-${i}`, filePrefix, call()), "unavailable", nextTry),
         ),
       )
     );
@@ -47,7 +47,7 @@ contractTest(
     assert.equal(cost().execs, 0);
     for (let attempt = 0;; attempt++) {
       try {
-        const { volume } = await store.view(slot, stem, call());
+        const { volume } = await store.view(slot, filePrefix, call());
         assert.deepEqual(volume, truth(router, slot));
         break;
       } catch (error) {
@@ -70,7 +70,7 @@ contractTest(
     await systemClock.sleep(50);
     await reboot(bench, 2000);
     await systemClock.sleep(1200);
-    await rejectsWith(store.view("pvc-other", stem, call()), "unavailable", nextTry);
+    await rejectsWith(store.view("pvc-other", filePrefix, call()), "unavailable", nextTry);
     assert.deepEqual((await changing).after.volume, truth(router, slot));
     assert.equal(truth(router, slot)?.comment, "changed");
   },
@@ -80,13 +80,13 @@ contractTest(
   "a refused login and another host key open the breaker with the first attempt",
   async (bench) => {
     const key = makeSshKeys();
-    const strangers = [
+    const foreigners = [
       [bench.another({ authentication: { privateKey: key.private } }), /refused the login.*failed once/],
       [bench.another({ hostKey: key.public }), /presented=SHA256:.*pinned=SHA256:.*failed once/],
     ] as const;
-    for (const [stranger, form] of strangers) {
-      await rejectsWith(stranger.inventory(bench.call()), "unavailable", form);
-      const ms = await timed(() => rejectsWith(stranger.inventory(bench.call()), "unavailable", form));
+    for (const [foreign, form] of foreigners) {
+      await rejectsWith(foreign.inventory(bench.call()), "unavailable", form);
+      const ms = await timed(() => rejectsWith(foreign.inventory(bench.call()), "unavailable", form));
       assert.ok(ms < 100, `${ms} ms`);
     }
     assert.equal(bench.router.journal.counts.execs, 0);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { FaultAction } from "../../src/simulator/faults.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
-import { addOne, contractTest, slot, stem, type StepPlan, steps, truth } from "./_routeros_bench.ts";
+import { addOne, contractTest, filePrefix, slot, type StepPlan, steps, truth } from "./_routeros_bench.ts";
 import { copySteps, subvolumeSteps } from "./_routeros_images.ts";
 
 const faults: readonly (readonly [FaultAction, (string | number)?])[] = [
@@ -40,7 +40,7 @@ for (const [name, plan] of Object.entries(plans)) {
       if (action === "noise") assert.ok(plan.isDone(router));
       for (let attempt = 0; attempt < 3 && !plan.isDone(router); attempt++) await plan.run(bench, call());
       assert.ok(plan.isDone(router));
-      assert.deepEqual((await bench.store.view(slot, stem, call())).volume, truth(router, slot));
+      assert.deepEqual((await bench.store.view(slot, filePrefix, call())).volume, truth(router, slot));
     });
   }
 
@@ -69,7 +69,7 @@ for (const [action, value] of faults.filter(([action]) => action !== "error" && 
   contractTest(`view() under ${action} ${value ?? ""} is asked again until it is whole`, async (bench) => {
     await addOne(bench);
     bench.router.faults.arm({ match: "/disk print", nth: 1, times: 2, action, value });
-    const view = await bench.store.view(slot, stem, bench.call());
+    const view = await bench.store.view(slot, filePrefix, bench.call());
     assert.deepEqual(view.volume, truth(bench.router, slot));
   });
 }

@@ -3,24 +3,24 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/host/clock.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
-import { plainPlace } from "../../src/volume/model/layout.ts";
+import { plainLocation } from "../../src/volume/model/layout.ts";
 import { rejectsWith } from "../fakes/volume_errors.ts";
 import {
   addOne,
   contractTest,
+  filePrefix,
+  filePrefixOf,
   folder,
   gib,
   hasImage,
   held,
   imageOf,
+  locationOf,
   makeFolder,
   newVolume,
   nqn,
-  placeOf,
   record,
   slot,
-  stem,
-  stemOf,
   steps,
   truth,
   wanted,
@@ -55,17 +55,17 @@ contractTest("a volume in a subvolume takes two commands to make, and two to be 
   assert.deepEqual(cost(), { execs: 2, statements: 7 });
   assert.deepEqual(after.volumes, [truth(router, slot)]);
   assert.equal(truth(router, slot)?.imagePath, innerPlace(slot).path);
-  assert.ok(hasSubvolume(router, `metal-csi/${stem}`) && hasSubvolume(router, "metal-csi"));
+  assert.ok(hasSubvolume(router, `metal-csi/${filePrefix}`) && hasSubvolume(router, "metal-csi"));
   const again = await store.createView(wanted("pvc-1"), call());
   assert.ok(again.files.some((file) => file.path === folder && file.directory));
   cost();
 
-  const view = await store.view(slot, stem, call());
-  assert.deepEqual(view.files, filesHolding(router, stem));
-  const removed = await store.remove(view.volume!, innerPlace(slot), stem, call());
+  const view = await store.view(slot, filePrefix, call());
+  assert.deepEqual(view.files, filesHolding(router, filePrefix));
+  const removed = await store.remove(view.volume!, innerPlace(slot), filePrefix, call());
   assert.deepEqual(cost(), { execs: 2, statements: 7 });
   assert.deepEqual([removed.after.volume, removed.after.files, removed.refusal], [undefined, [], undefined]);
-  assert.equal(hasSubvolume(router, `metal-csi/${stem}`), false);
+  assert.equal(hasSubvolume(router, `metal-csi/${filePrefix}`), false);
 });
 
 contractTest(
@@ -82,7 +82,7 @@ contractTest(
     });
     assert.deepEqual(await store.subvolume(snapshot.subvolume!, call()), {
       readOnly: true,
-      parentName: stem,
+      parentName: filePrefix,
     });
     assert.equal(await store.subvolume({ label, path: "metal-csi/none" }, call()), undefined);
 
@@ -110,7 +110,7 @@ contractTest(
     await addInner(bench);
     await addSnapshot(bench);
     await addInner(bench, newRestoredVolume());
-    await store.remove(one, innerPlace(slot), stem, call());
+    await store.remove(one, innerPlace(slot), filePrefix, call());
     await store.removeImage(snapshot, snapshotPart, call());
     assert.deepEqual([hasSubvolume(router, snapshot.subvolume!.path), truth(router, slot)], [
       false,
@@ -135,11 +135,11 @@ contractTest("a subvolume whose snapshots hold it stays, and the router's words 
   const { router, store, call } = bench;
   await addInner(bench);
   await addSnapshot(bench);
-  await store.view(slot, stem, call());
-  const { after, refusal } = await store.remove(one, innerPlace(slot), stem, call());
-  assert.deepEqual([after.volume, after.files], [undefined, filesHolding(router, stem)]);
+  await store.view(slot, filePrefix, call());
+  const { after, refusal } = await store.remove(one, innerPlace(slot), filePrefix, call());
+  assert.deepEqual([after.volume, after.files], [undefined, filesHolding(router, filePrefix)]);
   assert.ok(after.files.length > 0 && refusal !== undefined);
-}, { knobs: { subvolumeParent: "held" } });
+}, { behaviours: { subvolumeParent: "held" } });
 
 contractTest("addSubvolume() makes no second one where a path holds the text", async (bench) => {
   const { router, store, call } = bench;
@@ -154,8 +154,8 @@ contractTest("addSubvolume() makes no second one where a path holds the text", a
 contractTest("removeImage() leaves a subvolume in which a disk's image is", async (bench) => {
   const { router, store, call } = bench;
   await addInner(bench);
-  const { after } = await store.removeImage(innerPlace(slot), stem, call());
-  assert.deepEqual(after.files, filesHolding(router, stem));
+  const { after } = await store.removeImage(innerPlace(slot), filePrefix, call());
+  assert.deepEqual(after.files, filesHolding(router, filePrefix));
   assert.ok(hasSubvolume(router, innerPlace(slot).subvolume.path));
 });
 
@@ -164,7 +164,7 @@ contractTest("add() of a clone whose subvolume was made before adopts its image"
   await addInner(bench);
   const { subvolume, makeFolder: _folder, ...volume } = newRestoredVolume();
   const made = { ...subvolume!, parent: innerPlace(slot).subvolume };
-  await store.addSubvolume(made, stemOf(restored), call());
+  await store.addSubvolume(made, filePrefixOf(restored), call());
   const { after } = await store.add(volume, call());
   assert.deepEqual(after.volumes.find(({ id }) => id === restored), truth(router, restored));
   assert.equal(truth(router, restored)?.sizeBytes, gib);
@@ -192,10 +192,10 @@ contractTest("add() never takes another slot in silence, nor a second disk on on
   await addOne(bench);
   const disks = () => router.model.disks.list().length;
   const before = disks();
-  await store.add({ ...newVolume(), place: placeOf("pvc-1") }, call());
-  await store.add({ ...newVolume("pvc-1"), place: placeOf(slot), sizeBytes: undefined }, call());
+  await store.add({ ...newVolume(), location: locationOf("pvc-1") }, call());
+  await store.add({ ...newVolume("pvc-1"), location: locationOf(slot), sizeBytes: undefined }, call());
   assert.equal(disks(), before);
-}, { knobs: { duplicateSlot: "renamed" } });
+}, { behaviours: { duplicateSlot: "renamed" } });
 
 contractTest("a copy gets its name and becomes a volume", async (bench) => {
   const { router, store, call } = bench;
@@ -247,7 +247,7 @@ contractTest("copyFile() takes its time while everything else goes on, on one co
   await systemClock.sleep(50);
   const { after } = await store.change(slot, record, { comment: held, export: { nqn, port: 4420 } }, call());
   assert.equal(after.volume?.comment, held);
-  await Promise.all(Array.from({ length: 40 }, () => store.view(slot, stem, call())));
+  await Promise.all(Array.from({ length: 40 }, () => store.view(slot, filePrefix, call())));
   ends.push("views");
   await Promise.all(copies);
   assert.deepEqual(ends, ["views", "copy", "copy"]);
@@ -263,8 +263,8 @@ contractTest(
     await store.add({ ...newVolume(), makeFolder }, call());
     await store.inventory(call());
     await store.files(snapshotPart, call());
-    await store.removeImage(plainPlace(unfinished), snapshotPart, call());
-    await store.remove(one, placeOf(slot), stem, call());
+    await store.removeImage(plainLocation(unfinished), snapshotPart, call());
+    await store.remove(one, locationOf(slot), filePrefix, call());
     await store.copyFile(imageOf(slot), unfinished, call(), makeFolder);
     await store.renameFile(unfinished, copy.path, undefined, snapshotPart, call());
     const inner = innerPlace(slot);
@@ -272,8 +272,8 @@ contractTest(
       () => store.subvolume(inner.subvolume, call()),
       () => store.add({ ...newVolume(), makeFolder: { path: folder, label } }, call()),
       () => store.add(newInnerVolume(), call()),
-      () => store.remove(one, inner, stem, call()),
-      () => store.removeImage(inner, stem, call()),
+      () => store.remove(one, inner, filePrefix, call()),
+      () => store.removeImage(inner, filePrefix, call()),
       () => store.addSubvolume(newSnapshot, snapshotPart, call()),
       () => store.copyFile(imageOf(slot), unfinished, call(), { path: folder, label }),
     ];
@@ -290,14 +290,20 @@ const settings: readonly (readonly [string, SimulatorOptions, typeof plainSteps?
   ["the hostile profile", { profile: "hostile" }],
   ["RouterOS 7.21", { profile: "ros-7.21" }, steps],
   ["an XFS pool", { profile: "xfs-pool" }, plainSteps],
-  ["numbers and booleans as words", { knobs: { numbers: "text", booleans: "yes-no", fileSize: "human" } }],
-  ["no file-size, and LF for line ends", { knobs: { fileSize: "absent", lineEnd: "lf" } }],
-  ["errors on stderr with a status", { knobs: { errorStream: "stderr", exitOnError: 1, errorPlace: true } }],
-  ["an empty find that is an error", { knobs: { emptyFind: "no-such-item", noise: true } }],
-  ["an empty find that lacks an item id", { knobs: { emptyFind: "item-id-error", errorText: "random" } }],
-  ["sessions that take turns", { knobs: { interleave: true, unexport: 20, allocation: "full" } }],
-  ["text that matches whatever its case", { knobs: { textMatch: "ignore-case" } }],
-  ["sizes that have to fit", { knobs: { otherSize: "refused" } }],
+  ["numbers and booleans as words", {
+    behaviours: { numbers: "text", booleans: "yes-no", fileSize: "human" },
+  }],
+  ["no file-size, and LF for line ends", { behaviours: { fileSize: "absent", lineEnd: "lf" } }],
+  ["errors on stderr with a status", {
+    behaviours: { errorStream: "stderr", exitOnError: 1, errorPlace: true },
+  }],
+  ["an empty find that is an error", { behaviours: { emptyFind: "no-such-item", noise: true } }],
+  ["an empty find that lacks an item id", {
+    behaviours: { emptyFind: "item-id-error", errorText: "random" },
+  }],
+  ["sessions that take turns", { behaviours: { interleave: true, unexport: 20, allocation: "full" } }],
+  ["text that matches whatever its case", { behaviours: { textMatch: "ignore-case" } }],
+  ["sizes that have to fit", { behaviours: { otherSize: "refused" } }],
 ];
 
 for (const [name, options, plans = allSteps] of settings) {

@@ -5,18 +5,18 @@ import { rejectsWith } from "../fakes/volume_errors.ts";
 import {
   addOne,
   contractTest,
+  filePrefix,
   folder,
   gib,
   hasImage,
   held,
   imageOf,
+  locationOf,
   makeFolder,
   newVolume,
   nqn,
-  placeOf,
   record,
   slot,
-  stem,
   truth,
   wanted,
 } from "./_routeros_bench.ts";
@@ -62,14 +62,14 @@ contractTest("a volume's whole life takes one command a step, of at most four st
   assert.equal(off.after.volume?.exported, false);
   assert.deepEqual(cost(), { execs: 2, statements: 6 });
 
-  const view = await store.view(slot, stem, call());
+  const view = await store.view(slot, filePrefix, call());
   assert.deepEqual(view.volume, truth(router, slot));
   assert.deepEqual(view.files, [{ path: imageOf(slot), sizeBytes: 2n * gib, directory: false }]);
   assert.deepEqual(cost(), { execs: 1, statements: 3 });
   assert.deepEqual((await store.inventory(call())).volumes, [truth(router, slot)]);
   assert.deepEqual(cost(), { execs: 1, statements: 2 });
 
-  const removed = await store.remove({ id: slot, comment: record }, placeOf(slot), stem, call());
+  const removed = await store.remove({ id: slot, comment: record }, locationOf(slot), filePrefix, call());
   assert.deepEqual(cost(), { execs: 1, statements: 4 });
   assert.deepEqual([removed.after.volume, removed.after.files, removed.refusal], [undefined, [], undefined]);
   assert.deepEqual([truth(router, slot), hasImage(router, slot)], [undefined, false]);
@@ -122,7 +122,7 @@ contractTest(
     await addOne(bench, "pvc-1", nasty[2]);
     assert.equal(truth(router, "pvc-1")?.comment, nasty[2]);
     assert.equal(
-      (await store.remove({ id: slot, comment: before }, placeOf(slot), stem, call())).after.volume,
+      (await store.remove({ id: slot, comment: before }, locationOf(slot), filePrefix, call())).after.volume,
       undefined,
     );
     assert.ok(hasImage(router, "pvc-1"));
@@ -141,10 +141,10 @@ contractTest("a comment that somebody else has changed stops change() and remove
   assert.deepEqual(changed.after.volume, truth(router, slot));
   assert.equal(truth(router, slot)?.comment, record);
   assert.equal(truth(router, slot)?.exported, false);
-  const removed = await store.remove({ id: slot, comment: "other" }, placeOf(slot), stem, call());
+  const removed = await store.remove({ id: slot, comment: "other" }, locationOf(slot), filePrefix, call());
   assert.deepEqual(removed.after.volume, truth(router, slot));
   assert.ok(hasImage(router, slot));
-  const without = await store.removeImage(placeOf(slot), stem, call());
+  const without = await store.removeImage(locationOf(slot), filePrefix, call());
   assert.equal(without.after.files.length, 1);
   assert.ok(hasImage(router, slot), "an image in use stays");
 });
@@ -154,8 +154,8 @@ contractTest("remove() leaves an image that another disk uses, and shows who", a
   await addOne(bench);
   const disk = router.model.disks.findBySlot(slot)!;
   router.model.disks.add({ ...disk, slot: "theirs", comment: "" });
-  await store.view(slot, stem, call());
-  const { after } = await store.remove({ id: slot, comment: record }, placeOf(slot), stem, call());
+  await store.view(slot, filePrefix, call());
+  const { after } = await store.remove({ id: slot, comment: record }, locationOf(slot), filePrefix, call());
   assert.equal(after.volume, undefined);
   assert.deepEqual(after.sharers.map(({ id }) => id), ["theirs"]);
   assert.equal(after.files.length, 1);
@@ -164,12 +164,12 @@ contractTest("remove() leaves an image that another disk uses, and shows who", a
 
 contractTest("a slot with something else in it is foreign, and stays as it is", async (bench) => {
   const { store, call } = bench;
-  const view = await store.view("storage-pool", stem, call());
+  const view = await store.view("storage-pool", filePrefix, call());
   assert.equal(view.foreign?.id, "storage-pool");
   assert.equal(view.volume, undefined);
   const { after } = await store.add(newVolume("storage-pool"), call());
   assert.deepEqual(after.volumes, []);
-  assert.deepEqual((await store.view("storage-pool", stem, call())).foreign, view.foreign);
+  assert.deepEqual((await store.view("storage-pool", filePrefix, call())).foreign, view.foreign);
 });
 
 contractTest(
@@ -192,7 +192,7 @@ contractTest(
     const { call, router, another } = bench;
     await addOne(bench);
     const store = another({ allowUnfenced: true });
-    const view = await store.view(slot, stem, call());
+    const view = await store.view(slot, filePrefix, call());
     assert.equal(view.unfenced, true);
     const { after } = await store.change(
       slot,
@@ -239,7 +239,7 @@ contractTest(
     assert.deepEqual(files.map(({ path }) => path), snapshots);
     assert.equal(pools.length, 1);
   },
-  { seedDisks: 300, knobs: { maxPut: 8000 } },
+  { seedDisks: 300, behaviours: { maxPut: 8000 } },
 );
 
 contractTest("200 volumes at once: none fails, one connection, eight channels at most", async (bench) => {
@@ -253,7 +253,7 @@ contractTest("200 volumes at once: none fails, one connection, eight channels at
   }));
   assert.equal(router.model.disks.list().filter((disk) => disk.filePath !== "").length, 200);
   assert.equal(new Set(router.journal.list().map((entry) => entry.session)).size, 1);
-}, { knobs: { maxSessions: 1 } });
+}, { behaviours: { maxSessions: 1 } });
 
 contractTest(
   "a reboot between two looks shows in the uptime, and no connection outlives it",
@@ -261,16 +261,20 @@ contractTest(
     const { store, call, router } = bench;
     await addOne(bench);
     const before = call();
-    await store.view(slot, stem, before);
+    await store.view(slot, filePrefix, before);
     const response = await fetch(`${router.controlUrl}/reboot`, {
       method: "POST",
       body: JSON.stringify({ downMs: 100, disksLateMs: 60_000 }),
     });
     await response.body?.cancel();
-    const view = await store.view(slot, stem, call());
+    const view = await store.view(slot, filePrefix, call());
     assert.ok(view.upMs < 60_000, String(view.upMs));
     assert.equal(view.volume, undefined);
-    await rejectsWith(store.removeImage(placeOf(slot), stem, before), "unavailable", /looked at again/);
+    await rejectsWith(
+      store.removeImage(locationOf(slot), filePrefix, before),
+      "unavailable",
+      /looked at again/,
+    );
     assert.ok(hasImage(router, slot));
   },
 );

@@ -1,11 +1,11 @@
 // What every VolumeStore does: the one over SSH to a simulated router, and the one in memory by which the controller is
 // tested. What is so in one of them only proves nothing about the other.
 import assert from "node:assert/strict";
-import { plainPlace, subvolumePlace } from "../../src/volume/model/layout.ts";
+import { plainLocation, subvolumeLocation } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { NewVolume, VolumeStore } from "../../src/volume/ports/store.ts";
 import { FakeClock } from "../fakes/clock.ts";
-import { testContext } from "../fakes/controller_world.ts";
+import { testContext } from "../fakes/controller_deps.ts";
 import { FakeVolumeStore } from "../fakes/volume_store.ts";
 import { withRouter } from "./_routeros_bench.ts";
 
@@ -34,27 +34,27 @@ const benches: Readonly<Record<string, (test: (bench: Bench) => Promise<void>) =
 };
 
 const gib = 1n << 30n;
-const stem = "pvc-1.0a0b0c0d";
+const filePrefix = "pvc-1.0a0b0c0d";
 const snapshotPart = `/snap-${"0".repeat(28)}.`;
 const snapshotName = `${snapshotPart}pvc-1.tabcde.n.0a0b0c0d`;
 const one = { id: "pvc-1", comment: "one" };
 
 /** A volume in a plain file. */
 function plain({ folder }: Bench, id = "pvc-1"): NewVolume {
-  const place = plainPlace(`${folder}/${id}.0a0b0c0d.img`);
-  return { id, place, sizeBytes: gib, comment: "one" };
+  const location = plainLocation(`${folder}/${id}.0a0b0c0d.img`);
+  return { id, location, sizeBytes: gib, comment: "one" };
 }
 
 /** A volume in a subvolume. */
 function inner({ folder, label }: Bench, id = "pvc-1") {
-  const place = subvolumePlace(`${folder}/${id}.0a0b0c0d`, label);
-  const subvolume = { ...place.subvolume!, readOnly: false };
-  return { id, place, subvolume, sizeBytes: gib, comment: "one", makeFolder: { path: folder, label } };
+  const location = subvolumeLocation(`${folder}/${id}.0a0b0c0d`, label);
+  const subvolume = { ...location.subvolume!, readOnly: false };
+  return { id, location, subvolume, sizeBytes: gib, comment: "one", makeFolder: { path: folder, label } };
 }
 
 /** Looks, as whoever changes something has to, and adds a volume. */
 async function add({ store, call, folder }: Bench, volume: NewVolume): Promise<void> {
-  await store.createView({ id: volume.id, stem, folder }, call());
+  await store.createView({ id: volume.id, filePrefix, folder }, call());
   const { after } = await store.add(volume, call());
   assert.ok(after.volumes.some(({ id }) => id === volume.id));
 }
@@ -67,21 +67,21 @@ async function addPlain(bench: Bench): Promise<void> {
 async function addSnapshot(bench: Bench) {
   const volume = inner(bench);
   await add(bench, volume);
-  const place = subvolumePlace(`${bench.folder}${snapshotName}`, bench.label);
-  const frozen = { ...place.subvolume!, parent: volume.place.subvolume!, readOnly: true };
+  const location = subvolumeLocation(`${bench.folder}${snapshotName}`, bench.label);
+  const frozen = { ...location.subvolume!, parent: volume.location.subvolume!, readOnly: true };
   const { after } = await bench.store.addSubvolume(frozen, snapshotPart, bench.call());
   assert.deepEqual(after.files.map(({ path, sizeBytes }) => [path, sizeBytes]), [
     [`${bench.folder}${snapshotName}`, 0n],
-    [place.path, gib],
+    [location.path, gib],
   ]);
-  return { volume, place, frozen };
+  return { volume, location, frozen };
 }
 
 const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   "adds, changes and removes, and shows each as it is": async (bench) => {
     const { store, call, has } = bench;
     await addPlain(bench);
-    const shown = { id: "pvc-1", imagePath: plain(bench).place.path, sizeBytes: gib, comment: "one" };
+    const shown = { id: "pvc-1", imagePath: plain(bench).location.path, sizeBytes: gib, comment: "one" };
     const off = { exported: false, exportNqn: "", exportPort: 0 };
     const added = (await store.inventory(call())).volumes;
     assert.deepEqual(added.map(({ exportPort: _, ...volume }) => volume), [
@@ -91,27 +91,27 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const { after } = await store.change("pvc-1", "one", change, call());
     const on = { ...shown, ...off, comment: "two", sizeBytes: 2n * gib, exported: true };
     assert.deepEqual(after.volume, { ...on, exportNqn: "nqn.a:1", exportPort: 4420 });
-    assert.deepEqual((await store.view("pvc-1", stem, call())).volume, after.volume);
+    assert.deepEqual((await store.view("pvc-1", filePrefix, call())).volume, after.volume);
     await store.change("pvc-1", "two", { export: false }, call());
     const two = { id: "pvc-1", comment: "two" };
-    const removed = await store.remove(two, plain(bench).place, stem, call());
+    const removed = await store.remove(two, plain(bench).location, filePrefix, call());
     assert.deepEqual([removed.after.volume, removed.after.files, removed.refusal], [
       undefined,
       [],
       undefined,
     ]);
-    assert.equal(has(plain(bench).place.path), false);
+    assert.equal(has(plain(bench).location.path), false);
   },
   "changes and removes nothing whose comment is another, and no image in use": async (bench) => {
     const { store, call } = bench;
     await addPlain(bench);
-    const { place } = plain(bench);
-    const before = await store.view("pvc-1", stem, call());
+    const { location } = plain(bench);
+    const before = await store.view("pvc-1", filePrefix, call());
     const changed = await store.change("pvc-1", "zero", { comment: "two" }, call());
     assert.deepEqual(changed.after.volume, before.volume);
-    const removed = await store.remove({ id: "pvc-1", comment: "zero" }, place, stem, call());
+    const removed = await store.remove({ id: "pvc-1", comment: "zero" }, location, filePrefix, call());
     assert.deepEqual([removed.after.volume, removed.after.files], [before.volume, before.files]);
-    assert.deepEqual((await store.removeImage(place, stem, call())).after.files, before.files);
+    assert.deepEqual((await store.removeImage(location, filePrefix, call())).after.files, before.files);
   },
   "adds nothing to a slot or an image that is taken, nor where there is nothing": async (bench) => {
     const { store, call, has } = bench;
@@ -120,24 +120,24 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     const other = plain(bench, "pvc-2");
     for (
       const volume of [
-        { ...plain(bench), place: other.place },
-        { ...other, place: plain(bench).place },
-        { ...other, place: plain(bench).place, sizeBytes: undefined },
+        { ...plain(bench), location: other.location },
+        { ...other, location: plain(bench).location },
+        { ...other, location: plain(bench).location, sizeBytes: undefined },
         { ...other, sizeBytes: undefined },
       ]
     ) assert.deepEqual((await store.add(volume, call())).after.volumes, volumes);
-    assert.equal(has(other.place.path), false);
+    assert.equal(has(other.location.path), false);
   },
   "refuses what has no folder, and makes no subvolume without its parent": async (bench) => {
     const { store, call, folder, label } = bench;
-    await store.createView({ id: "pvc-1", stem, folder }, call());
+    await store.createView({ id: "pvc-1", filePrefix, folder }, call());
     const { after, refusal } = await store.add(plain(bench), call());
     assert.deepEqual([after.volumes, refusal === undefined], [[], false]);
-    const { place, frozen } = await addSnapshot(bench);
+    const { location, frozen } = await addSnapshot(bench);
     const second = { ...frozen, path: frozen.path.replace("tabcde", "tabcdf") };
     const again = await store.addSubvolume(second, snapshotPart, call());
     assert.deepEqual([again.after.files.length, again.refusal], [2, undefined], "one is there");
-    const parent = { label, path: `${place.subvolume!.path}-none` };
+    const parent = { label, path: `${location.subvolume!.path}-none` };
     const orphan = { ...frozen, path: frozen.path.replace("snap-0", "snap-1"), parent };
     const made = await store.addSubvolume(orphan, snapshotPart.replace("snap-0", "snap-1"), call());
     assert.deepEqual(made.after.files, []);
@@ -146,13 +146,13 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
     bench,
   ) => {
     const { store, call, folder } = bench;
-    const { volume, place } = await addSnapshot(bench);
+    const { volume, location } = await addSnapshot(bench);
     const paths = async (files: ReturnType<VolumeStore["files"]>) =>
       (await files).files.map(({ path }) => path);
-    const snapshot = [`${folder}${snapshotName}`, place.path];
+    const snapshot = [`${folder}${snapshotName}`, location.path];
     assert.deepEqual(await paths(store.files(snapshotPart, call())), snapshot);
-    const own = [folder, `${folder}/${stem}`, volume.place.path];
-    const wanted = { id: "pvc-1", stem, folder };
+    const own = [folder, `${folder}/${filePrefix}`, volume.location.path];
+    const wanted = { id: "pvc-1", filePrefix, folder };
     assert.deepEqual(
       (await paths(store.createView(wanted, call()))).toSorted(),
       [...own, ...snapshot].toSorted(),
@@ -161,36 +161,46 @@ const contract: Readonly<Record<string, (bench: Bench) => Promise<void>>> = {
   },
   "makes a volume of a snapshot, and removes each with its image, which no disk uses": async (bench) => {
     const { store, call } = bench;
-    const { volume, place } = await addSnapshot(bench);
+    const { volume, location } = await addSnapshot(bench);
     const clone = inner(bench, "pvc-2");
     await add(bench, {
       ...clone,
-      subvolume: { ...clone.subvolume, parent: place.subvolume! },
+      subvolume: { ...clone.subvolume, parent: location.subvolume! },
       sizeBytes: undefined,
     });
     const parentName = `${snapshotName.slice(1)}`;
-    assert.deepEqual(await store.subvolume(clone.place.subvolume!, call()), { readOnly: false, parentName });
-    assert.deepEqual(await store.subvolume(place.subvolume!, call()), { readOnly: true, parentName: stem });
-    assert.equal((await store.removeImage(volume.place, stem, call())).after.files.length, 2, "it is used");
-    assert.deepEqual((await store.remove(one, volume.place, stem, call())).after.files, []);
-    assert.deepEqual((await store.removeImage(place, snapshotPart, call())).after.files, []);
-    assert.equal(await store.subvolume(place.subvolume!, call()), undefined);
+    assert.deepEqual(await store.subvolume(clone.location.subvolume!, call()), {
+      readOnly: false,
+      parentName,
+    });
+    assert.deepEqual(await store.subvolume(location.subvolume!, call()), {
+      readOnly: true,
+      parentName: filePrefix,
+    });
+    assert.equal(
+      (await store.removeImage(volume.location, filePrefix, call())).after.files.length,
+      2,
+      "it is used",
+    );
+    assert.deepEqual((await store.remove(one, volume.location, filePrefix, call())).after.files, []);
+    assert.deepEqual((await store.removeImage(location, snapshotPart, call())).after.files, []);
+    assert.equal(await store.subvolume(location.subvolume!, call()), undefined);
     const { volumes } = await store.inventory(call());
     assert.deepEqual(volumes.map(({ id, sizeBytes }) => [id, sizeBytes]), [["pvc-2", gib]]);
   },
   "copies to a free path, and renames what a disk is as it was for": async (bench) => {
     const { store, call, has } = bench;
     await addPlain(bench);
-    const { path } = plain(bench).place;
+    const { path } = plain(bench).location;
     const copied = plain(bench, "pvc-2");
-    const part = `${copied.place.path}.00ff00ff.part`;
+    const part = `${copied.location.path}.00ff00ff.part`;
     assert.deepEqual(await store.copyFile(path, part, call()), { done: true });
     assert.equal((await store.copyFile(path, part, call())).done, false, "it is not free");
     const stale = { id: "pvc-1", comment: "zero" };
-    await store.renameFile(part, copied.place.path, stale, "/pvc-2.", call());
-    assert.deepEqual([has(part), has(copied.place.path)], [true, false]);
+    await store.renameFile(part, copied.location.path, stale, "/pvc-2.", call());
+    assert.deepEqual([has(part), has(copied.location.path)], [true, false]);
     await add(bench, { ...copied, sizeBytes: undefined, copied: { path: part } });
-    assert.deepEqual([has(part), has(copied.place.path)], [false, true]);
+    assert.deepEqual([has(part), has(copied.location.path)], [false, true]);
     await store.copyFile(path, part, call());
     await store.renameFile(part, path, one, "/pvc-1.", call());
     assert.equal(has(part), true, "the other path is taken");

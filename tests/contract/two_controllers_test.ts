@@ -36,7 +36,7 @@ class Mixture {
   /** How often calls were answered how. */
   readonly answers = new Map<string, number>();
   /** The node that was told an NQN. */
-  readonly #told = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
   readonly #holdings = new Map<string, Holding>();
   readonly #stack: Stack;
   readonly #controllers: readonly ControllerClient[];
@@ -66,9 +66,9 @@ class Mixture {
     const answer = await this.#ask("publish", (one) => one.call("ControllerPublishVolume", request));
     if (answer === undefined) return;
     const nqn = answer.publishContext["nqn"]!;
-    const first = this.#told.get(nqn) ?? nodeId;
+    const first = this.#reported.get(nqn) ?? nodeId;
     assert.equal(nodeId, first, `${nqn} was told to ${first} and to ${nodeId}`);
-    this.#told.set(nqn, nodeId);
+    this.#reported.set(nqn, nodeId);
     // What was asked to end meanwhile may have ended since.
     if (holding.endsBegun !== endsDone) return;
     holding.nqn = nqn;
@@ -122,7 +122,7 @@ class Mixture {
 }
 
 Deno.test(`no volume ever has two holders under ${calls} calls of two controllers, by seed ${seed}`, async () => {
-  await using stack = await startStack({ simulator: { knobs: { interleave: true } } });
+  await using stack = await startStack({ simulator: { behaviours: { interleave: true } } });
   const volumes: string[] = [];
   for (let index = 0; index < volumeCount; index++) volumes.push(await create(stack, `pvc-${index}`));
   const controllers = [stack.clients.controller, (await stack.another()).clients.controller];

@@ -104,11 +104,11 @@ function assertSoundDriver(driver: Container, files: ReadonlyMap<string, string 
     ...hostKeys.filter((one) => one.startsWith("/")),
   ]);
   for (const path of credentials) assert.ok(files.has(path), `${path} is told and not there`);
-  const told = [
+  const reported = [
     config.endpoint.replace("unix://", ""),
     ...[config.node?.stateDirectory, config.registration?.kubeletPath, config.registration?.socketPath],
   ];
-  for (const path of told) {
+  for (const path of reported) {
     if (path === undefined) continue;
     const isMounted = driver.volumeMounts.some(({ mountPath }) => isWithin(path, mountPath));
     assert.ok(isMounted, `${path} is told and not mounted`);

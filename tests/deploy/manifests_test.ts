@@ -97,7 +97,7 @@ Deno.test("the sidecars have the versions that are current, wait for 60 s, and k
   }
 });
 
-Deno.test("the CSIDriver tells Kubernetes what this driver does", () => {
+Deno.test("the CSIDriver reports Kubernetes what this driver does", () => {
   const { metadata, spec } = only<KubernetesObject & { spec: unknown }>(objects, "CSIDriver");
   assert.equal(metadata.name, driverName);
   assert.deepEqual(spec, {

@@ -21,7 +21,7 @@ export interface QueryParts {
 }
 
 /** Words that stand where a metric could, and are none; aggregations do so before their grouping. */
-const words = new Set([
+const text = new Set([
   ...["and", "or", "unless", "bool", "offset", "group_left", "group_right"],
   ...["sum", "min", "max", "avg", "count", "group", "stddev", "stdvar", "topk", "bottomk", "quantile"],
 ]);
@@ -41,7 +41,7 @@ export function partsOf(query: string): QueryParts {
     });
   const token = /"(?:[^"\\]|\\.)*"|([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(\{[^}]*\}|\()?|[0-9][0-9a-z.]*/g;
   const selectors = rest.matchAll(token)
-    .filter(([, name, after]) => name !== undefined && after !== "(" && !words.has(name))
+    .filter(([, name, after]) => name !== undefined && after !== "(" && !text.has(name))
     .map(([, name, after = ""]) => ({ metric: name!, matchers: matchersIn(after) })).toArray();
   return { selectors, groupings };
 }

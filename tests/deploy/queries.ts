@@ -112,11 +112,11 @@ export function faultsOf({ expr, texts }: Query): readonly string[] {
     ...targetLabels,
     ...selectors.flatMap(({ metric }) => infoOf(metric)?.labels ?? []),
   ]);
-  const told = texts.flatMap((text) =>
+  const reported = texts.flatMap((text) =>
     text.matchAll(/\{\{\s*([a-z_]+)\s*\}\}|\$labels\.([a-z_]+)/g).map(([, legend, label]) => legend ?? label!)
       .filter((label) => label !== "end" && label !== "else").toArray()
   );
-  for (const label of [...groupings, ...told]) {
+  for (const label of [...groupings, ...reported]) {
     if (!known.has(label)) faults.push(`none of its metrics has the label ${label}`);
   }
   return faults;

@@ -57,7 +57,7 @@ async function startNode(folder: string, address: string): Promise<AsyncDisposab
     ...["--connector=loop", "--loop-backing", `${folder}/router`, "--state-dir", `${folder}/state`],
     ...["--register", "--kubelet-path", `${folder}/kubelet`],
   ]);
-  await node.ready(async () => (await kubelet.look()).length > 0);
+  await node.ready(async () => (await kubelet.check()).length > 0);
   const clients = dial(loadCsi(), endpoint, systemClock);
   await clients.node.call("NodeGetInfo", {}).finally(() => clients.close());
   return {
@@ -95,7 +95,7 @@ async function findsAll(prometheus: Prometheus, queries: readonly Query[]): Prom
     !tableMetricsOf(expr).some((name) => Object.hasOwn(later, name))
   );
   assert.ok(waiting.length >= 35, `${waiting.length} queries`);
-  const look = async () => {
+  const reading = async () => {
     const empty: Query[] = [];
     for (const query of waiting) {
       if ((await prometheus.query(filled(query.expr))).length === 0) empty.push(query);
@@ -103,7 +103,7 @@ async function findsAll(prometheus: Prometheus, queries: readonly Query[]): Prom
     waiting = empty;
     return empty.length === 0;
   };
-  await eventually(look).catch(() => assert.deepEqual(waiting, [], "these find nothing"));
+  await eventually(reading).catch(() => assert.deepEqual(waiting, [], "these find nothing"));
 }
 
 /** All metrics that any query reads were scraped, but for those that come later; and what is said of these is so. */

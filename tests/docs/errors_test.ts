@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
 import { wireStatus } from "../../src/csi/server/grpc_status.ts";
-import { stemOf, stemsIn, stemsInSources, stemsOfAdapters } from "./error_stems.ts";
+import { filePrefixOf, messagesIn, messagesInSources, messagesOfAdapters } from "./error_messages.ts";
 import { readPage } from "./pages.ts";
 
 const page = readPage("docs/reference/errors.md").text.replace(/\s+/g, " ");
@@ -11,12 +11,12 @@ const shown: readonly string[] = [...page.matchAll(/`(Cannot [^`]+)`/g)].map(([,
 
 Deno.test("every message of the rules and actions is on the page of errors", () => {
   const known = new Set(shown);
-  const missing = stemsInSources().filter(({ text }) => !known.has(text));
+  const missing = messagesInSources().filter(({ text }) => !known.has(text));
   assert.deepEqual(missing.map(({ text, file }) => `${file}: ${text}`), []);
 });
 
 Deno.test("every message on the page of errors is one of the sources", () => {
-  const known = [...stemsInSources(), ...stemsOfAdapters()].map(({ text }) => text);
+  const known = [...messagesInSources(), ...messagesOfAdapters()].map(({ text }) => text);
   const stale = shown.filter((text) => !known.includes(text));
   assert.deepEqual(stale, []);
   assert(shown.length > 100);
@@ -48,9 +48,9 @@ Deno.test("the page of errors has the code of every kind", () => {
   }
 });
 
-Deno.test("stemsIn() finds messages however they are written, and cuts off their details", () => {
+Deno.test("messagesIn() finds messages however they are written, and cuts off their details", () => {
   assert.deepEqual(
-    stemsIn(
+    messagesIn(
       [
         '/** Text: "Cannot be found here" */',
         'throw new VolumeError("busy", "Cannot do it");',
@@ -66,5 +66,5 @@ Deno.test("stemsIn() finds messages however they are written, and cuts off their
       "Cannot read it as …",
     ],
   );
-  assert.equal(stemOf("Cannot use it (for now): a=b"), "Cannot use it");
+  assert.equal(filePrefixOf("Cannot use it (for now): a=b"), "Cannot use it");
 });

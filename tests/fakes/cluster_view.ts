@@ -2,7 +2,7 @@ import type {
   ClusterView,
   ClusterVolume,
   NodeAttachment,
-  StrayAttachment,
+  UnknownVolumeAttachment,
 } from "../../src/volume/ports/cluster_view.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 
@@ -12,7 +12,7 @@ export class FakeClusterView implements ClusterView {
   attached: readonly NodeAttachment[] = [];
   /** Handles of other drivers. */
   others: readonly string[] = [];
-  strays: readonly StrayAttachment[] = [];
+  orphans: readonly UnknownVolumeAttachment[] = [];
   readable = true;
   /** Whether VolumeAttachments are made. */
   attachRequired = true;
@@ -29,11 +29,11 @@ export class FakeClusterView implements ClusterView {
     return this.#answer(() => this.attached);
   }
 
-  strayAttachments(): Promise<readonly StrayAttachment[]> {
-    return this.#answer(() => this.strays);
+  unknownVolumeAttachments(): Promise<readonly UnknownVolumeAttachment[]> {
+    return this.#answer(() => this.orphans);
   }
 
-  async assertAttachmentsTell(): Promise<void> {
+  async assertAttachmentsReadable(): Promise<void> {
     await this.#answer(() => undefined);
     if (!this.attachRequired) throw new VolumeError("precondition", "Cannot tell who has a volume");
   }

@@ -6,7 +6,7 @@ import {
   type SshTransport,
 } from "../../src/routeros/ssh/transport.ts";
 import { Console } from "../../src/simulator/console/console.ts";
-import type { Knobs } from "../../src/simulator/behaviours.ts";
+import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
 import { makeRouter } from "../../src/simulator/simulator_test_support.ts";
 import { type ExecService, serveExec } from "../../src/simulator/ssh/exec.ts";
@@ -23,8 +23,8 @@ export class DirectRouter implements SshTransport {
   readonly #service: ExecService;
   #sessions = 0;
 
-  constructor(clock: Clock, basePath: string, knobs: Partial<Knobs>) {
-    this.model = makeRouter({ clock, knobs });
+  constructor(clock: Clock, basePath: string, behaviours: Partial<Behaviours>) {
+    this.model = makeRouter({ clock, behaviours });
     this.violations = new Violations(clock);
     this.#service = {
       clock,
@@ -37,7 +37,7 @@ export class DirectRouter implements SshTransport {
   }
 
   connect(): Promise<SshConnection> {
-    if (this.#sessions >= this.model.knobs.maxSessions) {
+    if (this.#sessions >= this.model.behaviours.maxSessions) {
       return Promise.reject(new ConnectError("it has too many sessions", { lasting: false }));
     }
     this.#sessions++;
@@ -58,7 +58,7 @@ export class DirectRouter implements SshTransport {
   }
 
   #run({ text }: Command): Promise<ExecEnd> {
-    if (text.length > this.model.knobs.maxCommand) return Promise.resolve({ state: "torn", output: "" });
+    if (text.length > this.model.behaviours.maxCommand) return Promise.resolve({ state: "torn", output: "" });
     const { promise, resolve } = Promise.withResolvers<ExecEnd>();
     const printed = { stdout: "", stderr: "" };
     const request = { session: 1, mayRead: true, mayWrite: true, command: text, fault: undefined };

@@ -46,7 +46,7 @@ export class FakeHostSide implements HostSide {
 
   #lets(nqn: string, host: HostName): boolean {
     const names = this.#diskOf(nqn)?.allowHostName ?? "";
-    switch (this.#router.knobs.allowHost) {
+    switch (this.#router.behaviours.allowHost) {
       case "ignored":
         return true;
       case "single":

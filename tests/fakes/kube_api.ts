@@ -84,7 +84,7 @@ export class FakeKubeApi implements AsyncDisposable {
   /** The only token that is let in; everybody is while undefined. */
   token: string | undefined;
   /** Requests that are being served, at most. */
-  mostAtOnce = 0;
+  maxAtOnce = 0;
 
   readonly #objects = new Map<string, Map<string, KubeObject>>();
   readonly #server: Deno.HttpServer<Deno.NetAddr>;
@@ -172,7 +172,7 @@ export class FakeKubeApi implements AsyncDisposable {
     const text = await request.text();
     const query = Object.fromEntries(searchParams);
     const body: unknown = text === "" ? undefined : JSON.parse(text);
-    this.mostAtOnce = Math.max(this.mostAtOnce, ++this.#atOnce);
+    this.maxAtOnce = Math.max(this.maxAtOnce, ++this.#atOnce);
     try {
       const response = await this.#answer(request, pathname, query, body);
       this.requests.push({ method: request.method, path: pathname, query, body, status: response.status });
@@ -212,7 +212,7 @@ export class FakeKubeApi implements AsyncDisposable {
       throw new Refusal(401, "who is that?");
     }
     if (this.rules === undefined) return;
-    const { group, resource, name } = placeOf(path);
+    const { group, resource, name } = locationOf(path);
     const verbs = { GET: name === "" ? "list" : "get", POST: "create", PUT: "update", PATCH: "patch" };
     const verb = verbs[request.method as keyof typeof verbs];
     const allowed = this.rules.some((rule) =>
@@ -223,28 +223,32 @@ export class FakeKubeApi implements AsyncDisposable {
   }
 
   #run(request: Request, path: string, query: Record<string, string>, body: unknown): unknown {
-    const place = placeOf(path);
+    const location = locationOf(path);
     switch (request.method) {
       case "GET":
-        return place.name === "" ? this.#list(path, place, query) : this.#existing(place);
+        return location.name === "" ? this.#list(path, location, query) : this.#existing(location);
       case "POST":
-        return this.#create(place, body as KubeObject);
+        return this.#create(location, body as KubeObject);
       case "PUT":
-        return this.#update(place, body as KubeObject);
+        return this.#update(location, body as KubeObject);
       case "PATCH":
         if (request.headers.get("content-type") !== "application/merge-patch+json") {
           throw new Refusal(415, "only merge patches");
         }
-        return this.#update(place, merged(this.#existing(place), body) as KubeObject, body);
+        return this.#update(location, merged(this.#existing(location), body) as KubeObject, body);
       default:
         throw new Refusal(400, `no ${request.method} here`);
     }
   }
 
   /** A collection of all namespaces is every collection of that resource. */
-  #list(path: string, place: Place, query: Record<string, string>): unknown {
-    const collections = place.namespace !== "" || this.#objects.has(path) ? [path] : [...this.#objects.keys()]
-      .filter((key) => placeOf(key).group === place.group && placeOf(key).resource === place.resource);
+  #list(path: string, location: Place, query: Record<string, string>): unknown {
+    const collections = location.namespace !== "" || this.#objects.has(path)
+      ? [path]
+      : [...this.#objects.keys()]
+        .filter((key) =>
+          locationOf(key).group === location.group && locationOf(key).resource === location.resource
+        );
     const labels = (query["labelSelector"] ?? "").split(",").filter((part) => part !== "").map((part) =>
       part.split("=")
     );
@@ -271,34 +275,34 @@ export class FakeKubeApi implements AsyncDisposable {
     };
   }
 
-  #existing(place: Place): KubeObject {
-    const found = this.get(place.collection, place.name);
-    if (found === undefined) throw new Refusal(404, `there is no ${place.resource} ${place.name}`);
+  #existing(location: Place): KubeObject {
+    const found = this.get(location.collection, location.name);
+    if (found === undefined) throw new Refusal(404, `there is no ${location.resource} ${location.name}`);
     return found;
   }
 
-  #create(place: Place, object: KubeObject): KubeObject {
-    if (this.get(place.collection, object.metadata.name) !== undefined) {
+  #create(location: Place, object: KubeObject): KubeObject {
+    if (this.get(location.collection, object.metadata.name) !== undefined) {
       throw new Refusal(409, "it is there already", "AlreadyExists");
     }
     if (object.metadata.resourceVersion) throw new Refusal(400, "resourceVersion should not be set");
-    return this.put(place.collection, object);
+    return this.put(location.collection, object);
   }
 
-  #update(place: Place, object: KubeObject, patch: unknown = object): KubeObject {
-    const before = this.#existing(place);
+  #update(location: Place, object: KubeObject, patch: unknown = object): KubeObject {
+    const before = this.#existing(location);
     const expected = (patch as Partial<KubeObject>).metadata?.resourceVersion;
     if (expected !== undefined && expected !== "" && expected !== before.metadata.resourceVersion) {
       throw new Refusal(409, "the object has been modified");
     }
-    return this.put(place.collection, {
+    return this.put(location.collection, {
       ...object,
-      metadata: { ...object.metadata, uid: before.metadata.uid ?? "", name: place.name },
+      metadata: { ...object.metadata, uid: before.metadata.uid ?? "", name: location.name },
     });
   }
 }
 
-function placeOf(path: string): Place {
+function locationOf(path: string): Place {
   const parts = path.split("/").slice(1);
   const rest = parts[0] === "api" ? parts.slice(2) : parts.slice(3);
   const group = parts[0] === "api" ? "" : parts[1] ?? "";

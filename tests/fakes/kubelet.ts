@@ -26,7 +26,7 @@ export class FakeKubelet {
   }
 
   /** One look at the folder: who was there for the first time. */
-  async look(): Promise<readonly PluginInfo__Output[]> {
+  async check(): Promise<readonly PluginInfo__Output[]> {
     const found = this.#sockets();
     for (const name of [...this.#known.keys()]) if (!found.has(name)) this.#known.delete(name);
     const appeared: PluginInfo__Output[] = [];

@@ -3,7 +3,7 @@ import type { Connection } from "../../src/volume/ports/node_ports.ts";
 
 /** Keeps what it is told, in order, as a word or two each. */
 export class RecordedEvents implements NodeEvents {
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   /** The number of the device that was seen last, by volume. */
   readonly devices = new Map<string, string>();
   readonly staged = new Set<string>();
@@ -13,7 +13,7 @@ export class RecordedEvents implements NodeEvents {
   /** What was wrong when it was judged last, by volume. */
   readonly health = new Map<string, readonly string[]>();
 
-  happened(event: NodeEvent): void {
+  occurred(event: NodeEvent): void {
     switch (event.kind) {
       case "connections":
         return void this.connections.set(event.volumeId, event.connections);
@@ -28,7 +28,7 @@ export class RecordedEvents implements NodeEvents {
         return;
       default: {
         const { kind, ...details } = event;
-        this.told.push([kind.replaceAll("-", " "), ...Object.values(details)].join(": "));
+        this.reported.push([kind.replaceAll("-", " "), ...Object.values(details)].join(": "));
       }
     }
   }

@@ -1,6 +1,6 @@
 import { epochNqn } from "../../src/volume/model/epoch.ts";
 import { clusterHash, nameDigest, snapshotIdFor } from "../../src/volume/model/ids.ts";
-import { stemOf } from "../../src/volume/model/layout.ts";
+import { filePrefixOf } from "../../src/volume/model/layout.ts";
 import { assertOwned } from "../../src/volume/rules/ownership.ts";
 import type { StoredVolume } from "../../src/volume/model/inventory.ts";
 import {
@@ -20,12 +20,12 @@ export const testPrefix = "nqn.2000-02.com.mikrotik";
 
 /** The plain file of a volume of the test cluster. */
 export function plainImage(id: string, base = testBase): string {
-  return `${base}/${stemOf(id, testCluster)}.img`;
+  return `${base}/${filePrefixOf(id, testCluster)}.img`;
 }
 
 /** The image in the subvolume of a volume of the test cluster. */
 export function subvolumeImage(id: string, base = testBase): string {
-  return `${base}/${stemOf(id, testCluster)}/disk.img`;
+  return `${base}/${filePrefixOf(id, testCluster)}/disk.img`;
 }
 
 /** The id of a snapshot of the test cluster. */

@@ -81,7 +81,7 @@ export function notRun(reason = "(SSH) Channel open failure: session limit"): Ex
 
 const frameForm =
   /:put \("([0-9a-f]+)(\d) "\.\[:serialize to=json options=json\.no-string-conversion value=\[(.*?)\]\]\." \1"\)/g;
-const signForm = /:put "(([0-9a-f]+)0 - \2)"/;
+const sentinelForm = /:put "(([0-9a-f]+)0 - \2)"/;
 
 /** The queries that a command asks frames of. */
 export function queriesOf(command: string): string[] {
@@ -95,7 +95,7 @@ export function statementsOf(command: string): string {
 
 /** What a router prints for a command: a frame for each query, with CRLF, or the sign of its end. */
 export function printFrames(command: string, json: (query: string, index: number) => string): string {
-  const signed = signForm.exec(command);
+  const signed = sentinelForm.exec(command);
   if (signed !== null) return `${signed[1]}\r\n`;
   return [...command.matchAll(frameForm)]
     .map((match, index) => `${match[1]}${match[2]} ${json(match[3]!, index)} ${match[1]}\r\n`)

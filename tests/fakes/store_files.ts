@@ -1,6 +1,6 @@
 import { parentFolder, poolOf } from "../../src/volume/model/ids.ts";
 import { withinPool } from "../../src/volume/model/layout.ts";
-import type { ImagePlace, Pool, StoredFile, SubvolumeRef } from "../../src/volume/model/inventory.ts";
+import type { ImageLocation, Pool, StoredFile, SubvolumeRef } from "../../src/volume/model/inventory.ts";
 import type { NewSubvolume } from "../../src/volume/ports/store.ts";
 
 /** A Btrfs subvolume. Its files are among all others, below its folder. */
@@ -116,13 +116,13 @@ export class FakeFiles {
   }
 
   /** Removes an image, or the subvolume with it, or says why not. */
-  remove(place: ImagePlace): string | undefined {
-    if (!this.isMounted(place.path)) return undefined;
-    if (place.subvolume === undefined) {
-      if (this.files.get(place.path)?.directory === false) this.#forget(place.path);
+  remove(location: ImageLocation): string | undefined {
+    if (!this.isMounted(location.path)) return undefined;
+    if (location.subvolume === undefined) {
+      if (this.files.get(location.path)?.directory === false) this.#forget(location.path);
       return undefined;
     }
-    const subvolume = this.find(place.subvolume);
+    const subvolume = this.find(location.subvolume);
     if (subvolume === undefined) return undefined;
     const snapshots = [...this.subvolumes.values()].some((other) => other.parent === subvolume.path);
     if (this.holdsParents && snapshots) return "failure: it has snapshots";

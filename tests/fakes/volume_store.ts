@@ -1,10 +1,10 @@
 import { VolumeError } from "../../src/volume/errors.ts";
-import { placeOf } from "../../src/volume/model/layout.ts";
+import { locationOf } from "../../src/volume/model/layout.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type {
   CreateView,
   FileView,
-  ImagePlace,
+  ImageLocation,
   Inventory,
   Pool,
   RouterState,
@@ -135,9 +135,9 @@ export class FakeVolumeStore implements VolumeStore {
 
   /** Puts an image there, with the subvolume that its path tells of. */
   putImage(path: string, sizeBytes: bigint, subvolume: Partial<FakeSubvolume> = {}): void {
-    const place = placeOf(path, this.pools).subvolume;
-    if (place !== undefined) {
-      this.tree.putSubvolume({ ...place, readOnly: false, parent: undefined, ...subvolume });
+    const location = locationOf(path, this.pools).subvolume;
+    if (location !== undefined) {
+      this.tree.putSubvolume({ ...location, readOnly: false, parent: undefined, ...subvolume });
     }
     this.putFile(path, sizeBytes);
   }
@@ -181,16 +181,16 @@ export class FakeVolumeStore implements VolumeStore {
     return [...new Set([...exported.map((disk) => disk.exportNqn), ...lingering.map((reach) => reach.nqn)])];
   }
 
-  async view(id: string, stem: string, context: CallContext): Promise<VolumeView> {
+  async view(id: string, filePrefix: string, context: CallContext): Promise<VolumeView> {
     await this.#read("view", id, context);
-    return this.#look(id, stem);
+    return this.#check(id, filePrefix);
   }
 
   async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
     await this.#read("createView", wanted?.id ?? "", context);
     const isShown = ({ path }: StoredFile) =>
       path.includes(anySnapshot) ||
-      wanted !== undefined && (path.includes(wanted.stem) || path === wanted.folder);
+      wanted !== undefined && (path.includes(wanted.filePrefix) || path === wanted.folder);
     return {
       ...this.#list(),
       foreign: wanted === undefined ? undefined : this.#foreign(wanted.id),
@@ -205,7 +205,7 @@ export class FakeVolumeStore implements VolumeStore {
 
   async files(part: string, context: CallContext): Promise<FileView> {
     await this.#read("files", part, context);
-    return this.#lookAtFiles(part);
+    return this.#readFilesNow(part);
   }
 
   async filesAt(paths: readonly string[], context: CallContext): Promise<FileView> {
@@ -237,27 +237,27 @@ export class FakeVolumeStore implements VolumeStore {
   ): Promise<MutationOutcome<VolumeView>> {
     const effect = () => this.#change(id, expectedComment, change);
     const refusal = await this.#mutate("change", id, context, effect);
-    return { after: this.#look(id, undefined), refusal };
+    return { after: this.#check(id, undefined), refusal };
   }
 
   async remove(
     disk: DiskGuard,
-    place: ImagePlace,
-    stem: string,
+    location: ImageLocation,
+    filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
-    const effect: Effect = (half) => this.#remove(disk, place, half);
+    const effect: Effect = (half) => this.#remove(disk, location, half);
     const refusal = await this.#mutate("remove", disk.id, context, effect);
-    return { after: this.#look(disk.id, stem), refusal };
+    return { after: this.#check(disk.id, filePrefix), refusal };
   }
 
   async removeImage(
-    place: ImagePlace,
+    location: ImageLocation,
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>> {
-    const refusal = await this.#mutate("removeImage", part, context, () => this.#removeImage(place));
-    return { after: this.#lookAtFiles(part), refusal };
+    const refusal = await this.#mutate("removeImage", part, context, () => this.#removeImage(location));
+    return { after: this.#readFilesNow(part), refusal };
   }
 
   async addSubvolume(
@@ -267,7 +267,7 @@ export class FakeVolumeStore implements VolumeStore {
   ): Promise<MutationOutcome<FileView>> {
     const effect = () => this.tree.holding(part).length > 0 ? undefined : this.#addSubvolume(subvolume);
     const refusal = await this.#mutate("addSubvolume", part, context, effect);
-    return { after: this.#lookAtFiles(part), refusal };
+    return { after: this.#readFilesNow(part), refusal };
   }
 
   async copyFile(
@@ -304,7 +304,7 @@ export class FakeVolumeStore implements VolumeStore {
     context: CallContext,
   ): Promise<MutationOutcome<FileView>> {
     const refusal = await this.#mutate("renameFile", part, context, () => this.#rename(from, to, guard));
-    return { after: this.#lookAtFiles(part), refusal };
+    return { after: this.#readFilesNow(part), refusal };
   }
 
   async #read(method: StoreMethod, id: string, context: CallContext): Promise<void> {
@@ -333,25 +333,25 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   #add(volume: NewVolume): string | undefined {
-    const { id, place, sizeBytes, comment, subvolume, copied } = volume;
+    const { id, location, sizeBytes, comment, subvolume, copied } = volume;
     if (volume.makeFolder !== undefined) this.tree.ensureFolder(volume.makeFolder);
     const refusal = subvolume === undefined ? undefined : this.#addSubvolume(subvolume);
     if (refusal !== undefined) return refusal;
-    if (this.disks.has(id) || this.hardware.has(id) || this.#isUsed(place)) return undefined;
-    if (copied !== undefined && this.allFiles.has(place.path)) return undefined;
-    if (copied !== undefined) this.#rename(copied.path, place.path, undefined);
-    const there = this.allFiles.get(place.path);
+    if (this.disks.has(id) || this.hardware.has(id) || this.#isUsed(location)) return undefined;
+    if (copied !== undefined && this.allFiles.has(location.path)) return undefined;
+    if (copied !== undefined) this.#rename(copied.path, location.path, undefined);
+    const there = this.allFiles.get(location.path);
     if (sizeBytes === undefined) {
       if (there === undefined) return undefined;
     }
-    if (!this.tree.hasFolderFor(place.path)) return "failure: no such directory";
+    if (!this.tree.hasFolderFor(location.path)) return "failure: no such directory";
     if (sizeBytes !== undefined && there !== undefined) {
-      this.violations.push(`${id} adopted the data in ${place.path}`);
+      this.violations.push(`${id} adopted the data in ${location.path}`);
     }
-    if (this.#torn.has(place.path)) this.violations.push(`${id} uses a copy that is not whole`);
-    const image = { imagePath: place.path, sizeBytes: sizeBytes ?? there?.sizeBytes ?? 0n };
+    if (this.#torn.has(location.path)) this.violations.push(`${id} uses a copy that is not whole`);
+    const image = { imagePath: location.path, sizeBytes: sizeBytes ?? there?.sizeBytes ?? 0n };
     this.disks.set(id, { id, ...image, comment, exported: false, exportNqn: "", exportPort: 0 });
-    this.putFile(place.path, image.sizeBytes);
+    this.putFile(location.path, image.sizeBytes);
     return undefined;
   }
 
@@ -383,19 +383,19 @@ export class FakeVolumeStore implements VolumeStore {
     }
   }
 
-  #remove({ id, comment }: DiskGuard, place: ImagePlace, half: boolean): string | undefined {
+  #remove({ id, comment }: DiskGuard, location: ImageLocation, half: boolean): string | undefined {
     const disk = this.disks.get(id);
     if (disk !== undefined && !this.hidden.has(id) && disk.comment === comment) {
       if (disk.exported) this.#linger(disk);
       this.disks.delete(id);
     }
-    return half || this.disks.has(id) ? undefined : this.#removeImage(place);
+    return half || this.disks.has(id) ? undefined : this.#removeImage(location);
   }
 
-  #removeImage(place: ImagePlace): string | undefined {
-    if (this.#isUsed(place)) return undefined;
+  #removeImage(location: ImageLocation): string | undefined {
+    if (this.#isUsed(location)) return undefined;
     const before = [...this.allFiles.keys()];
-    const refusal = this.tree.remove(place);
+    const refusal = this.tree.remove(location);
     for (const path of before.filter((path) => !this.allFiles.has(path))) {
       if (this.reachable(path).length > 0) this.violations.push(`${path} went while it could be reached`);
       this.#torn.delete(path);
@@ -418,7 +418,7 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   /** Whether any disk is on the image, or in the subvolume. */
-  #isUsed({ path, subvolume }: ImagePlace): boolean {
+  #isUsed({ path, subvolume }: ImageLocation): boolean {
     const folder = subvolume === undefined ? undefined : `${this.tree.folderOf(subvolume)}/`;
     return [...this.disks.values()].some((disk) =>
       disk.imagePath === path || folder !== undefined && disk.imagePath.startsWith(folder)
@@ -430,14 +430,16 @@ export class FakeVolumeStore implements VolumeStore {
     this.#lingering.push({ imagePath: disk.imagePath, nqn: disk.exportNqn, untilMs });
   }
 
-  #look(id: string, stem: string | undefined): VolumeView {
+  #check(id: string, filePrefix: string | undefined): VolumeView {
     const shown = this.#shown();
     return {
       ...this.#state(),
       volume: shown.find((disk) => disk.id === id),
       foreign: this.#foreign(id),
-      sharers: shown.filter((disk) => disk.id !== id && stem !== undefined && disk.imagePath.includes(stem)),
-      files: stem === undefined ? [] : this.tree.holding(stem),
+      sharers: shown.filter((disk) =>
+        disk.id !== id && filePrefix !== undefined && disk.imagePath.includes(filePrefix)
+      ),
+      files: filePrefix === undefined ? [] : this.tree.holding(filePrefix),
     };
   }
 
@@ -445,7 +447,7 @@ export class FakeVolumeStore implements VolumeStore {
     return { ...this.#state(), volumes: this.#shown() };
   }
 
-  #lookAtFiles(part: string): FileView {
+  #readFilesNow(part: string): FileView {
     return { ...this.#state(), files: this.tree.holding(part) };
   }
 

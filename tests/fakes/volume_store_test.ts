@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
-import { placeOf, plainPlace, subvolumePlace } from "../../src/volume/model/layout.ts";
+import { locationOf, plainLocation, subvolumeLocation } from "../../src/volume/model/layout.ts";
 import type { NewVolume } from "../../src/volume/ports/store.ts";
 import { FakeClock } from "./clock.ts";
-import { inTime, testContext } from "./controller_world.ts";
+import { inTime, testContext } from "./controller_deps.ts";
 import { FakeVolumeStore } from "./volume_store.ts";
 
-const stem = "v.0a";
-const imagePath = `/pool/csi/${stem}.img`;
-const place = plainPlace(imagePath);
+const filePrefix = "v.0a";
+const imagePath = `/pool/csi/${filePrefix}.img`;
+const location = plainLocation(imagePath);
 const makeFolder = { path: "/pool/csi", label: "pool-fs" };
-const volume: NewVolume = { id: "v", place, sizeBytes: 9n, comment: "one", makeFolder };
+const volume: NewVolume = { id: "v", location, sizeBytes: 9n, comment: "one", makeFolder };
 const one = { id: "v", comment: "one" };
 const context = testContext();
 const nqn = (text: string) => ({ export: { nqn: text, port: 4420 } });
@@ -22,11 +22,11 @@ async function router() {
   return { clock, store };
 }
 
-const inner = subvolumePlace("/pool/csi/w.0a", "pool-fs");
-const snapshot = subvolumePlace("/pool/csi/snap-1.w.x.n.0a", "pool-fs");
+const inner = subvolumeLocation("/pool/csi/w.0a", "pool-fs");
+const snapshot = subvolumeLocation("/pool/csi/snap-1.w.x.n.0a", "pool-fs");
 const inSubvolume: NewVolume = {
   id: "w",
-  place: inner,
+  location: inner,
   subvolume: { ...inner.subvolume!, readOnly: false },
   sizeBytes: 9n,
   comment: "one",
@@ -43,10 +43,10 @@ async function withSnapshot() {
 }
 
 const copy = `${imagePath}.00ff00ff.part`;
-const target = plainPlace("/pool/csi/u.0a.img");
+const target = plainLocation("/pool/csi/u.0a.img");
 const copied: NewVolume = {
   id: "u",
-  place: target,
+  location: target,
   sizeBytes: undefined,
   comment: "",
   copied: { path: copy },
@@ -59,7 +59,7 @@ Deno.test("FakeVolumeStore notes what must never happen", async () => {
   await store.change("v", "one", nqn("q1"), context);
   await store.change("v", "one", nqn("q2"), context);
   await store.change("v", "one", { sizeBytes: 1n }, context);
-  await store.remove(one, place, stem, context);
+  await store.remove(one, location, filePrefix, context);
   store.putFile(imagePath);
   await store.add(volume, context);
   assert.deepEqual(store.violations, [
@@ -77,7 +77,12 @@ Deno.test("FakeVolumeStore notes what must never happen to subvolumes and copies
   await store.change("w", "one", nqn("q1"), context);
   await store.change("w", "one", { export: false }, context);
   await store.remove({ id: "w", comment: "one" }, inner, "/w.0a", context);
-  const frozen = { id: "s", place: placeOf(snapshot.path, store.pools), sizeBytes: undefined, comment: "" };
+  const frozen = {
+    id: "s",
+    location: locationOf(snapshot.path, store.pools),
+    sizeBytes: undefined,
+    comment: "",
+  };
   await store.add(frozen, context);
   await store.change("s", "", { sizeBytes: 10n }, context);
   await store.change("s", "", nqn("q2"), context);

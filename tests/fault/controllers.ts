@@ -3,7 +3,7 @@ import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
-import { defaultKnobs } from "../../src/simulator/behaviours.ts";
+import { defaultBehaviours } from "../../src/simulator/behaviours.ts";
 import { profiles } from "../../src/simulator/profile.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
 import { freePort, type Part, startPart } from "../support/parts.ts";
@@ -34,7 +34,7 @@ export class Controllers implements AsyncDisposable {
   constructor(ahead: number) {
     this.#folder = Deno.makeTempDirSync({ prefix: "rds-csi-test-" });
     Deno.writeTextFileSync(`${this.#folder}/password`, `${routerPassword}\n`);
-    const profile = formatProfile({ ...profiles[0]!, answers: defaultKnobs });
+    const profile = formatProfile({ ...profiles[0]!, answers: defaultBehaviours });
     Deno.writeTextFileSync(`${this.#folder}/profile.json`, profile);
     for (let count = 0; count < ahead; count++) this.#ready.push(this.#start());
   }

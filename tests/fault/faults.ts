@@ -23,7 +23,7 @@ export interface Strand {
 }
 
 /** An image of which nobody can tell whether there is data in it. */
-export const strayImage = /its image is there without a disk.*DeleteVolume removes it/;
+export const misplacedImage = /its image is there without a disk.*DeleteVolume removes it/;
 
 /** Something that goes wrong at one command of a call. */
 export interface Fault {
@@ -78,11 +78,11 @@ function wire(
 
 /** A router that gives a disk another slot when its own is taken, and takes over the file that is there. */
 const renaming: StackOptions = {
-  simulator: { knobs: { duplicateSlot: "renamed", adopt: "kept", maxSlot: Infinity } },
+  simulator: { behaviours: { duplicateSlot: "renamed", adopt: "kept", maxSlot: Infinity } },
 };
 
 /** A router whose own refusals say nothing either. */
-export const wordless: StackOptions = { simulator: { knobs: { errorText: "random" } } };
+export const wordless: StackOptions = { simulator: { behaviours: { errorText: "random" } } };
 const random = new SeededRandom();
 const randomTexts = Array.from({ length: 6 }, () => randomWords(() => random.fraction()));
 

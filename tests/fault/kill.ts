@@ -6,7 +6,7 @@ import type { Simulator } from "../../src/simulator/simulator.ts";
 import type { Controllers } from "./controllers.ts";
 import { beforeCommand } from "./faults.ts";
 import type { Rpc } from "./rpcs.ts";
-import { converge, type Lane } from "./trial.ts";
+import { converge, type Worker } from "./trial.ts";
 
 /** Where a command is when the controller that sent it is killed. */
 export interface Moment {
@@ -45,13 +45,13 @@ export const moments: readonly Moment[] = [
 
 /** Kills the controller at the n-th command of a call, and lets a fresh one make the call again. */
 export async function killAt(
-  lane: Lane,
+  worker: Worker,
   controllers: Controllers,
   rpc: Rpc,
   moment: Moment,
   nth: number,
 ): Promise<string | void> {
-  return await lane.run(async (scene) => {
+  return await worker.run(async (scene) => {
     const attempt = await rpc.prepare(scene);
     const victim = await controllers.take();
     const reached = Promise.withResolvers<void>();
@@ -67,7 +67,7 @@ export async function killAt(
     scene.simulator.faults.clear();
     const fresh = await controllers.takeNew();
     const because = await scene.through(fresh.clients, () => converge(scene, rpc, attempt));
-    await scene.assertAsTold();
+    await scene.assertAsReported();
     // Whoever got there is the next to be killed.
     controllers.giveBack(fresh);
     return because;

@@ -11,23 +11,23 @@ import { held } from "./volume_rpcs.ts";
 type Look = (scene: Scene, id: string, clients: CsiClients, timeoutMs: number) => Promise<void>;
 
 /** A look at a volume that a node holds. */
-function atVolume(name: string, look: Look): Rpc {
+function atVolume(name: string, reading: Look): Rpc {
   const nothing = () => {};
   const attempt = (scene: Scene, id: string) => ({
-    call: (clients: CsiClients, timeoutMs: number) => look(scene, id, clients, timeoutMs),
+    call: (clients: CsiClients, timeoutMs: number) => reading(scene, id, clients, timeoutMs),
   });
   return { name, prepare: held(nothing, attempt) };
 }
 
 /** A look at a snapshot. */
-function atSnapshot(name: string, look: Look): Rpc {
+function atSnapshot(name: string, reading: Look): Rpc {
   const making = snapshotRpcs.find((rpc) => rpc.name === "CreateSnapshot")!;
   return {
     name,
     prepare: async (scene) => {
       await made(scene, await making.prepare(scene));
       const id = [...scene.snapshots.keys()].at(-1);
-      return { call: (clients, timeoutMs) => look(scene, id!, clients, timeoutMs) };
+      return { call: (clients, timeoutMs) => reading(scene, id!, clients, timeoutMs) };
     },
   };
 }
@@ -55,7 +55,7 @@ function isWell(scene: Scene, id: string): boolean {
 }
 
 /** Calls that only look. */
-export const lookRpcs: readonly Rpc[] = [
+export const readRpcs: readonly Rpc[] = [
   atVolume("ListVolumes", async (scene, _id, clients, timeoutMs) => {
     const { entries } = await clients.controller.call("ListVolumes", {}, timeoutMs);
     const seen = entries.map(({ volume, status }) => ({

@@ -13,19 +13,19 @@ import type { StackOptions } from "../support/stack.ts";
 import { Controllers } from "./controllers.ts";
 import { type Fault, wireFaults } from "./faults.ts";
 import { killAt, type Moment, moments } from "./kill.ts";
-import { lookRpcs } from "./look_rpcs.ts";
+import { readRpcs } from "./look_rpcs.ts";
 import type { Rpc } from "./rpcs.ts";
 import { snapshotRpcs } from "./snapshot_rpcs.ts";
 import { staticRpcs } from "./static_rpcs.ts";
-import { takeoverRpcs } from "./takeover_rpcs.ts";
-import { commandsOf, Lane, tryUnder } from "./trial.ts";
+import { migrationRpcs } from "./takeover_rpcs.ts";
+import { commandsOf, tryUnder, Worker } from "./trial.ts";
 import { volumeRpcs } from "./volume_rpcs.ts";
-import { worldFaults } from "./world_faults.ts";
+import { routerFaults } from "./router_faults.ts";
 
 /** Cells on one router before another one takes its place: what is there slows down whatever lists it. */
 const cellsPerRouter = 12;
 
-const rpcs = [...volumeRpcs, ...takeoverRpcs, ...staticRpcs, ...snapshotRpcs, ...lookRpcs];
+const rpcs = [...volumeRpcs, ...migrationRpcs, ...staticRpcs, ...snapshotRpcs, ...readRpcs];
 
 /** Whether each command of each call changes the router, by the name of the call. */
 type Commands = Readonly<Record<string, readonly boolean[]>>;
@@ -48,24 +48,24 @@ function tracksOf(
   row: string,
   chosen: readonly Target[],
   options: readonly (StackOptions | undefined)[],
-  run: (lane: Lane, target: Target) => Promise<string | void>,
+  run: (worker: Worker, target: Target) => Promise<string | void>,
 ): Cell[][] {
   const wanted = chosen.filter(({ rpc }) => wantedRows.test(`${row} ${rpc.name}`));
-  const lanes = [...Map.groupBy(wanted, ({ rpc }) => rpc.options).values()].flatMap((targets) =>
+  const workers = [...Map.groupBy(wanted, ({ rpc }) => rpc.options).values()].flatMap((targets) =>
     Array.from(
       { length: Math.ceil(targets.length / cellsPerRouter) },
       (_, index) => targets.slice(index * cellsPerRouter, (index + 1) * cellsPerRouter),
     )
   );
-  return lanes.map((targets) => {
-    const lane = new Lane(targets[0]!.rpc.options, ...options);
+  return workers.map((targets) => {
+    const worker = new Worker(targets[0]!.rpc.options, ...options);
     return targets.map((target, index): Cell => ({
       row,
       column: target.rpc.name,
       hint: `at command ${target.nth}`,
       run: async () => {
-        const because = await run(lane, target);
-        if (index === targets.length - 1) await lane.close();
+        const because = await run(worker, target);
+        if (index === targets.length - 1) await worker.close();
         return because;
       },
     }));
@@ -78,7 +78,7 @@ function faultTracks(targets: readonly Target[], row: string, faults: readonly F
     const chosen = targets.filter(({ nth }, index) =>
       (wantsAll || index % faults.length === turn) && (fault.once !== true || nth === 1)
     );
-    const run = (lane: Lane, { rpc, nth }: Target) => tryUnder(lane, fault, rpc, nth);
+    const run = (worker: Worker, { rpc, nth }: Target) => tryUnder(worker, fault, rpc, nth);
     return tracksOf([row, fault.name].join(" ").trim(), chosen, [fault.options], run).map((track) =>
       track.map((cell) => wantsAll ? cell : { ...cell, row, hint: `${fault.name} ${cell.hint}` })
     );
@@ -91,7 +91,7 @@ let controllers: Controllers | undefined;
 function killTracks(targets: readonly Target[], moment: Moment): Cell[][] {
   const chosen = targets.filter(({ nth, changes }) => wantsAll || moment.isItsOwn(nth, changes));
   const open = () => controllers ??= new Controllers(1);
-  const run = (lane: Lane, { rpc, nth }: Target) => killAt(lane, open(), rpc, moment, nth);
+  const run = (worker: Worker, { rpc, nth }: Target) => killAt(worker, open(), rpc, moment, nth);
   return tracksOf(moment.name, chosen, [Controllers.router], run);
 }
 
@@ -107,7 +107,7 @@ const isWell = await runMatrices(import.meta.url, {
   },
   matrices: (commands) => {
     const targets = targetsOf(commands);
-    const faults = [...wireFaults, ...worldFaults];
+    const faults = [...wireFaults, ...routerFaults];
     return [
       // They wait more than they work.
       {

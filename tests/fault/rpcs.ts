@@ -31,7 +31,7 @@ export interface Rpc {
 }
 
 /** How long calls may take while nothing goes wrong, in milliseconds. */
-export const calmMs = 20_000;
+export const quietMs = 20_000;
 
 /** For an answer that means "not yet": it is asked for again, as after an error. */
 export function notYet(what: string): Error {
@@ -40,5 +40,5 @@ export function notYet(what: string): Error {
 
 /** Makes a call that nothing gets in the way of. */
 export async function made(scene: Scene, attempt: Attempt): Promise<void> {
-  await attempt.call(scene.clients, calmMs);
+  await attempt.call(scene.clients, quietMs);
 }

@@ -10,7 +10,7 @@ import type { Stack } from "../support/stack.ts";
 export const folder = "storage-pool/metal-csi";
 
 /** A volume as Kubernetes was told that it is. */
-export interface ToldVolume {
+export interface ReportedVolume {
   readonly sizeBytes: bigint;
   /** The nodes that it was published to and not yet taken from. */
   readonly nodes: readonly string[];
@@ -19,7 +19,7 @@ export interface ToldVolume {
 }
 
 /** A snapshot as Kubernetes was told that it is. */
-export interface ToldSnapshot {
+export interface ReportedSnapshot {
   readonly sizeBytes: bigint;
   readonly source: string;
   /** Seconds since the Unix epoch. */
@@ -32,9 +32,9 @@ export class Scene {
   /** Starts another driver of the same cluster. */
   readonly another: () => Promise<{ readonly clients: CsiClients }>;
   /** Every volume that Kubernetes was told of, by its id. */
-  readonly volumes = new Map<string, ToldVolume>();
+  readonly volumes = new Map<string, ReportedVolume>();
   /** Every snapshot that Kubernetes was told of, by its id. */
-  readonly snapshots = new Map<string, ToldSnapshot>();
+  readonly snapshots = new Map<string, ReportedSnapshot>();
   /** What was there before the driver: none of its business. */
   readonly #others: readonly string[];
   #clients: CsiClients;
@@ -114,13 +114,13 @@ export class Scene {
 
   /** Checks that a volume is on the router exactly as Kubernetes was told. */
   assertVolume(id: string): void {
-    const told = this.volumes.get(id) ?? assert.fail(`Kubernetes was never told of ${id}`);
+    const reported = this.volumes.get(id) ?? assert.fail(`Kubernetes was never told of ${id}`);
     const { sizeBytes, exported, nqn } = this.getDisk(id);
     const nodes = this.holders(id).map(({ nodeId }) => nodeId).toSorted();
     assert.deepEqual({ sizeBytes, nodes, nqn: exported ? nqn : undefined }, {
-      sizeBytes: told.sizeBytes,
-      nodes: told.nodes.toSorted(),
-      nqn: told.nodes.length > 0 ? told.nqn : undefined,
+      sizeBytes: reported.sizeBytes,
+      nodes: reported.nodes.toSorted(),
+      nqn: reported.nodes.length > 0 ? reported.nqn : undefined,
     }, `the volume ${id}`);
   }
 
@@ -129,20 +129,20 @@ export class Scene {
    * another driver that is about to see this one and take its own back; at the end there is one.
    */
   assertSnapshot(id: string, atTheEnd = false): void {
-    const told = this.snapshots.get(id) ?? assert.fail(`Kubernetes was never told of ${id}`);
+    const reported = this.snapshots.get(id) ?? assert.fail(`Kubernetes was never told of ${id}`);
     const { files, subvolumes } = this.simulator.model;
     const images = this.pathsOf(id).filter((path) => files.find(path)?.kind === "file");
     const sizes = images.map((path) => files.find(path)?.sizeBytes);
     const most = atTheEnd ? 1 : 2;
     assert.ok(sizes.length >= 1 && sizes.length <= most, `the images of ${id}: ${images}`);
-    assert.ok(sizes.every((size) => size === told.sizeBytes), `the image of ${id}: ${sizes}`);
+    assert.ok(sizes.every((size) => size === reported.sizeBytes), `the image of ${id}: ${sizes}`);
     const around = subvolumes.containing(images[0]!);
     const frozen = images[0]!.endsWith("/disk.img") ? around?.readOnly : around?.readOnly !== true;
     assert.ok(frozen, `the subvolume of ${id}`);
   }
 
   /** Checks, by `GET /state`, that the router holds what Kubernetes was told and what was there before; nothing else. */
-  async assertAsTold(): Promise<void> {
+  async assertAsReported(): Promise<void> {
     const images: string[] = [];
     for (const [id, { sizeBytes }] of this.volumes) {
       this.assertVolume(id);

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import type { VolumeContentSource } from "../../src/csi/generated/csi/v1/VolumeContentSource.ts";
 import { gibibyte } from "../support/controller_calls.ts";
 import type { StackOptions } from "../support/stack.ts";
-import { strayImage } from "./faults.ts";
+import { misplacedImage } from "./faults.ts";
 import { type Attempt, made, notYet, type Rpc } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
 import { again, create, creating, deleting, publish } from "./volume_rpcs.ts";
@@ -20,10 +20,10 @@ function snapshotting(scene: Scene, name: string, source: string): Attempt & { r
       if (!snapshot!.readyToUse) throw notYet("the snapshot is not ready");
       id = snapshot!.snapshotId;
       const createdAtSeconds = Number(snapshot!.creationTime!.seconds);
-      const told = scene.snapshots.get(id) ??
+      const reported = scene.snapshots.get(id) ??
         { source, createdAtSeconds, sizeBytes: BigInt(snapshot!.sizeBytes) };
-      assert.equal(createdAtSeconds, told.createdAtSeconds, "the time of a snapshot never changes");
-      scene.snapshots.set(id, told);
+      assert.equal(createdAtSeconds, reported.createdAtSeconds, "the time of a snapshot never changes");
+      scene.snapshots.set(id, reported);
       scene.assertSnapshot(id);
     },
   };
@@ -122,7 +122,7 @@ const byCopying: readonly Rpc[] = [
     strands: {
       because:
         "renaming a copy and adding its disk are two commands: in between, its image looks like any other",
-      says: strayImage,
+      says: misplacedImage,
     },
   },
 ];

@@ -1,10 +1,10 @@
-// The calls that change a volume which was taken over from the earlier Go driver.
+// The calls that change a volume which was taken over from the legacy Go driver.
 import assert from "node:assert/strict";
 import { SeededRandom } from "../fakes/random.ts";
 import { aClusterVolume, anAttachment } from "../fakes/cluster_view.ts";
 import { clusterHash } from "../../src/volume/model/ids.ts";
 import { formatComment } from "../../src/volume/model/record.ts";
-import { claimOf, takenOverComment } from "../../src/volume/rules/legacy_migration.ts";
+import { claimOf, migratedComment } from "../../src/volume/rules/legacy_migration.ts";
 import { gibibyte } from "../support/controller_calls.ts";
 import { clusterId } from "../support/stack.ts";
 import type { Rpc } from "./rpcs.ts";
@@ -12,7 +12,7 @@ import { folder, type Scene } from "./scene.ts";
 import { again, deleting, expanding, publishing, unpublishing } from "./volume_rpcs.ts";
 
 /** Puts a volume there as a takeover leaves it: exported, held by that node or by nobody. */
-async function takeOver(scene: Scene, node: string | undefined): Promise<string> {
+async function migrate(scene: Scene, node: string | undefined): Promise<string> {
   const id = scene.newName();
   const imagePath = `/${folder}/${id}.img`;
   const exportNqn = `nqn.2000-02.com.mikrotik:${id}`;
@@ -26,7 +26,7 @@ async function takeOver(scene: Scene, node: string | undefined): Promise<string>
     comment: "",
   };
   const claim = claimOf(aClusterVolume(id), node === undefined ? [] : [anAttachment(id, node)], 0);
-  const comment = takenOverComment(stored, claim, clusterHash(clusterId), new SeededRandom(1));
+  const comment = migratedComment(stored, claim, clusterHash(clusterId), new SeededRandom(1));
   await post(scene, "/files", { name: imagePath, type: "file", size: Number(gibibyte) });
   await post(scene, "/disks", {
     slot: id,
@@ -50,37 +50,37 @@ async function post({ simulator }: Scene, path: string, body: unknown): Promise<
 }
 
 /** Calls about volumes that were taken over, in every situation. */
-export const takeoverRpcs: readonly Rpc[] = [
+export const migrationRpcs: readonly Rpc[] = [
   {
     name: "Publish, taken over",
-    prepare: async (scene) => publishing(scene, await takeOver(scene, "node-1"), "node-1"),
+    prepare: async (scene) => publishing(scene, await migrate(scene, "node-1"), "node-1"),
   },
   {
     name: "Publish, taken over, export switched off",
     prepare: async (scene) => {
-      const id = await takeOver(scene, "node-1");
+      const id = await migrate(scene, "node-1");
       scene.simulator.model.disks.replace({ ...scene.getDisk(id), exported: false });
       return publishing(scene, id, "node-1");
     },
   },
   {
     name: "Publish, taken over unheld",
-    prepare: async (scene) => publishing(scene, await takeOver(scene, undefined), "node-1"),
+    prepare: async (scene) => publishing(scene, await migrate(scene, undefined), "node-1"),
   },
   {
     name: "Unpublish, taken over",
-    prepare: async (scene) => unpublishing(scene, await takeOver(scene, "node-1"), "node-1"),
+    prepare: async (scene) => unpublishing(scene, await migrate(scene, "node-1"), "node-1"),
   },
   {
     name: "Unpublish, taken over, done before",
-    prepare: again(async (scene) => unpublishing(scene, await takeOver(scene, "node-1"), "node-1")),
+    prepare: again(async (scene) => unpublishing(scene, await migrate(scene, "node-1"), "node-1")),
   },
   {
     name: "Expand, taken over",
-    prepare: async (scene) => expanding(scene, await takeOver(scene, "node-1")),
+    prepare: async (scene) => expanding(scene, await migrate(scene, "node-1")),
   },
   {
     name: "DeleteVolume, taken over",
-    prepare: async (scene) => deleting(scene, await takeOver(scene, undefined)),
+    prepare: async (scene) => deleting(scene, await migrate(scene, undefined)),
   },
 ];

@@ -9,13 +9,13 @@ import { type Attempt, made, type Rpc } from "./rpcs.ts";
 import { Scene } from "./scene.ts";
 
 const tries = 12;
-const usualMs = 5000;
+const defaultMs = 5000;
 
 /** What a router that cannot be asked, or that has changed meanwhile, is answered with. */
 const honest: readonly string[] = ["UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED"];
 
 /** A router and a driver for one trial after the other, each with what the ones before have left. */
-export class Lane {
+export class Worker {
   readonly #options: readonly StackOptions[];
   #stack: Stack | undefined;
   #scene: Scene | undefined;
@@ -69,27 +69,27 @@ const changing = /\b(add|set|remove|copy)\b/;
 /** The commands of a call when nothing goes wrong: whether each changes something. */
 export async function commandsOf(rpc: Rpc): Promise<boolean[]> {
   let commands: boolean[] = [];
-  const lane = new Lane(rpc.options);
-  await lane.run(async (scene) => {
+  const worker = new Worker(rpc.options);
+  await worker.run(async (scene) => {
     const attempt = await rpc.prepare(scene);
     const { journal } = scene.simulator;
     journal.clear();
     await made(scene, attempt);
     commands = journal.list().map(({ command }) => changing.test(command));
-    await scene.assertAsTold();
+    await scene.assertAsReported();
   });
-  await lane.close();
+  await worker.close();
   return commands;
 }
 
 /** Lets a fault strike the n-th command of a call, and tries again until it is answered OK. */
-export async function tryUnder(lane: Lane, fault: Fault, rpc: Rpc, nth: number): Promise<string | void> {
-  return await lane.run(async (scene) => {
+export async function tryUnder(worker: Worker, fault: Fault, rpc: Rpc, nth: number): Promise<string | void> {
+  return await worker.run(async (scene) => {
     const attempt = await rpc.prepare(scene);
     const heal = await fault.strike(scene, nth, attempt);
     const because = await converge(scene, rpc, attempt, fault, heal);
     await heal?.();
-    await scene.assertAsTold();
+    await scene.assertAsReported();
     return because;
   }, fault.alone === true || rpc.alone === true);
 }
@@ -102,14 +102,14 @@ export async function converge(
   scene: Scene,
   rpc: Rpc,
   attempt: Attempt,
-  { codes = [], firstMs = usualMs, strands }: Partial<Fault> = {},
+  { codes = [], firstMs = defaultMs, strands }: Partial<Fault> = {},
   heal: Healing = undefined,
 ): Promise<string | undefined> {
   const said: string[] = [];
   let because: string | undefined;
   for (let count = 1; count <= tries; count++) {
     try {
-      await attempt.call(scene.clients, count === 1 ? firstMs : usualMs);
+      await attempt.call(scene.clients, count === 1 ? firstMs : defaultMs);
       return because;
     } catch (error) {
       const code = codeOf(error);
@@ -119,7 +119,7 @@ export async function converge(
       const strand = [strands, rpc.strands].find((one) => one?.says.test(message));
       if (strand !== undefined && count > 2) {
         because = strand.because;
-        await removeStray(scene, message);
+        await removeOrphan(scene, message);
         continue;
       }
       if (strand !== undefined) codes = [...codes, "FAILED_PRECONDITION"];
@@ -133,7 +133,7 @@ export async function converge(
 }
 
 /** Deletes what was never made to the end, of which Kubernetes knows nothing. */
-async function removeStray(scene: Scene, message: string): Promise<void> {
+async function removeOrphan(scene: Scene, message: string): Promise<void> {
   const id = /(?:snapshot|volume)=(\S+?)(?:[\s;:]|$)/.exec(message)?.[1] ?? assert.fail(message);
   assert.ok(!scene.volumes.has(id) && !scene.snapshots.has(id) && scene.disk(id) === undefined, message);
   assert.ok(scene.pathsOf(id).length > 0, message);

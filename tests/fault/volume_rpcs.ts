@@ -64,15 +64,15 @@ export function publishing(
     call: async (clients, timeoutMs) => {
       const request = { ...publishRequest(id, nodeId, capability), volumeContext };
       const { publishContext } = await clients.controller.call("ControllerPublishVolume", request, timeoutMs);
-      const told = scene.volumes.get(id)!;
+      const reported = scene.volumes.get(id)!;
       const nqn = publishContext["nqn"]!;
-      if (told.nodes.length > 0) {
-        assert.equal(nqn, told.nqn, "the NQN of a volume that is held never changes");
+      if (reported.nodes.length > 0) {
+        assert.equal(nqn, reported.nqn, "the NQN of a volume that is held never changes");
       }
-      scene.volumes.set(id, { ...told, nodes: [...new Set([...told.nodes, nodeId])], nqn });
+      scene.volumes.set(id, { ...reported, nodes: [...new Set([...reported.nodes, nodeId])], nqn });
       scene.assertVolume(id);
       assert.equal(String(scene.getDisk(id).port), publishContext["nvmePort"]);
-      assert.equal(publishContext["size"], String(told.sizeBytes));
+      assert.equal(publishContext["size"], String(reported.sizeBytes));
     },
   };
 }
@@ -87,9 +87,9 @@ export function unpublishing(scene: Scene, id: string, nodeId: string): Attempt 
   return {
     call: async (clients, timeoutMs) => {
       await clients.controller.call("ControllerUnpublishVolume", { volumeId: id, nodeId }, timeoutMs);
-      const told = scene.volumes.get(id)!;
-      const nodes = told.nodes.filter((node) => node !== nodeId);
-      scene.volumes.set(id, { ...told, nodes });
+      const reported = scene.volumes.get(id)!;
+      const nodes = reported.nodes.filter((node) => node !== nodeId);
+      scene.volumes.set(id, { ...reported, nodes });
       if (nodes.length === 0) scene.assertVolume(id);
       else assert.ok(!scene.holders(id).some((holder) => holder.nodeId === nodeId));
     },

@@ -8,7 +8,11 @@ import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { earlierEpoch } from "../../src/volume/model/epoch.ts";
 import { formatComment, parseComment, type RecordComment } from "../../src/volume/model/record.ts";
 import { importedSource } from "../../src/volume/model/sources.ts";
-import { formatStash, parseStash, type Stash } from "../../src/volume/model/staging_state.ts";
+import {
+  formatStagingState,
+  parseStagingState,
+  type StagingState,
+} from "../../src/volume/model/staging_state.ts";
 import {
   aPublish,
   sharedBlock,
@@ -16,7 +20,7 @@ import {
   testController,
   testParameters,
   writer,
-} from "../fakes/controller_world.ts";
+} from "../fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, aSnapshotId, testPrefix } from "../fakes/records.ts";
 import previous from "./previous.json" with { type: "json" };
 
@@ -59,7 +63,7 @@ const records: Readonly<Record<keyof typeof previous.records, RecordComment>> = 
     before: "films ",
     after: " (Ann's)",
   },
-  "of the earlier driver": bare({
+  "of the legacy driver": bare({
     epoch: earlierEpoch,
     blankEpoch: 0,
     growths: 46_655,
@@ -67,7 +71,7 @@ const records: Readonly<Record<keyof typeof previous.records, RecordComment>> = 
   }),
 };
 
-const staged: Stash = {
+const staged: StagingState = {
   volumeId: "pvc-1",
   nqn: `${testPrefix}:pvc-1:7-0a1b2c3d`,
   epoch: "7-0a1b2c3d",
@@ -87,7 +91,7 @@ const staged: Stash = {
   published: [{ targetPath: "/var/lib/kubelet/pods/1/mount", readOnly: false }],
 };
 
-const stagingStates: Readonly<Record<keyof typeof previous.stagingStates, Stash>> = {
+const stagingStates: Readonly<Record<keyof typeof previous.stagingStates, StagingState>> = {
   "staged and published": staged,
   "about to connect": {
     ...staged,
@@ -139,8 +143,8 @@ const uses: Readonly<
     capability: { access: "mount", filesystem: "xfs", mode: "multi-node-reader-only" },
     readOnly: true,
   },
-  "what the earlier driver exported": {
-    comment: "of the earlier driver",
+  "what the legacy driver exported": {
+    comment: "of the legacy driver",
     nodeId: "node-1",
     capability: writer,
     exportNqn: `${testPrefix}:pvc-1`,
@@ -155,21 +159,21 @@ for (const [name, comment] of Object.entries(records)) {
   });
 }
 
-for (const [name, stash] of Object.entries(stagingStates)) {
+for (const [name, stagingState] of Object.entries(stagingStates)) {
   Deno.test(`the state of a node is written and read as before: ${name}`, () => {
     const text = previous.stagingStates[name as keyof typeof stagingStates];
-    assert.equal(formatStash(stash), text);
-    assert.deepEqual(parseStash(text, stash.volumeId, "/state"), stash);
+    assert.equal(formatStagingState(stagingState), text);
+    assert.deepEqual(parseStagingState(text, stagingState.volumeId, "/state"), stagingState);
   });
 }
 
 for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] of Object.entries(uses)) {
   Deno.test(`a publish context is written and read as before: ${name}`, async () => {
     const context = previous.publishContexts[name as keyof typeof uses];
-    const { world, store } = testController();
+    const { deps, store } = testController();
     store.put(aDisk(records[comment].record, exportNqn === undefined ? {} : { exportNqn }));
     const request = aPublish(nodeId, { capability, readOnly });
-    assert.deepEqual(await publishVolume(world, "pvc-1", request, testParameters, testContext()), context);
+    assert.deepEqual(await publishVolume(deps, "pvc-1", request, testParameters, testContext()), context);
     assert.deepEqual(store.calls.map(({ method }) => method), ["view"]);
     assert.deepEqual(parsePublishContext(context, "pvc-1"), {
       nqn: context.nqn,

@@ -9,7 +9,7 @@ const node = new RealNode(folder);
 
 /** Mounts at each target as the kernel counts them, hidden copies too. */
 function countAt(path: string): number {
-  return mountsUnder(node.folder).filter((point) => point === path).length;
+  return mountsUnder(node.folder).filter((mountPoint) => mountPoint === path).length;
 }
 
 async function cycle(id: string, capability: typeof block | typeof ext4) {
@@ -28,7 +28,7 @@ async function cycle(id: string, capability: typeof block | typeof ext4) {
     most,
     left,
     staged: countAt(node.staging(id)),
-    devices: await node.world.connector.connected(never),
+    devices: await node.deps.connector.connected(never),
   };
 }
 

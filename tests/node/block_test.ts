@@ -34,7 +34,7 @@ nodeTest("block: staging is a folder with the device's path, which nobody else m
   assert.equal((await Deno.stat(file)).mode! & 0o777, 0o600);
   assert.deepEqual(mountsUnder(node.folder), []);
   await node.unstage(volume);
-  assert.deepEqual(await node.world.paths.list(node.staging("pvc-1")), []);
+  assert.deepEqual(await node.deps.paths.list(node.staging("pvc-1")), []);
 });
 
 nodeTest("block: nothing is written to the device, whatever is on it", async (node) => {
@@ -56,7 +56,7 @@ nodeTest(
     assert.deepEqual(mountsUnder(node.folder), [node.target("pvc-1")]);
     assert.ok((await Deno.lstat(node.target("pvc-1"))).isBlockDevice);
     for (let i = 0; i < 2; i++) await node.unpublish(volume);
-    assert.deepEqual(await node.world.paths.list(`${node.kubelet}/pods/pod-1`), []);
+    assert.deepEqual(await node.deps.paths.list(`${node.kubelet}/pods/pod-1`), []);
     await node.unstage(volume);
   },
 );

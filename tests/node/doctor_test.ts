@@ -1,6 +1,6 @@
 // What `rds-csi doctor` finds on this very machine, as a node: each finding beside what another tool says of the same.
 import assert from "node:assert/strict";
-import { examine, nodeCheckSeams } from "../../src/cli/doctor/doctor.ts";
+import { examine, nodeCheckAdapters } from "../../src/cli/doctor/doctor.ts";
 import { readDoctorHalves } from "../../src/cli/doctor/options.ts";
 import { exitCodes } from "../../src/cli/io.ts";
 import { systemNodeParts } from "../../src/cli/serve/node.ts";
@@ -17,7 +17,7 @@ interface Examined {
 }
 
 /** Lets the doctor look at the node, with the true kernel and tools. */
-async function look(node: RealNode, ...more: string[]): Promise<Examined> {
+async function reading(node: RealNode, ...more: string[]): Promise<Examined> {
   const parts = systemNodeParts(systemClock, { warn: () => {} });
   const args = [
     "--json",
@@ -41,11 +41,11 @@ async function look(node: RealNode, ...more: string[]): Promise<Examined> {
   const router = { clock: systemClock, random: { bytes: none, fraction: none }, network, readText: none };
   try {
     const halves = readDoctorHalves(args, io.env, parts.files);
-    const seams = {
+    const adapters = {
       router,
-      node: (options: Parameters<typeof nodeCheckSeams>[0]) => nodeCheckSeams(options, parts, network),
+      node: (options: Parameters<typeof nodeCheckAdapters>[0]) => nodeCheckAdapters(options, parts, network),
     };
-    return { code: await examine(halves, seams, io), findings: JSON.parse(printed.join("\n")) };
+    return { code: await examine(halves, adapters, io), findings: JSON.parse(printed.join("\n")) };
   } finally {
     (parts.files as Libc).close();
   }
@@ -60,7 +60,7 @@ function of({ findings }: Examined, check: string): Finding {
 const loop = (node: RealNode) => ["--connector", "loop", "--loop-backing", node.backing];
 
 nodeTest("doctor says of this machine what its own tools say of it", async (node) => {
-  const examined = await look(node);
+  const examined = await reading(node);
   const hasTransport = await Deno.stat("/sys/module/nvme_tcp").then(() => true, () => false);
   const hasControl = await Deno.stat("/dev/nvme-fabrics").then(() => true, () => false);
   assert.equal(of(examined, "nvme-transport").state === "ok", hasTransport && hasControl);
@@ -84,11 +84,11 @@ nodeTest("doctor finds a state folder in memory, and a kubelet folder that is sh
   await run("mount", "--bind", node.kubelet, node.kubelet);
   try {
     await run("mount", "--make-private", node.kubelet);
-    const closed = await look(node);
+    const closed = await reading(node);
     assert.match(of(closed, "kubelet").found, new RegExp(`mount ${node.kubelet}, which is private`));
     assert.equal(closed.code, exitCodes.failed);
     await run("mount", "--make-shared", node.kubelet);
-    const examined = await look(node);
+    const examined = await reading(node);
     assert.equal(of(examined, "kubelet").state, "ok");
     assert.match(of(examined, "state-dir").found, /is on a tmpfs/);
     assert.equal(of(examined, "state-dir").state, "problem");
@@ -101,23 +101,23 @@ nodeTest("doctor finds a state folder in memory, and a kubelet folder that is sh
 nodeTest("doctor finds what is staged and not connected any more, and what is damaged", async (node) => {
   const volume = new TestVolume(node, "pvc-1");
   await node.stage(volume);
-  assert.match(of(await look(node, ...loop(node)), "volumes").found, /^1 staged here/);
+  assert.match(of(await reading(node, ...loop(node)), "volumes").found, /^1 staged here/);
   await run("umount", node.staging(volume.id));
   await run("losetup", "-d", await node.device(volume));
-  const finding = of(await look(node, ...loop(node)), "volumes");
+  const finding = of(await reading(node, ...loop(node)), "volumes");
   assert.equal(finding.state, "warning");
   assert.match(finding.found, /^pvc-1 is staged by its state file, and not connected/);
   Deno.writeTextFileSync(`${node.state}/volumes/pvc-1.json`, "{");
-  assert.equal(of(await look(node, ...loop(node)), "volumes").state, "problem");
+  assert.equal(of(await reading(node, ...loop(node)), "volumes").state, "problem");
 });
 
 nodeTest("doctor reads a target's discovery log without the kernel's transport", async (node) => {
   await using router = await startQuickly({ exporter: "tcp", clock: systemClock });
   const { nvmePort = 0 } = router;
   const at = ["--nvme-address", "127.0.0.1", "--nvme-port"];
-  const finding = of(await look(node, ...at, String(nvmePort)), "nvme-target");
+  const finding = of(await reading(node, ...at, String(nvmePort)), "nvme-target");
   assert.equal(finding.state, "ok");
   assert.match(finding.found, /offers this host 0 of this driver's exports$/);
-  const nobody = of(await look(node, ...at, String(router.sshPort)), "nvme-target");
+  const nobody = of(await reading(node, ...at, String(router.sshPort)), "nvme-target");
   assert.match(nobody.found, /answers, but its discovery log cannot be read/);
 });

@@ -22,8 +22,8 @@ const small = 64n << 20n;
 function newWatch(node: RealNode, intervalMs = 50): FenceWatch {
   const locks = new VolumeLocks();
   return new FenceWatch({
-    world: node.world,
-    fencing: new NodeService(node.world).fencing,
+    deps: node.deps,
+    fencing: new NodeService(node.deps).fencing,
     lock: { tryTake: (keys) => locks.tryTake(keys, "watch") },
     random: systemRandom,
     intervalMs,
@@ -32,7 +32,7 @@ function newWatch(node: RealNode, intervalMs = 50): FenceWatch {
 
 /** Loop devices are never down: this says so of those whose export is gone. */
 function goDownWithExport(node: RealNode): void {
-  const { connector } = node.world;
+  const { connector } = node.deps;
   const connections = connector.connections.bind(connector);
   connector.connections = async (nqn, context) => {
     const offered = await connector.offered({ address: "", port: 0 }, context);
@@ -47,13 +47,13 @@ nodeTest("a fenced volume is taken down at the start, and what is only withdrawn
   for (const volume of [fenced, withdrawn]) await node.stage(volume, { capability: block });
   fenced.nextEpoch();
   withdrawn.withdraw();
-  await newWatch(node).look();
-  assert.deepEqual(await node.world.connector.connected(call()), [withdrawn.nqn]);
+  await newWatch(node).check();
+  assert.deepEqual(await node.deps.connector.connected(call()), [withdrawn.nqn]);
   assert.deepEqual((await loopsUnder(node.folder)).length, 1);
-  assert.deepEqual(await node.world.paths.list(node.staging("pvc-1")), []);
-  assert.deepEqual(await node.world.paths.list(node.staging("pvc-2")), ["device"]);
+  assert.deepEqual(await node.deps.paths.list(node.staging("pvc-1")), []);
+  assert.deepEqual(await node.deps.paths.list(node.staging("pvc-2")), ["device"]);
   for (const volume of [fenced, withdrawn]) await node.unstage(volume);
-  assert.deepEqual(await node.world.paths.list(`${node.state}/volumes`), []);
+  assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);
 });
 
 nodeTest(
@@ -84,7 +84,7 @@ nodeTest(
     const volume = new TestVolume(node, "pvc-1", small);
     await node.stage(volume, { capability: block });
     await Deno.remove(`${node.state}/volumes/pvc-1.json`);
-    const { devices } = node.world;
+    const { devices } = node.deps;
     const holder = devices.holder.bind(devices);
     devices.holder = async (device, context) => {
       const found = await holder(device, context);
@@ -96,21 +96,21 @@ nodeTest(
     const output = user.stdout.getReader();
     try {
       await output.read();
-      await watch.look();
-      assert.deepEqual(await node.world.connector.connected(call()), [volume.nqn]);
+      await watch.check();
+      assert.deepEqual(await node.deps.connector.connected(call()), [volume.nqn]);
     } finally {
       user.kill();
       await user.status;
       await output.cancel();
     }
-    await watch.look();
-    assert.deepEqual([await node.world.connector.connected(call()), await loopsUnder(node.folder)], [[], []]);
+    await watch.check();
+    assert.deepEqual([await node.deps.connector.connected(call()), await loopsUnder(node.folder)], [[], []]);
   },
 );
 
 /** What a reboot leaves: neither mounts nor connections, and the state files. */
 async function reboot(node: RealNode): Promise<void> {
-  for (const point of mountsUnder(node.folder).toReversed()) await run("umount", point);
+  for (const mountPoint of mountsUnder(node.folder).toReversed()) await run("umount", mountPoint);
   for (const device of await loopsUnder(node.folder)) await run("losetup", "-d", device);
 }
 
@@ -126,7 +126,7 @@ for (const [kind, capability] of kinds) {
       await node.publish(volume, { capability });
       if (capability === ext4) await Deno.writeTextFile(`${target}/data`, "kept");
       await reboot(node);
-      await newWatch(node).look();
+      await newWatch(node).check();
       await node.stage(volume, { capability });
       await node.publish(volume, { capability });
       if (capability === ext4) assert.equal(await Deno.readTextFile(`${target}/data`), "kept");
@@ -134,7 +134,7 @@ for (const [kind, capability] of kinds) {
       volume.withdraw();
       await node.unpublish(volume);
       await node.unstage(volume);
-      assert.deepEqual(await node.world.paths.list(`${node.state}/volumes`), []);
+      assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);
     },
   );
 }

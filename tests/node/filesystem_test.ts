@@ -17,15 +17,15 @@ for (const capability of [ext4, xfs]) {
     await node.unpublish(volume);
     await node.unstage(volume);
     assert.deepEqual(mountsUnder(node.folder), []);
-    assert.deepEqual(await node.world.connector.connected(call()), []);
+    assert.deepEqual(await node.deps.connector.connected(call()), []);
     volume.nextEpoch();
     await node.stage(volume, { capability });
     await node.publish(volume, { capability });
     assert.equal(await Deno.readTextFile(`${node.target("pvc-1")}/data`), "kept");
     await node.unpublish(volume);
     await node.unstage(volume);
-    assert.deepEqual(await node.world.paths.list(`${node.state}/volumes`), []);
-    assert.deepEqual(await node.world.paths.list(`${node.kubelet}/pods/pod-1`), []);
+    assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);
+    assert.deepEqual(await node.deps.paths.list(`${node.kubelet}/pods/pod-1`), []);
   });
 
   nodeTest(`${filesystem}: every call can be repeated, and there is one mount`, async (node) => {
@@ -162,8 +162,8 @@ for (const capability of [ext4, xfs]) {
       );
       assert.equal(await run("sha256sum", volume.image), before);
       assert.deepEqual(mountsUnder(node.folder), []);
-      assert.deepEqual(await node.world.connector.connected(call()), []);
-      assert.deepEqual(await node.world.paths.list(`${node.state}/volumes`), []);
+      assert.deepEqual(await node.deps.connector.connected(call()), []);
+      assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);
     }
   });
 
@@ -180,17 +180,17 @@ for (const capability of [ext4, xfs]) {
   nodeTest(`${filesystem}: an interrupted mkfs is found and begun anew`, async (node) => {
     const volume = new TestVolume(node, "pvc-1");
     await node.stage(volume, { capability });
-    const stash = `${node.state}/volumes/pvc-1.json`;
-    const started = JSON.parse(await Deno.readTextFile(stash));
+    const stagingState = `${node.state}/volumes/pvc-1.json`;
+    const started = JSON.parse(await Deno.readTextFile(stagingState));
     await node.unstage(volume);
     // Only the beginnings are there, as mkfs leaves them: no superblock, but not blank either.
     await Deno.truncate(volume.image, 0);
     await Deno.truncate(volume.image, Number(volumeBytes));
     await writeAt(volume.image, 500_000n);
     const state = { ...started, mkfs: "started", everMounted: false, rootOpened: false, staged: false };
-    await Deno.writeTextFile(stash, JSON.stringify({ ...state, published: [] }));
+    await Deno.writeTextFile(stagingState, JSON.stringify({ ...state, published: [] }));
     await node.stage(volume, { capability });
-    assert.equal(JSON.parse(await Deno.readTextFile(stash)).mkfs, "done");
+    assert.equal(JSON.parse(await Deno.readTextFile(stagingState)).mkfs, "done");
     await Deno.writeTextFile(`${node.staging("pvc-1")}/data`, "works");
     await node.unstage(volume);
   });
@@ -198,13 +198,13 @@ for (const capability of [ext4, xfs]) {
   nodeTest(`${filesystem}: a mkfs whose end is not on record is kept if it is complete`, async (node) => {
     const volume = new TestVolume(node, "pvc-1");
     await node.stage(volume, { capability });
-    const stash = `${node.state}/volumes/pvc-1.json`;
-    const started = JSON.parse(await Deno.readTextFile(stash));
+    const stagingState = `${node.state}/volumes/pvc-1.json`;
+    const started = JSON.parse(await Deno.readTextFile(stagingState));
     await node.unstage(volume);
     const uuid = () => run("blkid", "-p", "-o", "value", "-s", "UUID", volume.image);
     const before = await uuid();
     const state = { ...started, mkfs: "started", everMounted: false, rootOpened: false, staged: false };
-    await Deno.writeTextFile(stash, JSON.stringify(state));
+    await Deno.writeTextFile(stagingState, JSON.stringify(state));
     await node.stage(volume, { capability });
     assert.equal(await uuid(), before);
     assert.equal((await Deno.stat(node.staging("pvc-1"))).mode! & 0o777, 0o777);
@@ -272,9 +272,9 @@ for (const capability of [ext4, xfs]) {
         const volume = new TestVolume(node, "pvc-1");
         const label = 'context="system_u:object_r:container_file_t:s0:c1,c2"';
         for (let i = 0; i < 2; i++) await node.stage(volume, { capability, mountFlags: ["discard", label] });
-        const words = (await Deno.readTextFile(`${folder}/words`)).split("\n");
+        const text = (await Deno.readTextFile(`${folder}/words`)).split("\n");
         const options = filesystem === "xfs" ? `rw,nouuid,discard,${label}` : `rw,discard,${label}`;
-        assert.deepEqual(words.filter((word) => word.includes("discard")), [options]);
+        assert.deepEqual(text.filter((word) => word.includes("discard")), [options]);
         const line = (await Deno.readTextFile("/proc/self/mountinfo")).split("\n").find((line) =>
           line.includes(` ${node.staging("pvc-1")} `)
         );
@@ -296,7 +296,7 @@ nodeTest("an ext4 that needs repair by hand is left with the command to run", as
   await run("debugfs", "-w", "-R", "ssv state 2", volume.image);
   await assert.rejects(node.stage(volume), refusal("precondition", /e2fsck -f \/dev\/loop/));
   assert.deepEqual(mountsUnder(node.folder), []);
-  assert.deepEqual(await node.world.connector.connected(call()), []);
+  assert.deepEqual(await node.deps.connector.connected(call()), []);
 });
 
 nodeTest("a clone of a mounted xfs mounts beside it", async (node) => {

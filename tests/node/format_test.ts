@@ -8,7 +8,7 @@ const small = 16n * mebibyte;
 
 /** Runs something between the connecting of a volume and the first look at its device. */
 function beforeProbe(node: RealNode, action: () => Promise<unknown>): void {
-  const { filesystems } = node.world;
+  const { filesystems } = node.deps;
   const probe = filesystems.probe.bind(filesystems);
   filesystems.probe = async (...args) => {
     await action();
@@ -29,7 +29,7 @@ for (const capability of [ext4, xfs]) {
       await assert.rejects(node.stage(volume, { capability }), refusal("unavailable", /as a read fails/));
       await assertBlank(volume, cutBytes);
       assert.deepEqual(mountsUnder(node.folder), []);
-      assert.deepEqual(await node.world.connector.connected(call()), []);
+      assert.deepEqual(await node.deps.connector.connected(call()), []);
     },
   );
 
@@ -60,7 +60,7 @@ for (const capability of [ext4, xfs]) {
     await assertBlank(volume, cutBytes);
   });
 
-  nodeTest(`${filesystem}: the very last sector of a device of odd size is looked at`, async (node) => {
+  nodeTest(`${filesystem}: the very last sector of a device of odd size is read`, async (node) => {
     const oddBytes = volumeBytes + 512n;
     const blank = new TestVolume(node, "pvc-blank", oddBytes);
     await node.stage(blank, { capability });

@@ -15,29 +15,29 @@ function kindOf(outcome: Promise<unknown>): Promise<string> {
 async function worstWaits(action: () => Promise<void>): Promise<{ loopMs: number; fileMs: number }> {
   const worst = { loopMs: 0, fileMs: 0 };
   let lastMs = performance.now();
-  const looking: Promise<void>[] = [];
+  const reading: Promise<void>[] = [];
   const ticking = setInterval(() => {
     const nowMs = performance.now();
     worst.loopMs = Math.max(worst.loopMs, nowMs - lastMs);
     lastMs = nowMs;
-    const look = Deno.stat("/").then(() => {
+    const readNow = Deno.stat("/").then(() => {
       worst.fileMs = Math.max(worst.fileMs, performance.now() - nowMs);
     });
-    looking.push(look);
+    reading.push(readNow);
   }, 20);
   try {
     await action();
   } finally {
     clearInterval(ticking);
   }
-  await Promise.all(looking);
+  await Promise.all(reading);
   return worst;
 }
 
 nodeTest(
   "paths under dead file systems, more of them than there are threads, hold up no other volume",
   async ({ folder }) => {
-    const node = new RealNode(folder, "node-2", { lookTimeoutMs: 1_500 });
+    const node = new RealNode(folder, "node-2", { readTimeoutMs: 1_500 });
     using stack = new DisposableStack();
     stack.defer(() => node.libc.close());
     const pods = Array.from({ length: many }, (_, at) => `${node.kubelet}/pods/dead-${at}`);

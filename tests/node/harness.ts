@@ -11,7 +11,7 @@ import { LoopConnector } from "../../src/loop/loop_connector.ts";
 import { NodeService } from "../../src/node/node_service.ts";
 import type { PublishRequest } from "../../src/node/publish/publish.ts";
 import type { StageRequest } from "../../src/node/stage/stage.ts";
-import type { NodeWorld } from "../../src/node/deps.ts";
+import type { NodeDeps } from "../../src/node/deps.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Connector } from "../../src/volume/ports/node_ports.ts";
@@ -30,14 +30,14 @@ export const block: Capability = { access: "block", mode: "single-node-writer" }
 /** What a test wants to be otherwise on its node. */
 export interface RealNodeOptions {
   readonly toolPaths?: Partial<ToolPaths>;
-  readonly lookTimeoutMs?: number;
+  readonly readTimeoutMs?: number;
   /** How it reaches volumes. @default {LoopConnector} */
   readonly connector?: (parts: NodeParts, statePath: string) => Connector;
 }
 
 /** A real node: loop devices, file systems and mounts of this machine under a folder of its own. */
 export class RealNode {
-  readonly world: NodeWorld;
+  readonly deps: NodeDeps;
   readonly service: NodeService;
   readonly libc = new Libc();
   readonly events = new RecordedEvents();
@@ -70,7 +70,7 @@ export class RealNode {
     };
     const connector = options.connector?.(parts, this.state) ??
       new LoopConnector({ ...parts, backingPath: this.backing, statePath: `${this.state}/loop` });
-    this.world = {
+    this.deps = {
       connector,
       mounts,
       filesystems: new SystemFilesystems(processes, { files, clock }),
@@ -80,7 +80,7 @@ export class RealNode {
       events: this.events,
       settings: { nodeId: name, maxVolumesPerNode: 0, statePath: this.state, nqnPrefix },
     };
-    this.service = new NodeService(this.world);
+    this.service = new NodeService(this.deps);
     for (
       const path of [`${this.backing}/exports`, `${this.backing}/files`, this.state, `${this.kubelet}/pods`]
     ) {
@@ -143,7 +143,7 @@ export class RealNode {
 
   /** The device of a volume, by the export it is connected to. */
   async device(volume: TestVolume): Promise<string> {
-    const found = await this.world.connector.find(volume.nqn, call());
+    const found = await this.deps.connector.find(volume.nqn, call());
     if (found === undefined) throw new Error(`${volume.id} is not connected`);
     return found.path;
   }
@@ -282,9 +282,9 @@ export function nodeTest(name: string, use: (node: RealNode) => Promise<void>, l
 async function cleanUp(folder: string): Promise<readonly string[]> {
   const left: string[] = [];
   const mounted = mountsUnder(folder);
-  for (const point of mounted.toReversed()) {
-    left.push(`mount ${point}`);
-    await tryRun("umount", "-l", point);
+  for (const mountPoint of mounted.toReversed()) {
+    left.push(`mount ${mountPoint}`);
+    await tryRun("umount", "-l", mountPoint);
   }
   for (const device of await loopsUnder(folder)) {
     left.push(`loop device ${device}`);
@@ -297,7 +297,7 @@ async function cleanUp(folder: string): Promise<readonly string[]> {
 /** The mount points under a folder, in the kernel's order. */
 export function mountsUnder(folder: string): readonly string[] {
   return Deno.readTextFileSync("/proc/self/mountinfo").split("\n").map((line) => line.split(" ")[4] ?? "")
-    .filter((point) => point.startsWith(folder));
+    .filter((mountPoint) => mountPoint.startsWith(folder));
 }
 
 /** The loop devices of files under a folder. */

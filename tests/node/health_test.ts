@@ -9,7 +9,7 @@ async function reasons(node: RealNode, id = "pvc-1"): Promise<string[]> {
 for (const capability of [ext4, xfs]) {
   const { filesystem } = capability as { filesystem: string };
 
-  nodeTest(`${filesystem}: health tells what the kernel shows, until it is mended`, async (node) => {
+  nodeTest(`${filesystem}: health reports what the kernel shows, until it is mended`, async (node) => {
     const volume = new TestVolume(node, "pvc-1");
     await node.stage(volume, { capability });
     await node.publish(volume, { capability });
@@ -27,19 +27,19 @@ for (const capability of [ext4, xfs]) {
   });
 }
 
-nodeTest("xfs: health tells a file system that shut itself down", async (node) => {
+nodeTest("xfs: health reports a file system that shut itself down", async (node) => {
   const volume = new TestVolume(node, "pvc-1");
   await node.stage(volume, { capability: xfs });
   await run("xfs_io", "-x", "-c", "shutdown", node.staging("pvc-1"));
   assert.deepEqual(await reasons(node), ["FilesystemSilent"]);
   const stats = node.service.stats("pvc-1", node.staging("pvc-1"), call());
   await assert.rejects(stats, /Input\/output error/);
-  assert.ok(node.events.told.includes("stale mount: stats"));
+  assert.ok(node.events.reported.includes("stale mount: stats"));
   await node.unstage(volume);
 });
 
 nodeTest(
-  "ext4: health tells a file system that an error turned read-only, and statistics are answered",
+  "ext4: health reports a file system that an error turned read-only, and statistics are answered",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1");
     await node.stage(volume);
@@ -53,7 +53,7 @@ nodeTest(
   },
 );
 
-nodeTest("block: health tells another device at the target", async (node) => {
+nodeTest("block: health reports another device at the target", async (node) => {
   const capability = block;
   const volume = new TestVolume(node, "pvc-1", 16n << 20n);
   const other = new TestVolume(node, "pvc-2", 16n << 20n);
@@ -76,6 +76,6 @@ nodeTest("storage health finds nothing wrong here, and leaves nothing in the sta
   const volume = new TestVolume(node, "pvc-1", 16n << 20n);
   await node.stage(volume, { capability: block });
   assert.deepEqual(await node.service.storageHealth(call()), []);
-  assert.deepEqual([...await node.world.paths.list(node.state)].toSorted(), ["loop", "volumes"]);
+  assert.deepEqual([...await node.deps.paths.list(node.state)].toSorted(), ["loop", "volumes"]);
   await node.unstage(volume);
 });

@@ -37,10 +37,10 @@ nodeTest("a stage is refused on a device that a stale bind of an earlier one sho
   await run("losetup", "-d", device);
   // Others on this machine use loop devices too, and may be given the one that is free now: then it is tried again.
   let hit = false;
-  const { connect } = node.world.connector;
-  node.world.connector.connect = async (target, context) => {
-    await connect.call(node.world.connector, target, context);
-    hit = (await node.world.connector.find(target.nqn, context))?.path === device;
+  const { connect } = node.deps.connector;
+  node.deps.connector.connect = async (target, context) => {
+    await connect.call(node.deps.connector, target, context);
+    hit = (await node.deps.connector.find(target.nqn, context))?.path === device;
     if (!hit) throw new Error("another device than the stale bind's");
   };
   let refused: unknown;
@@ -49,7 +49,7 @@ nodeTest("a stage is refused on a device that a stale bind of an earlier one sho
     refused = await node.stage(later).then(() => undefined, (error) => error);
   }
   refusal("in-use", /bound elsewhere/)(refused);
-  node.world.connector.connect = connect;
+  node.deps.connector.connect = connect;
   await node.unpublish(earlier);
   await node.unstage(earlier);
   await node.stage(later);
@@ -99,12 +99,12 @@ nodeTest("a loop device that was made read-only is writable for whoever is given
   await node.stage(volume, { capability: block });
   const device = await node.device(volume);
   assert.equal(await run("blockdev", "--getro", device), "1\n");
-  const { removeFile } = node.world.paths;
+  const { removeFile } = node.deps.paths;
   const flags: string[] = [];
-  node.world.paths.removeFile = async (path) => {
+  node.deps.paths.removeFile = async (path) => {
     // Right after the detaching, before anybody else is given the device.
     if (path.endsWith(volume.nqn)) flags.push(await run("blockdev", "--getro", device));
-    await removeFile.call(node.world.paths, path);
+    await removeFile.call(node.deps.paths, path);
   };
   await node.unstage(volume);
   assert.deepEqual(flags, ["0\n"]);

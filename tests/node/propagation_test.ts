@@ -12,8 +12,8 @@ for (const dev of ["private", "shared"]) {
       `with /dev ${dev} and the kubelet's folder ${kubelet}, publishing again and again multiplies nothing`,
       async (node) => {
         const program = [Deno.execPath(), "run", "-A", "--quiet", script, node.folder, dev, kubelet];
-        const [command, ...words] = apart(node.folder, 'exec "$@"', ...program);
-        const output = await run(command!, ...words);
+        const [command, ...text] = apart(node.folder, 'exec "$@"', ...program);
+        const output = await run(command!, ...text);
         const each = { most: [count, count], left: [0, 0], staged: 0, devices: [] };
         assert.deepEqual(JSON.parse(output.trim().split("\n").at(-1)!), [each, each]);
       },

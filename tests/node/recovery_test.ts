@@ -20,8 +20,8 @@ nodeTest("a stage of a volume that is not exported leaves nothing", async (node)
   const volume = new TestVolume(node, "pvc-1", small);
   volume.withdraw();
   await assert.rejects(node.stage(volume), refusal("unavailable", /no such export/));
-  assert.deepEqual(await node.world.paths.list(`${node.state}/volumes`), []);
-  assert.deepEqual(await node.world.paths.list(`${node.kubelet}/staging`), []);
+  assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), []);
+  assert.deepEqual(await node.deps.paths.list(`${node.kubelet}/staging`), []);
 });
 
 nodeTest("a stage in another way is refused, and the first one stays", async (node) => {
@@ -55,7 +55,7 @@ nodeTest(
     await node.unpublish(volume);
     await node.stage(volume);
     assert.equal(await Deno.readTextFile(`${node.staging("pvc-1")}/data`), "kept");
-    assert.deepEqual(await node.world.connector.connected(call()), [volume.nqn]);
+    assert.deepEqual(await node.deps.connector.connected(call()), [volume.nqn]);
     assert.equal((await loopsUnder(node.folder)).length, 1);
     assert.ok(old.startsWith("/dev/loop"));
     await node.unstage(volume);
@@ -70,7 +70,7 @@ nodeTest(
     await node.stage(volume);
     await run("umount", node.staging("pvc-1"));
     await assert.rejects(node.publish(volume), refusal("precondition", /not mounted/));
-    assert.deepEqual(await node.world.paths.list(`${node.kubelet}/pods`), []);
+    assert.deepEqual(await node.deps.paths.list(`${node.kubelet}/pods`), []);
     await node.stage(volume);
     await node.publish(volume);
     await node.unpublish(volume);
@@ -196,7 +196,7 @@ nodeTest("an unstage works from what is connected when the state file is lost", 
   await Deno.remove(`${node.state}/volumes/pvc-1.json`);
   await node.unstage(volume);
   assert.deepEqual(mountsUnder(node.folder), []);
-  assert.deepEqual(await node.world.connector.connected(call()), []);
+  assert.deepEqual(await node.deps.connector.connected(call()), []);
 });
 
 nodeTest("an unstage takes away a mount that was left behind without connection and state", async (node) => {
@@ -229,7 +229,7 @@ nodeTest("an unpublish removes nothing that holds data", async (node) => {
   const volume = new TestVolume(node, "pvc-1", small);
   await Deno.mkdir(`${node.target("pvc-1")}/data`, { recursive: true });
   await assert.rejects(node.unpublish(volume), refusal("precondition", /not an empty folder/));
-  assert.deepEqual(await node.world.paths.list(node.target("pvc-1")), ["data"]);
+  assert.deepEqual(await node.deps.paths.list(node.target("pvc-1")), ["data"]);
 });
 
 nodeTest("an unstage leaves alone a file named device in the volume's own root", async (node) => {
@@ -284,12 +284,12 @@ nodeTest(
   "a cancelled stage lets mkfs finish, undoes the rest, and the retry does not format again",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1", small);
-    const { format } = node.world.filesystems;
+    const { format } = node.deps.filesystems;
     const controller = new AbortController();
     let formats = 0;
-    node.world.filesystems.format = (...args) => {
+    node.deps.filesystems.format = (...args) => {
       formats++;
-      const running = format.apply(node.world.filesystems, args);
+      const running = format.apply(node.deps.filesystems, args);
       controller.abort(new VolumeError("cancelled", "The caller cancelled the call"));
       return running;
     };

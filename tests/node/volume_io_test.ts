@@ -19,7 +19,7 @@ nodeTest("what is written to a volume is counted for it, and for no other one", 
   };
   for (const volume of [one, other]) {
     await node.stage(volume);
-    io.happened({
+    io.occurred({
       kind: "device",
       volumeId: volume.id,
       deviceNumber: node.events.devices.get(volume.id) ?? assert.fail("staging has not told of it"),

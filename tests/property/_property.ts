@@ -22,7 +22,9 @@ export function propertyTest<Example extends [unknown, ...unknown[]]>(
 }
 
 /** Somewhere in a text or a list: a number from 0 to below 1, every one as likely. */
-export const place: fc.Arbitrary<number> = fc.noBias(fc.nat(2 ** 20 - 1)).map((number) => number / 2 ** 20);
+export const location: fc.Arbitrary<number> = fc.noBias(fc.nat(2 ** 20 - 1)).map((number) =>
+  number / 2 ** 20
+);
 
 function whole(name: string): number | undefined {
   const text = Deno.env.get(name);

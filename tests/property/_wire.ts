@@ -5,11 +5,11 @@ import { RouterVolumeStore } from "../../src/routeros/store/volume_store.ts";
 import { plainDisk } from "../../src/simulator/model/disk.ts";
 import type { Router } from "../../src/simulator/model/router.ts";
 import { makeRouter, typeTo } from "../../src/simulator/simulator_test_support.ts";
-import type { Knobs } from "../../src/simulator/behaviours.ts";
+import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
 import { SeededRandom } from "../fakes/random.ts";
 import { ended, FakeSshTransport, torn } from "../fakes/ssh_transport.ts";
-import { place } from "./_property.ts";
+import { location } from "./_property.ts";
 
 /** The folder of every volume here. */
 export const folder = "/storage-pool/metal-csi";
@@ -17,32 +17,32 @@ export const folder = "/storage-pool/metal-csi";
 /** What becomes of one answer; `places` are between 0 and 1. */
 export interface Mishap {
   readonly kind: keyof typeof mishaps;
-  readonly places: readonly number[];
+  readonly locations: readonly number[];
   readonly text: string;
 }
 
 type Spoil = (output: string, mishap: Mishap, another: string) => string;
 
-function at(text: string, place = 0): number {
-  return Math.floor(place * text.length);
+function at(text: string, location = 0): number {
+  return Math.floor(location * text.length);
 }
 
 /** Changes one value of one row of one frame; an answer without any stays as it is. */
 function spoilRow(
   output: string,
-  { places }: Mishap,
+  { locations }: Mishap,
   change: (row: Row, key: string) => void,
 ) {
   const lines = output.split("\r\n");
   const framed = lines.flatMap((line, index) => /^[0-9a-f]{12}\d /.test(line) ? [index] : []);
-  const index = framed[Math.floor(places[0]! * framed.length)];
+  const index = framed[Math.floor(locations[0]! * framed.length)];
   if (index === undefined) return output;
   const [, opening, payload, closing] = /^(\S+ )(.*)( \S+)$/.exec(lines[index]!)!;
   const value = JSON.parse(payload!) as Row | Row[];
   const rows = Array.isArray(value) ? value : [value];
-  const row = rows[Math.floor(places[1]! * rows.length)];
+  const row = rows[Math.floor(locations[1]! * rows.length)];
   const keys = Object.keys(row ?? {});
-  const key = keys[Math.floor(places[2]! * keys.length)];
+  const key = keys[Math.floor(locations[2]! * keys.length)];
   if (row === undefined || key === undefined) return output;
   change(row, key);
   lines[index] = `${opening}${JSON.stringify(value)}${closing}`;
@@ -69,21 +69,21 @@ const values: readonly unknown[] = [null, [], {}, "maybe", -1, 1.5, [{}], ["yes"
 
 /** Everything that can happen to an answer, by name. */
 export const mishaps = {
-  "is cut off": (output, { places }) => output.slice(0, at(output, places[0])),
-  "lacks its beginning": (output, { places }) => output.slice(at(output, places[0])),
+  "is cut off": (output, { locations }) => output.slice(0, at(output, locations[0])),
+  "lacks its beginning": (output, { locations }) => output.slice(at(output, locations[0])),
   "comes twice": (output) => output + output,
   "comes with another one before it": (output, _mishap, another) => another + output,
   "comes with another one behind it": (output, _mishap, another) => output + another,
-  "comes with another one in its middle": (output, { places }, another) => {
-    const index = at(output, places[0]);
+  "comes with another one in its middle": (output, { locations }, another) => {
+    const index = at(output, locations[0]);
     return output.slice(0, index) + another + output.slice(index);
   },
   "is another one": (_output, _mishap, another) => another,
   "has another nonce": (output) =>
     output.replace(/[0-9a-f]{12}(?=\d )| [0-9a-f]{12}(?=\r\n)/g, "0123456789ab"),
   "has its lines in disorder": (output) => output.split("\r\n").toReversed().join("\r\n"),
-  "has a line between": (output, { places, text }) => {
-    const index = at(output, places[0]);
+  "has a line between": (output, { locations, text }) => {
+    const index = at(output, locations[0]);
     return `${output.slice(0, index)}\r\n${text}\r\n${output.slice(index)}`;
   },
   "has a line before it": (output, { text }) => `${text}\r\n${output}`,
@@ -91,16 +91,16 @@ export const mishaps = {
   "has a value of another type": (output, mishap) =>
     spoilRow(output, mishap, (row, key) => {
       const others = values.filter((value) => typeof value !== typeof row[key]);
-      row[key] = others[Math.floor(mishap.places[3]! * others.length)];
+      row[key] = others[Math.floor(mishap.locations[3]! * others.length)];
     }),
-  "has a changed character": (output, { places, text }) => {
+  "has a changed character": (output, { locations, text }) => {
     const open = changeable(output);
-    const index = open[Math.floor(places[0]! * open.length)];
+    const index = open[Math.floor(locations[0]! * open.length)];
     return index === undefined ? output : output.slice(0, index) + text.charAt(0) + output.slice(index + 1);
   },
 } satisfies Readonly<Record<string, Spoil>>;
 
-const words = fc.oneof(
+const wording = fc.oneof(
   fc.constantFrom(
     "(25 messages not shown)",
     "failure: not really",
@@ -117,8 +117,8 @@ const words = fc.oneof(
 /** One mishap of any kind. */
 export const anyMishap: fc.Arbitrary<Mishap> = fc.record({
   kind: fc.constantFrom(...Object.keys(mishaps) as Mishap["kind"][]),
-  places: fc.tuple(place, place, place, place),
-  text: words,
+  locations: fc.tuple(location, location, location, location),
+  text: wording,
 }, { noNullPrototype: true });
 
 /** What a comment may hold: texts that look like pieces of an answer too. */
@@ -142,7 +142,7 @@ export const volume = fc.record({
 }, { noNullPrototype: true });
 
 /** How this router spells what it prints. */
-export const spelling: fc.Arbitrary<Partial<Knobs>> = fc.record({
+export const spelling: fc.Arbitrary<Partial<Behaviours>> = fc.record({
   numbers: fc.constantFrom("number", "text"),
   booleans: fc.constantFrom("boolean", "yes-no"),
   fileSize: fc.constantFrom("bytes", "human", "absent"),
@@ -160,9 +160,9 @@ const impatient: Clock = {
 /** A router that holds these volumes, in slots pvc-0, pvc-1…, with their images. */
 export function routerOf(
   volumes: readonly { readonly comment: string; readonly sizeMib: number; readonly exported: boolean }[],
-  knobs: Partial<Knobs>,
+  behaviours: Partial<Behaviours>,
 ): Router {
-  const router = makeRouter({ knobs });
+  const router = makeRouter({ behaviours });
   router.files.makeDirectories(folder.slice(1));
   volumes.forEach(({ comment, sizeMib, exported }, index) => {
     const slot = `pvc-${index}`;
@@ -178,7 +178,7 @@ export function routerOf(
 
 /** A driver behind a wire that spoils the answers to the commands that `strikes` picks, counted from 0. */
 export function spoiledStore(router: Router, mishap: Mishap, strikes: (index: number) => boolean) {
-  const [type, typeElsewhere] = [typeTo(router), typeTo(routerOf([], router.knobs))];
+  const [type, typeElsewhere] = [typeTo(router), typeTo(routerOf([], router.behaviours))];
   let count = 0;
   const transport = new FakeSshTransport(async (command) => {
     const output = await type(command);
@@ -189,7 +189,7 @@ export function spoiledStore(router: Router, mishap: Mishap, strikes: (index: nu
     );
     const spoiled = mishaps[mishap.kind](output, mishap, another);
     // The channel of an answer that was cut ends in order, or without a word.
-    return mishap.places[3]! < 0.5 ? ended(spoiled) : torn(spoiled);
+    return mishap.locations[3]! < 0.5 ? ended(spoiled) : torn(spoiled);
   });
   const shared = { clock: impatient, random: new SeededRandom() };
   return new RouterVolumeStore({ session: new Session({ transport, ...shared }), ...shared });

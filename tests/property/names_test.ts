@@ -3,16 +3,16 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { isSnapshotId, isVolumeId, snapshotIdFor } from "../../src/volume/model/ids.ts";
-import { leftoversOf, stemOf } from "../../src/volume/model/layout.ts";
+import { filePrefixOf, leftoversOf } from "../../src/volume/model/layout.ts";
 import type { Pool, StoredFile } from "../../src/volume/model/inventory.ts";
 import {
   anySnapshot,
   formatSnapshotName,
   ownSnapshots,
   parseSnapshots,
+  snapshotLocations,
   type SnapshotName,
   snapshotPart,
-  snapshotPlaces,
 } from "../../src/volume/model/snapshots.ts";
 import { propertyTest } from "./_property.ts";
 
@@ -122,11 +122,13 @@ const litter = fc.array(
       cluster,
       fc.constantFrom("", ".img", "/disk.img", ".img.0000af11.part", ".img.bak", "/x"),
     )
-      .map(([base, id, cluster, end]) => `${base}/${stemOf(id, cluster)}${end}`),
+      .map(([base, id, cluster, end]) => `${base}/${filePrefixOf(id, cluster)}${end}`),
     fc.tuple(base, name, fc.constantFrom("", ".img", "/disk.img", ".img.0000af11.part", ".bak"))
       .map(([base, name, end]) => `${base}/${formatSnapshotName(name)}${end}`),
-    fc.tuple(base, volumeId, cluster).map(([base, id, cluster]) => `${base}/old/${stemOf(id, cluster)}.img`),
-    fc.tuple(volumeId, cluster).map(([id, cluster]) => `/other/${stemOf(id, cluster)}.img`),
+    fc.tuple(base, volumeId, cluster).map(([base, id, cluster]) =>
+      `${base}/old/${filePrefixOf(id, cluster)}.img`
+    ),
+    fc.tuple(volumeId, cluster).map(([id, cluster]) => `/other/${filePrefixOf(id, cluster)}.img`),
   ),
   { maxLength: 12 },
 ).map((paths) =>
@@ -148,21 +150,23 @@ propertyTest(
     litter,
     fc.subarray(bases, { minLength: 1 }),
     (id, cluster, files, bases) => {
-      const stem = stemOf(id, cluster);
+      const filePrefix = filePrefixOf(id, cluster);
       const own = files.filter(({ path, directory }) =>
         bases.some((base) =>
-          directory
-            ? path === `${base}/${stem}`
-            : [`${base}/${stem}.img`, `${base}/${stem}/disk.img`, `${base}/${stem}.img.0000af11.part`]
-              .includes(path)
+          directory ? path === `${base}/${filePrefix}` : [
+            `${base}/${filePrefix}.img`,
+            `${base}/${filePrefix}/disk.img`,
+            `${base}/${filePrefix}.img.0000af11.part`,
+          ]
+            .includes(path)
         )
       ).map(({ path }) => path);
       // What lies in the volume's own folder goes with it.
       const within = files.map(({ path }) => path).filter((path) =>
         own.some((one) => path === one || path.startsWith(`${one}/`))
       );
-      const asked = files.filter(({ path }) => path.includes(stem));
-      const removed = leftoversOf(asked, stem, bases, pools).flatMap(({ path }) => taken(path, files));
+      const asked = files.filter(({ path }) => path.includes(filePrefix));
+      const removed = leftoversOf(asked, filePrefix, bases, pools).flatMap(({ path }) => taken(path, files));
       assert.deepEqual([...new Set(removed)].toSorted(), [...new Set(within)].toSorted());
     },
   ),
@@ -188,8 +192,8 @@ propertyTest(
       const own = lie(at, "0a1f0a1f");
       const files = [...litter.filter(({ path }) => !path.startsWith(at)), ...own];
       const asked = files.filter(({ path }) => path.includes(snapshotPart(name.id)));
-      const places = snapshotPlaces(asked, name.id, name.cluster, allowed, pools);
-      const removed = places.flatMap(({ path }) => taken(path, files));
+      const locations = snapshotLocations(asked, name.id, name.cluster, allowed, pools);
+      const removed = locations.flatMap(({ path }) => taken(path, files));
       for (const path of removed) {
         const inBase = allowed.find((base) => path.startsWith(`${base}/${name.id}.`));
         assert.ok(inBase !== undefined, path);

@@ -28,7 +28,7 @@ import type { Statement } from "../../src/simulator/grammar/syntax.ts";
 import { makeMenus } from "../../src/simulator/menu/menus.ts";
 import { makeRouter } from "../../src/simulator/simulator_test_support.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { plainPlace, subvolumePlace } from "../../src/volume/model/layout.ts";
+import { plainLocation, subvolumeLocation } from "../../src/volume/model/layout.ts";
 import { propertyTest } from "./_property.ts";
 
 const menus = makeMenus(makeRouter());
@@ -66,29 +66,29 @@ const writers: Readonly<Record<string, (values: readonly string[]) => readonly F
   add: ([id, folder, image, comment]) =>
     addStatements({
       id: id!,
-      place: plainPlace(`/p/${folder}/i${image}`),
+      location: plainLocation(`/p/${folder}/i${image}`),
       sizeBytes: 1n << 40n,
       comment: comment!,
       makeFolder: { path: `/p/${folder}`, label: undefined },
     }),
   "add in a subvolume": ([id, folder, label, comment]) => {
-    const place = subvolumePlace(`/p/f${folder}`, label!);
+    const location = subvolumeLocation(`/p/f${folder}`, label!);
     return addStatements({
       id: id!,
-      place,
-      subvolume: { ...place.subvolume!, readOnly: false },
+      location,
+      subvolume: { ...location.subvolume!, readOnly: false },
       sizeBytes: 1n,
       comment: comment!,
       makeFolder: { path: `/p/${folder}`, label },
     });
   },
   clone: ([id, folder, parent, comment]) => {
-    const place = subvolumePlace(`/p/f${folder}`, "l");
+    const location = subvolumeLocation(`/p/f${folder}`, "l");
     const source = { label: "l", path: `p${parent}` };
     return addStatements({
       id: id!,
-      place,
-      subvolume: { ...place.subvolume!, parent: source, readOnly: false },
+      location,
+      subvolume: { ...location.subvolume!, parent: source, readOnly: false },
       sizeBytes: undefined,
       comment: comment!,
     });
@@ -96,7 +96,7 @@ const writers: Readonly<Record<string, (values: readonly string[]) => readonly F
   "add a copy": ([id, image, part, comment]) =>
     addStatements({
       id: id!,
-      place: plainPlace(`/p/i${image}`),
+      location: plainLocation(`/p/i${image}`),
       sizeBytes: undefined,
       comment: comment!,
       copied: { path: `/p/c${part}` },
@@ -106,11 +106,13 @@ const writers: Readonly<Record<string, (values: readonly string[]) => readonly F
   withdraw: ([id, expected, comment]) =>
     changeStatements(id!, expected!, { comment: comment!, export: false }),
   remove: ([id, expected, image]) =>
-    removeStatements({ id: id!, comment: expected! }, plainPlace(`/p/i${image}`)),
+    removeStatements({ id: id!, comment: expected! }, plainLocation(`/p/i${image}`)),
   "remove with a subvolume": ([id, expected, folder, label]) =>
-    removeStatements({ id: id!, comment: expected! }, subvolumePlace(`/p/f${folder}`, label!)),
-  "remove a file": ([image]) => [removeImageStatement(plainPlace(`/p/i${image}`))],
-  "remove a subvolume": ([folder, label]) => [removeImageStatement(subvolumePlace(`/p/f${folder}`, label!))],
+    removeStatements({ id: id!, comment: expected! }, subvolumeLocation(`/p/f${folder}`, label!)),
+  "remove a file": ([image]) => [removeImageStatement(plainLocation(`/p/i${image}`))],
+  "remove a subvolume": (
+    [folder, label],
+  ) => [removeImageStatement(subvolumeLocation(`/p/f${folder}`, label!))],
   snapshot: ([folder, label, parent, part]) => {
     const subvolume = { label: label!, path: `f${folder}`, parent: { label: label!, path: `p${parent}` } };
     return [subvolumeStatement({ ...subvolume, readOnly: true }, part!)];
@@ -119,7 +121,7 @@ const writers: Readonly<Record<string, (values: readonly string[]) => readonly F
   rename: ([from, to, id, comment]) => [
     renameStatement(`/p/${from}`, `/p/${to}`, { id: id!, comment: comment! }),
   ],
-  look: ([id, stem, nonce]) => [framed(nonce!, 0, disksQuery(id!, stem))],
+  check: ([id, filePrefix, nonce]) => [framed(nonce!, 0, disksQuery(id!, filePrefix))],
   "look at a subvolume": ([label, path, nonce]) => [
     framed(nonce!, 0, subvolumeQuery({ label: label!, path: path! })),
   ],
@@ -128,8 +130,8 @@ const writers: Readonly<Record<string, (values: readonly string[]) => readonly F
   "list files": ([image, other, more, nonce]) => [
     framed(nonce!, 1, namedFilesQuery([`/p/${image}`, `/p/${other}`, `/p/${more}`])),
   ],
-  "look for a create": ([stem, folder, nonce]) => [
-    framed(nonce!, 1, createFilesQuery({ id: "", stem: stem!, folder: `/p/${folder}` })),
+  "look for a create": ([filePrefix, folder, nonce]) => [
+    framed(nonce!, 1, createFilesQuery({ id: "", filePrefix: filePrefix!, folder: `/p/${folder}` })),
   ],
   "list disks": ([id, nonce]) => [framed(nonce!, 2, allDisksQuery(true, id!))],
   "list some disks": ([pattern, nonce]) => [framed(nonce!, 3, someDisksQuery(false, pattern!))],

@@ -12,7 +12,7 @@ import {
   type RecordComment,
   type VolumeRecord,
 } from "../../src/volume/model/record.ts";
-import { place, propertyTest } from "./_property.ts";
+import { location, propertyTest } from "./_property.ts";
 
 function hex(digits: number): fc.Arbitrary<string> {
   const digit = fc.constantFrom(..."0123456789abcdef");
@@ -143,9 +143,9 @@ for (const [name, slip] of Object.entries(slips)) {
   propertyTest(
     `${name} makes of a record no other one`,
     15_000,
-    fc.property(comment, place, place, anyCharacter, (written, one, other, character) => {
+    fc.property(comment, location, location, anyCharacter, (written, one, other, character) => {
       const text = formatComment(written, aMebibyte);
-      const [from, to] = [one, other].map((place) => Math.floor(place * text.length)).toSorted((a, b) =>
+      const [from, to] = [one, other].map((location) => Math.floor(location * text.length)).toSorted((a, b) =>
         a - b
       );
       const parsed = parseComment(slip(text, from!, to!, character));

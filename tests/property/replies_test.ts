@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { Router } from "../../src/simulator/model/router.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { plainPlace } from "../../src/volume/model/layout.ts";
+import { plainLocation } from "../../src/volume/model/layout.ts";
 import type { FileView, Pool, StoredFile, StoredVolume } from "../../src/volume/model/inventory.ts";
 import type { VolumeStore } from "../../src/volume/ports/store.ts";
 import { fakeCall } from "../fakes/contexts.ts";
@@ -13,7 +13,7 @@ import { propertyTest } from "./_property.ts";
 import { anyMishap, folder, type Mishap, routerOf, spelling, spoiledStore, volume } from "./_wire.ts";
 
 const id = "pvc-0";
-const stem = `${id}.`;
+const filePrefix = `${id}.`;
 const image = `${folder}/${id}.img`;
 const call = () => fakeCall(systemClock);
 
@@ -53,22 +53,22 @@ function truth(router: Router): Seen {
 }
 
 /** Ways of looking, and what of the truth each shows. */
-const looks: Readonly<
+const reads: Readonly<
   Record<string, (store: VolumeStore) => Promise<{ seen: Seen; part: (whole: Seen) => Seen }>>
 > = {
   "view()": async (store) => {
-    const { volume, sharers, foreign, ...rest } = await store.view(id, stem, call());
+    const { volume, sharers, foreign, ...rest } = await store.view(id, filePrefix, call());
     assert.deepEqual([sharers, foreign], [[], undefined]);
     const part = (whole: Seen) => ({ ...whole, volumes: whole.volumes.filter((one) => one.id === id) });
     return { seen: { ...rest, volumes: volume === undefined ? [] : [volume] }, part };
   },
   "createView()": async (store) => {
-    const { foreign, ...seen } = await store.createView({ id, stem, folder: "" }, call());
+    const { foreign, ...seen } = await store.createView({ id, filePrefix, folder: "" }, call());
     assert.equal(foreign, undefined);
     return { seen, part: (whole) => whole };
   },
   "files()": async (store) => {
-    const seen = { ...await store.files(stem, call()), volumes: [] };
+    const seen = { ...await store.files(filePrefix, call()), volumes: [] };
     return { seen, part: (whole) => ({ ...whole, volumes: [] }) };
   },
   "inventory()": async (store) => {
@@ -89,8 +89,8 @@ function withoutNobody({ allowedHosts, ...volume }: StoredVolume): StoredVolume 
   return isNobody ? volume : { ...volume, allowedHosts };
 }
 
-function assertSeen(told: Seen, whole: Seen, mishap: Mishap): void {
-  const read = { ...told, volumes: told.volumes.map(withoutNobody) };
+function assertSeen(reported: Seen, whole: Seen, mishap: Mishap): void {
+  const read = { ...reported, volumes: reported.volumes.map(withoutNobody) };
   const loses = ["lacks a key", "has a value of another type", "has a changed character"].includes(
     mishap.kind,
   );
@@ -113,7 +113,7 @@ function assertSeen(told: Seen, whole: Seen, mishap: Mishap): void {
   assert.deepEqual(seen, { ...whole, volumes, pools });
 }
 
-for (const [name, look] of Object.entries(looks)) {
+for (const [name, reading] of Object.entries(reads)) {
   propertyTest(
     `${name} gives exactly what is there, or says that it cannot be read; asked again, it is right`,
     4500,
@@ -122,11 +122,11 @@ for (const [name, look] of Object.entries(looks)) {
       spelling,
       anyMishap,
       fc.boolean(),
-      async (volumes, knobs, mishap, spoilsAll) => {
-        const router = routerOf(volumes, knobs);
+      async (volumes, behaviours, mishap, spoilsAll) => {
+        const router = routerOf(volumes, behaviours);
         const store = spoiledStore(router, mishap, (index) => spoilsAll || index === 0);
         const lookAndCompare = async () => {
-          const { seen, part } = await look(store);
+          const { seen, part } = await reading(store);
           assertSeen(seen, part(truth(router)), mishap);
         };
         try {
@@ -150,7 +150,7 @@ const changes: Readonly<
   Record<string, (store: VolumeStore, comment: string) => Promise<StoredVolume | undefined>>
 > = {
   "add()": async (store) => {
-    const added = { id, place: plainPlace(image), sizeBytes: 1n << 30n, comment: "new" };
+    const added = { id, location: plainLocation(image), sizeBytes: 1n << 30n, comment: "new" };
     return (await store.add(added, call())).after.volumes.find((one) => one.id === id);
   },
   "change()": async (store, comment) => {
@@ -158,7 +158,7 @@ const changes: Readonly<
     return (await store.change(id, comment, change, call())).after.volume;
   },
   "remove()": async (store, comment) =>
-    (await store.remove({ id, comment }, plainPlace(image), stem, call())).after.volume,
+    (await store.remove({ id, comment }, plainLocation(image), filePrefix, call())).after.volume,
 };
 
 for (const [name, change] of Object.entries(changes)) {
@@ -170,15 +170,15 @@ for (const [name, change] of Object.entries(changes)) {
       fc.array(volume, { maxLength: 2 }),
       spelling,
       anyMishap,
-      async (first, more, knobs, mishap) => {
-        const router = routerOf([first, ...more], knobs);
+      async (first, more, behaviours, mishap) => {
+        const router = routerOf([first, ...more], behaviours);
         if (name === "add()") {
           router.disks.remove(router.disks.findBySlot(id)!.id);
           router.files.remove(image.slice(1));
         }
         const store = spoiledStore(router, mishap, (index) => index === 1);
         try {
-          await store.view(id, stem, call());
+          await store.view(id, filePrefix, call());
           const shown = await change(store, first.comment);
           const whole = truth(router).volumes.filter((one) => one.id === id);
           const nothing = { files: [], pools: [], upMs: 0 };
@@ -200,7 +200,10 @@ const subvolume = { label: "storage-pool-fs", path: "metal-csi/snap-1.x", readOn
 const fileChanges: Readonly<
   Record<string, readonly [part: string, change: (store: VolumeStore) => Promise<FileView>]>
 > = {
-  "removeImage()": [stem, async (store) => (await store.removeImage(plainPlace(image), stem, call())).after],
+  "removeImage()": [
+    filePrefix,
+    async (store) => (await store.removeImage(plainLocation(image), filePrefix, call())).after,
+  ],
   "renameFile()": [
     "/pvc-",
     async (store) => (await store.renameFile(image, `${folder}/pvc-9.img`, undefined, "/pvc-", call())).after,
@@ -219,13 +222,13 @@ for (const [name, [part, change]] of Object.entries(fileChanges)) {
       fc.array(volume, { minLength: 1, maxLength: 2 }),
       spelling,
       anyMishap,
-      async (volumes, knobs, mishap) => {
-        const router = routerOf(volumes, knobs);
+      async (volumes, behaviours, mishap) => {
+        const router = routerOf(volumes, behaviours);
         // Nothing that a disk uses is removed, or gets another name.
         if (name !== "addSubvolume()") router.disks.remove(router.disks.findBySlot(id)!.id);
         const store = spoiledStore(router, mishap, (index) => index === 1);
         try {
-          await store.view(id, stem, call());
+          await store.view(id, filePrefix, call());
           const { files } = await change(store);
           const there = router.files.list().map(({ path, kind, sizeBytes }) => ({
             path: `/${path}`,

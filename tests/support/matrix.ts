@@ -124,14 +124,14 @@ async function serve<Facts>({ matrices, close }: MatrixPlan<Facts>): Promise<nev
   return await ended.promise;
 }
 
-async function tryTrack(matrices: readonly Matrix[], place: Place): Promise<void> {
-  for (const [cell, { run, because }] of matrices[place.matrix]!.tracks[place.track]!.entries()) {
+async function tryTrack(matrices: readonly Matrix[], location: Place): Promise<void> {
+  for (const [cell, { run, because }] of matrices[location.matrix]!.tracks[location.track]!.entries()) {
     const startedMs = performance.now();
     const outcome = await run().then(
       (found) => ({ because: found ?? because }),
       (error: unknown) => ({ error: textsOf(error).join("\n") }),
     );
-    parent.postMessage({ ...place, cell, milliseconds: performance.now() - startedMs, ...outcome });
+    parent.postMessage({ ...location, cell, milliseconds: performance.now() - startedMs, ...outcome });
   }
 }
 

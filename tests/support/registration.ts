@@ -9,10 +9,10 @@ import { freePort, startPart, type Subject } from "./parts.ts";
 /** How long the driver may take to notice that its socket is gone. */
 const noticeLimitMs = 20_000;
 
-async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
+async function until<T>(reading: () => Promise<T | undefined>): Promise<T> {
   const endMs = performance.now() + noticeLimitMs;
   for (;;) {
-    const found = await look();
+    const found = await reading();
     if (found !== undefined) return found;
     if (performance.now() > endMs) throw new Error("it did not happen in time");
     await new Promise((resolve) => setTimeout(resolve, 100));
@@ -40,9 +40,9 @@ export async function registerWithKubelets(subject: Subject): Promise<void> {
     ...["--connector", "loop", "--loop-backing", `${folder}/router`, "--state-dir", `${folder}/state`],
     ...["--register", "--kubelet-path", `${folder}/kubelet`],
   ]);
-  const look = async () => (await kubelet.look())[0];
+  const reading = async () => (await kubelet.check())[0];
   try {
-    const info = await until(look);
+    const info = await until(reading);
     assert.deepEqual([info.name, info.endpoint], ["rds.csi.srvlab.io", socket]);
     const clients = dial(loadCsi(), `unix://${info.endpoint}`, systemClock);
     try {
@@ -54,10 +54,10 @@ export async function registerWithKubelets(subject: Subject): Promise<void> {
     assert.ok((await registered()).includes("rds_csi_kubelet_registered 1"));
 
     kubelet.restart();
-    assert.equal((await look())?.endpoint, socket, "a new kubelet finds it");
+    assert.equal((await reading())?.endpoint, socket, "a new kubelet finds it");
     await Deno.remove(kubelet.folder, { recursive: true });
     await Deno.mkdir(kubelet.folder);
-    assert.equal((await until(look)).endpoint, socket);
+    assert.equal((await until(reading)).endpoint, socket);
     assert.ok((await registered()).includes('rds_csi_kubelet_registrations_total{outcome="ok"} 3'));
   } finally {
     const problems = await node.stop();

@@ -5,7 +5,7 @@ import { type CsiClients, dial } from "../../src/csi/server/client.ts";
 import { loadCsi } from "../../src/csi/server/proto.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { systemRandom } from "../../src/host/random.ts";
-import type { RouterAnswers } from "../../src/router_profile/answers.ts";
+import type { RouterBehaviours } from "../../src/router_profile/answers.ts";
 import { formatProfile } from "../../src/router_profile/profile.ts";
 import type { Clock } from "../../src/volume/ports/system.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
@@ -42,7 +42,7 @@ export interface StackOptions {
   /** Whether the driver is given what `doctor --probe` would say of this router. @default {false} */
   readonly probed?: boolean;
   /** What the drivers are told about the router by `--router-profile`; by default nothing. */
-  readonly told?: Partial<RouterAnswers>;
+  readonly reported?: Partial<RouterBehaviours>;
   /** Every driver's clock unless it is given another. @default {systemClock} */
   readonly clock?: Clock;
   /** What the drivers are told about their cluster. */
@@ -60,8 +60,8 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
   const simulator = await startRouter(options.simulator);
   made.defer(() => simulator.close());
   const log: string[] = [];
-  const told = options.told ?? (options.probed === true ? simulator.model.knobs : undefined);
-  const profileFlags = told === undefined ? [] : ["--router-profile", "/test/profile.json"];
+  const reported = options.reported ?? (options.probed === true ? simulator.model.behaviours : undefined);
+  const profileFlags = reported === undefined ? [] : ["--router-profile", "/test/profile.json"];
   const start = async (
     flags: readonly string[],
     parts: AsyncDisposableStack,
@@ -71,9 +71,9 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
       [...reach(simulator, passwordFile), ...profileFlags, ...options.flags ?? [], ...flags],
       noEnvironment,
       (path) =>
-        told === undefined
+        reported === undefined
           ? Deno.readTextFileSync(path)
-          : formatProfile({ ...simulator.model.profile, answers: told }),
+          : formatProfile({ ...simulator.model.profile, answers: reported }),
     );
     return await startClient(config, parts, log, { clock, clusterView: options.clusterView });
   };
@@ -131,7 +131,7 @@ export async function startClient(
 
 /** What `doctor --probe` would write about a simulated router. */
 export function probedProfile({ model }: Pick<Simulator, "model">): string {
-  return formatProfile({ ...model.profile, answers: model.knobs });
+  return formatProfile({ ...model.profile, answers: model.behaviours });
 }
 
 /** The password that opens a stack's router. */

@@ -16,7 +16,7 @@ import type { ClusterVolume } from "../../volume/ports/cluster_view.ts";
 import { claimOf } from "../../volume/rules/legacy_migration.ts";
 import { adoptFromCluster, isFromCluster, lostClusterFlags } from "./lost_cluster.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
-import { withControllerWorld } from "../controller_command.ts";
+import { withController } from "../controller_command.ts";
 
 /** Flags of `rds-csi adopt`. */
 export const adoptFlags: FlagTable = {
@@ -49,7 +49,7 @@ export const adoptFlags: FlagTable = {
 const help = `Usage: rds-csi adopt VOLUME --kind KIND [--node NODE]... [flags]
        rds-csi adopt --from-cluster ID [flags]
 
-Takes a volume of the earlier Go driver over: its disk gets this cluster's record, and nothing else of it changes. Where a
+Takes a volume of the legacy Go driver over: its disk gets this cluster's record, and nothing else of it changes. Where a
 controller can ask the cluster who has which volume it does so by itself; this is for where it cannot. You vouch that the
 volume is this cluster's, and that no node has it but those that are named.
 
@@ -72,7 +72,7 @@ export interface AdoptOptions {
   readonly nodes: readonly string[];
 }
 
-/** `rds-csi adopt`: takes a volume of the earlier driver over. */
+/** `rds-csi adopt`: takes a volume of the legacy driver over. */
 export async function adoptCommand(args: readonly string[], io: CommandIo): Promise<number> {
   if (args.includes("--help")) {
     io.out(help + describeFlags({ ...adoptFlags, ...routerFlags }));
@@ -95,13 +95,13 @@ export async function adoptCommand(args: readonly string[], io: CommandIo): Prom
     epochCounter: 0,
   }));
   const claim = claimOf(volume, attachments, systemClock.now());
-  const seams = { clock: systemClock, random: systemRandom };
+  const adapters = { clock: systemClock, random: systemRandom };
   const id = volume.volumeId;
-  const isNew = await withControllerWorld(
+  const isNew = await withController(
     { name: "adopt", config, timeoutMs },
-    seams,
+    adapters,
     io,
-    (world, context) => adoptVolume(world, id, claim, context),
+    (deps, context) => adoptVolume(deps, id, claim, context),
   );
   const held = nodes.length === 0
     ? "no node has it; its export stays as it is until it is published or unpublished"
@@ -124,8 +124,8 @@ export function readAdoptOptions(
 ): AdoptOptions {
   const { handle, rest } = takeVolume(args);
   const flags = readFlags({ ...adoptFlags, ...routerFlags }, rest, env);
-  const seams = { readText, parseRouters, ownNodes: [], hasCluster: false };
-  const found = readBackendOf(handle, flags, seams);
+  const adapters = { readText, parseRouters, ownNodes: [], hasCluster: false };
+  const found = readBackendOf(handle, flags, adapters);
   const kind = flags.required("kind", "as nobody but you can say what it is");
   const volume: ClusterVolume = {
     name: "",

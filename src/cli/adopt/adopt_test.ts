@@ -71,7 +71,7 @@ Deno.test("adopt and release take a volume over and give it back as it was, whil
   });
 });
 
-Deno.test("release turns the export on again where it is off, and refuses what the earlier driver could not use", async () => {
+Deno.test("release turns the export on again where it is off, and refuses what the legacy driver could not use", async () => {
   await using stack = await startStack();
   await addEarlier(stack);
   const before = await disk(stack);
@@ -84,7 +84,7 @@ Deno.test("release turns the export on again where it is off, and refuses what t
     );
   const own = await create(stack, "pvc-own");
   await changesNothing(stack, async () => {
-    await refused(id, /under an NQN that the earlier driver does not know: node=node-1/);
+    await refused(id, /under an NQN that the legacy driver does not know: node=node-1/);
     await refused(own, /this driver made it/);
   });
   await unpublish(stack);

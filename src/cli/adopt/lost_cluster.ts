@@ -2,7 +2,7 @@ import { readNothing, type TextReader } from "../config/config.ts";
 import { readOneBackend } from "../config/backends.ts";
 import { routerFlags, serveFlags } from "../config/flag_tables.ts";
 import type { RoutersParser } from "../config/router_keys.ts";
-import { lookWide } from "../../controller/inventory.ts";
+import { readInventory } from "../../controller/inventory.ts";
 import { FlagError, type FlagTable, readFlags } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
@@ -14,7 +14,7 @@ import {
 import type { OwnedVolume } from "../../volume/model/record.ts";
 import { persistentVolume, toYaml } from "../import.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
-import { withControllerWorld } from "../controller_command.ts";
+import { withController } from "../controller_command.ts";
 
 /** Flags of `rds-csi adopt --from-cluster` but those of the router. */
 export const lostClusterFlags: FlagTable = {
@@ -29,7 +29,7 @@ export const lostClusterFlags: FlagTable = {
 /** How long the router may take, in milliseconds. */
 const timeoutMs = 120_000;
 
-/** Whether the command is about all volumes of a lost cluster, not about one of the earlier driver. */
+/** Whether the command is about all volumes of a lost cluster, not about one of the legacy driver. */
 export function isFromCluster(args: readonly string[]): boolean {
   return args.some((arg) => fromCluster.test(arg));
 }
@@ -53,11 +53,11 @@ export async function adoptFromCluster(
   const config = readOneBackend(flags, { readText, parseRouters, ownNodes: [], hasCluster: false });
   flags.assertNoProblems();
   if (config === undefined) throw new TypeError("Cannot go on without a router");
-  const found = await withControllerWorld(
+  const found = await withController(
     { name: "adopt", config, timeoutMs },
     { clock: systemClock, random: systemRandom },
     io,
-    async (world, context) => (await lookWide(world, context)).volumes,
+    async (deps, context) => (await readInventory(deps, context)).volumes,
   );
   const options = {
     readOnly: false,

@@ -6,7 +6,7 @@ import { formatReport, reportDevice } from "./device_report.ts";
 import { attachFlags, type AttachOptions, hostOf, readAttachOptions } from "./options.ts";
 import { assertNotStaged, connectedNqn, offeredNqn, parseSubject, type Subject } from "./subject.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
-import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
+import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
 import { withProgress } from "../progress.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { isReadOnlyDevice } from "../../filesystem/contents.ts";
@@ -14,7 +14,7 @@ import type { KernelFiles } from "../../host/kernel_files.ts";
 import { awaitDevice, prove } from "../../node/connections/device.ts";
 import { connectedNqns } from "../../node/connections/teardown.ts";
 import { withUndo } from "../../node/stage/undo.ts";
-import type { NodeWorld } from "../../node/deps.ts";
+import type { NodeDeps } from "../../node/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 
 const help = `Usage: rds-csi attach NQN|VOLUME --nvme-address ADDRESS [flags]
@@ -57,7 +57,7 @@ export async function attachCommand(args: readonly string[], io: CommandIo): Pro
 /** Attaches, prints, and gives the exit code. */
 export async function attach(options: AttachOptions, parts: NodeParts, io: CommandIo): Promise<number> {
   const { config, existing } = options;
-  const world = openNodeWorld(config, parts, hostOf(options));
+  const deps = openNodeDeps(config, parts, hostOf(options));
   const subject = parseSubject(options.subject, config.nqnPrefix);
   try {
     const { clock } = parts;
@@ -69,9 +69,9 @@ export async function attach(options: AttachOptions, parts: NodeParts, io: Comma
           progress(existing ? "looking at the connection" : `connecting to ${options.address}`);
           const report = (device: ProvenDevice) => {
             progress("looking at what lies on the device");
-            return reportDevice(world, device, parts, context);
+            return reportDevice(deps, device, parts, context);
           };
-          return attachVolume(world, parts.files, { ...options, subject }, report, context);
+          return attachVolume(deps, parts.files, { ...options, subject }, report, context);
         }),
     );
     for (const line of options.json ? [JSON.stringify(report, null, 2)] : formatReport(report)) io.out(line);
@@ -104,7 +104,7 @@ export interface AttachRequest {
  * target refuses or the kernel does not take the flag
  */
 export async function attachVolume<T>(
-  world: NodeWorld,
+  deps: NodeDeps,
   files: KernelFiles,
   request: AttachRequest,
   use: (device: ProvenDevice) => Promise<T>,
@@ -112,29 +112,29 @@ export async function attachVolume<T>(
 ): Promise<T> {
   const { subject, address, port, sizeBytes } = request;
   if (request.existing) {
-    const nqn = await connectedNqn(world, subject, context);
-    return await use(await proveConnected(world, nqn, sizeBytes, context));
+    const nqn = await connectedNqn(deps, subject, context);
+    return await use(await proveConnected(deps, nqn, sizeBytes, context));
   }
-  await assertNotStaged(world, "attach", subject.volumeId);
-  await assertNotConnected(world, subject.volumeId, context);
-  const nqn = await offeredNqn(world, subject, { address, port }, context);
-  return await withUndo(world.clock, context, async (undo) => {
+  await assertNotStaged(deps, "attach", subject.volumeId);
+  await assertNotConnected(deps, subject.volumeId, context);
+  const nqn = await offeredNqn(deps, subject, { address, port }, context);
+  return await withUndo(deps.clock, context, async (undo) => {
     undo.add("disconnect", async (undoing) => {
       // The kubelet may have come in between: the connection is its own by now.
-      await assertNotStaged(world, "disconnect", subject.volumeId);
-      await world.connector.disconnect(nqn, undoing);
+      await assertNotStaged(deps, "disconnect", subject.volumeId);
+      await deps.connector.disconnect(nqn, undoing);
     });
-    await world.connector.connect({ nqn, addresses: [address], port, sizeBytes }, context);
-    const device = await proveConnected(world, nqn, sizeBytes, context);
-    await assertNotStaged(world, "attach", subject.volumeId);
-    await world.devices.setReadOnly(device, true, context);
+    await deps.connector.connect({ nqn, addresses: [address], port, sizeBytes }, context);
+    const device = await proveConnected(deps, nqn, sizeBytes, context);
+    await assertNotStaged(deps, "attach", subject.volumeId);
+    await deps.devices.setReadOnly(device, true, context);
     assertReadOnly(files, device);
     return await use(device);
   });
 }
 
-async function assertNotConnected(world: NodeWorld, volumeId: string, context: CallContext): Promise<void> {
-  const connected = await connectedNqns(world, volumeId, context);
+async function assertNotConnected(deps: NodeDeps, volumeId: string, context: CallContext): Promise<void> {
+  const connected = await connectedNqns(deps, volumeId, context);
   if (connected.length === 0) return;
   throw new VolumeError(
     "in-use",
@@ -146,13 +146,13 @@ async function assertNotConnected(world: NodeWorld, volumeId: string, context: C
 }
 
 async function proveConnected(
-  world: NodeWorld,
+  deps: NodeDeps,
   nqn: string,
   sizeBytes: bigint,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  const found = await awaitDevice(world, nqn, 0n, context);
-  return await prove(world, found, { nqn, sizeBytes }, context);
+  const found = await awaitDevice(deps, nqn, 0n, context);
+  return await prove(deps, found, { nqn, sizeBytes }, context);
 }
 
 /** The tool's word is not enough: a person trusts this flag with data. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
-import { call, epoch, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
+import { call, epoch, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import { type AttachRequest, attachVolume } from "./attach.ts";
 import { detachVolume } from "./detach.ts";
@@ -32,12 +32,12 @@ async function attach(
     existing: false,
     ...change,
   };
-  return await attachVolume(node.world, files, request, (device) => Promise.resolve(device.path), call());
+  return await attachVolume(node.deps, files, request, (device) => Promise.resolve(device.path), call());
 }
 
-const fails = (kind: VolumeErrorKind, words?: RegExp) => (error: unknown) => {
+const fails = (kind: VolumeErrorKind, wording?: RegExp) => (error: unknown) => {
   assert.ok(VolumeError.is(error, kind), String(error));
-  if (words !== undefined) assert.match(error.message, words);
+  if (wording !== undefined) assert.match(error.message, wording);
   return true;
 };
 
@@ -62,7 +62,7 @@ Deno.test("attachVolume() refuses what is not offered, offered twice, staged or 
   await node.stage();
   const before = [...node.operations];
   await assert.rejects(attach(parts), fails("in-use", /staged it here/));
-  node.setStash({ kind: "none" as never });
+  node.setStagingState({ kind: "none" as never });
   await assert.rejects(attach(parts), fails("precondition", /damaged/));
   assert.deepEqual(node.operations, before);
 });
@@ -80,7 +80,7 @@ Deno.test("attachVolume() undoes its connection when the proof, the flag or the 
     },
     ({ node, files }) =>
       attachVolume(
-        node.world,
+        node.deps,
         files,
         { subject: { volumeId, nqn }, address: "a", port: 1, sizeBytes: 0n, existing: false },
         () => Promise.reject(new VolumeError("cancelled", "stopped")),
@@ -123,55 +123,56 @@ Deno.test("detachVolume() flushes nothing of a device that takes no writes, and 
   const parts = machine();
   const { node, files } = parts;
   await attach(parts);
-  assert.equal(await detachVolume(node.world, files, subject, call()), nqn);
-  assert.equal(node.operations.at(-1), "cutOff");
+  assert.equal(await detachVolume(node.deps, files, subject, call()), nqn);
+  assert.equal(node.operations.at(-1), "forceDisconnect");
   node.device.connected = true;
   files.texts.set("/sys/dev/block/7:3/ro", "0");
-  await detachVolume(node.world, files, subject, call());
+  await detachVolume(node.deps, files, subject, call());
   assert.equal(node.operations.at(-1), "disconnect");
-  await assert.rejects(detachVolume(node.world, files, subject, call()), fails("not-found"));
+  await assert.rejects(detachVolume(node.deps, files, subject, call()), fails("not-found"));
 });
 
 const uses:
-  readonly (readonly [what: string, use: (parts: ReturnType<typeof machine>) => unknown, words: RegExp])[] = [
-    ["mounted", ({ node }) => node.addMount("7:3", "/mnt"), /it is mounted at \/mnt/],
+  readonly (readonly [what: string, use: (parts: ReturnType<typeof machine>) => unknown, wording: RegExp])[] =
     [
-      "bound",
-      ({ node }) => {
-        node.addMount("0:6", "/pod/dev", { filesystem: "devtmpfs", root: "/loop3" });
-        node.paths.nodes.set("/pod/dev", { kind: "block", deviceNumber: "7:3" });
-      },
-      /it is bound at \/pod\/dev/,
-    ],
-    [
-      "open",
-      ({ node }) => node.holder = { certain: true, description: "process 7 (dd)" },
-      /process 7 \(dd\)/,
-    ],
-    ["perhaps open", ({ node }) => node.holder = { certain: false, description: "perhaps 8" }, /perhaps 8/],
-    ["claimed elsewhere", ({ node }) => node.claimed = true, /opened exclusively/],
-    [
-      "a partition of it is mounted",
-      ({ node, files }) => {
-        files.folders.set("/sys/dev/block/7:3", ["loop3p1"]);
-        for (const [name, text] of [["partition", "1"], ["dev", "259:9"], ["size", "8"]] as const) {
-          files.texts.set(`/sys/dev/block/7:3/loop3p1/${name}`, text);
-        }
-        node.addMount("259:9", "/mnt/part");
-      },
-      /it is mounted at \/mnt\/part/,
-    ],
-  ];
+      ["mounted", ({ node }) => node.addMount("7:3", "/mnt"), /it is mounted at \/mnt/],
+      [
+        "bound",
+        ({ node }) => {
+          node.addMount("0:6", "/pod/dev", { filesystem: "devtmpfs", root: "/loop3" });
+          node.paths.nodes.set("/pod/dev", { kind: "block", deviceNumber: "7:3" });
+        },
+        /it is bound at \/pod\/dev/,
+      ],
+      [
+        "open",
+        ({ node }) => node.holder = { certain: true, description: "process 7 (dd)" },
+        /process 7 \(dd\)/,
+      ],
+      ["perhaps open", ({ node }) => node.holder = { certain: false, description: "perhaps 8" }, /perhaps 8/],
+      ["claimed elsewhere", ({ node }) => node.claimed = true, /opened exclusively/],
+      [
+        "a partition of it is mounted",
+        ({ node, files }) => {
+          files.folders.set("/sys/dev/block/7:3", ["loop3p1"]);
+          for (const [name, text] of [["partition", "1"], ["dev", "259:9"], ["size", "8"]] as const) {
+            files.texts.set(`/sys/dev/block/7:3/loop3p1/${name}`, text);
+          }
+          node.addMount("259:9", "/mnt/part");
+        },
+        /it is mounted at \/mnt\/part/,
+      ],
+    ];
 
-for (const [what, use, words] of uses) {
+for (const [what, use, wording] of uses) {
   Deno.test(`detachVolume() disconnects nothing that is ${what}`, async () => {
     const parts = machine();
     await attach(parts);
     use(parts);
     const before = [...parts.node.operations];
     await assert.rejects(
-      detachVolume(parts.node.world, parts.files, subject, call()),
-      fails("in-use", words),
+      detachVolume(parts.node.deps, parts.files, subject, call()),
+      fails("in-use", wording),
     );
     assert.deepEqual(parts.node.operations, before);
   });

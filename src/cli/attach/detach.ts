@@ -4,12 +4,12 @@ import { VolumeError } from "../../volume/errors.ts";
 import { detachFlags, type DetachOptions, readDetachOptions } from "./options.ts";
 import { assertNotStaged, connectedNqn, parseSubject, type Subject } from "./subject.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
-import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
+import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
 import { runLimited } from "../../async/deadline.ts";
 import { isReadOnlyDevice, partitionsOf } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { bindsOf, mountsOf } from "../../node/mount_table.ts";
-import type { NodeWorld } from "../../node/deps.ts";
+import type { NodeDeps } from "../../node/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice } from "../../volume/ports/node_ports.ts";
 
@@ -47,12 +47,12 @@ export async function detach(
   parts: NodeParts,
   io: CommandIo,
 ): Promise<number> {
-  const world = openNodeWorld(config, parts);
+  const deps = openNodeDeps(config, parts);
   try {
     const nqn = await runLimited(
       parts.clock,
       { name: "detach", timeoutMs, signal: io.signal },
-      (context) => detachVolume(world, parts.files, parseSubject(subject, config.nqnPrefix), context),
+      (context) => detachVolume(deps, parts.files, parseSubject(subject, config.nqnPrefix), context),
     );
     io.out(json ? JSON.stringify({ detached: nqn }) : `${nqn} is not connected here any more.`);
     return exitCodes.ok;
@@ -71,20 +71,20 @@ export async function detach(
  * unavailable when it is not gone afterwards
  */
 export async function detachVolume(
-  world: NodeWorld,
+  deps: NodeDeps,
   files: KernelFiles,
   subject: Subject,
   context: CallContext,
 ): Promise<string> {
-  const { connector } = world;
-  const nqn = await connectedNqn(world, subject, context);
-  await assertNotStaged(world, "detach", subject.volumeId);
+  const { connector } = deps;
+  const nqn = await connectedNqn(deps, subject, context);
+  await assertNotStaged(deps, "detach", subject.volumeId);
   const device = await connector.find(nqn, context);
-  if (device !== undefined) await assertUnused(world, files, device, context);
-  await assertNotStaged(world, "detach", subject.volumeId);
+  if (device !== undefined) await assertUnused(deps, files, device, context);
+  await assertNotStaged(deps, "detach", subject.volumeId);
   context.signal.throwIfAborted();
   const nothingWaits = device !== undefined && isReadOnlyDevice(files, device) === true;
-  await (nothingWaits ? connector.cutOff(nqn, context) : connector.disconnect(nqn, context));
+  await (nothingWaits ? connector.forceDisconnect(nqn, context) : connector.disconnect(nqn, context));
   if (!(await connector.connected(context)).includes(nqn)) return nqn;
   throw new VolumeError(
     "unavailable",
@@ -93,23 +93,23 @@ export async function detachVolume(
 }
 
 async function assertUnused(
-  world: NodeWorld,
+  deps: NodeDeps,
   files: KernelFiles,
   device: FoundDevice,
   context: CallContext,
 ): Promise<void> {
   const nodes = [device, ...partitionsOf(files, device).map((partition) => ({ ...device, ...partition }))];
-  const table = await world.mounts.table();
+  const table = await deps.mounts.table();
   const [mount] = mountsOf(table, new Set(nodes.map(({ deviceNumber }) => deviceNumber)));
   if (mount !== undefined) throw inUse(device, `it is mounted at ${mount.mountPoint}`);
   for (const node of nodes) {
-    const [bind] = await bindsOf(world, table, node, context);
+    const [bind] = await bindsOf(deps, table, node, context);
     if (bind !== undefined) throw inUse(node, `it is bound at ${bind.mountPoint}`);
-    const holder = await world.devices.holder(node, context);
-    const spared = holder?.certain === false && world.connector.sparesOpenDevices;
+    const holder = await deps.devices.holder(node, context);
+    const spared = holder?.certain === false && deps.connector.sparesOpenDevices;
     if (holder !== undefined && !spared) throw inUse(node, `it is open: ${holder.description}`);
   }
-  if (await world.devices.isUnclaimed(device, context)) return;
+  if (await deps.devices.isUnclaimed(device, context)) return;
   context.signal.throwIfAborted();
   throw inUse(device, "it cannot be opened exclusively: it is mounted in a container, or mapped");
 }

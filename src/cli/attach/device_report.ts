@@ -1,7 +1,7 @@
 import { isReadOnlyDevice, partitionsOf, readSignatures } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import type { Processes } from "../../host/processes.ts";
-import type { NodeWorld } from "../../node/deps.ts";
+import type { NodeDeps } from "../../node/deps.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceNode, ProvenDevice } from "../../volume/ports/node_ports.ts";
@@ -32,25 +32,25 @@ export interface DeviceReport extends ContentReport {
 }
 
 /** What a report reads with. */
-export interface ReportSeams {
+export interface ReportAdapters {
   readonly files: KernelFiles;
   readonly processes: Processes;
 }
 
 /** Reads what lies on a proven device. What cannot be read is said in its place. */
 export async function reportDevice(
-  world: NodeWorld,
+  deps: NodeDeps,
   device: ProvenDevice,
-  seams: ReportSeams,
+  adapters: ReportAdapters,
   context: CallContext,
 ): Promise<DeviceReport> {
-  const volume = parseExportNqn(device.nqn, world.settings.nqnPrefix)?.volumeId ?? "";
-  const readOnly = isReadOnlyDevice(seams.files, device);
+  const volume = parseExportNqn(device.nqn, deps.settings.nqnPrefix)?.volumeId ?? "";
+  const readOnly = isReadOnlyDevice(adapters.files, device);
   const folder = readOnly ? `/mnt/${volume}` : undefined;
-  const whole = await reportContent(device, folder, seams, context);
+  const whole = await reportContent(device, folder, adapters, context);
   const partitions = await Promise.all(
-    partitionsOf(seams.files, device).map((partition, at) =>
-      reportContent(partition, folder && `${folder}-${at + 1}`, seams, context)
+    partitionsOf(adapters.files, device).map((partition, at) =>
+      reportContent(partition, folder && `${folder}-${at + 1}`, adapters, context)
     ),
   );
   return {
@@ -59,7 +59,7 @@ export async function reportDevice(
     uniqueId: device.uniqueId,
     readOnly: readOnly ?? null,
     ...whole,
-    ...Object.keys(whole.signatures).length > 0 ? {} : { content: await emptiness(world, device, context) },
+    ...Object.keys(whole.signatures).length > 0 ? {} : { content: await emptiness(deps, device, context) },
     partitions,
   };
 }
@@ -67,7 +67,7 @@ export async function reportDevice(
 async function reportContent(
   device: DeviceNode & { readonly sizeBytes: bigint },
   folder: string | undefined,
-  { processes }: ReportSeams,
+  { processes }: ReportAdapters,
   context: CallContext,
 ): Promise<ContentReport> {
   const { path, deviceNumber, sizeBytes } = device;
@@ -89,9 +89,9 @@ function describeContent({ TYPE, PTTYPE, LABEL, UUID }: Readonly<Record<string, 
 }
 
 /** blkid calls a device that cannot be read an empty one, so its ends are read as well. */
-async function emptiness(world: NodeWorld, device: ProvenDevice, context: CallContext): Promise<string> {
+async function emptiness(deps: NodeDeps, device: ProvenDevice, context: CallContext): Promise<string> {
   try {
-    const { blank } = await world.filesystems.probe(device, context);
+    const { blank } = await deps.filesystems.probe(device, context);
     return blank ? "nothing: both ends are zero" : "no signature, but it is not empty";
   } catch (error) {
     return unreadable(error, context);

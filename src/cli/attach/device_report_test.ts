@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { mountCommand } from "./device_report.ts";
 
-const cases: readonly (readonly [type: string | undefined, words: RegExp | undefined])[] = [
+const cases: readonly (readonly [type: string | undefined, text: RegExp | undefined])[] = [
   ["ext4", /^mkdir -p \/mnt\/a && mount -t ext4 -o ro,noload,nosuid,nodev \/dev\/x \/mnt\/a$/],
   ["ext3", / -o ro,noload,/],
   ["xfs", / -o ro,norecovery,nouuid,/],
@@ -12,10 +12,10 @@ const cases: readonly (readonly [type: string | undefined, words: RegExp | undef
   [undefined, undefined],
 ];
 
-for (const [type, words] of cases) {
-  Deno.test(`mountCommand() ${words === undefined ? "knows none" : "never replays a log"} for ${type}`, () => {
+for (const [type, text] of cases) {
+  Deno.test(`mountCommand() ${text === undefined ? "knows none" : "never replays a log"} for ${type}`, () => {
     const command = mountCommand("/dev/x", type, "/mnt/a");
-    if (words === undefined) assert.equal(command, undefined);
-    else assert.match(command ?? "", words);
+    if (text === undefined) assert.equal(command, undefined);
+    else assert.match(command ?? "", text);
   });
 }

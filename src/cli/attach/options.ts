@@ -94,8 +94,8 @@ const anyNode: Readonly<Record<string, string>> = { KUBE_NODE_NAME: "any-node" }
 /** Whoever says whom to connect as needs no node id. */
 function withAnyNode(env: Environment, args: readonly string[]): Environment {
   const flags = readFlags(attachFlags, args, env);
-  const told = flags.isGiven("host-nqn") || flags.switch("existing");
-  return told ? (name) => env(name) || anyNode[name] : env;
+  const reported = flags.isGiven("host-nqn") || flags.switch("existing");
+  return reported ? (name) => env(name) || anyNode[name] : env;
 }
 
 function takeSubject(args: readonly string[]): readonly [subject: string, rest: readonly string[]] {

@@ -1,6 +1,6 @@
 import { connectedNqns } from "../../node/connections/teardown.ts";
-import { Stashes } from "../../node/stage/staging_store.ts";
-import type { NodeWorld } from "../../node/deps.ts";
+import { StagingStore } from "../../node/stage/staging_store.ts";
+import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { assertHandle } from "../../volume/model/ids.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
@@ -39,14 +39,14 @@ export function parseSubject(text: string, nqnPrefix: string): Subject {
  * @throws {VolumeError} not-found when it offers none, precondition when it offers several
  */
 export async function offeredNqn(
-  world: NodeWorld,
+  deps: NodeDeps,
   { volumeId, nqn }: Subject,
   at: TargetAddress,
   context: CallContext,
 ): Promise<string> {
   if (nqn !== undefined) return nqn; // The target itself says whether it has it.
-  const { nqnPrefix } = world.settings;
-  const offered = await world.connector.offered(at, context);
+  const { nqnPrefix } = deps.settings;
+  const offered = await deps.connector.offered(at, context);
   const found = offered.filter((each) => parseExportNqn(each, nqnPrefix)?.volumeId === volumeId);
   if (found.length === 1) return found[0]!;
   const where = `volume=${volumeId} address=${at.address} port=${at.port}`;
@@ -69,11 +69,11 @@ export async function offeredNqn(
  * @throws {VolumeError} not-found when there is none, precondition when there are several
  */
 export async function connectedNqn(
-  world: NodeWorld,
+  deps: NodeDeps,
   { volumeId, nqn }: Subject,
   context: CallContext,
 ): Promise<string> {
-  const connected = await connectedNqns(world, volumeId, context);
+  const connected = await connectedNqns(deps, volumeId, context);
   const found = nqn === undefined ? connected : connected.filter((each) => each === nqn);
   if (found.length === 1) return found[0]!;
   const what = nqn ?? volumeId;
@@ -91,12 +91,12 @@ export async function connectedNqn(
  *
  * @throws {VolumeError} in-use when there is one, precondition when it is damaged
  */
-export async function assertNotStaged(world: NodeWorld, verb: string, volumeId: string): Promise<void> {
-  const stash = await new Stashes(world).find(volumeId);
-  if (stash === undefined) return;
+export async function assertNotStaged(deps: NodeDeps, verb: string, volumeId: string): Promise<void> {
+  const stagingState = await new StagingStore(deps).find(volumeId);
+  if (stagingState === undefined) return;
   throw new VolumeError(
     "in-use",
-    `Cannot ${verb} the volume as the kubelet has staged it here: volume=${volumeId} staging=${stash.stagingPath}; ` +
+    `Cannot ${verb} the volume as the kubelet has staged it here: volume=${volumeId} staging=${stagingState.stagingPath}; ` +
       `rds-csi describe ${volumeId} shows it`,
   );
 }

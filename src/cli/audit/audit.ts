@@ -1,5 +1,5 @@
 import { type Audit, auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
-import type { ControllerWorld } from "../../controller/deps.ts";
+import type { ControllerDeps } from "../../controller/deps.ts";
 import type { ControllerConfig } from "../config/config.ts";
 import { routerFlags } from "../config/flag_tables.ts";
 import { loadRoutersParser } from "../config/backends.ts";
@@ -13,14 +13,14 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { type AuditCommandOptions, auditFlags, idOn, readAuditOptions } from "./options.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import { withProgress } from "../progress.ts";
-import { withControllerWorld } from "../controller_command.ts";
+import { withController } from "../controller_command.ts";
 
 const help = `Usage: rds-csi audit [flags]
 
 Looks for what lies on the router without an owner: images, subvolumes and unfinished copies of this cluster without a
 disk, exports without a holder, disks without their image or with a damaged record; where there is a cluster to ask also
 disks without a PersistentVolume, and the other way round. What is others' is counted, and left alone, as
-is an image of the earlier driver without a disk: its name does not tell whose it is.
+is an image of the legacy driver without a disk: its name does not tell whose it is.
 
 It deletes nothing unless it is told to, one by one (--delete) or by age (--delete-older-than); then never anything that
 is published, exported, named by a PersistentVolume, a source of snapshots, another's, damaged or young. A volume kept by
@@ -45,23 +45,23 @@ export async function auditCommand(args: readonly string[], io: CommandIo): Prom
     return exitCodes.ok;
   }
   const options = readAuditOptions(args, io.env, Deno.readTextFileSync, await loadRoutersParser(args));
-  const seams = { clock: systemClock, random: systemRandom };
-  if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, seams, io);
+  const adapters = { clock: systemClock, random: systemRandom };
+  if (!options.areOfSeveral) return await auditOne(options.configs[0]!, options, adapters, io);
   const codes: number[] = [];
   for (const config of options.configs) {
     if (!options.json) io.out(`router ${config.settings.backend}:`);
-    codes.push(await auditOneOfSeveral(config, options, seams, io));
+    codes.push(await auditOneOfSeveral(config, options, adapters, io));
   }
   return Math.max(...codes);
 }
 
-type Seams = Parameters<typeof withControllerWorld>[1];
+type Adapters = Parameters<typeof withController>[1];
 
 /** Prints a line of JSON a router. One that is away keeps none of the others from being looked at. */
 async function auditOneOfSeveral(
   config: ControllerConfig,
   options: AuditCommandOptions,
-  seams: Seams,
+  adapters: Adapters,
   io: CommandIo,
 ): Promise<number> {
   const { settings: { backend }, prefix } = config;
@@ -72,7 +72,7 @@ async function auditOneOfSeveral(
   const asJson = (line: string) => JSON.stringify({ router: backend, ...JSON.parse(line) });
   const own = options.json ? { ...io, out: (line: string) => io.out(asJson(line)) } : io;
   try {
-    return await auditOne(config, { ...options, chosen }, seams, own);
+    return await auditOne(config, { ...options, chosen }, adapters, own);
   } catch (error) {
     if (!VolumeError.is(error) || error.kind === "cancelled") throw error;
     io.err(`rds-csi audit: router ${backend}: ${error.message}`);
@@ -83,34 +83,34 @@ async function auditOneOfSeveral(
 async function auditOne(
   config: ControllerConfig,
   options: AuditCommandOptions,
-  seams: Seams,
+  adapters: Adapters,
   io: CommandIo,
 ): Promise<number> {
   const { cluster, areOfSeveral: isOfSeveral } = options;
   const run = { name: "audit", config, cluster, timeoutMs, isOfSeveral };
-  const telling = { io, clock: systemClock, quiet: options.json };
-  return await withProgress("audit", telling, async (progress) => {
+  const reporting = { io, clock: systemClock, quiet: options.json };
+  return await withProgress("audit", reporting, async (progress) => {
     progress(`looking at the router at ${config.router.address}, and at the cluster where there is one`);
-    return await withControllerWorld(
+    return await withController(
       run,
-      seams,
+      adapters,
       io,
-      (world, context) => runAudit(world, options, io, context),
+      (deps, context) => runAudit(deps, options, io, context),
     );
   });
 }
 
 /** Looks, deletes what it is told to, prints, and gives the exit code. */
 export async function runAudit(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   options: Omit<AuditCommandOptions, "configs" | "areOfSeveral" | "cluster">,
   io: Pick<CommandIo, "out" | "err">,
   context: CallContext,
 ): Promise<number> {
-  const audit = await auditRouter(world, options, context);
+  const audit = await auditRouter(deps, options, context);
   const deletions: Deletion[] = [];
-  for (const finding of toDelete(audit, options, world.clock.now())) {
-    deletions.push(await tryDelete(world, finding, audit, context));
+  for (const finding of toDelete(audit, options, deps.clock.now())) {
+    deletions.push(await tryDelete(deps, finding, audit, context));
   }
   for (const wanted of options.chosen) {
     if (deletions.some(({ id, path }) => id === wanted || path === wanted)) continue;
@@ -119,7 +119,7 @@ export async function runAudit(
   }
   if (options.json) io.out(JSON.stringify(auditJson(audit, options.foreign, deletions), null, 2));
   else {
-    for (const line of formatAudit(audit, options.foreign, world.clock.now())) io.out(line);
+    for (const line of formatAudit(audit, options.foreign, deps.clock.now())) io.out(line);
     for (const { id, path, failed } of deletions) {
       if (failed === undefined) io.out(`deleted: ${id} ${path}`);
       else io.err(`not deleted: ${id} ${path}: ${failed}`);
@@ -140,24 +140,24 @@ function toDelete(
     chosen.includes(id) || (path !== "" && chosen.includes(path))
   );
   const deletable = named.filter(({ kept }) => kept === undefined);
-  const told = named.filter(({ id, path, kept }) =>
+  const reported = named.filter(({ id, path, kept }) =>
     kept !== undefined && (chosen.includes(path) || !deletable.some((one) => one.id === id))
   );
   const due = deleteOlderThanMs === undefined
     ? []
     : findings.filter((one) => isDue(one, nowMs, deleteOlderThanMs));
-  return [...new Set([...deletable, ...told, ...due])];
+  return [...new Set([...deletable, ...reported, ...due])];
 }
 
 async function tryDelete(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   finding: AuditFinding,
   { view }: Audit,
   context: CallContext,
 ): Promise<Deletion> {
   const { id, path } = finding;
   try {
-    await deleteOrphan(world, finding, view, context);
+    await deleteOrphan(deps, finding, view, context);
     return { id, path, failed: undefined };
   } catch (error) {
     if (!VolumeError.is(error)) throw error;
@@ -227,8 +227,8 @@ function auditJson(
 function foreignLines({ findings }: Audit): string[] {
   const counts = Map.groupBy(findings.filter(({ kind }) => foreignKinds.has(kind)), ({ kind }) => kind);
   if (counts.size === 0) return [];
-  const words = [...counts].map(([kind, of]) => `${of.length} ${kind}`);
-  return [`of others, or nobody knows whose, left alone (--foreign names them): ${words.join(", ")}`];
+  const text = [...counts].map(([kind, of]) => `${of.length} ${kind}`);
+  return [`of others, or nobody knows whose, left alone (--foreign names them): ${text.join(", ")}`];
 }
 
 function summary({ findings, cluster }: Audit): string {

@@ -5,7 +5,7 @@ import { readChosenBackends } from "../config/backends.ts";
 import type { RoutersParser } from "../config/router_keys.ts";
 import { type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
-import type { WorldRun } from "../controller_command.ts";
+import type { ControllerRun } from "../controller_command.ts";
 
 /** Flags of `rds-csi audit`. */
 export const auditCommandFlags: FlagTable = {
@@ -13,7 +13,7 @@ export const auditCommandFlags: FlagTable = {
   "foreign": {
     form: "switch",
     help:
-      "Name too what is others', or may be: disks without a record, of other clusters, of the earlier driver, and its images.",
+      "Name too what is others', or may be: disks without a record, of other clusters, of the legacy driver, and its images.",
   },
   "delete": {
     form: "list",
@@ -50,7 +50,7 @@ export interface AuditCommandOptions {
   /** Whether they are those of `--config`, whose ids may have a prefix. */
   readonly areOfSeveral: boolean;
   /** The cluster to ask what it uses; undefined when there is none. */
-  readonly cluster: WorldRun["cluster"];
+  readonly cluster: ControllerRun["cluster"];
   readonly json: boolean;
   readonly foreign: boolean;
   /** Ids and paths. */
@@ -74,8 +74,8 @@ export function readAuditOptions(
   const flags = readFlags({ ...auditFlags, ...routerFlags }, args, env);
   const address = readClusterAddress(flags, env);
   const byAge = flags.isGiven("delete-older-than");
-  const seams = { readText, parseRouters, ownNodes: [], hasCluster: address !== undefined };
-  const configs = readChosenBackends(flags, seams);
+  const adapters = { readText, parseRouters, ownNodes: [], hasCluster: address !== undefined };
+  const configs = readChosenBackends(flags, adapters);
   const options = {
     configs,
     areOfSeveral: flags.text("config") !== "",

@@ -14,7 +14,7 @@ import {
 } from "./router_settings.ts";
 
 /** What reading the file of `--config` needs beside the flags. */
-export interface BackendSeams {
+export interface BackendAdapters {
   readonly readText: TextReader;
   /** See `loadRoutersParser()`. */
   readonly parseRouters: RoutersParser | undefined;
@@ -31,7 +31,7 @@ export async function loadRoutersParser(args: readonly string[]): Promise<Router
 /** The routers of the file of `--config`. What is wrong with it is noted with the flags' problems. */
 export function readBackends(
   flags: FlagValues,
-  { readText, parseRouters, ownNodes, hasCluster }: BackendSeams,
+  { readText, parseRouters, ownNodes, hasCluster }: BackendAdapters,
 ): readonly ControllerConfig[] {
   const file = flags.text("config");
   for (const { flag } of Object.values(routerKeys)) {
@@ -59,11 +59,14 @@ export function readBackends(
  * The routers that a command is for: that of the flags, or of `--config` all, or the one that `--backend` names. What is wrong
  * is noted in the flags.
  */
-export function readChosenBackends(flags: FlagValues, seams: BackendSeams): readonly ControllerConfig[] {
+export function readChosenBackends(
+  flags: FlagValues,
+  adapters: BackendAdapters,
+): readonly ControllerConfig[] {
   if (flags.text("config") === "") {
-    return [readController(flags, seams.ownNodes, seams.readText, seams.hasCluster)];
+    return [readController(flags, adapters.ownNodes, adapters.readText, adapters.hasCluster)];
   }
-  const all = readBackends(flags, seams);
+  const all = readBackends(flags, adapters);
   if (!flags.isGiven("backend")) return all;
   const name = flags.text("backend");
   const chosen = all.filter(({ settings }) => settings.backend === name);
@@ -72,8 +75,8 @@ export function readChosenBackends(flags: FlagValues, seams: BackendSeams): read
 }
 
 /** The one router that a command is for: `--backend`, or the default one. Undefined when that is wrong, which is noted. */
-export function readOneBackend(flags: FlagValues, seams: BackendSeams): ControllerConfig | undefined {
-  const chosen = readChosenBackends(flags, seams);
+export function readOneBackend(flags: FlagValues, adapters: BackendAdapters): ControllerConfig | undefined {
+  const chosen = readChosenBackends(flags, adapters);
   const found = chosen.length === 1 ? chosen[0] : chosen.find(({ isDefault }) => isDefault);
   if (found === undefined && chosen.length > 0) {
     flags.addProblems([
@@ -99,9 +102,9 @@ export interface VolumeOfBackend {
 export function readBackendOf(
   handle: string,
   flags: FlagValues,
-  seams: BackendSeams,
+  adapters: BackendAdapters,
 ): VolumeOfBackend | undefined {
-  const [first, ...others] = readChosenBackends(flags, seams);
+  const [first, ...others] = readChosenBackends(flags, adapters);
   if (first === undefined || flags.text("config") === "") return first && { config: first, id: handle };
   const { backend, id } = splitHandle(handle);
   const isNamed = backend === "" && flags.isGiven("backend");

@@ -1,4 +1,4 @@
-import type { RoundSettings } from "../../controller/reconcile/loop.ts";
+import type { ReconcileLoopSettings } from "../../controller/reconcile/loop.ts";
 import type { FlagTable, FlagValues } from "../flags.ts";
 
 /** Variables that every pod of a cluster finds set to where its API server is. */
@@ -82,7 +82,7 @@ export interface ClusterConfig {
     | { readonly host: string; readonly port: string; readonly folder: string };
   /** Empty leaves it to where this driver runs. */
   readonly leaseNamespace: string;
-  readonly rounds: RoundSettings;
+  readonly rounds: ReconcileLoopSettings;
   readonly migrationPairs: "any" | "kubevirt";
   /** Key of the taint that nodes are made with; empty where there is none. */
   readonly startupTaint: string;
@@ -123,7 +123,7 @@ export function readCluster(
   const rounds = {
     intervalMs: flags.durationMs("reconcile-interval"),
     reconcile: {
-      mode: flags.text("reconcile") as RoundSettings["reconcile"]["mode"],
+      mode: flags.text("reconcile") as ReconcileLoopSettings["reconcile"]["mode"],
       graceMs: flags.durationMs("reconcile-grace"),
     },
   };

@@ -106,7 +106,7 @@ export function readServeConfig(
   }
   const own = [flags.text("node-id")].filter((id) => id !== "");
   const hasFile = flags.text("config") !== "";
-  const seams = { readText, parseRouters, ownNodes: own, hasCluster: cluster !== undefined };
+  const adapters = { readText, parseRouters, ownNodes: own, hasCluster: cluster !== undefined };
   const config: ServeConfig = {
     warnings: [
       ...flags.warnings(),
@@ -121,7 +121,7 @@ export function readServeConfig(
     controller: mode === "node" || hasFile
       ? undefined
       : readController(flags, own, readText, cluster !== undefined),
-    backends: mode === "node" || !hasFile ? [] : readBackends(flags, seams),
+    backends: mode === "node" || !hasFile ? [] : readBackends(flags, adapters),
     cluster,
     audit: readAudit(flags),
     node: mode === "controller" ? undefined : readNode(flags),
@@ -131,7 +131,7 @@ export function readServeConfig(
   return config;
 }
 
-/** The earlier driver has a switch for each half. */
+/** The legacy driver has a switch for each half. */
 function readMode(flags: FlagValues): string {
   const mode = flags.text("mode");
   const halves = ["controller", "node"].filter((name) => flags.switch(name));

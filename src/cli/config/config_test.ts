@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { type Environment, readControllerConfig, readServeConfig } from "./config.ts";
 import { clusterFlags } from "./cluster.ts";
-import { earlierFlags } from "./legacy_flags.ts";
+import { legacyFlags } from "./legacy_flags.ts";
 import { routerFlags, serveFlags } from "./flag_tables.ts";
 import { FlagError } from "../flags.ts";
 import { formatProfile, type RouterProfile } from "../../router_profile/profile.ts";
@@ -112,7 +112,7 @@ Deno.test("readServeConfig() leaves out the half that is not served, and what it
   assert.equal(serve(controller).node, undefined);
 });
 
-/** What the earlier driver's own manifests give, with the values that Kubernetes puts in. */
+/** What the legacy driver's own manifests give, with the values that Kubernetes puts in. */
 const earlierController = [
   ...["-endpoint=unix:///var/lib/csi/sockets/pluginproxy/csi.sock", "-node-id=worker-1", "-controller"],
   ...["-rds-address=10.0.0.1", "-rds-port=22", "-rds-user=metal-csi"],
@@ -125,7 +125,7 @@ const earlierController = [
   ...["-orphan-grace-period=5m", "-orphan-dry-run=true", "-v=5"],
 ];
 
-Deno.test("readServeConfig() takes the earlier driver's flags as its controller is given them", () => {
+Deno.test("readServeConfig() takes the legacy driver's flags as its controller is given them", () => {
   const config = serve([...earlierController, "-cluster-id=c"]);
   const { router, settings } = config.controller!;
   assert.equal(config.node, undefined);
@@ -146,12 +146,12 @@ Deno.test("readServeConfig() takes the earlier driver's flags as its controller 
   ]);
 });
 
-Deno.test("readServeConfig() takes the earlier driver's flags as its node is given them", () => {
+Deno.test("readServeConfig() takes the legacy driver's flags as its node is given them", () => {
   const config = serve(["-endpoint=unix:///csi/csi.sock", "-node-id=worker-1", "-node", "-v=5"]);
   assert.deepEqual([config.controller, config.node?.nodeId], [undefined, "worker-1"]);
 });
 
-Deno.test("readServeConfig() takes every other flag of the earlier driver, with a warning", () => {
+Deno.test("readServeConfig() takes every other flag of the legacy driver, with a warning", () => {
   const names = ["attachment-grace-period", "attachment-reconcile-interval", "vmi-cache-ttl", "vmodule"];
   const switches = ["enable-vmi-serialization", "logtostderr", "alsologtostderr"];
   const flags = [...names.flatMap((name) => [`--${name}`, "1m"]), ...switches.map((name) => `-${name}=T`)];
@@ -162,14 +162,14 @@ Deno.test("readServeConfig() takes every other flag of the earlier driver, with 
   );
 });
 
-Deno.test("no flag that means something here is taken for one of the earlier driver without effect", () => {
-  for (const name of Object.keys(earlierFlags)) {
+Deno.test("no flag that means something here is taken for one of the legacy driver without effect", () => {
+  for (const name of Object.keys(legacyFlags)) {
     assert.equal(Object.hasOwn(routerFlags, name) || Object.hasOwn(clusterFlags, name), false, name);
     assert.equal(serveFlags[name]?.ignored !== undefined, true, name);
   }
 });
 
-Deno.test("readServeConfig() serves the halves that the earlier driver's switches name", () => {
+Deno.test("readServeConfig() serves the halves that the legacy driver's switches name", () => {
   const both = [...controller.slice(2), "--node-id", "n", "-controller", "-node"];
   const halves = (args: readonly string[]) => {
     const config = serve(args);
@@ -246,7 +246,7 @@ for (const [args, flag] of wrong) {
   });
 }
 
-Deno.test("readServeConfig() tells everything that is wrong at once", () => {
+Deno.test("readServeConfig() reports everything that is wrong at once", () => {
   const problems = problemsOf(() =>
     serve(["--mode", "all", "--rds-port", "x", "--overcommit", "0", "--what"])
   );

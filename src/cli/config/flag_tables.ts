@@ -4,7 +4,7 @@ import { defaultSettleMs } from "../../volume/rules/absence.ts";
 import { defaultFenceSettleMs } from "../../volume/rules/fence.ts";
 import { maxNodeIdBytes } from "../../volume/model/ids.ts";
 import { clusterFlags } from "./cluster.ts";
-import { earlierFlags } from "./legacy_flags.ts";
+import { legacyFlags } from "./legacy_flags.ts";
 
 /** Flags of every command that talks to the router as a controller does. */
 export const routerFlags: FlagTable = {
@@ -250,5 +250,5 @@ export const serveFlags: FlagTable = {
     help:
       "How long the router has to lack a volume before a node gives it up; at least 3 times --fence-interval.",
   },
-  ...earlierFlags,
+  ...legacyFlags,
 };

@@ -1,11 +1,11 @@
 import type { Flag, FlagTable } from "../flags.ts";
 
-/** Why the earlier driver's search for orphans and its attachments need no flags here. */
+/** Why the legacy driver's search for orphans and its attachments need no flags here. */
 const noOrphans = "this driver deletes nothing that nobody asked it to delete";
 const noAttachments =
   "who holds a volume is read from the router; --reconcile says how that is compared with the cluster";
 
-/** Flags of the library that the earlier driver logs with. */
+/** Flags of the library that the legacy driver logs with. */
 const logFlags: readonly (readonly [name: string, form: Flag["form"]])[] = [
   ...["v", "stderrthreshold", "vmodule", "log_backtrace_at", "log_dir", "log_file", "log_file_max_size"]
     .map((name) => [name, "text"] as const),
@@ -14,10 +14,10 @@ const logFlags: readonly (readonly [name: string, form: Flag["form"]])[] = [
 ];
 
 /**
- * Flags of the earlier driver for the same hardware that mean nothing to this one, so that its manifests can be kept with
+ * Flags of the legacy driver for the same hardware that mean nothing to this one, so that its manifests can be kept with
  * another image. What they did is told to whoever gives one.
  */
-export const earlierFlags: FlagTable = {
+export const legacyFlags: FlagTable = {
   ...ignored(noOrphans, {
     "enable-orphan-reconciler": "switch",
     "orphan-check-interval": "text",
@@ -39,7 +39,7 @@ function ignored(reason: string, forms: Readonly<Record<string, Flag["form"]>>):
   return Object.fromEntries(
     Object.entries(forms).map(([name, form]) => [
       name,
-      { form, ignored: reason, help: `Of the earlier driver, without effect: ${reason}.` },
+      { form, ignored: reason, help: `Of the legacy driver, without effect: ${reason}.` },
     ]),
   );
 }

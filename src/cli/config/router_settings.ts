@@ -1,6 +1,6 @@
 import type { ControllerSettings } from "../../controller/deps.ts";
 import type { FlagValues } from "../flags.ts";
-import type { RouterAnswers } from "../../router_profile/answers.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { narrowLimits } from "../../router_profile/limits.ts";
 import { parseProfile, type RouterProfile } from "../../router_profile/profile.ts";
 import { waitsFor } from "../../router_profile/waits.ts";
@@ -112,7 +112,7 @@ export function readRouterSettings(
 }
 
 /** What was not asked of a router is assumed to be as on Linux, but for the one answer on which data depends. */
-function readBehaviour(answers: Partial<RouterAnswers>) {
+function readBehaviour(answers: Partial<RouterBehaviours>) {
   const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, allowHost, maxComment = Infinity } =
     answers;
   return {

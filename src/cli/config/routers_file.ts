@@ -3,13 +3,13 @@ import { type FlagTable, FlagValues } from "../flags.ts";
 import { isBackendName } from "../../volume/model/ids.ts";
 import { type FileRouter, isSegment, type RouterKey, routerKeys, type RoutersFile } from "./router_keys.ts";
 
-type Problem = (at: string, words: string) => void;
+type Problem = (at: string, wording: string) => void;
 
 const nameForm = "1 to 32 characters of a-z, 0-9 and -, with a letter or digit at both ends";
 /** Reads the file of `--config`. It finds all that is wrong at once, as far as one router's keys go. */
 export function parseRoutersFile(text: string, file: string, table: FlagTable): RoutersFile {
   const problems: string[] = [];
-  const problem: Problem = (at, words) => void problems.push(`${file}: ${at} ${words}`);
+  const problem: Problem = (at, wording) => void problems.push(`${file}: ${at} ${wording}`);
   const document = parseDocument(text, { logLevel: "silent" });
   // The library's own messages quote the text, in which a password may stand by mistake.
   for (const { code, linePos: [start] = [] } of document.errors) {
@@ -58,8 +58,8 @@ interface Place {
   readonly problem: Problem;
 }
 
-function readRouter(entry: Readonly<Record<string, unknown>>, place: Place): FileRouter {
-  const { file, at, table, problem } = place;
+function readRouter(entry: Readonly<Record<string, unknown>>, location: Place): FileRouter {
+  const { file, at, table, problem } = location;
   const given = new Map<string, readonly string[]>();
   for (const [key, value] of Object.entries(entry)) {
     const known = Object.hasOwn(routerKeys, key) ? routerKeys[key] : undefined;

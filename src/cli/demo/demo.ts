@@ -3,7 +3,7 @@ import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
 import { formatTable, Scenario, type StepRow, type Subject } from "./scenario.ts";
 import { canGrowExt4Online, type DemoConnector, hasXfsTools } from "./scratch.ts";
-import { type DemoWorld, openDemoWorld, type StepListener } from "./stack.ts";
+import { type DemoStack, openDemoStack, type StepListener } from "./stack.ts";
 import { type CommandIo, exitCodes } from "../io.ts";
 import { withProgress } from "../progress.ts";
 
@@ -61,24 +61,24 @@ export async function demoCommand(args: string[], io: CommandIo): Promise<number
     return exitCodes.ok;
   }
   const options = readOptions(args, io.env);
-  const seams = { clock: systemClock, random: systemRandom };
-  const world = await openDemoWorld({ ...options, ...seams, warn: io.err });
+  const adapters = { clock: systemClock, random: systemRandom };
+  const stack = await openDemoStack({ ...options, ...adapters, warn: io.err });
   const problems: string[] = [];
   const rows: StepRow[] = [];
-  const telling = { io, clock: systemClock, quiet: options.json };
+  const reporting = { io, clock: systemClock, quiet: options.json };
   // Who names a connector wants to see that one.
-  if (options.connector === "nvme-tcp" && world.nodeMissing !== undefined) problems.push(world.nodeMissing);
+  if (options.connector === "nvme-tcp" && stack.nodeMissing !== undefined) problems.push(stack.nodeMissing);
   try {
-    const subjects = chooseSubjects(world, options, io);
-    await withProgress("demo", telling, (begin) => {
+    const subjects = chooseSubjects(stack, options, io);
+    await withProgress("demo", reporting, (begin) => {
       const listener = { begin, report: (row: StepRow) => rows.push(row) };
-      return showLives(world, subjects, io.signal, { problems, listener });
+      return showLives(stack, subjects, io.signal, { problems, listener });
     });
   } catch (error) {
     problems.push(describe(error));
-    if (!options.verbose) world.lastLog(20).forEach((line) => io.err(line.trimEnd()));
+    if (!options.verbose) stack.lastLog(20).forEach((line) => io.err(line.trimEnd()));
   } finally {
-    problems.push(...await world.close());
+    problems.push(...await stack.close());
   }
   const ok = problems.length === 0;
   if (options.json) io.out(JSON.stringify({ ok, steps: rows.map(stepJson), problems }, null, 2));
@@ -116,11 +116,11 @@ function readOptions(args: string[], env: CommandIo["env"]): DemoOptions {
 
 /** One file system and one block volume, of a kind that can be shown here. */
 function chooseSubjects(
-  world: DemoWorld,
+  stack: DemoStack,
   { filesystem: wanted, dataBytes }: DemoOptions,
   io: CommandIo,
 ): Subject[] {
-  const growable = world.nodeMissing !== undefined || canGrowExt4Online();
+  const growable = stack.nodeMissing !== undefined || canGrowExt4Online();
   const filesystem = wanted ?? (growable || !hasXfsTools() ? "ext4" : "xfs");
   const expands = growable || filesystem === "xfs";
   if (!growable) {
@@ -149,24 +149,24 @@ interface Notes {
 }
 
 async function showLives(
-  world: DemoWorld,
+  stack: DemoStack,
   subjects: readonly Subject[],
   signal: AbortSignal,
   notes: Notes,
 ): Promise<void> {
-  for (const subject of subjects) await showLife(world, subject, signal, notes);
-  notes.problems.push(...await world.leftovers());
+  for (const subject of subjects) await showLife(stack, subject, signal, notes);
+  notes.problems.push(...await stack.leftovers());
 }
 
 async function showLife(
-  world: DemoWorld,
+  stack: DemoStack,
   subject: Subject,
   signal: AbortSignal,
   { problems, listener }: Notes,
 ): Promise<void> {
-  const scenario = new Scenario(await world.stage(subject.kind, signal, listener), subject);
+  const scenario = new Scenario(await stack.stage(subject.kind, signal, listener), subject);
   try {
-    await (world.nodeMissing === undefined ? scenario.run() : scenario.runController());
+    await (stack.nodeMissing === undefined ? scenario.run() : scenario.runController());
   } catch (error) {
     const failures = await scenario.cleanUp();
     problems.push(...failures.map((failure) => `while cleaning up: ${failure}`));

@@ -173,13 +173,13 @@ export class Scenario {
     return "";
   }
 
-  async #stats(leastBytes: bigint): Promise<string> {
+  async #stats(minBytes: bigint): Promise<string> {
     const { node } = this.#stage.clients;
     const request = { volumeId: this.#volumeId, volumePath: this.#target, stagingTargetPath: this.#staging };
     const { usage } = await node.call("NodeGetVolumeStats", request);
     const bytes = BigInt(usage.find((entry) => entry.unit === "BYTES")?.total ?? 0);
     // A file system keeps some of its device for itself.
-    const least = this.#subject.kind === "block" ? leastBytes : leastBytes * 9n / 10n;
+    const least = this.#subject.kind === "block" ? minBytes : minBytes * 9n / 10n;
     if (bytes < least) throw new Error(`The volume shows ${bytes} bytes, expected at least ${least}`);
     return `${bytes >> 20n} MiB`;
   }
@@ -348,11 +348,11 @@ async function checksumOf(path: string, bytes: number): Promise<string> {
 
 /** A mebibyte that differs from every other one: a shifted or doubled block cannot go unnoticed. */
 function patternChunk(offset: number): Uint8Array {
-  const words = new Uint32Array(chunkBytes / 4);
+  const text = new Uint32Array(chunkBytes / 4);
   let state = (offset / chunkBytes + 1) >>> 0;
-  for (let i = 0; i < words.length; i++) {
+  for (let i = 0; i < text.length; i++) {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    words[i] = state;
+    text[i] = state;
   }
-  return new Uint8Array(words.buffer);
+  return new Uint8Array(text.buffer);
 }

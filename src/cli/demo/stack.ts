@@ -9,7 +9,7 @@ import type { Stage } from "./scenario.ts";
 import { type DemoConnector, missingForNode, ScratchFolder } from "./scratch.ts";
 
 /** What the demo runs in: a router, a driver, a client, and a folder that all of it lies in. */
-export interface DemoWorld {
+export interface DemoStack {
   /** Why the node half cannot be shown here; undefined when it can. */
   readonly nodeMissing: string | undefined;
   stage(name: string, signal: AbortSignal, listener: StepListener): Promise<Stage>;
@@ -24,8 +24,8 @@ export interface DemoWorld {
 /** Who hears of the steps. */
 export type StepListener = Pick<Stage, "begin" | "report">;
 
-/** Options of {@linkcode openDemoWorld}. */
-export interface DemoWorldOptions {
+/** Options of {@linkcode openDemoStack}. */
+export interface DemoStackOptions {
   readonly connector: DemoConnector;
   readonly clock: Clock;
   readonly random: Random;
@@ -38,7 +38,7 @@ const nodeId = "demo-node-1";
 const otherNodeId = "demo-node-2";
 
 /** Starts the demo's world. */
-export async function openDemoWorld(options: DemoWorldOptions): Promise<DemoWorld> {
+export async function openDemoStack(options: DemoStackOptions): Promise<DemoStack> {
   const scratch = await ScratchFolder.make(options.clock);
   try {
     const nodeMissing = await missingForNode(scratch.path, options.connector);
@@ -65,7 +65,7 @@ const password = "only for the demo's own simulator";
 function openSimulator(
   scratch: ScratchFolder,
   byNvme: boolean,
-  { clock, random, timingScale }: DemoWorldOptions,
+  { clock, random, timingScale }: DemoStackOptions,
 ): Promise<Simulator> {
   return startSimulator({
     clock,
@@ -81,8 +81,8 @@ async function openDriver(
   scratch: ScratchFolder,
   simulator: Simulator,
   nodeMissing: string | undefined,
-  options: DemoWorldOptions,
-): Promise<DemoWorld> {
+  options: DemoStackOptions,
+): Promise<DemoStack> {
   const { clock, random } = options;
   const log: string[] = [];
   const sink = (line: string) => {

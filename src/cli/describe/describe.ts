@@ -2,7 +2,7 @@ import type { Environment } from "../config/config.ts";
 import { describeFlags, type FlagTable } from "../flags.ts";
 import { systemClock } from "../../host/clock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
-import { earlierSnapshotsPage, isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
+import { isLegacySnapshotId, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
 import { assertHandle } from "../../volume/model/ids.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import {
@@ -13,13 +13,13 @@ import {
   jsonValue,
   volumeJson,
 } from "./print.ts";
-import { type ViewSeams, viewVolume, type VolumeView } from "./view.ts";
+import { type ViewAdapters, viewVolume, type VolumeView } from "./view.ts";
 import { volumesOfNode } from "../../doctor/node/volumes.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
-import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
+import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
 import { nodeFlags, type NodeOptions, readNodeFlags } from "../node_flags.ts";
 import { runLimited } from "../../async/deadline.ts";
-import { type Stash, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
+import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
 import { type Finding, problem, warning } from "../../volume/model/finding.ts";
 
 /** Flags of `rds-csi describe`. */
@@ -35,7 +35,7 @@ the router, every mount, who has the device open, and what is wrong. Without a v
 Changes nothing, opens no device, waits for no dead one, and needs no credentials.
 
 Exit code 0 when it is healthy (or all are), 1 when there is a problem, 2 when the command line cannot be used, 3 when
-this node knows nothing of the volume, as of every snapshot of the earlier Go driver: of one it says what that is.
+this node knows nothing of the volume, as of every snapshot of the legacy Go driver: of one it says what that is.
 
 Flags:
 `;
@@ -75,7 +75,7 @@ export function readDescribeOptions(
   const { flags, node } = readNodeFlags(describeCommandFlags, named ? args.slice(1) : args, env, files);
   const json = flags.switch("json");
   flags.assertNoProblems();
-  if (named && !isEarlierSnapshotId(args[0]!)) assertHandle(args[0]!);
+  if (named && !isLegacySnapshotId(args[0]!)) assertHandle(args[0]!);
   return { ...node, volumeId: named ? args[0] : undefined, json };
 }
 
@@ -86,16 +86,15 @@ export async function describeVolumes(
   io: CommandIo,
 ): Promise<number> {
   const { volumeId, json } = options;
-  if (volumeId !== undefined && isEarlierSnapshotId(volumeId)) {
-    io.err(`rds-csi describe: ${earlierSnapshotText(volumeId)}`);
+  if (volumeId !== undefined && isLegacySnapshotId(volumeId)) {
+    io.err(`rds-csi describe: ${legacySnapshotText(volumeId)}`);
     return exitCodes.unknown;
   }
-  const world = openNodeWorld(options.config, parts);
+  const deps = openNodeDeps(options.config, parts);
   const volumes = await runLimited(
     parts.clock,
     { name: "describe", timeoutMs, signal: io.signal },
-    (context) =>
-      lookAt({ world, files: parts.files, seeksHolder: volumeId !== undefined }, volumeId, context),
+    (context) => readAt({ deps, files: parts.files, seeksHolder: volumeId !== undefined }, volumeId, context),
   );
   if (volumeId !== undefined && volumes.length === 0) {
     io.err(
@@ -115,21 +114,21 @@ export async function describeVolumes(
 }
 
 /** No node has one, and none asks the router: what there is to say follows from its id. */
-function earlierSnapshotText(id: string): string {
-  return `${id} is called like a snapshot of the earlier Go driver, which holds no copy of a volume's data as far as ` +
+function legacySnapshotText(id: string): string {
+  return `${id} is called like a snapshot of the legacy Go driver, which holds no copy of a volume's data as far as ` +
     "RouterOS's manual tells: nothing can be restored from it, and no node has it; " +
-    `rds-csi audit --foreign shows whether it is on the router: ${earlierSnapshotsPage}`;
+    `rds-csi audit --foreign shows whether it is on the router: ${legacySnapshotsPage}`;
 }
 
-async function lookAt(
-  seams: ViewSeams,
+async function readAt(
+  adapters: ViewAdapters,
   volumeId: string | undefined,
   context: CallContext,
 ): Promise<readonly DescribedVolume[]> {
-  const all = await volumesOfNode(seams.world, context);
+  const all = await volumesOfNode(adapters.deps, context);
   const wanted = all.filter(({ id }) => volumeId === undefined || id === volumeId);
   return await Promise.all(wanted.map(async (volume) => {
-    const view = await viewVolume(seams, volume, context);
+    const view = await viewVolume(adapters, volume, context);
     return { view, findings: judgeView(view) };
   }));
 }
@@ -139,16 +138,16 @@ async function lookAt(
  * reason is a problem, this tells what concerns a person only.
  */
 export function judgeView(view: VolumeView): readonly Finding[] {
-  const { stash, damaged } = view;
+  const { stagingState, damaged } = view;
   if (damaged !== undefined) return [problem("StateDamaged", damaged)];
-  if (stash === undefined) {
+  if (stagingState === undefined) {
     const found = "there is no state file: attached by hand, left behind, or another driver's";
     return [warning("NoState", found, `if nobody uses it: rds-csi detach ${view.id}`)];
   }
   return [
     ...view.health.map(({ reason, message }) => problem(reason, message, fixes[reason])),
-    ...judgeConnected(view, stash),
-    ...judgeUse(view, stash),
+    ...judgeConnected(view, stagingState),
+    ...judgeUse(view, stagingState),
   ];
 }
 
@@ -169,17 +168,17 @@ const fixes: Readonly<Record<string, string>> = {
   NotStaged: "the kubelet goes on with it",
 };
 
-function judgeConnected({ connected }: VolumeView, stash: Stash): readonly Finding[] {
-  const foreign = connected.map(({ nqn }) => nqn).filter((nqn) => nqn !== stash.nqn);
+function judgeConnected({ connected }: VolumeView, stagingState: StagingState): readonly Finding[] {
+  const foreign = connected.map(({ nqn }) => nqn).filter((nqn) => nqn !== stagingState.nqn);
   if (foreign.length === 0) return [];
   return [
     problem("OtherEpoch", `it is connected under another epoch than is staged: nqn=${foreign.join(",")}`),
   ];
 }
 
-function judgeUse({ device, mounts }: VolumeView, stash: Stash): readonly Finding[] {
+function judgeUse({ device, mounts }: VolumeView, stagingState: StagingState): readonly Finding[] {
   const elsewhere = mounts.filter(({ role }) => role === "elsewhere").map(({ path }) => path);
-  const refusesWrites = device?.readOnly === true && !wantsReadOnlyDevice(stash);
+  const refusesWrites = device?.readOnly === true && !wantsReadOnlyDevice(stagingState);
   return [
     ...elsewhere.map((path) =>
       warning("MountedElsewhere", `it is mounted or bound where the kubelet did not ask for it: ${path}`)
@@ -187,7 +186,7 @@ function judgeUse({ device, mounts }: VolumeView, stash: Stash): readonly Findin
     ...refusesWrites
       ? [warning("WritesRefused", "the kernel refuses writes to its device, and the volume is not read-only")]
       : [],
-    ...stash.mkfs === "started"
+    ...stagingState.mkfs === "started"
       ? [warning("MkfsUnfinished", "making its file system began and did not end")]
       : [],
   ];

@@ -10,7 +10,7 @@ const id = "snap-7c9e6679-7425-40de-944b-e07fc1f90ae7-at-3a9f8c02d1";
 const read = (...args: string[]) =>
   readDescribeOptions([...args, "--node-id", "n1"], () => undefined, new FakeKernelFiles());
 
-Deno.test("describe says of a snapshot of the earlier driver what it is, and looks at nothing", async () => {
+Deno.test("describe says of a snapshot of the legacy driver what it is, and reads nothing", async () => {
   const { io, out, err } = fakeCommandIo();
   const parts = new Proxy({} as NodeParts, { get: () => assert.fail("nothing is to be looked at") });
   for (const flags of [[], ["--json"]]) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeKernelFiles } from "../../../tests/fakes/kernel_files.ts";
-import { block, call, FakeNode, nqn, stagingPath, targetPath } from "../../../tests/fakes/node_world.ts";
+import { block, call, FakeNode, nqn, stagingPath, targetPath } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { volumesOfNode } from "../../doctor/node/volumes.ts";
 import { judgeView } from "./describe.ts";
@@ -10,10 +10,10 @@ import { viewVolume } from "./view.ts";
 const files = new FakeKernelFiles();
 
 async function described(node: FakeNode) {
-  const [volume] = await volumesOfNode(node.world, call());
+  const [volume] = await volumesOfNode(node.deps, call());
   assert.ok(volume !== undefined);
-  const seams = { world: node.world, files, seeksHolder: true };
-  const view = await viewVolume(seams, volume, call());
+  const adapters = { deps: node.deps, files, seeksHolder: true };
+  const view = await viewVolume(adapters, volume, call());
   return { view, findings: judgeView(view) };
 }
 
@@ -24,7 +24,7 @@ async function published(request: Parameters<FakeNode["stage"]>[0] = {}): Promis
   return node;
 }
 
-Deno.test("judgeView() is content with a published volume of either kind, and only looks", async () => {
+Deno.test("judgeView() is content with a published volume of either kind, and only reads", async () => {
   for (const request of [{}, { capability: block }]) {
     const node = await published(request);
     const before = [...node.operations];
@@ -68,9 +68,9 @@ const wrong: readonly (readonly [what: string, spoil: (node: FakeNode) => unknow
     (node) => node.table = node.table.map((entry) => ({ ...entry, superOptions: ["ro"] })),
     /^problem FilesystemReadOnly .*dmesg/,
   ],
-  ["a staging that did not end", (node) => node.setStash({ staged: false }), /^problem NotStaged/],
-  ["an unfinished mkfs", (node) => node.setStash({ mkfs: "started" }), /^warning MkfsUnfinished/],
-  ["another epoch", (node) => node.setStash({ nqn: `${nqn}0` }), /^problem OtherEpoch .*nqn=nqn/],
+  ["a staging that did not end", (node) => node.setStagingState({ staged: false }), /^problem NotStaged/],
+  ["an unfinished mkfs", (node) => node.setStagingState({ mkfs: "started" }), /^warning MkfsUnfinished/],
+  ["another epoch", (node) => node.setStagingState({ nqn: `${nqn}0` }), /^problem OtherEpoch .*nqn=nqn/],
   [
     "no state file",
     (node) => node.paths.nodes.delete("/state/volumes/pvc-1.json"),
@@ -79,7 +79,7 @@ const wrong: readonly (readonly [what: string, spoil: (node: FakeNode) => unknow
   [
     "several devices",
     (node) => {
-      node.world.connector.find = () => Promise.reject(new VolumeError("identity-mismatch", "Cannot tell"));
+      node.deps.connector.find = () => Promise.reject(new VolumeError("identity-mismatch", "Cannot tell"));
     },
     /^problem Unknown Cannot tell/,
   ],
@@ -90,8 +90,8 @@ for (const [what, spoil, expected] of wrong) {
     const node = await published();
     await spoil(node);
     const { findings } = await described(node);
-    const words = findings.map(({ state, check, found, fix }) => `${state} ${check} ${found} ${fix ?? ""}`);
-    assert.ok(words.some((line) => expected.test(line)), words.join("\n"));
+    const wording = findings.map(({ state, check, found, fix }) => `${state} ${check} ${found} ${fix ?? ""}`);
+    assert.ok(wording.some((line) => expected.test(line)), wording.join("\n"));
   });
 }
 
@@ -102,12 +102,12 @@ Deno.test("judgeView() finds a bound device node that leads to another device", 
   assert.match(findings[0]?.found ?? "", /another device .*\(device 7:4\)$/);
 });
 
-Deno.test("judgeView() tells of a device that refuses the writes that its volume needs", async () => {
+Deno.test("judgeView() reports a device that refuses the writes that its volume needs", async () => {
   const spoilt = new FakeKernelFiles();
   spoilt.texts.set("/sys/dev/block/7:3/ro", "1");
   const node = await published();
-  const [volume] = await volumesOfNode(node.world, call());
-  const view = await viewVolume({ world: node.world, files: spoilt, seeksHolder: false }, volume!, call());
+  const [volume] = await volumesOfNode(node.deps, call());
+  const view = await viewVolume({ deps: node.deps, files: spoilt, seeksHolder: false }, volume!, call());
   assert.deepEqual(judgeView(view).map(({ state, check }) => `${state} ${check}`), ["warning WritesRefused"]);
 });
 

@@ -17,15 +17,15 @@ export function isHealthy({ findings }: DescribedVolume): boolean {
 /** A volume for people: what is known, one fact a line, and what is wrong below. */
 export function formatVolume(volume: DescribedVolume): string[] {
   const { view, findings } = volume;
-  const { stash } = view;
+  const { stagingState } = view;
   const rows: (readonly [name: string, text: string])[] = [
     ["volume", `${view.id}: ${stateOf(view)}`],
-    ...stash === undefined ? [] : [
-      ["kind", `${stash.kind}, ${stash.readOnly ? "read-only" : "read-write"}`] as const,
-      ["epoch", stash.epoch] as const,
-      ["staging", stash.stagingPath] as const,
+    ...stagingState === undefined ? [] : [
+      ["kind", `${stagingState.kind}, ${stagingState.readOnly ? "read-only" : "read-write"}`] as const,
+      ["epoch", stagingState.epoch] as const,
+      ["staging", stagingState.stagingPath] as const,
     ],
-    ["state file", stash === undefined && view.damaged === undefined ? "none" : view.stateFile],
+    ["state file", stagingState === undefined && view.damaged === undefined ? "none" : view.stateFile],
     ...deviceRows(view),
     ...connectionsOf(view).map((each) =>
       ["connection", `${each.name} ${each.stateName} ${each.nqn}${endpoint(each)}`] as const
@@ -47,7 +47,7 @@ export function formatTable(volumes: readonly DescribedVolume[]): string[] {
     const found = view.device?.found;
     return [
       view.id,
-      view.stash?.kind ?? "?",
+      view.stagingState?.kind ?? "?",
       stateOf(view),
       found?.path ?? "-",
       found === undefined ? "-" : formatBytes(found.sizeBytes),
@@ -69,7 +69,7 @@ export function volumeJson(volume: DescribedVolume): unknown {
     healthy: isHealthy(volume),
     state: stateOf(view),
     stateFile: view.stateFile,
-    stash: view.stash ?? null,
+    stagingState: view.stagingState ?? null,
     device: view.device === undefined ? null : {
       ...view.device.found,
       proven: view.device.mismatch === undefined,
@@ -94,10 +94,14 @@ export function jsonValue(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? Number(value) : value;
 }
 
-function stateOf({ stash, damaged, connected }: VolumeView): string {
+function stateOf({ stagingState, damaged, connected }: VolumeView): string {
   if (damaged !== undefined) return "damaged state file";
-  if (stash === undefined) return "connected without state file";
-  const state = !stash.staged ? "half staged" : stash.published.length > 0 ? "published" : "staged";
+  if (stagingState === undefined) return "connected without state file";
+  const state = !stagingState.staged
+    ? "half staged"
+    : stagingState.published.length > 0
+    ? "published"
+    : "staged";
   return connected.length > 0 ? state : `${state}, not connected`;
 }
 

@@ -2,16 +2,16 @@ import { isReadOnlyDevice } from "../../filesystem/contents.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { bindsOf, mountsAt, mountsOf } from "../../node/mount_table.ts";
 import { prove } from "../../node/connections/device.ts";
-import { stashName } from "../../node/stage/staging_store.ts";
+import { stagingStateName } from "../../node/stage/staging_store.ts";
 import { recordedNumbers } from "../../node/connections/teardown.ts";
 import { nodeVolumeHealth } from "../../node/health/volume_health.ts";
-import type { NodeWorld } from "../../node/deps.ts";
+import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, DeviceHolder, FoundDevice, MountEntry } from "../../volume/ports/node_ports.ts";
-import type { Stash } from "../../volume/model/staging_state.ts";
-import { type NodeVolume, stashOf } from "../../doctor/node/volumes.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
+import { type NodeVolume, stagingStateOf } from "../../doctor/node/volumes.ts";
 
 /** A place where a volume is mounted or bound, or should be. */
 export interface MountView {
@@ -38,7 +38,7 @@ export interface DeviceView {
 export interface VolumeView {
   readonly id: string;
   readonly stateFile: string;
-  readonly stash: Stash | undefined;
+  readonly stagingState: StagingState | undefined;
   /** How the state file is damaged; undefined when it is not. */
   readonly damaged: string | undefined;
   readonly connected: NodeVolume["connected"];
@@ -56,8 +56,8 @@ export function connectionsOf({ connected }: Pick<VolumeView, "connected">): rea
 }
 
 /** What a view is made with. */
-export interface ViewSeams {
-  readonly world: NodeWorld;
+export interface ViewAdapters {
+  readonly deps: NodeDeps;
   readonly files: KernelFiles;
   /** Whether to look for who has the device open: that reads every process of the host. */
   readonly seeksHolder: boolean;
@@ -65,35 +65,37 @@ export interface ViewSeams {
 
 /** Looks at everything of a volume. It opens no device, and waits for no dead one. */
 export async function viewVolume(
-  seams: ViewSeams,
+  adapters: ViewAdapters,
   volume: NodeVolume,
   context: CallContext,
 ): Promise<VolumeView> {
-  const { world } = seams;
-  const stash = stashOf(volume);
-  const found = await findDevice(world, stash?.nqn ?? volume.connected[0]?.nqn, context);
+  const { deps } = adapters;
+  const stagingState = stagingStateOf(volume);
+  const found = await findDevice(deps, stagingState?.nqn ?? volume.connected[0]?.nqn, context);
   const device = typeof found === "string" ? undefined : found;
   return {
     id: volume.id,
-    stateFile: `${world.settings.statePath}/volumes/${stashName(volume.id)}`,
-    stash,
-    damaged: volume.stash !== undefined && "damaged" in volume.stash ? volume.stash.damaged : undefined,
+    stateFile: `${deps.settings.statePath}/volumes/${stagingStateName(volume.id)}`,
+    stagingState,
+    damaged: volume.stagingState !== undefined && "damaged" in volume.stagingState
+      ? volume.stagingState.damaged
+      : undefined,
     connected: volume.connected,
-    device: device && await viewDevice(seams, device, stash, context),
+    device: device && await viewDevice(adapters, device, stagingState, context),
     deviceUnclear: typeof found === "string" ? found : undefined,
-    mounts: await viewMounts(world, device, stash, context),
-    health: stash === undefined ? [] : await healthOf(world, volume.id, context),
+    mounts: await viewMounts(deps, device, stagingState, context),
+    health: stagingState === undefined ? [] : await healthOf(deps, volume.id, context),
   };
 }
 
 /** What keeps the rule from looking is wrong with the volume as well. */
 async function healthOf(
-  world: NodeWorld,
+  deps: NodeDeps,
   volumeId: string,
   context: CallContext,
 ): Promise<readonly HealthProblem[]> {
   try {
-    return (await nodeVolumeHealth(world, volumeId, context)).problems;
+    return (await nodeVolumeHealth(deps, volumeId, context)).problems;
   } catch (error) {
     context.signal.throwIfAborted();
     if (!VolumeError.is(error)) throw error;
@@ -103,12 +105,12 @@ async function healthOf(
 
 /** The device of a subsystem, or why it cannot be told. */
 async function findDevice(
-  world: NodeWorld,
+  deps: NodeDeps,
   nqn: string | undefined,
   context: CallContext,
 ): Promise<FoundDevice | string | undefined> {
   try {
-    return nqn === undefined ? undefined : await world.connector.find(nqn, context);
+    return nqn === undefined ? undefined : await deps.connector.find(nqn, context);
   } catch (error) {
     if (VolumeError.is(error, "identity-mismatch") || VolumeError.is(error, "unavailable")) {
       return error.message;
@@ -118,29 +120,29 @@ async function findDevice(
 }
 
 async function viewDevice(
-  { world, files, seeksHolder }: ViewSeams,
+  { deps, files, seeksHolder }: ViewAdapters,
   found: FoundDevice,
-  stash: Stash | undefined,
+  stagingState: StagingState | undefined,
   context: CallContext,
 ): Promise<DeviceView> {
   return {
     found,
-    mismatch: await mismatchOf(world, found, stash, context),
+    mismatch: await mismatchOf(deps, found, stagingState, context),
     readOnly: isReadOnlyDevice(files, found),
-    holder: seeksHolder ? await world.devices.holder(found, context) : undefined,
+    holder: seeksHolder ? await deps.devices.holder(found, context) : undefined,
   };
 }
 
 /** Without a state file only what the NQN says can be proven. */
 async function mismatchOf(
-  world: NodeWorld,
+  deps: NodeDeps,
   found: FoundDevice,
-  stash: Stash | undefined,
+  stagingState: StagingState | undefined,
   context: CallContext,
 ): Promise<string | undefined> {
-  const { nqn, sizeBytes, device } = stash ?? { nqn: found.nqn, sizeBytes: 0n, device: undefined };
+  const { nqn, sizeBytes, device } = stagingState ?? { nqn: found.nqn, sizeBytes: 0n, device: undefined };
   try {
-    await prove(world, found, { nqn, sizeBytes, uniqueId: device?.uniqueId ?? "" }, context);
+    await prove(deps, found, { nqn, sizeBytes, uniqueId: device?.uniqueId ?? "" }, context);
     return undefined;
   } catch (error) {
     if (VolumeError.is(error, "identity-mismatch") || VolumeError.is(error, "unavailable")) {
@@ -151,46 +153,46 @@ async function mismatchOf(
 }
 
 async function viewMounts(
-  world: NodeWorld,
+  deps: NodeDeps,
   found: FoundDevice | undefined,
-  stash: Stash | undefined,
+  stagingState: StagingState | undefined,
   context: CallContext,
 ): Promise<readonly MountView[]> {
-  const table = await world.mounts.table();
-  const places = await ownPlaces(world, stash);
-  const own = places.map((place) => ({ ...place, entry: mountsAt(table, place.path).at(-1) }));
-  const numbers = found === undefined ? stash && recordedNumbers(stash) : [found.deviceNumber];
-  const binds = found === undefined ? [] : await bindsOf(world, table, found, context);
+  const table = await deps.mounts.table();
+  const locations = await ownLocations(deps, stagingState);
+  const own = locations.map((location) => ({ ...location, entry: mountsAt(table, location.path).at(-1) }));
+  const numbers = found === undefined ? stagingState && recordedNumbers(stagingState) : [found.deviceNumber];
+  const binds = found === undefined ? [] : await bindsOf(deps, table, found, context);
   const elsewhere = [...mountsOf(table, new Set(numbers)), ...binds]
-    .filter(({ mountPoint }) => !places.some(({ path }) => path === mountPoint))
+    .filter(({ mountPoint }) => !locations.some(({ path }) => path === mountPoint))
     .map((entry) => ({ path: entry.mountPoint, role: "elsewhere" as const, entry }));
   return await Promise.all([...own, ...elsewhere].map(async (view) => ({
     ...view,
-    deviceNumber: await shownDevice(world, view.entry, context),
+    deviceNumber: await shownDevice(deps, view.entry, context),
   })));
 }
 
 /** Where the volume should be mounted or bound: a raw block volume is not mounted where it is staged. */
-async function ownPlaces(world: NodeWorld, stash: Stash | undefined) {
-  if (stash === undefined) return [];
-  const places = [
-    ...stash.kind === "block" ? [] : [{ path: stash.stagingPath, role: "staging" as const }],
-    ...stash.published.map(({ targetPath }) => ({ path: targetPath, role: "published" as const })),
+async function ownLocations(deps: NodeDeps, stagingState: StagingState | undefined) {
+  if (stagingState === undefined) return [];
+  const locations = [
+    ...stagingState.kind === "block" ? [] : [{ path: stagingState.stagingPath, role: "staging" as const }],
+    ...stagingState.published.map(({ targetPath }) => ({ path: targetPath, role: "published" as const })),
   ];
   return await Promise.all(
-    places.map(async ({ path, role }) => ({ path: await world.paths.mountPoint(path), role })),
+    locations.map(async ({ path, role }) => ({ path: await deps.paths.mountPoint(path), role })),
   );
 }
 
 /** Of a bound device node the table shows only the file system that it lies in. */
 async function shownDevice(
-  world: NodeWorld,
+  deps: NodeDeps,
   entry: MountEntry | undefined,
   context: CallContext,
 ): Promise<string | undefined> {
   if (entry === undefined || !entry.deviceNumber.startsWith("0:")) return entry?.deviceNumber;
   try {
-    return (await world.paths.info(entry.mountPoint, context))?.deviceNumber;
+    return (await deps.paths.info(entry.mountPoint, context))?.deviceNumber;
   } catch (error) {
     context.signal.throwIfAborted();
     if (VolumeError.is(error)) return undefined;

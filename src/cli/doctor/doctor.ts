@@ -5,9 +5,9 @@ import { type Network, systemNetwork } from "../../host/network.ts";
 import { systemRandom } from "../../host/random.ts";
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import { type Finding, skipped } from "../../volume/model/finding.ts";
-import { checkUp, type CheckupSeams } from "./router_checkup.ts";
+import { checkUp, type CheckupAdapters } from "./router_checkup.ts";
 import { examineNode } from "../../doctor/node/node_checks.ts";
-import type { NodeCheckSeams } from "../../doctor/node/check.ts";
+import type { NodeCheckAdapters } from "../../doctor/node/check.ts";
 import {
   doctorFlags,
   type DoctorHalves,
@@ -16,14 +16,14 @@ import {
   readDoctorHalves,
 } from "./options.ts";
 import { type CommandIo, commandNotes, exitCodes } from "../io.ts";
-import { type NodeParts, openNodeWorld, systemNodeParts } from "../serve/node.ts";
+import { type NodeParts, openNodeDeps, systemNodeParts } from "../serve/node.ts";
 import { withProgress } from "../progress.ts";
 import { openTransport } from "../serve/router.ts";
 import { discover } from "../../nvme/discover.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { formatProfile } from "../../router_profile/profile.ts";
 import type { HostSide } from "../../doctor/probe/question.ts";
-import type { LineLimits } from "../../doctor/probe/session.ts";
+import type { ProbeSessionLimits } from "../../doctor/probe/session.ts";
 import { probeRouter } from "../../doctor/probe/probe.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
@@ -65,7 +65,7 @@ export async function doctorCommand(args: readonly string[], io: CommandIo): Pro
   if (halves.router?.probe) return await probe(halves.router, io);
   const network = systemNetwork(systemClock);
   const router = { clock: systemClock, random: systemRandom, network, readText: Deno.readTextFile };
-  return await examine(halves, { router, node: (options) => nodeCheckSeams(options, parts, network) }, io);
+  return await examine(halves, { router, node: (options) => nodeCheckAdapters(options, parts, network) }, io);
 }
 
 /** A controller's credentials are needed here: what is missing fails as it would there. */
@@ -82,19 +82,19 @@ async function probe(options: DoctorOptions, io: CommandIo): Promise<number> {
 }
 
 /** What a check-up of both halves needs of the machine. */
-export interface DoctorSeams {
-  readonly router: CheckupSeams;
-  node(options: NodeCheckRequest): NodeCheckSeams;
+export interface DoctorAdapters {
+  readonly router: CheckupAdapters;
+  node(options: NodeCheckRequest): NodeCheckAdapters;
 }
 
 /** All at once: one that does not answer takes its time, and none of the others'. */
 async function checkUpNamed(
   named: DoctorHalves["named"],
-  seams: CheckupSeams,
+  adapters: CheckupAdapters,
   context: CallContext,
 ): Promise<readonly Finding[]> {
   const all = named.map(async ({ name, options }) =>
-    (await checkUp(options, seams, context)).map((finding) => ({
+    (await checkUp(options, adapters, context)).map((finding) => ({
       ...finding,
       check: `${name}/${finding.check}`,
     }))
@@ -103,22 +103,26 @@ async function checkUpNamed(
 }
 
 /** Prints the findings, and gives the exit code. */
-export async function examine(halves: DoctorHalves, seams: DoctorSeams, io: CommandIo): Promise<number> {
+export async function examine(
+  halves: DoctorHalves,
+  adapters: DoctorAdapters,
+  io: CommandIo,
+): Promise<number> {
   const signal = AbortSignal.any([io.signal, AbortSignal.timeout(timeoutMs)]);
-  const context = { requestId: "doctor", signal, deadlineMs: seams.router.clock.now() + timeoutMs };
+  const context = { requestId: "doctor", signal, deadlineMs: adapters.router.clock.now() + timeoutMs };
   const { router, named, node } = halves;
-  const telling = { io, clock: seams.router.clock, quiet: halves.json };
-  const findings = await withProgress("doctor", telling, async (progress): Promise<readonly Finding[]> => {
+  const reporting = { io, clock: adapters.router.clock, quiet: halves.json };
+  const findings = await withProgress("doctor", reporting, async (progress): Promise<readonly Finding[]> => {
     if (node !== undefined) progress("looking at this machine");
     const ofNode = node === undefined
       ? []
-      : await examineNode({ ...seams.node(node), options: node, context });
+      : await examineNode({ ...adapters.node(node), options: node, context });
     if (router !== undefined) progress(`looking at the router at ${router.router.address}`);
     const ofRouter = router === undefined
       ? named.length > 0 ? [] : [skipped("router", "not looked at, as no --rds-address is given")]
-      : await checkUp(router, seams.router, context);
+      : await checkUp(router, adapters.router, context);
     if (named.length > 0) progress(`looking at ${named.length} routers`);
-    return [...ofNode, ...ofRouter, ...await checkUpNamed(named, seams.router, context)];
+    return [...ofNode, ...ofRouter, ...await checkUpNamed(named, adapters.router, context)];
   });
   if (halves.json) io.out(JSON.stringify(findings, null, 2));
   else for (const line of [...formatFindings(findings), formatSummary(findings)]) io.out(line);
@@ -126,26 +130,26 @@ export async function examine(halves: DoctorHalves, seams: DoctorSeams, io: Comm
 }
 
 /** What a check-up of this machine needs: its own kernel and tools, and the node service's view of volumes. */
-export function nodeCheckSeams(
+export function nodeCheckAdapters(
   options: NodeCheckRequest,
   parts: NodeParts,
   network: Network,
-): NodeCheckSeams {
+): NodeCheckAdapters {
   const { files, processes, paths } = parts;
   return {
     files,
     processes,
     network,
     paths,
-    world: worldOrReason(options, parts),
+    deps: depsOrReason(options, parts),
     discover: async (at, host, context) =>
       (await discover({ ...at, ...host }, context)).map(({ nqn }) => nqn),
   };
 }
 
-function worldOrReason({ config }: NodeCheckRequest, parts: NodeParts): NodeCheckSeams["world"] {
+function depsOrReason({ config }: NodeCheckRequest, parts: NodeParts): NodeCheckAdapters["deps"] {
   try {
-    return openNodeWorld(config, parts);
+    return openNodeDeps(config, parts);
   } catch (error) {
     if (VolumeError.is(error)) return error.message;
     throw error;
@@ -175,22 +179,26 @@ function oneLine(text: string): string {
 }
 
 /** What a probe needs of the machine. */
-interface ProbeSeams {
+interface ProbeAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly transport: SshTransport;
   readonly host: HostSide;
   /** How long the router is waited for. */
-  readonly limits?: LineLimits;
+  readonly limits?: ProbeSessionLimits;
   /** How often two sessions race for the same disk. */
   readonly races?: number;
   writeText(path: string, text: string): Promise<void>;
 }
 
 /** Probes the router and hands out its profile. */
-export async function runProbe(options: DoctorOptions, seams: ProbeSeams, io: CommandIo): Promise<number> {
+export async function runProbe(
+  options: DoctorOptions,
+  adapters: ProbeAdapters,
+  io: CommandIo,
+): Promise<number> {
   const { profile, unanswered } = await probeRouter({
-    ...seams,
+    ...adapters,
     basePath: options.basePaths[0]!,
     signal: io.signal,
     say: (text) => io.err(`probe: ${text}`),
@@ -198,7 +206,7 @@ export async function runProbe(options: DoctorOptions, seams: ProbeSeams, io: Co
   const text = formatProfile(profile, unanswered);
   if (options.output === "") io.out(text.trimEnd());
   else {
-    await seams.writeText(options.output, text);
+    await adapters.writeText(options.output, text);
     io.err(`probe: written to ${options.output}; use it with --router-profile ${options.output}`);
   }
   return exitCodes.ok;

@@ -105,8 +105,8 @@ function readNamedRouters(
   if (flags.switch("probe")) {
     flags.addProblems(["--probe is for one router that flags tell of: leave --config out"]);
   }
-  const seams = { readText, parseRouters, ownNodes: [], hasCluster: true };
-  const backends = readChosenBackends(flags, seams);
+  const adapters = { readText, parseRouters, ownNodes: [], hasCluster: true };
+  const backends = readChosenBackends(flags, adapters);
   flags.assertNoProblems();
   return backends.map(({ router, settings }) => ({
     name: settings.backend,

@@ -48,7 +48,7 @@ const halves:
   ];
 
 for (const [args, env, which, id] of halves) {
-  Deno.test(`readDoctorHalves() looks at ${which} for ${JSON.stringify([args.slice(0, 2), env])}`, () => {
+  Deno.test(`readDoctorHalves() reads ${which} for ${JSON.stringify([args.slice(0, 2), env])}`, () => {
     const files = new FakeKernelFiles();
     files.texts.set("/proc/sys/kernel/hostname", "Worker-7");
     const { router, node } = readDoctorHalves(args, (name) => env[name], files);

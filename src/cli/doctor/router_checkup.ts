@@ -1,9 +1,9 @@
 import type { Network } from "../../host/network.ts";
-import { Asking } from "../../doctor/router/check.ts";
+import { RouterClient } from "../../doctor/router/check.ts";
 import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
 import { judgeNvmePort } from "../../doctor/router/storage.ts";
 import { type Finding, warning } from "../../volume/model/finding.ts";
-import { askGreeting, type Greeting } from "../../routeros/ssh/handshake.ts";
+import { type Handshake, readHandshake } from "../../routeros/ssh/handshake.ts";
 import { judgeHostKey, judgeLogin, judgeReach } from "../../doctor/router/access.ts";
 import type { HostKey } from "../../routeros/ssh/host_key.ts";
 import { Session } from "../../routeros/ssh/session.ts";
@@ -15,7 +15,7 @@ import { openTransport, readHostKeys } from "../serve/router.ts";
 import type { DoctorOptions } from "./options.ts";
 
 /** What a check-up needs of the machine. */
-export interface CheckupSeams {
+export interface CheckupAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly network: Network;
@@ -34,29 +34,29 @@ const connectMs = 5000;
  */
 export async function checkUp(
   options: DoctorOptions,
-  seams: CheckupSeams,
+  adapters: CheckupAdapters,
   context: CallContext,
 ): Promise<Finding[]> {
-  const findings = [await checkReach(options, seams)];
+  const findings = [await checkReach(options, adapters)];
   let volumes: readonly StoredVolume[] | undefined;
   if (findings[0]!.state === "ok") {
-    const entrance = await enter(options, seams, context);
+    const entrance = await enter(options, adapters, context);
     findings.push(...entrance.findings);
     const inside = entrance.transport === undefined
-      ? notLookedAt()
-      : await lookInside(entrance.transport, options, seams, context);
+      ? notRead()
+      : await readInside(entrance.transport, options, adapters, context);
     findings.push(...inside.findings);
     volumes = inside.volumes;
-  } else findings.push(...notLookedAt(["host-key", "login"]).findings);
+  } else findings.push(...notRead(["host-key", "login"]).findings);
   const { nvmePort: port } = options;
   const ports = options.nvmeAddress.split(",").map(async (address) => {
-    const reach = await seams.network.reach(address, port, connectMs);
+    const reach = await adapters.network.reach(address, port, connectMs);
     return judgeNvmePort({ address, port, reach, volumes });
   });
   return [...findings, ...await Promise.all(ports)];
 }
 
-async function checkReach({ router }: DoctorOptions, { network }: CheckupSeams): Promise<Finding> {
+async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapters): Promise<Finding> {
   const { address, port } = router;
   let addresses: readonly string[];
   try {
@@ -76,12 +76,12 @@ interface Entrance {
 /** No credentials are sent to a router whose key is not the pinned one. */
 async function enter(
   options: DoctorOptions,
-  seams: CheckupSeams,
+  adapters: CheckupAdapters,
   context: CallContext,
 ): Promise<Entrance> {
   const { router } = options;
-  const pins = await pinsOf(options, seams);
-  const greeting = await askGreeting({
+  const pins = await pinsOf(options, adapters);
+  const handshake = await readHandshake({
     host: router.address,
     port: router.port,
     user: router.user,
@@ -91,35 +91,38 @@ async function enter(
   const hostKey = judgeHostKey({
     address: router.address,
     port: router.port,
-    presented: greeting.hostKey,
+    presented: handshake.hostKey,
     pins,
     insecure: router.insecureSkipVerify,
   });
   const trusted = hostKey.state !== "problem";
   const { finding, transport } = trusted
-    ? await logIn(options, greeting, seams, context)
-    : { finding: untried(greeting), transport: undefined };
+    ? await logIn(options, handshake, adapters, context)
+    : { finding: untried(handshake), transport: undefined };
   return { findings: [hostKey, finding], transport };
 }
 
-async function pinsOf({ router }: DoctorOptions, seams: CheckupSeams): Promise<readonly HostKey[] | string> {
+async function pinsOf(
+  { router }: DoctorOptions,
+  adapters: CheckupAdapters,
+): Promise<readonly HostKey[] | string> {
   if (router.hostKeys.length === 0) return [];
   try {
-    return await readHostKeys(router, seams);
+    return await readHostKeys(router, adapters);
   } catch (error) {
     return describe(error);
   }
 }
 
-function untried({ methods, failure }: Greeting): Finding {
+function untried({ methods, failure }: Handshake): Finding {
   const offered = methods === undefined ? failure ?? "no answer" : `the router offers ${methods.join(", ")}`;
   return warning("login", `not tried before the host key is right; ${offered}`);
 }
 
 async function logIn(
   { router }: DoctorOptions,
-  { methods, open }: Greeting,
-  seams: CheckupSeams,
+  { methods, open }: Handshake,
+  adapters: CheckupAdapters,
   { signal }: CallContext,
 ): Promise<{ readonly finding: Finding; readonly transport: SshTransport | undefined }> {
   const credentials = router.keyFile !== undefined
@@ -133,7 +136,7 @@ async function logIn(
   }
   try {
     // What it would warn about is a finding already.
-    const transport = await openTransport(router, { ...seams, warning: () => {} });
+    const transport = await openTransport(router, { ...adapters, warning: () => {} });
     (await transport.connect(signal)).close();
     return { finding: judgeLogin({ ...facts, failure: undefined }), transport };
   } catch (error) {
@@ -147,16 +150,16 @@ interface Inside {
   readonly volumes: readonly StoredVolume[] | undefined;
 }
 
-async function lookInside(
+async function readInside(
   transport: SshTransport,
   options: DoctorOptions,
-  seams: CheckupSeams,
+  adapters: CheckupAdapters,
   context: CallContext,
 ): Promise<Inside> {
-  const { clock } = seams;
-  const session = new Session({ ...seams, transport });
+  const { clock } = adapters;
+  const session = new Session({ ...adapters, transport });
   try {
-    const router = new Asking({ ...seams, session, context });
+    const router = new RouterClient({ ...adapters, session, context });
     const { basePaths, cluster, allowUnfenced } = options;
     const settings = { user: options.router.user, basePaths, cluster, allowUnfenced, clock };
     const findings = await runRouterChecks(router, settings);
@@ -166,7 +169,7 @@ async function lookInside(
   }
 }
 
-async function volumesOf(router: Asking): Promise<readonly StoredVolume[] | undefined> {
+async function volumesOf(router: RouterClient): Promise<readonly StoredVolume[] | undefined> {
   try {
     return (await router.inventory()).volumes;
   } catch (error) {
@@ -175,7 +178,7 @@ async function volumesOf(router: Asking): Promise<readonly StoredVolume[] | unde
   }
 }
 
-function notLookedAt(before: readonly string[] = []): Inside {
+function notRead(before: readonly string[] = []): Inside {
   const names = [...before, ...routerChecks.map(({ name }) => name)];
   return { findings: [warning("router", `not looked at: ${names.join(", ")}`)], volumes: undefined };
 }

@@ -5,8 +5,8 @@ import type { Clock, Random } from "../../volume/ports/system.ts";
 import { fixedNodes, type NodeDirectory } from "../../volume/ports/cluster_ports.ts";
 import { getVolume } from "../../controller/volumes/read.ts";
 import { runLimited } from "../../async/deadline.ts";
-import { Rounds, showAtStart } from "../../controller/reconcile/loop.ts";
-import type { ControllerWorld } from "../../controller/deps.ts";
+import { ReconcileLoop, showAtStart } from "../../controller/reconcile/loop.ts";
+import type { ControllerDeps } from "../../controller/deps.ts";
 import { Cluster } from "../../kubernetes/cluster.ts";
 import { RanOut } from "../../kubernetes/election.ts";
 import type { EventRecorder } from "../../kubernetes/event_recorder.ts";
@@ -18,10 +18,10 @@ import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
 import { Lead } from "./leadership.ts";
-import { objectsOfRouter, type SharedWorld } from "./router_cluster.ts";
+import { objectsOfRouter, type SharedDeps } from "./router_cluster.ts";
 
 /** What {@linkcode ClusterSide} needs beside its configuration. */
-export interface ClusterSeams {
+export interface ClusterAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -34,18 +34,18 @@ const latestMs = 30_000;
 
 /** A router's part in what is done without being asked. */
 export interface ClusterPart {
-  readonly world: ControllerWorld;
+  readonly deps: ControllerDeps;
   readonly audits: Pick<AuditLoop, "run">;
   readonly ids: VolumeIdPrefix;
 }
 
 /** What a router's controller has from its cluster. */
-export interface ClusterNeighbours extends Required<Pick<SharedWorld, "projection" | "events">> {
+export interface ClusterCollaborators extends Required<Pick<SharedDeps, "projection" | "events">> {
   readonly nodes: NodeDirectory;
   readonly clusterView: ClusterView;
   readonly pairs?: MigrationPairs;
   /** Whether its audits report what is nobody's: one router's do, so that it is reported once. */
-  readonly reportsStrays: boolean;
+  readonly reportsUnknown: boolean;
 }
 
 /** What a cluster lends to the controllers of its routers, and what is done in it without being asked. */
@@ -65,11 +65,11 @@ export class ClusterSide {
   #running: Promise<void> = Promise.resolve();
 
   /** @throws {VolumeError} invalid when it cannot be told where the cluster is */
-  constructor(config: ClusterConfig, driverName: string, { clock, random, log, leads }: ClusterSeams) {
+  constructor(config: ClusterConfig, driverName: string, { clock, random, log, leads }: ClusterAdapters) {
     const warn = (message: string, fields: Readonly<Record<string, unknown>>) => log.warn(message, fields);
-    const tell = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
+    const report = (message: string, fields: Readonly<Record<string, unknown>>) => log.info(message, fields);
     this.#config = config;
-    this.#cluster = new Cluster({ address: config.address, driverName, clock, random, warn, tell });
+    this.#cluster = new Cluster({ address: config.address, driverName, clock, random, warn, report });
     this.#clock = clock;
     this.#log = log;
     this.#leads = leads ?? (() => {});
@@ -86,7 +86,7 @@ export class ClusterSide {
   }
 
   /** What the cluster has for the controller of a router, by the ids that clients know. */
-  neighbours({ knownNodes }: ControllerConfig, ids: VolumeIdPrefix): ClusterNeighbours {
+  collaborators({ knownNodes }: ControllerConfig, ids: VolumeIdPrefix): ClusterCollaborators {
     const projection = this.#cluster.projection((handle, signal) => this.#latest(ids, handle, signal));
     return {
       projection,
@@ -94,7 +94,7 @@ export class ClusterSide {
       clusterView: this.#cluster.use,
       events: this.#events,
       ...(this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() }),
-      reportsStrays: this.#projections.push(projection) === 1,
+      reportsUnknown: this.#projections.push(projection) === 1,
     };
   }
 
@@ -121,12 +121,12 @@ export class ClusterSide {
     const { startupTaint } = this.#config;
     const readObjects = (signal: AbortSignal) => this.#cluster.volumes.list(signal);
     const show = (signal: AbortSignal) =>
-      this.#parts.map(({ world }) => showAtStart(world, readObjects, signal));
+      this.#parts.map(({ deps }) => showAtStart(deps, readObjects, signal));
     const lead = async (signal: AbortSignal) => {
       signal.addEventListener("abort", () => this.#ended(signal.reason), { once: true });
       this.#leads(true);
       // Before the first call: what the one that led before has sent may still come.
-      if (this.lead !== undefined) { for (const { world } of this.#parts) world.unsettled.suspectOthers(); }
+      if (this.lead !== undefined) { for (const { deps } of this.#parts) deps.inDoubt.suspectOthers(); }
       const taint = startupTaint === "" ? undefined : this.#cluster.startupTaint(startupTaint);
       const shown = this.lead === undefined ? [] : show(signal);
       const loops = this.#parts.map((part) => this.#lead(part, signal));
@@ -154,9 +154,9 @@ export class ClusterSide {
   }
 
   /** The loops of one router: one that does not answer holds up its own alone. */
-  async #lead({ world, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
+  async #lead({ deps, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
     const own = objectsOfRouter(ids, this.#cluster.objects());
-    await Promise.all([new Rounds(world, own, this.#config.rounds).run(signal), audits.run(signal)]);
+    await Promise.all([new ReconcileLoop(deps, own, this.#config.rounds).run(signal), audits.run(signal)]);
   }
 
   async #latest(
@@ -165,14 +165,14 @@ export class ClusterSide {
     signal: AbortSignal,
   ): Promise<Attachment | "unknown" | undefined> {
     const id = ids.strip(handle);
-    const world = this.#parts.find((part) => part.ids === ids)?.world;
-    if (world === undefined || id === undefined) return "unknown";
+    const deps = this.#parts.find((part) => part.ids === ids)?.deps;
+    if (deps === undefined || id === undefined) return "unknown";
     try {
       const about = { name: `show-${id}`, timeoutMs: latestMs, signal };
       return await runLimited(
         this.#clock,
         about,
-        async (context) => attachmentOf((await getVolume(world, id, context)).record),
+        async (context) => attachmentOf((await getVolume(deps, id, context)).record),
       );
     } catch (error) {
       if (VolumeError.is(error, "not-found")) return undefined;

@@ -17,8 +17,8 @@ async function withSide(
   await Deno.writeTextFile(file, api.kubeconfig());
   const config = readServeConfig(["--mode", "controller", ...router, "--kubeconfig", file], () => undefined);
   const log = createLogger({ clock: systemClock, sink: () => {} });
-  const seams = { clock: systemClock, random: systemRandom, log };
-  const side = new ClusterSide(config.cluster!, "rds.csi.srvlab.io", seams);
+  const adapters = { clock: systemClock, random: systemRandom, log };
+  const side = new ClusterSide(config.cluster!, "rds.csi.srvlab.io", adapters);
   try {
     await work(api, async (signal) => (await side.identified(config.controller!, signal)).settings.cluster);
   } finally {

@@ -1,18 +1,18 @@
 import type { ControllerConfig } from "../config/config.ts";
 import type { ClusterConfig } from "../config/cluster.ts";
 import { AuditLoop, type AuditLoopSettings } from "../../controller/audit/audit_loop.ts";
-import { CountedLooks } from "../../controller/reconcile/counted_reads.ts";
+import { CountedReads } from "../../controller/reconcile/counted_reads.ts";
 import { type MethodsOf, VolumeLocks } from "../../csi/server/call.ts";
-import { StrayedVolumes } from "../../controller/misplaced.ts";
+import { MisplacedVolumes } from "../../controller/misplaced.ts";
 import { controllerMethods } from "../../csi/services/controller.ts";
 import type { ControllerHandlers } from "../../csi/generated/csi/v1/Controller.ts";
-import { takeOverAtStart } from "../../controller/legacy/migrate.ts";
+import { migrateAtStart } from "../../controller/legacy/migrate.ts";
 import type { RouterObserver } from "../../routeros/ssh/observer.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { RouterEvents } from "../../telemetry/router_metrics.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
-import { type ControllerEvents, tellingAll } from "../../volume/ports/controller_events.ts";
-import type { ControllerWorld } from "../../controller/deps.ts";
+import { type ControllerEvents, fanOutEvents } from "../../volume/ports/controller_events.ts";
+import type { ControllerDeps } from "../../controller/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { ClusterSide } from "./cluster.ts";
 import { type Router, Routers } from "../../csi/services/routers/routers.ts";
@@ -20,8 +20,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { sharedWithRouter } from "./router_cluster.ts";
 import { type Lead, whileLeading } from "./leadership.ts";
-import { openRouter, type RouterSeams } from "./router.ts";
-import { controllerWorld } from "./controller_deps.ts";
+import { openRouter, type RouterAdapters } from "./router.ts";
+import { controllerDeps } from "./controller_deps.ts";
 
 /** A controller that is ready to be served. */
 export interface Controller {
@@ -39,7 +39,7 @@ export interface Controller {
 }
 
 /** What a controller needs beside its configuration. */
-export interface ControllerSeams extends RouterSeams {
+export interface ControllerAdapters extends RouterAdapters {
   /** Who counts what happens with that router. */
   events(backend: string): ControllerEvents;
   routerEvents(backend: string): RouterEvents;
@@ -62,8 +62,11 @@ export interface ControllerSeams extends RouterSeams {
  * @throws {VolumeError} invalid when a file of credentials cannot be used; unavailable when it cannot be told which
  * cluster this is
  */
-export async function openController(config: ControllerConfig, seams: ControllerSeams): Promise<Controller> {
-  return await openAll([config], seams, false);
+export async function openController(
+  config: ControllerConfig,
+  adapters: ControllerAdapters,
+): Promise<Controller> {
+  return await openAll([config], adapters, false);
 }
 
 /**
@@ -74,28 +77,30 @@ export async function openController(config: ControllerConfig, seams: Controller
  */
 export async function openBackends(
   configs: readonly ControllerConfig[],
-  seams: ControllerSeams,
+  adapters: ControllerAdapters,
 ): Promise<Controller> {
-  return await openAll(configs, seams, true);
+  return await openAll(configs, adapters, true);
 }
 
 async function openAll(
   configs: readonly ControllerConfig[],
-  seams: ControllerSeams,
+  adapters: ControllerAdapters,
   areNamed: boolean,
 ): Promise<Controller> {
-  const side = await openCluster(seams);
+  const side = await openCluster(adapters);
   const locks = new VolumeLocks();
-  const strayed = areNamed ? new StrayedVolumes() : undefined;
+  const misplaced = areNamed ? new MisplacedVolumes() : undefined;
   const opened: OpenBackend[] = [];
   try {
     const problems: unknown[] = [];
     for (const config of configs) {
-      const known = await side?.identified(config, seams.signal) ?? config;
+      const known = await side?.identified(config, adapters.signal) ?? config;
       const ids = areNamed ? new VolumeIdPrefix(config.prefix) : VolumeIdPrefix.none;
-      const own = areNamed ? { ...seams, log: seams.log.with({ backend: config.settings.backend }) } : seams;
+      const own = areNamed
+        ? { ...adapters, log: adapters.log.with({ backend: config.settings.backend }) }
+        : adapters;
       try {
-        opened.push(await openBackend(known, own, { side, locks, ids, strayed }));
+        opened.push(await openBackend(known, own, { side, locks, ids, misplaced }));
       } catch (error) {
         problems.push(error);
       }
@@ -121,7 +126,7 @@ async function openAll(
     start() {
       if (side === undefined) { for (const { audits } of opened) audits.start(); }
       else side.start(opened);
-      for (const backend of opened) backend.takeOver();
+      for (const backend of opened) backend.migrate();
     },
     async close() {
       stop.abort(new VolumeError("cancelled", "The controller stops"));
@@ -160,10 +165,10 @@ function together(problems: readonly unknown[]): unknown {
 
 /** The cluster's client is loaded only where there is a cluster: it takes its time and memory. */
 async function openCluster(
-  { cluster, driverName, ...seams }: ControllerSeams,
+  { cluster, driverName, ...adapters }: ControllerAdapters,
 ): Promise<ClusterSide | undefined> {
   if (cluster === undefined) return undefined;
-  return new (await import("./cluster.ts")).ClusterSide(cluster, driverName, seams);
+  return new (await import("./cluster.ts")).ClusterSide(cluster, driverName, adapters);
 }
 
 /** What the controllers of all routers share. */
@@ -171,104 +176,106 @@ interface Shared {
   readonly side: ClusterSide | undefined;
   readonly locks: VolumeLocks;
   readonly ids: VolumeIdPrefix;
-  readonly strayed: StrayedVolumes | undefined;
+  readonly misplaced: MisplacedVolumes | undefined;
 }
 
 interface OpenBackend extends Router {
   readonly audits: AuditLoop;
   ready(context: CallContext): Promise<void>;
   /** Takes over at the start what can be. */
-  takeOver(): void;
+  migrate(): void;
   close(): Promise<void>;
 }
 
 async function openBackend(
   config: ControllerConfig,
-  seams: ControllerSeams,
-  { side, locks, ids, strayed }: Shared,
+  adapters: ControllerAdapters,
+  { side, locks, ids, misplaced }: Shared,
 ): Promise<OpenBackend> {
   const { settings } = config;
-  const { clock } = seams;
-  const routerEvents = seams.routerEvents(settings.backend);
-  const cluster = side?.neighbours(config, ids);
+  const routerEvents = adapters.routerEvents(settings.backend);
+  const cluster = side?.collaborators(config, ids);
   const shared = sharedWithRouter(
     ids,
     {
       ...cluster,
-      events: tellingAll(seams.events(settings.backend), ...cluster === undefined ? [] : [cluster.events]),
+      events: fanOutEvents(
+        adapters.events(settings.backend),
+        ...cluster === undefined ? [] : [cluster.events],
+      ),
       locks,
-      ...seams.clusterView && { clusterView: seams.clusterView },
+      ...adapters.clusterView && { clusterView: adapters.clusterView },
     },
-    cluster?.reportsStrays ?? ids.text === "",
+    cluster?.reportsUnknown ?? ids.text === "",
   );
-  const looks = new CountedLooks({ clock, events: shared.events, settings });
-  const { lead } = side ?? {};
-  const router = await openRouter(config.router, seams, {
+  const reads = new CountedReads({ clock: adapters.clock, events: shared.events, settings });
+  const lead = side?.lead;
+  const router = await openRouter(config.router, adapters, {
     allowUnfenced: settings.allowUnfenced,
     fence: lead && (() => lead.refusal()),
     observers: [
       routerEvents,
-      { inventory: (look) => looks.seen(look) },
-      strayedObserver(config, strayed, seams.log),
+      { inventory: (reading) => reads.seen(reading) },
+      misplacedObserver(config, misplaced, adapters.log),
     ],
   });
   routerEvents.load(() => router.load);
-  const world = controllerWorld(config, router, seams, seams.log, {
+  const deps = controllerDeps(config, router, adapters, adapters.log, {
     ...shared,
     ...cluster && { nodes: cluster.nodes },
-    strayed,
+    misplaced,
   });
   const stop = new AbortController();
-  let takeover: Promise<void> | undefined;
-  const audits = new AuditLoop(world, seams.audit);
+  let migration: Promise<void> | undefined;
+  const audits = new AuditLoop(deps, adapters.audit);
   return {
     name: settings.backend,
     ids,
     isDefault: config.isDefault,
     topology: config.topology,
-    world,
+    deps,
     audits,
     ready: (context) => router.probe(context),
-    takeOver() {
-      if (world.clusterView !== undefined) takeover = takeOverOnceLeading(world, lead, stop.signal);
+    migrate() {
+      if (deps.clusterView !== undefined) migration = migrateOnceLeading(deps, lead, stop.signal);
     },
     async close() {
       stop.abort(new Error("the controller stops"));
-      await Promise.all([world.copies.close(), audits.close(), takeover]);
-      looks.close();
+      await Promise.all([deps.copies.close(), audits.close(), migration]);
+      reads.close();
       router.close();
     },
   };
 }
 
 /** Tells once, and again when it is about others, that a router has volumes of another one. */
-function strayedObserver(
+function misplacedObserver(
   { settings: { backend, cluster } }: ControllerConfig,
-  strayed: StrayedVolumes | undefined,
+  misplaced: MisplacedVolumes | undefined,
   log: Logger,
 ): RouterObserver {
-  if (strayed === undefined) return {};
-  strayed.add(backend, cluster);
-  let told = "";
+  if (misplaced === undefined) return {};
+  misplaced.add(backend, cluster);
+  let reported = "";
   return {
-    inventory(look) {
-      const owners = strayed.seen(backend, look).toSorted().join(", ");
+    inventory(reading) {
+      const owners = misplaced.seen(backend, reading).toSorted().join(", ");
       const reason =
         "names, addresses, or which router is the default one, were exchanged in the file of --config";
-      if (owners !== "" && owners !== told) {
+      if (owners !== "" && owners !== reported) {
         log.error("this router has volumes of another router; none of them is touched", { owners, reason });
       }
-      told = owners;
+      reported = owners;
     },
   };
 }
 
 /** Where several take part in an election, volumes are taken over by the one that leads. */
-async function takeOverOnceLeading(
-  world: ControllerWorld,
+async function migrateOnceLeading(
+  deps: ControllerDeps,
   lead: Lead | undefined,
   signal: AbortSignal,
 ): Promise<void> {
   const begun = await lead?.begun(signal).then(() => true, () => false) ?? true;
-  if (begun) await takeOverAtStart(world, signal);
+  if (begun) await migrateAtStart(deps, signal);
 }

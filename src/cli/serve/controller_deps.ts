@@ -8,10 +8,10 @@ import {
   type NodeDirectory,
 } from "../../volume/ports/cluster_ports.ts";
 import { ImageCopies } from "../../controller/volumes/copies.ts";
-import type { StrayedVolumes } from "../../controller/misplaced.ts";
-import { UnsettledChanges } from "../../controller/in_doubt.ts";
+import type { MisplacedVolumes } from "../../controller/misplaced.ts";
+import { ChangesInDoubt } from "../../controller/in_doubt.ts";
 import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.ts";
-import type { ControllerWorld, VolumeLocking } from "../../controller/deps.ts";
+import type { ControllerDeps, VolumeLocking } from "../../controller/deps.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import { type ControllerEvents, uncountedByController } from "../../volume/ports/controller_events.ts";
@@ -19,7 +19,7 @@ import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { noProjection, type VolumeProjection } from "../../volume/ports/projection.ts";
 
 /** Who else hears of what a controller does, and knows more than its configuration. */
-export interface WorldNeighbours {
+export interface ControllerCollaborators {
   /** @default {what counts nothing} */
   readonly events?: ControllerEvents;
   /** @default {what shows nothing} */
@@ -33,7 +33,7 @@ export interface WorldNeighbours {
   /** @default {none: nobody can be asked who has a volume} */
   readonly clusterView?: ClusterView;
   /** @default {none: there is no other router} */
-  readonly strayed?: StrayedVolumes | undefined;
+  readonly misplaced?: MisplacedVolumes | undefined;
 }
 
 /**
@@ -41,20 +41,20 @@ export interface WorldNeighbours {
  *
  * @throws {TypeError} when it does not say which cluster it is for
  */
-export function controllerWorld(
+export function controllerDeps(
   config: ControllerConfig,
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks, pairs, clusterView, strayed }: WorldNeighbours = {},
-): ControllerWorld {
+  { events, projection, nodes, locks, pairs, clusterView, misplaced }: ControllerCollaborators = {},
+): ControllerDeps {
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
     store,
     clock,
     random,
     withdrawals: new ConfirmedWithdrawals(clock),
-    unsettled: new UnsettledChanges(clock),
+    inDoubt: new ChangesInDoubt(clock),
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),
     settings: config.settings,
@@ -63,7 +63,7 @@ export function controllerWorld(
     locks: locks ?? new VolumeLocks(),
     pairs: pairs ?? anyPair,
     clusterView,
-    strayed,
+    misplaced,
     notes: { warn: (message, fields) => log.warn(message, fields) },
   };
 }

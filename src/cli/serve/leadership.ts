@@ -5,7 +5,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
 /** How long somebody who asks whether this controller is ready is kept waiting for that, in milliseconds. */
-const mostHoldMs = 20_000;
+const maxHoldMs = 20_000;
 
 type Waiter = Pick<PromiseWithResolvers<void>, "resolve" | "reject">;
 
@@ -145,7 +145,7 @@ export class Lead implements Leading {
    * @throws {VolumeError} unavailable when it does not lead by then
    */
   async held({ signal, deadlineMs }: CallContext): Promise<void> {
-    const forMs = Math.min(mostHoldMs, (deadlineMs - this.#clock.now()) / 2);
+    const forMs = Math.min(maxHoldMs, (deadlineMs - this.#clock.now()) / 2);
     using limited = limitSignal(this.#clock, signal, forMs);
     try {
       await this.begun(limited.signal);

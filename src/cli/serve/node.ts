@@ -5,7 +5,7 @@ import { nodeMethods } from "../../csi/services/node.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
 import { SystemMounts } from "../../filesystem/mounts.ts";
-import { type LetGo, lockFolder } from "../../host/folder_lock.ts";
+import { lockFolder, type Release } from "../../host/folder_lock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { Libc } from "../../host/libc.ts";
 import { isEnding, lockHolders } from "../../host/lock_holders.ts";
@@ -16,7 +16,7 @@ import { libcSysfsWriter } from "../../host/sysfs_writer.ts";
 import { LoopConnector } from "../../loop/loop_connector.ts";
 import { FenceWatch } from "../../node/fencing/fence_watch.ts";
 import { NodeService } from "../../node/node_service.ts";
-import type { NodeNotes, NodeWorld } from "../../node/deps.ts";
+import type { NodeDeps, NodeNotes } from "../../node/deps.ts";
 import { KernelConnector, type Notes } from "../../nvme/kernel/kernel_connector.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { type HostIdentity, hostIdentityOf } from "../../volume/model/host_identity.ts";
@@ -40,7 +40,7 @@ export interface NodeParts {
 export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents = uncounted): NodeParts {
   const processes = new SystemProcesses({ clock, events });
   const files = new Libc();
-  const onHang = () => events.happened({ kind: "operation-hung", operation: "file" });
+  const onHang = () => events.occurred({ kind: "operation-hung", operation: "file" });
   const paths = new SystemPaths(processes, { clock, files, onHang });
   const mounts = new SystemMounts(processes, files, paths);
   const devices = new SystemBlockDevices(processes, files, clock);
@@ -48,7 +48,7 @@ export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents =
 }
 
 /** What a node service is handed. */
-export interface NodeSeams {
+export interface NodeAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: NodeNotes;
@@ -65,7 +65,7 @@ export interface OpenNode {
   /** Ends that. */
   close(): Promise<void>;
   /** Lets another process have this node's state: once no call runs any more. */
-  letGo(): void;
+  release(): void;
 }
 
 /**
@@ -80,17 +80,17 @@ const earlierProcessMs = 45_000;
  */
 export async function openNode(
   config: NodeConfig,
-  { clock, random, log, events }: NodeSeams,
+  { clock, random, log, events }: NodeAdapters,
 ): Promise<OpenNode> {
   const parts = systemNodeParts(clock, log, events);
-  const world = { ...openNodeWorld(config, parts), notes: log };
-  await world.paths.makeFolder(config.stateDirectory, 0o700);
-  const letGo = await haveState(config.stateDirectory, parts);
-  const service = new NodeService(world);
+  const deps = { ...openNodeDeps(config, parts), notes: log };
+  await deps.paths.makeFolder(config.stateDirectory, 0o700);
+  const release = await haveState(config.stateDirectory, parts);
+  const service = new NodeService(deps);
   await service.countStaged();
   const locks = new VolumeLocks();
   const watch = new FenceWatch({
-    world,
+    deps,
     fencing: service.fencing,
     lock: { tryTake: (keys) => locks.tryTake(keys, "the look for fenced volumes") },
     random,
@@ -101,7 +101,7 @@ export async function openNode(
     locks,
     start: () => watch.start(),
     close: () => watch.stop(),
-    letGo,
+    release,
   };
 }
 
@@ -114,16 +114,16 @@ export async function openNode(
  *
  * @throws {VolumeError} precondition when another process has the state, and goes on or cannot be seen
  */
-export async function haveState(folder: string, seams: StateSeams): Promise<LetGo> {
-  const { clock, patienceMs = earlierProcessMs } = seams;
-  const untilMs = clock.monotonicMs() + patienceMs;
-  let [own, mine] = [0, await lockUnlessEnding(folder, lockName(0), untilMs, seams)];
-  while (mine === undefined) mine = await lockUnlessEnding(folder, lockName(++own), untilMs, seams);
+export async function haveState(folder: string, adapters: StateAdapters): Promise<Release> {
+  const { clock, timeoutMs = earlierProcessMs } = adapters;
+  const untilMs = clock.monotonicMs() + timeoutMs;
+  let [own, mine] = [0, await lockUnlessEnding(folder, lockName(0), untilMs, adapters)];
+  while (mine === undefined) mine = await lockUnlessEnding(folder, lockName(++own), untilMs, adapters);
   try {
     for await (const { name } of Deno.readDir(folder)) {
       if (!/^lock(?:-[0-9]+)?$/.test(name) || name === lockName(own)) continue;
       // It was told of above, or keeps nothing from anybody.
-      (await lockUnlessEnding(folder, name, untilMs, { ...seams, notes: { warn() {} } }))?.();
+      (await lockUnlessEnding(folder, name, untilMs, { ...adapters, notes: { warn() {} } }))?.();
     }
     return mine;
   } catch (error) {
@@ -141,8 +141,8 @@ async function lockUnlessEnding(
   folder: string,
   name: string,
   untilMs: number,
-  { clock, files, notes }: StateSeams,
-): Promise<LetGo | undefined> {
+  { clock, files, notes }: StateAdapters,
+): Promise<Release | undefined> {
   try {
     return await lockFolder(folder, clock, untilMs - clock.monotonicMs(), name);
   } catch (error) {
@@ -157,11 +157,11 @@ async function lockUnlessEnding(
   }
 }
 
-interface StateSeams {
+interface StateAdapters {
   readonly clock: Clock;
   readonly files: KernelFiles;
   readonly notes: Notes;
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
 }
 
 /**
@@ -169,11 +169,11 @@ interface StateSeams {
  *
  * @param host whom targets are to take this node for, if not by its id
  */
-export function openNodeWorld(
+export function openNodeDeps(
   config: NodeConfig,
   parts: NodeParts,
   host: HostIdentity = hostIdentityOf(config.nodeId),
-): NodeWorld {
+): NodeDeps {
   const { processes, files, mounts, devices, paths, clock, events } = parts;
   const { nodeId, maxVolumesPerNode, nqnPrefix, stateDirectory: statePath, fenceSettleMs, topology } = config;
   return {

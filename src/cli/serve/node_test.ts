@@ -33,8 +33,8 @@ Deno.test("openNode() waits until an earlier process has let go of the node's st
     await earlier.close();
     await waiting;
     order.push("let go");
-    earlier.letGo();
-    (await later).letGo();
+    earlier.release();
+    (await later).release();
     assert.deepEqual(order, ["let go", "taken"]);
   } finally {
     await Deno.remove(folder, { recursive: true });
@@ -50,7 +50,7 @@ for (const killed of [true, false, undefined]) {
   Deno.test(`haveState() ${killed ? "goes on beside" : "refuses beside"} ${holder} that has the state`, async () => {
     const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
     try {
-      const letGo = await lockFolder(folder, systemClock, 1000);
+      const release = await lockFolder(folder, systemClock, 1000);
       const { ino } = await Deno.stat(`${folder}/lock`);
       const files = new FakeKernelFiles();
       const pid = killed === undefined ? 0 : 7;
@@ -60,11 +60,11 @@ for (const killed of [true, false, undefined]) {
       files.texts.set("/proc/7/task/7/status", `SigPnd:\t${killed ? "100" : "0"}`);
       const warnings: string[] = [];
       const notes = { warn: (message: string) => void warnings.push(message) };
-      const taking = haveState(folder, { clock: systemClock, files, notes, patienceMs: 10 });
+      const taking = haveState(folder, { clock: systemClock, files, notes, timeoutMs: 10 });
       if (killed) (await taking)();
       else await assert.rejects(taking, (error) => VolumeError.is(error, "precondition"));
       assert.equal(warnings.length, killed ? 1 : 0);
-      letGo();
+      release();
     } finally {
       await Deno.remove(folder, { recursive: true });
     }
@@ -76,7 +76,7 @@ Deno.test("haveState() keeps out who comes after one that went on beside a kille
   const files = new FakeKernelFiles();
   const inode = async (name: string) => (await Deno.stat(`${folder}/${name}`)).ino;
   const have = () =>
-    haveState(folder, { clock: systemClock, files, notes: { warn: () => {} }, patienceMs: 10 });
+    haveState(folder, { clock: systemClock, files, notes: { warn: () => {} }, timeoutMs: 10 });
   const refused = (error: unknown) => VolumeError.is(error, "precondition");
   try {
     const gone = await lockFolder(folder, systemClock, 1000);

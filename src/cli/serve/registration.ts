@@ -7,7 +7,7 @@ import type { Logger } from "../../telemetry/log.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 
 /** What a registration is handed. */
-export interface RegistrationSeams {
+export interface RegistrationAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -19,15 +19,15 @@ export interface RegistrationSeams {
 export function openRegistration(
   { kubeletPath, socketPath }: RegistrationConfig,
   driverName: string,
-  seams: RegistrationSeams,
+  adapters: RegistrationAdapters,
 ): RegistrationKeeper {
   const path = registrationSocket(kubeletPath, driverName);
   const registration = loadRegistration();
-  const log = seams.log.with({ socket: path });
+  const log = adapters.log.with({ socket: path });
   const driver = { driverName, socketPath };
   return new RegistrationKeeper({
-    ...seams,
+    ...adapters,
     log,
-    serve: (notified) => serveRegistration({ ...seams, log, path, driver, registration, notified }),
+    serve: (notified) => serveRegistration({ ...adapters, log, path, driver, registration, notified }),
   });
 }

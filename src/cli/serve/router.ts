@@ -10,7 +10,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 
 /** What a connection to the router needs beside its configuration. */
-export interface RouterSeams {
+export interface RouterAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -34,13 +34,13 @@ export interface RouterOptions extends Pick<RouterVolumeStoreOptions, "allowUnfe
  */
 export async function openRouter(
   config: RouterConfig,
-  seams: RouterSeams,
+  adapters: RouterAdapters,
   { observers = [], fence, ...options }: RouterOptions = {},
 ): Promise<RouterVolumeStore> {
-  const { clock, random, log } = seams;
+  const { clock, random, log } = adapters;
   const warning = (message: string) => log.warn(message, { router: config.address });
-  const { target } = await openTransport(config, { ...seams, warning });
-  const open = () => openTransport(config, { ...seams, warning: () => {}, fence });
+  const { target } = await openTransport(config, { ...adapters, warning });
+  const open = () => openTransport(config, { ...adapters, warning: () => {}, fence });
   const transport = freshTransport(target, open);
   const observer = observedBy(routerLog(config, log), ...observers);
   return new RouterVolumeStore({
@@ -59,16 +59,18 @@ export async function openRouter(
  */
 export async function openTransport(
   config: RouterConfig,
-  seams: Pick<RouterSeams, "readText"> & Pick<RouterOptions, "fence"> & { warning(message: string): void },
+  adapters: Pick<RouterAdapters, "readText"> & Pick<RouterOptions, "fence"> & {
+    warning(message: string): void;
+  },
 ): Promise<SshTransport> {
   return new Ssh2Transport({
     host: config.address,
     port: config.port,
     user: config.user,
-    authentication: await readAuthentication(config, seams),
-    hostKeys: config.insecureSkipVerify ? "insecure" : await readHostKeys(config, seams),
-    warning: seams.warning,
-    fence: seams.fence,
+    authentication: await readAuthentication(config, adapters),
+    hostKeys: config.insecureSkipVerify ? "insecure" : await readHostKeys(config, adapters),
+    warning: adapters.warning,
+    fence: adapters.fence,
   });
 }
 
@@ -94,12 +96,14 @@ function routerLog(config: RouterConfig, log: Logger): RouterObserver {
   };
 }
 
-type Readers = Pick<RouterSeams, "readText">;
+type Readers = Pick<RouterAdapters, "readText">;
 
-async function readAuthentication(config: RouterConfig, seams: Readers): Promise<SshAuthentication> {
-  if (config.keyFile !== undefined) return { privateKey: await readSecret("rds-key", config.keyFile, seams) };
+async function readAuthentication(config: RouterConfig, adapters: Readers): Promise<SshAuthentication> {
+  if (config.keyFile !== undefined) {
+    return { privateKey: await readSecret("rds-key", config.keyFile, adapters) };
+  }
   const path = config.passwordFile ?? "";
-  const password = (await readSecret("rds-password-file", path, seams)).replace(/\r?\n$/, "");
+  const password = (await readSecret("rds-password-file", path, adapters)).replace(/\r?\n$/, "");
   // One that is being written: with an empty password the router would count a failed login.
   if (password === "") {
     throw new VolumeError("invalid", `Cannot use the password as its file is empty: file=${path}`);
@@ -107,9 +111,9 @@ async function readAuthentication(config: RouterConfig, seams: Readers): Promise
   return { password };
 }
 
-async function readSecret(flag: string, path: string, seams: Readers): Promise<string> {
+async function readSecret(flag: string, path: string, adapters: Readers): Promise<string> {
   try {
-    return await seams.readText(path);
+    return await adapters.readText(path);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     if (/^\.{0,2}\//.test(path)) {
@@ -131,9 +135,9 @@ async function readSecret(flag: string, path: string, seams: Readers): Promise<s
  *
  * @throws {VolumeError} invalid when a file or a line cannot be read, or none is left
  */
-export async function readHostKeys(config: RouterConfig, seams: Readers): Promise<HostKey[]> {
+export async function readHostKeys(config: RouterConfig, adapters: Readers): Promise<HostKey[]> {
   const texts = config.hostKeys.map((text) =>
-    text.startsWith("/") ? readSecret("rds-host-key", text, seams) : text
+    text.startsWith("/") ? readSecret("rds-host-key", text, adapters) : text
   );
   return (await Promise.all(texts)).flatMap((text) => parseHostKeys(text, config.address, config.port));
 }

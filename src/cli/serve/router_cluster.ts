@@ -1,44 +1,44 @@
-import type { ControllerWorld } from "../../controller/deps.ts";
+import type { ControllerDeps } from "../../controller/deps.ts";
 import type { ClusterAttachment, ClusterObjects } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { splitHandle, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 
 /** What the controllers of all routers share: it knows volumes by the ids that clients know. */
-export type SharedWorld =
-  & Pick<ControllerWorld, "events" | "locks">
-  & Partial<Pick<ControllerWorld, "projection" | "pairs" | "clusterView">>;
+export type SharedDeps =
+  & Pick<ControllerDeps, "events" | "locks">
+  & Partial<Pick<ControllerDeps, "projection" | "pairs" | "clusterView">>;
 
 /**
  * What the controllers share, as the controller of one router sees it: only what is about its own volumes, by the ids that
  * it knows. Volumes of other routers do not exist there, so that none of them can be judged, withdrawn or deleted.
  *
- * @param reportsStrays whether this router's audits report attachments whose volume cannot be told
+ * @param reportsUnknown whether this router's audits report attachments whose volume cannot be told
  */
 export function sharedWithRouter(
   ids: VolumeIdPrefix,
-  shared: SharedWorld,
-  reportsStrays: boolean,
-): SharedWorld {
+  shared: SharedDeps,
+  reportsUnknown: boolean,
+): SharedDeps {
   if (!ids.isOfSeveral) return shared;
   const { events, locks, projection, pairs, clusterView } = shared;
   return {
     events: {
-      happened: (event) => events.happened(withPrefix(ids, event)),
+      occurred: (event) => events.occurred(withPrefix(ids, event)),
       audited: (counts) => events.audited?.(counts),
-      looked: (figures, atMs) => {
-        const volumes = figures.volumes.map((volume) => ({ ...volume, id: ids.add(volume.id) }));
-        events.looked?.({ ...figures, volumes }, atMs);
+      inventoryRead: (totals, atMs) => {
+        const volumes = totals.volumes.map((volume) => ({ ...volume, id: ids.add(volume.id) }));
+        events.inventoryRead?.({ ...totals, volumes }, atMs);
       },
     },
     locks: { tryTake: (keys, holder) => locks.tryTake(keys.map((key) => ids.add(key)), holder) },
     ...projection && {
       projection: {
         show: (id, record) => projection.show(ids.add(id), record),
-        beforeLook: () => projection.beforeLook(),
-        showAll: (look, volumes) =>
+        beforeRead: () => projection.beforeRead(),
+        showAll: (reading, volumes) =>
           projection.showAll(
-            look,
+            reading,
             volumes.map(({ stored, ...volume }) => ({
               ...volume,
               stored: { ...stored, id: ids.add(stored.id) },
@@ -47,7 +47,7 @@ export function sharedWithRouter(
       },
     },
     ...pairs && { pairs: { reasonAgainst: (id, signal) => pairs.reasonAgainst(ids.add(id), signal) } },
-    ...clusterView && { clusterView: viewOfRouter(ids, clusterView, reportsStrays) },
+    ...clusterView && { clusterView: viewOfRouter(ids, clusterView, reportsUnknown) },
   };
 }
 
@@ -74,15 +74,16 @@ export function objectsOfRouter(ids: VolumeIdPrefix, objects: ClusterObjects): C
  * Every id that stands behind another router's prefix counts as another driver's here: whoever mixes the names of routers
  * up has nothing deleted for it.
  *
- * @param reportsStrays as for {@linkcode sharedWithRouter}
+ * @param reportsUnknown as for {@linkcode sharedWithRouter}
  */
-export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsStrays: boolean): ClusterView {
+export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnknown: boolean): ClusterView {
   if (!ids.isOfSeveral) return view;
   return {
     volumes: async (context) => (await view.volumes(context)).flatMap((one) => stripped(ids, one)),
     attachments: async (context) => (await view.attachments(context)).flatMap((one) => stripped(ids, one)),
-    strayAttachments: async (context) => reportsStrays ? await view.strayAttachments(context) : [],
-    assertAttachmentsTell: (context) => view.assertAttachmentsTell(context),
+    unknownVolumeAttachments: async (context) =>
+      reportsUnknown ? await view.unknownVolumeAttachments(context) : [],
+    assertAttachmentsReadable: (context) => view.assertAttachmentsReadable(context),
     othersHandles: async (context) => {
       const foreign = (await view.volumes(context)).map(({ volumeId }) => volumeId)
         .filter((handle) => ids.strip(handle) === undefined);

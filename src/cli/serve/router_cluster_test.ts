@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { FakeClusterObjects } from "../../../tests/fakes/cluster_objects.ts";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
-import { inTime, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { auditRouter, deleteOrphan } from "../../controller/audit/audit.ts";
-import { Rounds } from "../../controller/reconcile/loop.ts";
+import { ReconcileLoop } from "../../controller/reconcile/loop.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { parseComment } from "../../volume/model/record.ts";
@@ -21,7 +21,7 @@ function routerOf(cluster: FakeClusterObjects, prefix: string) {
   controller.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
   const own = objectsOfRouter(new VolumeIdPrefix(prefix), cluster);
   const settings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs } } as const;
-  const rounds = new Rounds(controller.world, own, settings);
+  const rounds = new ReconcileLoop(controller.deps, own, settings);
   return {
     ...controller,
     disk: () => controller.store.disks.get("pvc-1")!,
@@ -96,57 +96,57 @@ Deno.test("nothing is an orphan whose slot any PersistentVolume names behind wha
     const view = viewOfRouter(new VolumeIdPrefix("nas2/"), cluster, true);
     const test = testController({}, 1, view);
     test.store.put(aDisk(aRecord({ epoch })));
-    const audit = await inTime(test.clock, auditRouter(test.world, { vouched: false }, testContext()));
+    const audit = await inTime(test.clock, auditRouter(test.deps, { vouched: false }, testContext()));
     const disks = audit.findings.filter(({ id }) => id === "pvc-1");
     assert.equal(audit.findings.length, findings, handle);
     assert.equal(disks.filter((one) => one.kept !== undefined).length, kept, JSON.stringify(disks));
     for (const one of disks.filter((one) => one.kept !== undefined)) {
-      await assert.rejects(deleteOrphan(test.world, one, audit.view, testContext()), /PersistentVolume/);
+      await assert.rejects(deleteOrphan(test.deps, one, audit.view, testContext()), /PersistentVolume/);
     }
     assert.ok(test.store.disks.has("pvc-1"));
   }
 });
 
-Deno.test("viewOfRouter() shows volumes and attachments of its own router, and strays once", async () => {
+Deno.test("viewOfRouter() shows volumes and attachments of its own router, and orphans once", async () => {
   const cluster = new FakeClusterView();
   cluster.used = ["pvc-1", "nas2/pvc-1", "nas3/pvc-3"].map((handle) => aClusterVolume(handle));
   cluster.attached = ["pvc-1", "nas2/pvc-1"].map((handle) => anAttachment(handle, "node-1"));
   cluster.others = ["nas2/pvc-9"];
-  cluster.strays = [{ name: "a", volumeName: "pv", nodeName: "n", sinceSeconds: 0 }];
-  const seen = async (prefix: string, tells: boolean) => {
-    const view = viewOfRouter(new VolumeIdPrefix(prefix), cluster, tells);
+  cluster.orphans = [{ name: "a", volumeName: "pv", nodeName: "n", sinceSeconds: 0 }];
+  const seen = async (prefix: string, reports: boolean) => {
+    const view = viewOfRouter(new VolumeIdPrefix(prefix), cluster, reports);
     const context = testContext();
     return {
       volumes: (await view.volumes(context)).map(({ volumeId }) => volumeId),
       attachments: (await view.attachments(context)).map(({ volumeId }) => volumeId),
       others: [...await view.othersHandles(context)].toSorted(),
-      strays: (await view.strayAttachments(context)).length,
+      orphans: (await view.unknownVolumeAttachments(context)).length,
     };
   };
   assert.deepEqual(await seen("", true), {
     volumes: ["pvc-1"],
     attachments: ["pvc-1"],
     others: ["nas2/pvc-1", "nas2/pvc-9", "nas3/pvc-3", "pvc-1", "pvc-3", "pvc-9"],
-    strays: 1,
+    orphans: 1,
   });
   assert.deepEqual(await seen("nas2/", false), {
     volumes: ["pvc-1"],
     attachments: ["pvc-1"],
     others: ["nas2/pvc-9", "nas3/pvc-3", "pvc-1", "pvc-3", "pvc-9"],
-    strays: 0,
+    orphans: 0,
   });
 });
 
 Deno.test("events and locks go by handles", () => {
-  const told: ControllerEvent[] = [];
+  const reported: ControllerEvent[] = [];
   const locks = new VolumeLocks();
-  const shared = { events: { happened: (event: ControllerEvent) => void told.push(event) }, locks };
+  const shared = { events: { occurred: (event: ControllerEvent) => void reported.push(event) }, locks };
   const { events, locks: own } = sharedWithRouter(new VolumeIdPrefix("nas2/"), shared, false);
   const claim = { namespace: "n", name: "c", uid: "u" };
-  events.happened({ kind: "attach-refused", volumeId: "pvc-1", nodeId: "n", message: "" });
-  events.happened({ kind: "out-of-space", about: "pvc-1", message: "" });
-  events.happened({ kind: "out-of-space", about: claim, message: "" });
-  assert.deepEqual(told.map((event) => "about" in event ? event.about : event.volumeId), [
+  events.occurred({ kind: "attach-refused", volumeId: "pvc-1", nodeId: "n", message: "" });
+  events.occurred({ kind: "out-of-space", about: "pvc-1", message: "" });
+  events.occurred({ kind: "out-of-space", about: claim, message: "" });
+  assert.deepEqual(reported.map((event) => "about" in event ? event.about : event.volumeId), [
     "nas2/pvc-1",
     "nas2/pvc-1",
     claim,

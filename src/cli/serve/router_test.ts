@@ -41,14 +41,14 @@ Deno.test("readHostKeys() names the flag and the file that cannot be read", asyn
 
 Deno.test("openTransport() shows the path of a secret's file only where it can be nothing else", async () => {
   const cannot = { readText: (path: string) => Promise.reject(new Error(`no file '${path}'`)), warning() {} };
-  const told = (keyFile: string) =>
+  const reported = (keyFile: string) =>
     openTransport({ ...configOf(key), keyFile }, cannot).then(
       () => assert.fail("it was read"),
       (error) => error,
     );
   for (const path of ["/etc/key", "./key", "../key"]) {
-    assert.ok((await told(path)).message.includes(path), path);
+    assert.ok((await reported(path)).message.includes(path), path);
   }
-  const hidden = await told("pass/word");
+  const hidden = await reported("pass/word");
   assert.ok(!`${hidden.message} ${hidden.cause}`.includes("pass"), hidden.message);
 });

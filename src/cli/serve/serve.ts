@@ -27,7 +27,7 @@ import { openTelemetry, type Telemetry } from "./telemetry.ts";
 const stopGraceMs = 25_000;
 
 /** What a driver needs of the machine. */
-export interface DriverSeams {
+export interface DriverAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly sink: LogSink;
@@ -66,8 +66,8 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
   const config = readServeConfig(args, io.env, Deno.readTextFileSync, parser);
   const sink = stderrSink();
   const threshold = levelBySignals(config, sink);
-  const seams = { clock: systemClock, random: systemRandom, sink, threshold, readText: Deno.readTextFile };
-  const driver = await startDriver(config, { ...seams, signal: io.signal });
+  const adapters = { clock: systemClock, random: systemRandom, sink, threshold, readText: Deno.readTextFile };
+  const driver = await startDriver(config, { ...adapters, signal: io.signal });
   if (config.node === undefined) await dropControllerPrivileges();
   if (needsNoNetwork(config)) await dropNetworkPrivilege();
   const over = new AbortController();
@@ -87,15 +87,15 @@ export async function serveCommand(args: readonly string[], io: CommandIo): Prom
 function levelBySignals({ logLevel, logFormat }: ServeConfig, sink: LogSink): LogThreshold {
   const threshold = new LogThreshold(logLevel);
   const log = createLogger({ clock: systemClock, sink, level: threshold, format: logFormat });
-  const tell = (signal: string) =>
+  const report = (signal: string) =>
     log.warn("what is logged was changed", { signal, logged: threshold.level });
   onSignal("SIGUSR1", () => {
     threshold.lower();
-    tell("SIGUSR1");
+    report("SIGUSR1");
   });
   onSignal("SIGUSR2", () => {
     threshold.reset();
-    tell("SIGUSR2");
+    report("SIGUSR2");
   });
   return threshold;
 }
@@ -105,17 +105,17 @@ function levelBySignals({ logLevel, logFormat }: ServeConfig, sink: LogSink): Lo
  *
  * @throws {VolumeError} when a file cannot be read or the endpoint cannot be served
  */
-export async function startDriver(config: ServeConfig, seams: DriverSeams): Promise<RunningDriver> {
-  const { clock, sink, threshold = new LogThreshold(config.logLevel) } = seams;
+export async function startDriver(config: ServeConfig, adapters: DriverAdapters): Promise<RunningDriver> {
+  const { clock, sink, threshold = new LogThreshold(config.logLevel) } = adapters;
   const log = createLogger({ clock, sink, level: threshold, format: config.logFormat });
   for (const warning of config.warnings) log.warn(warning);
-  const telemetry = openTelemetry(config.metricsAddress, factsOf(config), seams.clock);
-  const roles = await openRoles(config, seams, log, telemetry);
+  const telemetry = openTelemetry(config.metricsAddress, factsOf(config), adapters.clock);
+  const roles = await openRoles(config, adapters, log, telemetry);
   const router = roles.controller && new FirstAnswer(roles.controller.ready);
   const services = servicesOf(config, roles, router);
   const observe = (record: CallRecord) => telemetry.observe(record);
   const { endpoint } = config;
-  const server = await startServer({ endpoint, services, csi: loadCsi(), log, observe, ...seams });
+  const server = await startServer({ endpoint, services, csi: loadCsi(), log, observe, ...adapters });
   // Not before it serves: a process that finds another one at its socket has no business with the volumes.
   roles.node?.start();
   roles.controller?.start();
@@ -129,7 +129,7 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
     isInPlace: () => server.isInPlace(),
     hasAnswered: () => isWaiting(roles) || (router?.isIn ?? true),
   });
-  const registration = await register(config, seams, log, telemetry);
+  const registration = await register(config, adapters, log, telemetry);
   const { lead } = roles.controller ?? {};
   void lead?.lost.then((reason) => log.error("this controller has lost the lead, and ends", { reason }));
   return {
@@ -138,7 +138,7 @@ export async function startDriver(config: ServeConfig, seams: DriverSeams): Prom
     // Only for /readyz: where nobody can ask for it, the router is left to the calls.
     seekRouter: async (signal) => {
       const mayAsk = await lead?.begun(signal).then(() => true, () => false) ?? true;
-      if (telemetry.url !== undefined && mayAsk) await router?.seek(seams.clock, signal);
+      if (telemetry.url !== undefined && mayAsk) await router?.seek(adapters.clock, signal);
     },
     lost: lead?.lost ?? new Promise(() => {}),
     stop: (graceMs) => stopDriver(server, { ...roles, registration }, telemetry, log, graceMs),
@@ -174,14 +174,14 @@ interface RegisteredRoles extends Roles {
 /** Not before the driver serves: the kubelet asks it who it is at once. */
 async function register(
   config: ServeConfig,
-  seams: DriverSeams,
+  adapters: DriverAdapters,
   log: Logger,
   telemetry: Telemetry,
 ): Promise<RegistrationKeeper | undefined> {
   if (config.registration === undefined) return undefined;
   const { openRegistration } = await import("./registration.ts");
   const keeper = openRegistration(config.registration, config.driverName, {
-    ...seams,
+    ...adapters,
     log,
     events: telemetry.registrationEvents(),
     observe: (record) => telemetry.observe(record),
@@ -193,15 +193,15 @@ async function register(
 /** A role loads only what it needs: a node's memory has no room for SSH, nor a controller's for tools. */
 async function openRoles(
   config: ServeConfig,
-  seams: DriverSeams,
+  adapters: DriverAdapters,
   log: Logger,
   telemetry: Telemetry,
 ): Promise<Roles> {
-  const controller = await openControllerOf(config, seams, log, telemetry);
+  const controller = await openControllerOf(config, adapters, log, telemetry);
   const node = config.node === undefined
     ? undefined
     : await (await import("./node.ts")).openNode(config.node, {
-      ...seams,
+      ...adapters,
       log,
       events: telemetry.nodeEvents(config.volumeMetrics ? await kernelFiles() : undefined),
     });
@@ -216,14 +216,14 @@ async function kernelFiles(): Promise<KernelFiles> {
 
 async function openControllerOf(
   config: ServeConfig,
-  seams: DriverSeams,
+  adapters: DriverAdapters,
   log: Logger,
   telemetry: Telemetry,
 ): Promise<Controller | undefined> {
   if (!servesController(config)) return undefined;
   const { openBackends, openController } = await import("./controller.ts");
   const given = {
-    ...seams,
+    ...adapters,
     log,
     events: (backend: string) => telemetry.controllerEvents(backend),
     routerEvents: (backend: string) => telemetry.routerEvents(backend),
@@ -288,7 +288,7 @@ async function stopDriver(
   await roles.registration?.stop();
   await Promise.all([server.stop({ graceMs }), roles.node?.close()]);
   // Else with the end of this process: what hangs goes on until then.
-  if (server.running === 0) roles.node?.letGo();
+  if (server.running === 0) roles.node?.release();
   await roles.controller?.close();
   await telemetry.close();
   log.info("stopped");

@@ -9,15 +9,15 @@ import { MetricRegistry } from "../../telemetry/metrics.ts";
 import { NodeMetrics, RegistrationMetrics } from "../../telemetry/node_metrics.ts";
 import {
   type RouterEvents,
+  routerEventsOf,
   RouterMetrics,
-  tellingOfRouter,
   uncountedRouter,
 } from "../../telemetry/router_metrics.ts";
 import { type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
-import { StatusBoard } from "../../telemetry/status/status_store.ts";
+import { StatusStore } from "../../telemetry/status/status_store.ts";
 import {
   type ControllerEvents,
-  tellingAll,
+  fanOutEvents,
   uncountedByController,
 } from "../../volume/ports/controller_events.ts";
 import { fanOut } from "../../volume/ports/event_listener.ts";
@@ -67,10 +67,10 @@ export function openTelemetry(
   facts: DriverFacts,
   clock: Clock,
 ): Telemetry {
-  return address === undefined ? untold : new ServedTelemetry(address, facts, clock);
+  return address === undefined ? unreported : new ServedTelemetry(address, facts, clock);
 }
 
-const untold: Telemetry = {
+const unreported: Telemetry = {
   observe() {},
   controllerEvents: () => uncountedByController,
   routerEvents: () => uncountedRouter,
@@ -90,13 +90,13 @@ class ServedTelemetry implements Telemetry {
   #server: TelemetryServer | undefined;
   #stopping = false;
   readonly #clock: Clock;
-  readonly #board: StatusBoard;
+  readonly #board: StatusStore;
 
   constructor(address: ListenAddress, facts: DriverFacts, clock: Clock) {
     this.#address = address;
     this.#clock = clock;
     this.#grpc = new GrpcMetrics(this.#registry);
-    this.#board = new StatusBoard(facts, clock);
+    this.#board = new StatusStore(facts, clock);
     declareProcessMetrics(this.#registry, facts.version, clock.now());
   }
 
@@ -113,12 +113,12 @@ class ServedTelemetry implements Telemetry {
 
   controllerEvents(backend: string): ControllerEvents {
     const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend);
-    return tellingAll(metrics, this.#board.controller.router(backend));
+    return fanOutEvents(metrics, this.#board.controller.router(backend));
   }
 
   routerEvents(backend: string): RouterEvents {
     const metrics = new RouterMetrics(this.#registry, backend);
-    return tellingOfRouter(metrics, this.#board.controller.router(backend));
+    return routerEventsOf(metrics, this.#board.controller.router(backend));
   }
 
   leaderEvents(): (isLeading: boolean) => void {

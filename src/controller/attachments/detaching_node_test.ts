@@ -5,7 +5,7 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
@@ -21,19 +21,19 @@ const foreign = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-5555555
 
 /** A controller on a router with a block volume that the nodes a and b hold. */
 function controller(allowHost: ControllerSettings["allowHost"], disk: Partial<StoredVolume> = {}) {
-  const { store, world, notes, events, clock } = testController({ allowHost, unexportGraceMs: 0 });
+  const { store, deps, notes, events, clock } = testController({ allowHost, unexportGraceMs: 0 });
   const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
   store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders }), disk));
   return {
     ...{ store, notes, events, clock },
     disk: () => store.disks.get("pvc-1")!,
-    unpublish: (nodeId: string) => unpublishVolume(world, "pvc-1", nodeId, context),
+    unpublish: (nodeId: string) => unpublishVolume(deps, "pvc-1", nodeId, context),
     publish: (nodeId: string) =>
-      publishVolume(world, "pvc-1", aPublish(nodeId, { capability: sharedBlock }), testParameters, context),
+      publishVolume(deps, "pvc-1", aPublish(nodeId, { capability: sharedBlock }), testParameters, context),
   };
 }
 
-const leaver = { kind: "leaver-unfenced", volumeId: "pvc-1", nodeId: "a", remaining: ["b"] } as const;
+const detachingNode = { kind: "leaver-unfenced", volumeId: "pvc-1", nodeId: "a", remaining: ["b"] } as const;
 
 Deno.test("a node that leaves is shut out where the router goes by a list: in one command, under the same NQN", async () => {
   const { store, notes, events, disk, unpublish } = controller("list");
@@ -54,11 +54,11 @@ for (const allowHost of ["single", "ignored", undefined] as const) {
     await unpublish("a");
     assert.deepEqual([disk().exported, disk().allowedHosts, store.bounces], [true, undefined, []]);
     assert.match(notes.join(), /the node that left is not fenced/);
-    assert.deepEqual(events, [leaver]);
+    assert.deepEqual(events, [detachingNode]);
   });
 }
 
-Deno.test("a list that a person made is left alone, and the leaver reported", async () => {
+Deno.test("a list that a person made is left alone, and the detaching node reported", async () => {
   const { store, notes, disk, unpublish } = controller("list", { allowedHosts: [foreign] });
   await unpublish("a");
   assert.deepEqual([disk().allowedHosts, store.bounces], [[foreign], []]);
@@ -85,7 +85,7 @@ Deno.test("a node that leaves is reported when the router keeps no list in spite
   const { store, events, unpublish } = controller("list");
   store.mishap("change", { after: () => store.edit("pvc-1", { allowedHosts: [] }) });
   await unpublish("a");
-  assert.deepEqual(events, [leaver]);
+  assert.deepEqual(events, [detachingNode]);
 });
 
 Deno.test("a node that leaves is not answered OK while the other one is without its export", async () => {

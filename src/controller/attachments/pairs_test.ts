@@ -5,13 +5,13 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { publishVolume } from "./publish.ts";
 
 /** A shared block volume that node a holds, and pairs of which `reason` is said. */
 function scene(reason: string | undefined) {
-  const { store, world, events } = testController();
+  const { store, deps, events } = testController();
   const holders = [aHolder("a", { mode: "multi-node-multi-writer" })];
   const epoch = { counter: 1, nonce: "0a0b0c0d" };
   store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders })));
@@ -19,7 +19,7 @@ function scene(reason: string | undefined) {
   const pairs = { reasonAgainst: (id: string) => (asked.push(id), Promise.resolve(reason)) };
   const publish = (nodeId: string) => {
     const request = aPublish(nodeId, { capability: sharedBlock });
-    return publishVolume({ ...world, pairs }, "pvc-1", request, testParameters, testContext());
+    return publishVolume({ ...deps, pairs }, "pvc-1", request, testParameters, testContext());
   };
   return { store, events, asked, publish };
 }

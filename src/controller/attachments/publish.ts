@@ -14,11 +14,11 @@ import {
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
 import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
-import { assertImageUsable, lookForChange, notFound, withImage } from "../load.ts";
+import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
 import { writeRecord } from "../change.ts";
-import { attachRefusal, tellingRefusal } from "../refusals.ts";
+import { attachRefusal, reportingRefusal } from "../refusals.ts";
 import { waitForGrace, withdrawExport } from "./withdrawal.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What a node needs to reach a published volume: the publish context. */
 export type PublishContext = Readonly<Record<string, string>>;
@@ -30,15 +30,15 @@ export type PublishContext = Readonly<Record<string, string>>;
  * @throws {VolumeError} not-found, node-unknown, published-elsewhere, exists-incompatible, precondition, unavailable
  */
 export async function publishVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   request: PublishRequest,
   parameters: VolumeParameters,
   context: CallContext,
 ): Promise<PublishContext> {
-  const call = { ...world, context };
+  const call = { ...deps, context };
   const refusal = (error: VolumeError) => attachRefusal(id, request.nodeId, error);
-  return await tellingRefusal(world, refusal, () => publish(call, id, request, parameters));
+  return await reportingRefusal(deps, refusal, () => publish(call, id, request, parameters));
 }
 
 async function publish(
@@ -50,8 +50,8 @@ async function publish(
   const claim = request.isStatic
     ? { kind: request.capability, mode: request.capability.mode, exportIsUnused: false }
     : undefined;
-  const looked = await lookForChange(call, id, "publish", claim);
-  const { view, volume } = await withImage(call, looked, "publish");
+  const loaded = await loadForChange(call, id, "publish", claim);
+  const { view, volume } = await withImage(call, loaded, "publish");
   if (volume === undefined) throw notFound("publish", id);
   assertImageUsable(call, volume, view, "publish");
   assertFences(id, view, call.settings.allowUnfenced);
@@ -72,13 +72,13 @@ async function settle(
   const decision = decidePublish(volume, request, { nowMs: clock.now(), random });
   const { id, comment, exportPort } = volume.stored;
   // A withdrawal that the router runs late would take away what is answered here.
-  const unsettled = call.unsettled.mayStillCome(id, comment);
+  const inDoubt = call.inDoubt.mayStillApply(id, comment);
   // Another port would cut the nodes that hold it already.
   const others = volume.record.holders.some((holder) => holder.nodeId !== request.nodeId);
   const taken = volume.record.holders.length > 0 && isEarlierEpoch(volume.record.epoch);
   const port = (others || taken) && isExportedAsRecorded(volume) ? exportPort : parameters.nvmePort;
   const hosts = widenedList(volume, request.nodeId);
-  if (decision.action === "held" && exportPort === port && !unsettled && hosts === undefined) return volume;
+  if (decision.action === "held" && exportPort === port && !inDoubt && hosts === undefined) return volume;
   if (decision.action === "withdraw") {
     const withdrawn = await withdrawExport(call, volume, "publish");
     return await settle(call, withdrawn, state, request, parameters);
@@ -86,7 +86,7 @@ async function settle(
   const joins = others && !volume.record.holders.some((holder) => holder.nodeId === request.nodeId);
   if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
   if (decision.action === "begin") await waitForGrace(call, volume, state, "publish");
-  const record = unsettled ? rewritten(decision.record) : decision.record;
+  const record = inDoubt ? rewritten(decision.record) : decision.record;
   return await exportAs(call, volume, state, { record, port, hosts });
 }
 
@@ -113,14 +113,14 @@ export async function exportAs(
 }
 
 function publishContext(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   volume: OwnedVolume,
   state: RouterState,
   request: PublishRequest,
   parameters: VolumeParameters,
 ): PublishContext {
   const { record, stored } = volume;
-  const nqn = recordNqn(world, volume, state, record);
+  const nqn = recordNqn(deps, volume, state, record);
   const port = String(stored.exportPort);
   const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
   return {
@@ -131,7 +131,7 @@ function publishContext(
     size: String(stored.sizeBytes),
     readonly: String(readOnly),
     mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
-    // The words of the earlier driver, so that a node that has not been upgraded yet keeps working: it knows one address.
+    // The words of the legacy driver, so that a node that has not been upgraded yet keeps working: it knows one address.
     nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
     nvme_port: port,
     nvme_nqn: nqn,
@@ -140,7 +140,7 @@ function publishContext(
 }
 
 function recordNqn(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   volume: OwnedVolume,
   state: RouterState,
   record: VolumeRecord,
@@ -149,7 +149,7 @@ function recordNqn(
     const { id } = volume.stored;
     throw new VolumeError("internal", `Cannot name the export of a volume without an epoch: volume=${id}`);
   }
-  return nqnOf(volume, record.epoch, world.settings.nqnPrefix, state);
+  return nqnOf(volume, record.epoch, deps.settings.nqnPrefix, state);
 }
 
 /** Two writers at once are allowed for a migration, and for nothing else where an operator says so. */

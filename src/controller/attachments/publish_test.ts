@@ -10,7 +10,7 @@ import {
   testController,
   testParameters,
   writer,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -33,12 +33,12 @@ function controller(
   disk: Partial<StoredVolume> = {},
   settings: Partial<ControllerSettings> = {},
 ) {
-  const { store, world, ...rest } = testController(settings);
+  const { store, deps, ...rest } = testController(settings);
   store.put(aDisk(aRecord(record), disk));
   const publish = (nodeId: string, request: Partial<PublishRequest> = {}, over = context) =>
-    publishVolume(world, "pvc-1", aPublish(nodeId, request), testParameters, over);
-  const unpublish = (nodeId: string) => unpublishVolume(world, "pvc-1", nodeId, context);
-  return { store, world, publish, unpublish, ...rest };
+    publishVolume(deps, "pvc-1", aPublish(nodeId, request), testParameters, over);
+  const unpublish = (nodeId: string) => unpublishVolume(deps, "pvc-1", nodeId, context);
+  return { store, deps, publish, unpublish, ...rest };
 }
 
 function recordOf(disk: StoredVolume | undefined): VolumeRecord {
@@ -65,11 +65,11 @@ Deno.test("publishVolume() takes two commands, one when it is done, and answers 
   assert.deepEqual(store.calls.map((call) => call.method), ["view"]);
 });
 
-Deno.test("publishVolume() exports under the epoch's NQN and tells the node all that it needs", async () => {
-  const { store, world } = testController();
-  const { stored } = await createVolume(world, aCreate("a"), context);
+Deno.test("publishVolume() exports under the epoch's NQN and reports the node all that it needs", async () => {
+  const { store, deps } = testController();
+  const { stored } = await createVolume(deps, aCreate("a"), context);
   const parameters = { ...testParameters, nvmeAddress: "10.9.9.9,fd00::1", nvmePort: 4444 };
-  const answer = await publishVolume(world, stored.id, aPublish("a"), parameters, context);
+  const answer = await publishVolume(deps, stored.id, aPublish("a"), parameters, context);
   const disk = store.disks.get(stored.id)!;
   const record = recordOf(disk);
   assert.deepEqual([disk.exported, disk.exportNqn, disk.exportPort], [true, answer.nqn, 4444]);
@@ -112,7 +112,7 @@ Deno.test("publishVolume() refuses another node over a controller's restart, fro
   const before = store.snapshot();
   const second = testController({}, 99);
   for (const disk of store.disks.values()) second.store.put(disk);
-  const again = publishVolume(second.world, "pvc-1", aPublish("b"), testParameters, context);
+  const again = publishVolume(second.deps, "pvc-1", aPublish("b"), testParameters, context);
   await assert.rejects(again, refusal("published-elsewhere", /node=a requested=b/));
   assert.deepEqual([...second.store.disks], [...store.disks]);
   await assert.rejects(publish("a", { readOnly: true }), refusal("exists-incompatible"));
@@ -143,7 +143,7 @@ Deno.test("publishVolume() withdraws what nobody holds, waits out the grace, and
 
 Deno.test("publishVolume() waits out the grace of the last withdrawal, also when the clock is set on in between", async () => {
   for (const setMs of [0, 60_000, 3_600_000, -3_600_000]) {
-    const { store, world, clock, publish, unpublish } = controller();
+    const { store, deps, clock, publish, unpublish } = controller();
     store.lingerMs = 10_000;
     await publish("a");
     await unpublish("a");
@@ -154,7 +154,7 @@ Deno.test("publishVolume() waits out the grace of the last withdrawal, also when
       sleep: (ms: number, signal?: AbortSignal) => clock.sleep(ms, signal),
       timer: (ms: number, callback: () => void) => clock.timer(ms, callback),
     };
-    const later = { ...world, clock: set };
+    const later = { ...deps, clock: set };
     const startMs = clock.monotonicMs();
     await inTime(clock, publishVolume(later, "pvc-1", aPublish("b"), testParameters, context));
     assert.ok(clock.monotonicMs() - startMs >= 9_000);
@@ -268,12 +268,12 @@ Deno.test("publishVolume() lets one of two controllers win, and only one", async
 });
 
 Deno.test("publishVolume() refuses unknown nodes and volumes", async () => {
-  const { store, world, publish } = controller();
+  const { store, deps, publish } = controller();
   await assert.rejects(publish("stranger"), refusal("node-unknown", /node=stranger/));
-  const missing = publishVolume(world, "pvc-2", aPublish("a"), testParameters, context);
+  const missing = publishVolume(deps, "pvc-2", aPublish("a"), testParameters, context);
   await assert.rejects(missing, refusal("not-found", /volume=pvc-2/));
   store.reboot();
-  const early = publishVolume(world, "pvc-2", aPublish("a"), testParameters, context);
+  const early = publishVolume(deps, "pvc-2", aPublish("a"), testParameters, context);
   await assert.rejects(early, refusal("unavailable"));
 });
 
@@ -320,23 +320,23 @@ Deno.test("publishVolume() answers OK only when an earlier withdrawal can no lon
 });
 
 Deno.test("publishVolume() refuses a disk that was copied on the router, record and all", async () => {
-  const { store, world, publish } = controller();
+  const { store, deps, publish } = controller();
   await publish("a");
   const original = store.disks.get("pvc-1")!;
   const comment = formatComment(newComment({ ...recordOf(original), holders: [] }));
   store.disks.set("copy", { ...original, id: "copy", comment, exported: false });
   await refusedUnchanged(
     store,
-    () => publishVolume(world, "copy", aPublish("b"), testParameters, context),
+    () => publishVolume(deps, "copy", aPublish("b"), testParameters, context),
     refusal("precondition", /a file of another name/),
   );
 });
 
 Deno.test("publishVolume() keeps the port for the node that holds the volume when another one joins", async () => {
-  const { store, world, publish } = controller({ capabilities: "block/x" });
+  const { store, deps, publish } = controller({ capabilities: "block/x" });
   await publish("a", joint);
   const elsewhere = { ...testParameters, nvmePort: 4421 };
-  const joined = await publishVolume(world, "pvc-1", aPublish("b", joint), elsewhere, context);
+  const joined = await publishVolume(deps, "pvc-1", aPublish("b", joint), elsewhere, context);
   assert.equal(joined["nvmePort"], "4420");
   assert.equal(store.disks.get("pvc-1")?.exportPort, 4420);
 });
@@ -385,11 +385,11 @@ Deno.test("publishVolume() does not cut its holder when the router was upgraded 
 });
 
 Deno.test("unpublishVolume() and deleteVolume() need no router that can fence", async () => {
-  const { store, world, clock, unpublish } = controller({ epoch, holders: [aHolder("a")] }, {
+  const { store, deps, clock, unpublish } = controller({ epoch, holders: [aHolder("a")] }, {
     exportNqn: "pvc-1",
   });
   store.unfenced = true;
   await unpublish("a");
-  await inTime(clock, deleteVolume(world, "pvc-1", context));
+  await inTime(clock, deleteVolume(deps, "pvc-1", context));
   assert.equal(store.disks.size, 0);
 });

@@ -1,6 +1,6 @@
 import { isEarlierEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isEarlierDriverId } from "../../volume/model/ids.ts";
+import { isLegacyId } from "../../volume/model/ids.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
@@ -8,10 +8,10 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { isExportedAsRecorded } from "../../volume/rules/publish.ts";
 import { commentWithoutRecord } from "../../volume/rules/legacy_migration.ts";
-import { assertImageUsable, assertOwnImage, lookAt } from "../load.ts";
+import { assertImageUsable, assertOwnImage, readAt } from "../load.ts";
 import { changeVolume } from "../change.ts";
 import { waitForGrace } from "./withdrawal.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What giving a volume back came to. */
 export interface Release {
@@ -24,31 +24,31 @@ export interface Release {
 }
 
 /**
- * Gives a volume back to the earlier driver: its record is taken away and its export is on under the NQN without an epoch,
- * in one command. Only one that nobody has, or that its nodes have as the earlier driver gave it to them. Of one that was
+ * Gives a volume back to the legacy driver: its record is taken away and its export is on under the NQN without an epoch,
+ * in one command. Only one that nobody has, or that its nodes have as the legacy driver gave it to them. Of one that was
  * imported only the record is taken away. Two commands.
  *
- * @throws {VolumeError} not-found, unavailable; precondition when the earlier driver could not go on with it
+ * @throws {VolumeError} not-found, unavailable; precondition when the legacy driver could not go on with it
  */
 export async function releaseVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   context: CallContext,
 ): Promise<Release> {
-  const call = { ...world, context };
-  const { cluster, nqnPrefix, nvmePort } = world.settings;
-  const view = await lookAt(call, id, "release");
+  const call = { ...deps, context };
+  const { cluster, nqnPrefix, nvmePort } = deps.settings;
+  const view = await readAt(call, id, "release");
   if (judgeOwnership(view.volume, cluster).state === "earlier-driver") {
     return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
   }
   const ownership = judgeOwnership(view.volume, cluster);
   const isOthers = ownership.state === "no-record" &&
-    !isNamedAsOwn(view.volume, cluster, world.settings.basePaths);
+    !isNamedAsOwn(view.volume, cluster, deps.settings.basePaths);
   if (isOthers) return { already: true, nqn: view.volume.exported ? view.volume.exportNqn : "", nodes: [] };
   const volume = assertOwned(view.volume, cluster, "release");
   if (isImported(volume.record)) return await releaseImported(call, volume, view);
   assertEarliers(volume);
-  assertImageUsable(world, volume, view, "release");
+  assertImageUsable(deps, volume, view, "release");
   const { stored, record } = volume;
   const nodes = nodeIdsOf(record.holders);
   const comment = commentWithoutRecord(volume.comment);
@@ -87,15 +87,15 @@ async function releaseImported(
   return { already: false, nqn: "", nodes: [] };
 }
 
-/** @throws {VolumeError} precondition when it is not in a state that the earlier driver knows */
+/** @throws {VolumeError} precondition when it is not in a state that the legacy driver knows */
 function assertEarliers(volume: OwnedVolume): void {
   const { stored, record } = volume;
   const nodes = nodeIdsOf(record.holders).join(", ");
   const isHeldAsLeft = isEarlierEpoch(record.epoch) && isExportedAsRecorded(volume);
-  const reason = !isEarlierDriverId(stored.id)
+  const reason = !isLegacyId(stored.id)
     ? "this driver made it, and the earlier one would not find its image"
     : record.holders.length > 0 && !isHeldAsLeft
-    ? `a node has it under an NQN that the earlier driver does not know: node=${nodes}; unpublish it first`
+    ? `a node has it under an NQN that the legacy driver does not know: node=${nodes}; unpublish it first`
     : record.holders.length === 0 && stored.exported && !stored.exportNqn.endsWith(`:${stored.id}`)
     ? `it is exported though nobody has it: nqn=${stored.exportNqn}; unpublish it first`
     : undefined;

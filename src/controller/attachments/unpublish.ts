@@ -1,13 +1,13 @@
 import { type Holder, nodeIdsOf, type OwnedVolume, type VolumeRecord } from "../../volume/model/record.ts";
-import { isEarlierDriverId } from "../../volume/model/ids.ts";
+import { isLegacyId } from "../../volume/model/ids.ts";
 import { getOwned, isNamedAsOwn, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { decideUnpublish } from "../../volume/rules/publish.ts";
-import { lookAtDisk, notFound } from "../load.ts";
-import { outdateUnsettled, writeRecord } from "../change.ts";
+import { loadDisk, notFound } from "../load.ts";
+import { outdateInDoubt, writeRecord } from "../change.ts";
 import { withdrawExport } from "./withdrawal.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts";
 
 /**
@@ -19,37 +19,37 @@ import { canShutOut, hostsOf, sameHosts } from "../../volume/model/host_list.ts"
  * proves nothing
  */
 export async function unpublishVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   nodeId: string,
   context: CallContext,
 ): Promise<void> {
-  const call = { ...world, context };
-  const { stored } = await lookAtDisk(call, id, "unpublish");
-  if (stored === undefined || isNobodys(world, stored)) {
-    return world.strayed?.assertNotSeen(world.settings.cluster, id, "unpublish");
+  const call = { ...deps, context };
+  const { stored } = await loadDisk(call, id, "unpublish");
+  if (stored === undefined || isNobodys(deps, stored)) {
+    return deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "unpublish");
   }
-  const volume = getOwned(stored, world.settings.cluster, "unpublish");
-  const decision = decideUnpublish(volume, nodeId, world.clock.now());
+  const volume = getOwned(stored, deps.settings.cluster, "unpublish");
+  const decision = decideUnpublish(volume, nodeId, deps.clock.now());
   const fields = { volume: id, node: nodeId, requestId: context.requestId };
   if (decision.action === "done") {
-    await outdateUnsettled(call, "unpublish", volume);
-    world.projection.show(id, volume.record);
+    await outdateInDoubt(call, "unpublish", volume);
+    deps.projection.show(id, volume.record);
   } else if (decision.action === "not-holder") {
-    await outdateUnsettled(call, "unpublish", volume);
+    await outdateInDoubt(call, "unpublish", volume);
     const holders = nodeIdsOf(decision.remaining);
-    world.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
+    deps.notes.warn("the node does not hold the volume: nothing was changed", { ...fields, holders });
   } else if (decision.action === "withdraw") {
     await withdrawExport(call, volume, "unpublish");
-    world.projection.show(id, decision.record);
+    deps.projection.show(id, decision.record);
     const nodeIds = nodeIdsOf(volume.record.holders);
     // Of a node that is named it is only said that it does without the volume from now on.
     if (nodeId === "" && nodeIds.length > 0) {
-      world.events.happened({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
+      deps.events.occurred({ kind: "fenced", volumeId: id, nodeIds, remaining: [] });
     }
   } else if (decision.action === "leave") {
-    await leaveVolume(call, volume, { ...decision, nodeId });
-    world.projection.show(id, decision.record);
+    await detachNode(call, volume, { ...decision, nodeId });
+    deps.projection.show(id, decision.record);
   }
 }
 
@@ -57,8 +57,8 @@ export async function unpublishVolume(
  * Whether it is somebody's disk that is not exported, so that no node has it: publishing one that a PersistentVolume names
  * was refused. Of a disk that is named as a volume only the record was lost.
  */
-function isNobodys({ settings }: ControllerWorld, stored: StoredVolume): boolean {
-  if (stored.exported || isEarlierDriverId(stored.id)) return false;
+function isNobodys({ settings }: ControllerDeps, stored: StoredVolume): boolean {
+  if (stored.exported || isLegacyId(stored.id)) return false;
   return judgeOwnership(stored, settings.cluster).state === "no-record" &&
     !isNamedAsOwn(stored, settings.cluster, settings.basePaths);
 }
@@ -71,20 +71,20 @@ function isNobodys({ settings }: ControllerWorld, stored: StoredVolume): boolean
  * @throws {VolumeError} not-found; precondition when the volume is not this cluster's; unavailable
  */
 export async function withdrawVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   context: CallContext,
 ): Promise<readonly string[]> {
-  const call = { ...world, context };
-  const { stored } = await lookAtDisk(call, id, "withdraw");
+  const call = { ...deps, context };
+  const { stored } = await loadDisk(call, id, "withdraw");
   if (stored === undefined) throw notFound("withdraw", id);
-  const volume = getOwned(stored, world.settings.cluster, "withdraw");
-  await unpublishVolume(world, id, "", context);
+  const volume = getOwned(stored, deps.settings.cluster, "withdraw");
+  await unpublishVolume(deps, id, "", context);
   return nodeIdsOf(volume.record.holders);
 }
 
 /** Who leaves a volume, and who goes on holding it. */
-interface Leaving {
+interface DetachingNode {
   readonly nodeId: string;
   /** The record without the node. */
   readonly record: VolumeRecord;
@@ -96,10 +96,10 @@ interface Leaving {
  * only where the router goes by a list of hosts: it is shortened, and the export bounced, as a list alone does not cut off
  * whoever is connected. Elsewhere it is reported. One command.
  */
-async function leaveVolume(
+async function detachNode(
   call: ControllerCall,
   volume: OwnedVolume,
-  { nodeId, record, remaining }: Leaving,
+  { nodeId, record, remaining }: DetachingNode,
 ): Promise<void> {
   const { stored } = volume;
   const others = nodeIdsOf(remaining);
@@ -112,11 +112,11 @@ async function leaveVolume(
     const change = { allowedHosts: hosts, bounce: true };
     const after = await writeRecord(call, "unpublish", volume, record, goesOn, change);
     if (sameHosts(after.stored.allowedHosts, hosts)) {
-      call.events.happened({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
+      call.events.occurred({ kind: "fenced", volumeId: stored.id, nodeIds: [nodeId], remaining: others });
       return;
     }
   }
-  call.events.happened({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
+  call.events.occurred({ kind: "leaver-unfenced", volumeId: stored.id, nodeId, remaining: others });
   const fields = { volume: stored.id, node: nodeId, holders: others, requestId: call.context.requestId };
   call.notes.warn(
     "the volume goes on being exported for its other holder: the node that left is not fenced",

@@ -6,7 +6,7 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -23,14 +23,14 @@ function controller(
   record: Partial<VolumeRecord> = { epoch, holders: [aHolder("a")] },
   disk: Partial<StoredVolume> = {},
 ) {
-  const { store, world, ...rest } = testController();
+  const { store, deps, ...rest } = testController();
   store.put(aDisk(aRecord(record), disk));
-  const unpublish = (nodeId: string, over = context) => unpublishVolume(world, "pvc-1", nodeId, over);
+  const unpublish = (nodeId: string, over = context) => unpublishVolume(deps, "pvc-1", nodeId, over);
   const record_ = () => {
     const parsed = parseComment(store.disks.get("pvc-1")!.comment);
     return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
   };
-  return { store, world, unpublish, record: record_, ...rest };
+  return { store, deps, unpublish, record: record_, ...rest };
 }
 
 Deno.test("unpublishVolume() takes the export away in two commands, and one when it is gone", async () => {
@@ -63,7 +63,7 @@ Deno.test("unpublishVolume() without a node takes it from all of them", async ()
   assert.deepEqual([store.disks.get("pvc-1")?.exported, record().holders], [false, []]);
 });
 
-Deno.test("unpublishVolume() leaves the export to the other holder and says that the leaver is not fenced", async () => {
+Deno.test("unpublishVolume() leaves the export to the other holder and says that the detaching node is not fenced", async () => {
   const { store, unpublish, record, notes } = controller({
     capabilities: "block/x",
     epoch,
@@ -77,7 +77,7 @@ Deno.test("unpublishVolume() leaves the export to the other holder and says that
   assert.equal(store.disks.get("pvc-1")?.exported, false);
 });
 
-Deno.test("unpublishVolume() does not answer OK while the record still names the leaver", async () => {
+Deno.test("unpublishVolume() does not answer OK while the record still names the detaching node", async () => {
   const { store, unpublish, record } = controller({
     capabilities: "block/x",
     epoch,
@@ -156,13 +156,13 @@ Deno.test("unpublishVolume() is done when the volume is provably gone, and only 
 });
 
 Deno.test("unpublishVolume() corrects the time of a withdrawal that the router ran late", async () => {
-  const { store, world, unpublish, record, clock } = controller();
+  const { store, deps, unpublish, record, clock } = controller();
   store.lingerMs = 10_000;
   store.mishap("change", { takesMs: 25_000 });
   await inTime(clock, unpublish("a"));
   assert.ok(record().withdrawnAtSeconds! * 1000 >= clock.now() - 1_000);
   assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "change"]);
-  await inTime(clock, publishVolume(world, "pvc-1", aPublish("b"), testParameters, context));
+  await inTime(clock, publishVolume(deps, "pvc-1", aPublish("b"), testParameters, context));
   assert.deepEqual(store.violations, []);
 });
 
@@ -173,10 +173,10 @@ Deno.test("unpublishVolume() answers OK only when an earlier publish can no long
     [{ capabilities: "block/x", epoch, holders: [shared("a")] }, aPublish("b", joins)],
   ] as const;
   for (const [record, request] of cases) {
-    const { store, world, unpublish, record: recordNow } = controller(record);
+    const { store, deps, unpublish, record: recordNow } = controller(record);
     store.mishap("change", { late: true, unreadable: true });
     await assert.rejects(
-      publishVolume(world, "pvc-1", request, testParameters, context),
+      publishVolume(deps, "pvc-1", request, testParameters, context),
       refusal("unavailable"),
     );
     const before = store.disks.get("pvc-1")!;
@@ -192,10 +192,10 @@ Deno.test("unpublishVolume() answers OK only when an earlier publish can no long
 });
 
 Deno.test("unpublishVolume() is busy when an earlier publish takes effect after the look, and then undoes it", async () => {
-  const { store, world, unpublish } = controller({});
+  const { store, deps, unpublish } = controller({});
   store.mishap("change", { late: true, unreadable: true });
   await assert.rejects(
-    publishVolume(world, "pvc-1", aPublish("b"), testParameters, context),
+    publishVolume(deps, "pvc-1", aPublish("b"), testParameters, context),
     refusal("unavailable"),
   );
   store.mishap("change", { before: () => store.runLate() });

@@ -28,7 +28,7 @@ export class ConfirmedWithdrawals {
   }
 
   /** Looks at all volumes, and forgets those that there are no more. */
-  look(volumes: readonly Pick<StoredVolume, "id" | "comment" | "exported">[]): void {
+  check(volumes: readonly Pick<StoredVolume, "id" | "comment" | "exported">[]): void {
     const ids = new Set(volumes.map(({ id }) => id));
     for (const id of this.#seen.keys()) if (!ids.has(id)) this.#seen.delete(id);
     for (const volume of volumes) this.ageMs(volume);

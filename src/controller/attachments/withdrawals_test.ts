@@ -4,7 +4,7 @@ import { ConfirmedWithdrawals } from "./withdrawals.ts";
 
 const off = (id: string, comment: string) => ({ id, comment, exported: false });
 
-Deno.test("a withdrawal of somebody else's is as old as the first look at it", async () => {
+Deno.test("a withdrawal of somebody else's is as old as the first read it", async () => {
   const clock = new FakeClock();
   const withdrawals = new ConfirmedWithdrawals(clock);
   assert.equal(withdrawals.ageMs(off("a", "w1")), 0);
@@ -33,12 +33,12 @@ Deno.test("an export that is on again is not off for as long as before", async (
   assert.equal(withdrawals.ageMs(off("a", "w1")), 0);
 });
 
-Deno.test("a look at all volumes lets all of them age, and forgets what is gone", async () => {
+Deno.test("a read of all volumes lets all of them age, and forgets what is gone", async () => {
   const clock = new FakeClock();
   const withdrawals = new ConfirmedWithdrawals(clock);
-  withdrawals.look([off("a", "w1"), off("b", "w1")]);
+  withdrawals.check([off("a", "w1"), off("b", "w1")]);
   await clock.advance(5_000);
-  withdrawals.look([off("a", "w1")]);
+  withdrawals.check([off("a", "w1")]);
   assert.equal(withdrawals.ageMs(off("a", "w1")), 5_000);
   assert.equal(withdrawals.ageMs(off("b", "w1")), 0);
   withdrawals.forget("a");

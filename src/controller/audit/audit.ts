@@ -3,15 +3,15 @@ import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { judgeAudit } from "../../volume/rules/audit.ts";
 import { type AuditFinding, type ClusterUse, findingKey } from "../../volume/rules/audit_finding.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
-import { placeOf } from "../../volume/model/layout.ts";
+import { locationOf } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FileView, ImagePlace, Inventory } from "../../volume/model/inventory.ts";
+import type { FileView, ImageLocation, Inventory } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { deleteVolume } from "../volumes/delete.ts";
-import { ownStem } from "../load.ts";
+import { ownFilePrefix } from "../load.ts";
 import { answered, removeSnapshotImage } from "../change.ts";
-import { ownAndEarlierFiles } from "../inventory.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import { ownAndLegacyFiles } from "../inventory.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What lies on the router without an owner. */
 export interface Audit {
@@ -36,26 +36,26 @@ export interface AuditOptions {
  * @throws {VolumeError} unavailable while absence proves nothing: after a boot, or with a pool not mounted
  */
 export async function auditRouter(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   options: AuditOptions,
   context: CallContext,
 ): Promise<Audit> {
-  const call = { ...world, context };
-  const first = await lookAround(call);
+  const call = { ...deps, context };
+  const first = await readAround(call);
   // After the first look and before the second: what either has is in use.
-  const { cluster, used } = await askCluster(world, context);
+  const { cluster, used } = await askCluster(deps, context);
   const judge = (view: Inventory & FileView) =>
     judgeAudit(view, {
-      ...world.settings,
+      ...deps.settings,
       used,
-      vouched: options.vouched && world.clusterView === undefined,
-      nowMs: world.clock.now(),
-      isCopying: (id) => world.copies.find(id) !== undefined,
+      vouched: options.vouched && deps.clusterView === undefined,
+      nowMs: deps.clock.now(),
+      isCopying: (id) => deps.copies.find(id) !== undefined,
     });
   const before = judge(first);
   if (before.length === 0) return { findings: [], cluster, view: first };
-  await world.clock.sleep(world.settings.unexportGraceMs, context.signal);
-  const view = await lookAround(call);
+  await deps.clock.sleep(deps.settings.unexportGraceMs, context.signal);
+  const view = await readAround(call);
   const seen = new Set(before.map(findingKey));
   return { findings: judge(view).filter((one) => seen.has(findingKey(one))), cluster, view };
 }
@@ -68,12 +68,12 @@ export async function auditRouter(
  * @throws {VolumeError} precondition when it is kept, or used by now; busy or unavailable when it is not the same any more
  */
 export async function deleteOrphan(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   finding: AuditFinding,
   { pools }: Pick<FileView, "pools">,
   context: CallContext,
 ): Promise<void> {
-  const call = { ...world, context };
+  const call = { ...deps, context };
   const { id, path, kept, kind, comment } = finding;
   if (kept !== undefined) {
     throw new VolumeError(
@@ -81,11 +81,11 @@ export async function deleteOrphan(
       `Cannot delete what was found as ${kept}: kind=${kind} id=${id} path=${path}`,
     );
   }
-  await assertStillUnused(world, finding, context);
-  if (comment !== undefined) return await deleteVolume(world, id, context, comment);
-  const place = placeOf(kind === "leftover-subvolume" ? `${path}/disk.img` : path, pools);
-  const { after, refusal } = await remove(call, id, place);
-  assertAbsenceProven(after, world.settings.basePaths, world.settings.settleMs);
+  await assertStillUnused(deps, finding, context);
+  if (comment !== undefined) return await deleteVolume(deps, id, context, comment);
+  const location = locationOf(kind === "leftover-subvolume" ? `${path}/disk.img` : path, pools);
+  const { after, refusal } = await remove(call, id, location);
+  assertAbsenceProven(after, deps.settings.basePaths, deps.settings.settleMs);
   if (!after.files.some((file) => file.path === path)) return;
   throw new VolumeError(
     "unavailable",
@@ -95,7 +95,7 @@ export async function deleteOrphan(
 
 /** @throws {VolumeError} precondition when the cluster uses it; unavailable when it does not say */
 async function assertStillUnused(
-  { clusterView }: ControllerWorld,
+  { clusterView }: ControllerDeps,
   { id, kind }: AuditFinding,
   context: CallContext,
 ): Promise<void> {
@@ -113,33 +113,33 @@ async function assertStillUnused(
 async function remove(
   call: ControllerCall,
   id: string,
-  place: ImagePlace,
+  location: ImageLocation,
 ): Promise<MutationOutcome<FileView>> {
-  if (isSnapshotId(id)) return await removeSnapshotImage(call, id, place);
-  return await call.store.removeImage(place, ownStem(call, id), call.context);
+  if (isSnapshotId(id)) return await removeSnapshotImage(call, id, location);
+  return await call.store.removeImage(location, ownFilePrefix(call, id), call.context);
 }
 
-async function lookAround(call: ControllerCall): Promise<Inventory & FileView> {
+async function readAround(call: ControllerCall): Promise<Inventory & FileView> {
   const { basePaths, settleMs } = call.settings;
   const inventory = await call.store.inventory(call.context);
-  const files = await ownAndEarlierFiles(call, inventory);
+  const files = await ownAndLegacyFiles(call, inventory);
   assertAbsenceProven(files, basePaths, settleMs);
   return { ...inventory, ...files };
 }
 
 async function askCluster(
-  { clusterView, notes }: ControllerWorld,
+  { clusterView, notes }: ControllerDeps,
   context: CallContext,
 ): Promise<{ readonly cluster: Audit["cluster"]; readonly used: ClusterUse | undefined }> {
   if (clusterView === undefined) return { cluster: "none", used: undefined };
   try {
-    const [volumes, attachments, others, strays] = await Promise.all([
+    const [volumes, attachments, others, orphans] = await Promise.all([
       clusterView.volumes(context),
       clusterView.attachments(context),
       clusterView.othersHandles(context),
-      clusterView.strayAttachments(context),
+      clusterView.unknownVolumeAttachments(context),
     ]);
-    return { cluster: "read", used: { volumes, attachments, others, strays } };
+    return { cluster: "read", used: { volumes, attachments, others, orphans } };
   } catch (error) {
     context.signal.throwIfAborted();
     const unreadable = messageOf(error);

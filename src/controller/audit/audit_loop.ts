@@ -4,7 +4,7 @@ import { type AuditFinding, findingKey, isDue } from "../../volume/rules/audit_f
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import { type Audit, auditRouter, deleteOrphan } from "./audit.ts";
 import { runLimited } from "../../async/deadline.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerDeps } from "../deps.ts";
 
 /** What an operator sets for the audits of a controller. */
 export interface AuditLoopSettings {
@@ -22,19 +22,19 @@ const firstMs = 60_000;
  * A restored backup of the cluster makes much look unowned: so few are deleted in one audit that a person can stop it, and none
  * when they are more than that and most of all volumes.
  */
-const mostDeletions = 5;
+const maxDeletions = 5;
 
 /** Looks from time to time for what lies on the router without an owner, beside all calls. */
 export class AuditLoop {
-  readonly #world: ControllerWorld;
+  readonly #deps: ControllerDeps;
   readonly #settings: AuditLoopSettings;
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
   /** What the last audit found: since when something has had no owner no record tells. */
   #before: ReadonlySet<string> = new Set();
 
-  constructor(world: ControllerWorld, settings: AuditLoopSettings) {
-    this.#world = world;
+  constructor(deps: ControllerDeps, settings: AuditLoopSettings) {
+    this.#deps = deps;
     this.#settings = settings;
   }
 
@@ -59,12 +59,12 @@ export class AuditLoop {
     try {
       await this.#auditOnAndOn(signal);
     } finally {
-      this.#world.events.audited?.(undefined);
+      this.#deps.events.audited?.(undefined);
     }
   }
 
   async #auditOnAndOn(signal: AbortSignal): Promise<void> {
-    const { clock, notes } = this.#world;
+    const { clock, notes } = this.#deps;
     let waitMs = Math.min(firstMs, this.#settings.intervalMs);
     while (!signal.aborted) {
       try {
@@ -80,28 +80,28 @@ export class AuditLoop {
   }
 
   async #auditOnce(signal: AbortSignal): Promise<void> {
-    const world = this.#world;
-    await runLimited(world.clock, { name: "audit", timeoutMs: auditMs, signal }, async (context) => {
-      const audit = await auditRouter(world, { vouched: false }, context);
-      world.events.audited?.(countKinds(audit.findings));
+    const deps = this.#deps;
+    await runLimited(deps.clock, { name: "audit", timeoutMs: auditMs, signal }, async (context) => {
+      const audit = await auditRouter(deps, { vouched: false }, context);
+      deps.events.audited?.(countKinds(audit.findings));
       const before = this.#before;
       this.#before = new Set(audit.findings.map(judgedAs));
       const { deleteOlderThanMs } = this.#settings;
       if (deleteOlderThanMs === undefined) return;
       const due = audit.findings.filter((one) =>
-        isDue(one, world.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
+        isDue(one, deps.clock.now(), deleteOlderThanMs) && before.has(judgedAs(one))
       );
-      if (due.length > mostDeletions && due.length * 2 > this.#countOwned(audit)) {
+      if (due.length > maxDeletions && due.length * 2 > this.#countOwned(audit)) {
         const reason = "most volumes have no owner, as when the cluster was restored from an old backup";
-        world.notes.warn("what has no owner is not deleted", { reason, volumes: due.length });
+        deps.notes.warn("what has no owner is not deleted", { reason, volumes: due.length });
         return;
       }
-      for (const finding of due.slice(0, mostDeletions)) await this.#delete(finding, audit, context);
+      for (const finding of due.slice(0, maxDeletions)) await this.#delete(finding, audit, context);
     });
   }
 
   #countOwned({ view }: Audit): number {
-    const { cluster } = this.#world.settings;
+    const { cluster } = this.#deps.settings;
     return view.volumes.filter((stored) => judgeOwnership(stored, cluster).state === "owned").length;
   }
 
@@ -112,15 +112,15 @@ export class AuditLoop {
   ): Promise<void> {
     const { kind, id, path } = finding;
     // A call that changes it knows better; the next audit looks again.
-    const release = this.#world.locks.tryTake([id], "audit");
+    const release = this.#deps.locks.tryTake([id], "audit");
     if (release === undefined) return;
     try {
-      await deleteOrphan(this.#world, finding, view, context);
-      this.#world.notes.warn("deleted what had no owner (--orphan-delete-older-than)", { kind, id, path });
+      await deleteOrphan(this.#deps, finding, view, context);
+      this.#deps.notes.warn("deleted what had no owner (--orphan-delete-older-than)", { kind, id, path });
     } catch (error) {
       context.signal.throwIfAborted();
       const reason = messageOf(error);
-      this.#world.notes.warn("could not delete what has no owner", { kind, id, path, reason });
+      this.#deps.notes.warn("could not delete what has no owner", { kind, id, path, reason });
     } finally {
       release();
     }

@@ -8,7 +8,7 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aRecord,
@@ -34,20 +34,20 @@ function audited() {
   const cluster = new FakeClusterView();
   const test = testController({}, 1, cluster);
   const audit = async (context = testContext()) =>
-    await inTime(test.clock, auditRouter(test.world, asked, context));
+    await inTime(test.clock, auditRouter(test.deps, asked, context));
   return { ...test, cluster, audit };
 }
 
 /** A volume that was used once and is not any more. */
-async function used({ world, clock }: ReturnType<typeof testController>, name: string): Promise<string> {
+async function used({ deps, clock }: ReturnType<typeof testController>, name: string): Promise<string> {
   const id = volumeIdFor(name);
-  await inTime(clock, createVolume(world, aCreate(name), testContext()));
-  await inTime(clock, publishVolume(world, id, aPublish("node-1"), testParameters, testContext()));
-  await inTime(clock, unpublishVolume(world, id, "node-1", testContext()));
+  await inTime(clock, createVolume(deps, aCreate(name), testContext()));
+  await inTime(clock, publishVolume(deps, id, aPublish("node-1"), testParameters, testContext()));
+  await inTime(clock, unpublishVolume(deps, id, "node-1", testContext()));
   return id;
 }
 
-Deno.test("auditRouter() takes three commands when all is well, and tells what was so twice when not", async () => {
+Deno.test("auditRouter() takes three commands when all is well, and reports what was so twice when not", async () => {
   const test = audited();
   const id = await used(test, "pvc-a");
   test.cluster.used = [aClusterVolume(id)];
@@ -55,7 +55,7 @@ Deno.test("auditRouter() takes three commands when all is well, and tells what w
   assert.deepEqual((await test.audit()).findings, []);
   assert.equal(test.store.takeCount(), 3);
   test.store.putImage(plainImage("pvc-9"), gibibyte);
-  const work = auditRouter(test.world, asked, testContext());
+  const work = auditRouter(test.deps, asked, testContext());
   await test.clock.advance(1);
   // It was only about to get its disk.
   test.store.disks.set("pvc-9", aDisk(aRecord(), { id: "pvc-9", imagePath: plainImage("pvc-9") }));
@@ -63,7 +63,7 @@ Deno.test("auditRouter() takes three commands when all is well, and tells what w
   assert.equal(test.store.takeCount(), 6);
 });
 
-Deno.test("auditRouter() finds an image of the earlier driver whose disk is gone, and nobody deletes it", async () => {
+Deno.test("auditRouter() finds an image of the legacy driver whose disk is gone, and nobody deletes it", async () => {
   const test = audited();
   const path = `${testBase}/pvc-7c9e6679-7425-40de-944b-e07fc1f90ae7.img`;
   test.store.putImage(path, gibibyte);
@@ -78,7 +78,7 @@ Deno.test("auditRouter() concludes nothing while the router settles or a pool is
   await assert.rejects(test.audit(), refusal("unavailable", /not mounted/));
   const young = testController({ settleMs: Number.MAX_SAFE_INTEGER });
   await assert.rejects(
-    auditRouter(young.world, asked, testContext()),
+    auditRouter(young.deps, asked, testContext()),
     refusal("unavailable", /booted only/),
   );
 });
@@ -90,7 +90,7 @@ Deno.test("auditRouter() goes on without the cluster where that cannot be asked,
   test.store.putImage(plainImage("pvc-9"), gibibyte);
   const { cluster, findings } = await inTime(
     test.clock,
-    auditRouter(test.world, { vouched: true }, testContext()),
+    auditRouter(test.deps, { vouched: true }, testContext()),
   );
   assert.deepEqual(cluster, { unreadable: "Cannot reach the API server" });
   assert.deepEqual(findings.map(({ kind }) => kind), ["image-without-disk"]);
@@ -104,7 +104,7 @@ async function findOne(test: ReturnType<typeof audited>, kind: string) {
   const found = findings.filter((one) => one.kind === kind);
   assert.equal(found.length, 1, JSON.stringify(findings));
   const remove = (finding: AuditFinding = found[0]!) =>
-    inTime(test.clock, deleteOrphan(test.world, finding, view, context));
+    inTime(test.clock, deleteOrphan(test.deps, finding, view, context));
   return { finding: found[0]!, remove };
 }
 
@@ -129,10 +129,10 @@ Deno.test("deleteOrphan() deletes no disk that was used or changed since it was 
   const { remove } = await findOne(test, "disk-without-pv");
   await inTime(
     test.clock,
-    publishVolume(test.world, id, aPublish("node-1"), testParameters, testContext()),
+    publishVolume(test.deps, id, aPublish("node-1"), testParameters, testContext()),
   );
   await assert.rejects(remove(), refusal("busy", /changed at the same time/));
-  await inTime(test.clock, unpublishVolume(test.world, id, "node-1", testContext()));
+  await inTime(test.clock, unpublishVolume(test.deps, id, "node-1", testContext()));
   await assert.rejects(remove(), refusal("busy", /changed at the same time/));
   assert.equal(test.store.disks.has(id), true);
 });
@@ -179,7 +179,7 @@ Deno.test("an audit loop counts, deletes nothing unless told to, and then only w
     const young = await used(test, "pvc-young");
     test.store.putImage(plainImage("pvc-9"), gibibyte);
     await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
-    const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs });
+    const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs });
     loop.start();
     await test.clock.advance(1_800_000);
     assert.deepEqual(
@@ -199,7 +199,7 @@ Deno.test("an audit loop that leads again deletes only what it found twice since
   const test = audited();
   const id = await used(test, "pvc-a");
   await test.clock.advance(2 * 86_400_000);
-  const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+  const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
   const lead = async (ms: number) => {
     const stop = new AbortController();
     const over = loop.run(stop.signal);
@@ -223,7 +223,7 @@ Deno.test("an audit loop that leads again deletes only what it found twice since
 Deno.test("an audit loop tries again after a failure, and ends when it is closed", async () => {
   const test = audited();
   test.store.pools = [];
-  const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs: undefined });
+  const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: undefined });
   loop.start();
   await test.clock.advance(2 * 3_600_000);
   assert.equal(test.notes.filter((note) => note.includes("could not be made")).length, 2);
@@ -238,7 +238,7 @@ Deno.test("an audit loop keeps a volume whose object was replaced while it was l
     test.cluster.used = [aClusterVolume(id)];
     await test.clock.advance(2 * 86_400_000);
     await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
-    const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+    const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
     loop.start();
     await test.clock.advance(59_900);
     test.cluster.used = [];
@@ -268,7 +268,7 @@ Deno.test("an audit loop deletes nothing of a cluster that most volumes are miss
   for (let i = 0; i < 8; i++) ids.push(await used(test, `pvc-${i}`));
   await test.clock.advance(2 * 86_400_000);
   await using _closing = { [Symbol.asyncDispose]: () => loop.close() };
-  const loop = new AuditLoop(test.world, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
+  const loop = new AuditLoop(test.deps, { intervalMs: 3_600_000, deleteOlderThanMs: 86_400_000 });
   loop.start();
   test.cluster.used = ids.slice(0, 1).map((id) => aClusterVolume(id));
   await test.clock.advance(5 * 3_600_000);
@@ -301,7 +301,7 @@ Deno.test("an imported volume that no PersistentVolume names is told of, and nev
   const { findings, view } = await test.audit();
   assert.deepEqual(findings.map(({ kind }) => kind), ["disk-without-pv"]);
   assert.match(findings[0]!.kept ?? "", /it was imported/);
-  await assert.rejects(deleteOrphan(test.world, findings[0]!, view, testContext()), refusal("precondition"));
+  await assert.rejects(deleteOrphan(test.deps, findings[0]!, view, testContext()), refusal("precondition"));
   assert.ok(test.store.allFiles.has(disk.imagePath));
   test.store.allFiles.delete(disk.imagePath);
   const kinds = (await test.audit()).findings.map(({ kind }) => kind);

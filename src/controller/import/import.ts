@@ -9,17 +9,17 @@ import {
 import { VolumeError } from "../../volume/errors.ts";
 import { isImported } from "../../volume/model/sources.ts";
 import { importableImage, type ImportClaim, importedComment } from "../../volume/rules/import.ts";
-import { isImageOf, plainPlace } from "../../volume/model/layout.ts";
+import { isImageOf, plainLocation } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { formatComment, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
-import { assertMayBeImported, importDisk, lookAround, nowOf } from "./import_disk.ts";
-import { assertNotShared, assertOwnImage, notFound, ownStem, withImage } from "../load.ts";
+import { assertMayBeImported, importDisk, nowOf, readAround } from "./import_disk.ts";
+import { assertNotShared, assertOwnImage, notFound, ownFilePrefix, withImage } from "../load.ts";
 import { remembered, whyNotDone, writeRecord } from "../change.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What is to become a volume. */
 export interface ImportRequest extends Omit<ImportClaim, "kind"> {
@@ -53,18 +53,18 @@ export interface Import {
  * @throws {VolumeError} not-found, invalid, unavailable; precondition on any doubt whose it is or who uses it
  */
 export async function importVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   request: ImportRequest,
   context: CallContext,
 ): Promise<Import> {
-  const call = { ...world, context };
+  const call = { ...deps, context };
   const { id, imagePath } = request;
-  const { cluster, basePaths, settleMs } = world.settings;
-  const view = await world.store.view(id, ownStem(world, id), context);
+  const { cluster, basePaths, settleMs } = deps.settings;
+  const view = await deps.store.view(id, ownFilePrefix(deps, id), context);
   assertNotForeign(view.foreign, "import");
   if (view.volume === undefined) {
     if (imagePath === undefined) {
-      assertGone(id, ownStem(world, id), view, basePaths, settleMs);
+      assertGone(id, ownFilePrefix(deps, id), view, basePaths, settleMs);
       throw notFound("import", id);
     }
     return await importFile(call, view, { ...request, imagePath });
@@ -76,15 +76,15 @@ export async function importVolume(
     return await importAgain(call, { view, volume: assertOwned(view.volume, cluster, "import") }, request);
   }
   const claim = claimed(request);
-  const around = await lookAround(call, id, view.volume.imagePath);
-  assertMayBeImported(world, view.volume, claim, around);
+  const around = await readAround(call, id, view.volume.imagePath);
+  assertMayBeImported(deps, view.volume, claim, around);
   const withdrawn = view.volume.exported ? view.volume.exportNqn : "";
-  if (request.dryRun) return told("would", view.volume, claim.kind, withdrawn);
+  if (request.dryRun) return reported("would", view.volume, claim.kind, withdrawn);
   const stored = await importDisk(call, view.volume, claim);
   if (stored.exported) {
     await withdrawExport(call, assertOwned(stored, cluster, "import"), "import");
   }
-  return told("imported", stored, claim.kind, withdrawn);
+  return reported("imported", stored, claim.kind, withdrawn);
 }
 
 /** What has a record is told about, and changed only where an earlier import of it was cut off or said something else. */
@@ -103,7 +103,7 @@ async function importAgain(
     assertNotShared(call, stored.id, view, "import");
     assertOwnImage(call, volume, "import");
     if (!sameKind(kind, recorded.kind)) throw otherKind(stored.id, recorded.kind, kind);
-    return told("own", stored, recorded.kind, "");
+    return reported("own", stored, recorded.kind, "");
   }
   await withImage(call, { view, volume }, "import");
   const left = record.holders.length === 0 && stored.exported ? stored.exportNqn : "";
@@ -117,16 +117,16 @@ async function importAgain(
       `it is exported though no node holds it: nqn=${left}; --exported-is-unused withdraws that`,
     );
   }
-  if (request.dryRun) return told(isSame ? "already" : "would", stored, kind, left);
+  if (request.dryRun) return reported(isSame ? "already" : "would", stored, kind, left);
   if (isSame) {
     if (left !== "") await withdrawExport(call, volume, "import");
-    return told("already", stored, kind, left);
+    return reported("already", stored, kind, left);
   }
   // A record that says something else, of which everything that was withdrawn stays known.
   const capabilities = formatCapabilities({ kind, modes: [request.mode] });
   const changed = rewritten({ ...record, capabilities });
   const again = await writeRecord(call, "import", volume, changed, (after) => !after.exported);
-  return told("imported", again.stored, kind, "");
+  return reported("imported", again.stored, kind, "");
 }
 
 /**
@@ -144,19 +144,19 @@ async function importFile(
   if (!call.settings.adopts) {
     throw refused(id, "this router makes no disk of a file that is there (--router-profile)");
   }
-  const own = view.files.find((file) => !file.directory && isImageOf(file.path, ownStem(call, id)));
+  const own = view.files.find((file) => !file.directory && isImageOf(file.path, ownFilePrefix(call, id)));
   if (own !== undefined) {
     throw refused(id, `the image of a volume of that name is there: path=${own.path}; choose another --slot`);
   }
-  const around = await lookAround(call, id, imagePath);
+  const around = await readAround(call, id, imagePath);
   assertNotForeign(around.foreign, "import");
   const { sizeBytes } = importableImage(id, imagePath, { ...call.settings, ...around });
-  if (request.dryRun) return told("would", { id, imagePath, sizeBytes }, claim.kind, "");
+  if (request.dryRun) return reported("would", { id, imagePath, sizeBytes }, claim.kind, "");
   const comment = formatComment(
     importedComment({ id, imagePath, comment: "" }, claim, cluster, 0, nowOf(call)),
     maxCommentBytes,
   );
-  const added = { id, place: plainPlace(imagePath), sizeBytes: undefined, comment, imported: true };
+  const added = { id, location: plainLocation(imagePath), sizeBytes: undefined, comment, imported: true };
   const { after, refusal } = await call.store.add(added, call.context);
   const stored = after.volumes.find((volume) => volume.id === id);
   if (stored === undefined || stored.comment !== comment) {
@@ -167,7 +167,7 @@ async function importFile(
     );
   }
   await assertTakenAsItWas(call, stored, around, sizeBytes);
-  return told("imported", stored, claim.kind, "");
+  return reported("imported", stored, claim.kind, "");
 }
 
 /** A disk that is not what the file was must not become a volume: its record is taken away, and nothing else touched. */
@@ -205,7 +205,7 @@ function claimed(request: ImportRequest): ImportClaim {
   );
 }
 
-function told(
+function reported(
   outcome: Import["outcome"],
   { id, sizeBytes, imagePath }: Pick<StoredVolume, "id" | "sizeBytes" | "imagePath">,
   kind: VolumeKind,

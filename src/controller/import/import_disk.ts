@@ -3,10 +3,10 @@ import { VolumeError } from "../../volume/errors.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, StoredVolume } from "../../volume/model/inventory.ts";
-import type { PublishWorld } from "../../volume/rules/publish.ts";
+import type { PublishFacts } from "../../volume/rules/publish.ts";
 import { formatComment } from "../../volume/model/record.ts";
 import { changeVolume } from "../change.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Imports a disk without a record for a call that is going to change it; undefined where there is a record, or the earlier
@@ -22,19 +22,19 @@ export async function importFirst(
 ): Promise<StoredVolume | undefined> {
   if (judgeOwnership(stored, call.settings.cluster).state !== "no-record") return undefined;
   // The disk of that name which was meant is on another router.
-  call.strayed?.assertNotSeen(call.settings.cluster, stored.id, "import");
-  assertMayBeImported(call, stored, claim, await lookAround(call, stored.id, stored.imagePath));
+  call.misplaced?.assertNotSeen(call.settings.cluster, stored.id, "import");
+  assertMayBeImported(call, stored, claim, await readAround(call, stored.id, stored.imagePath));
   return await importDisk(call, stored, claim);
 }
 
 /** Everything that could use an image, and the image. One command. */
-export async function lookAround(call: ControllerCall, id: string, imagePath: string): Promise<CreateView> {
-  return await call.store.createView({ id, stem: imagePath, folder: "" }, call.context);
+export async function readAround(call: ControllerCall, id: string, imagePath: string): Promise<CreateView> {
+  return await call.store.createView({ id, filePrefix: imagePath, folder: "" }, call.context);
 }
 
 /** Refuses a disk that leaves a doubt, see {@linkcode assertImportable}. @throws {VolumeError} precondition, unavailable */
 export function assertMayBeImported(
-  { settings }: ControllerWorld,
+  { settings }: ControllerDeps,
   stored: StoredVolume,
   claim: ImportClaim,
   around: CreateView,
@@ -77,13 +77,13 @@ export async function importDisk(
 }
 
 /** What the world lends to a record that begins now. */
-export function nowOf({ clock, random }: ControllerWorld): PublishWorld {
+export function nowOf({ clock, random }: ControllerDeps): PublishFacts {
   return { nowMs: clock.now(), random };
 }
 
 /** The last epoch that a node was given by a record which the router does not have any more; 0 without a cluster to ask. */
 async function forgottenEpoch(
-  { clusterView }: ControllerWorld,
+  { clusterView }: ControllerDeps,
   id: string,
   context: CallContext,
 ): Promise<number> {

@@ -2,27 +2,27 @@ import { VolumeError } from "../../volume/errors.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { TakeoverClaim } from "../../volume/rules/legacy_migration.ts";
-import { lookAt } from "../load.ts";
-import { takeOver } from "./migrate.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { LegacyClaim } from "../../volume/rules/legacy_migration.ts";
+import { readAt } from "../load.ts";
+import { migrate } from "./migrate.ts";
+import type { ControllerDeps } from "../deps.ts";
 
 /**
- * Takes a volume of the earlier driver over by a person's word on what it is and who has it. Nothing but the comment of its
+ * Takes a volume of the legacy driver over by a person's word on what it is and who has it. Nothing but the comment of its
  * disk changes; once it is taken over, the same word again changes nothing. Two commands.
  *
  * @returns whether it was taken over now, and not before
  * @throws {VolumeError} not-found, unavailable; precondition on any doubt about the disk, or when it is known to be otherwise
  */
 export async function adoptVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
-  claim: TakeoverClaim,
+  claim: LegacyClaim,
   context: CallContext,
 ): Promise<boolean> {
-  const call = { ...world, context };
-  const view = await lookAt(call, id, "adopt");
-  const ownership = judgeOwnership(view.volume, world.settings.cluster);
+  const call = { ...deps, context };
+  const view = await readAt(call, id, "adopt");
+  const ownership = judgeOwnership(view.volume, deps.settings.cluster);
   if (ownership.state === "owned") {
     assertAsClaimed(ownership.volume, claim);
     return false;
@@ -33,11 +33,11 @@ export async function adoptVolume(
       `Cannot adopt the volume as a node cannot have what is not exported: volume=${id}; leave --node out`,
     );
   }
-  await takeOver(call, view, view.volume, claim);
+  await migrate(call, view, view.volume, claim);
   return true;
 }
 
-function assertAsClaimed({ stored, record }: OwnedVolume, { holders }: TakeoverClaim): void {
+function assertAsClaimed({ stored, record }: OwnedVolume, { holders }: LegacyClaim): void {
   const known = nodeIdsOf(record.holders).toSorted();
   const claimed = nodeIdsOf(holders).toSorted();
   if (known.join() === claimed.join()) return;

@@ -1,4 +1,4 @@
-import { stemOf } from "../../volume/model/layout.ts";
+import { filePrefixOf } from "../../volume/model/layout.ts";
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
 import { earlierEpoch } from "../../volume/model/epoch.ts";
@@ -8,15 +8,15 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
 import { formatComment, type OwnedVolume } from "../../volume/model/record.ts";
 import {
-  assertLeftByEarlierDriver,
+  assertLeftByLegacyDriver,
   awaitsHolders,
   claimOf,
-  takenOverComment,
-  type TakeoverClaim,
+  type LegacyClaim,
+  migratedComment,
 } from "../../volume/rules/legacy_migration.ts";
 import { changeVolume, commentWith } from "../change.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { untilDone } from "../until_done.ts";
 
 /** Who has which volume, as the cluster's objects say. */
@@ -26,17 +26,17 @@ export interface Attachments {
 }
 
 /**
- * Takes a volume of the earlier driver over, for a call that is going to change it: its record is written as the cluster's
+ * Takes a volume of the legacy driver over, for a call that is going to change it: its record is written as the cluster's
  * objects say who has it, and nothing else of it changes. Any other volume is left as it is. No command for those; else one,
- * or two, see {@linkcode takeOver}.
+ * or two, see {@linkcode migrate}.
  *
- * Until its first withdrawal a volume that nobody had is looked up once more: the earlier driver may have published it while
+ * Until its first withdrawal a volume that nobody had is looked up once more: the legacy driver may have published it while
  * it was being replaced.
  *
  * @returns the disk as it is now
  * @throws {VolumeError} precondition when the cluster cannot be asked, or leaves a doubt
  */
-export async function takeOverFirst(
+export async function migrateFirst(
   call: ControllerCall,
   view: VolumeView,
   stored: StoredVolume,
@@ -45,7 +45,7 @@ export async function takeOverFirst(
   if (ownership.state === "earlier-driver") {
     const known = await askWhoHas(call, stored.id, call.context);
     const claim = claimFrom(known, stored.id, call.clock.now());
-    return await takeOver(call, view, stored, claim);
+    return await migrate(call, view, stored, claim);
   }
   const isOpen = ownership.state === "owned" && awaitsHolders(ownership.volume);
   if (!isOpen || call.clusterView === undefined) return stored;
@@ -56,30 +56,30 @@ export async function takeOverFirst(
 }
 
 /**
- * Writes the record of a volume of the earlier driver, if the disk is beyond doubt as that has left it. One command; one more
+ * Writes the record of a volume of the legacy driver, if the disk is beyond doubt as that has left it. One command; one more
  * when it was taken over before, and the router does not remember that: nobody has it then as it is exported.
  *
  * @param view a look at the disk, with its files and whoever shares its image
  * @throws {VolumeError} precondition on any doubt; exhausted when the record does not fit; busy or unavailable
  */
-export async function takeOver(
+export async function migrate(
   call: ControllerCall,
   view: VolumeView,
   stored: StoredVolume,
-  claim: TakeoverClaim,
+  claim: LegacyClaim,
 ): Promise<StoredVolume> {
   const { cluster, maxCommentBytes, settleMs } = call.settings;
   // Another disk of the same image may come back late, and with it whoever writes through it.
   assertSettled(view, settleMs);
   assertPoolMounted(view, stored.imagePath);
-  assertLeftByEarlierDriver(stored, { ...call.settings, ...view });
-  const comment = formatComment(takenOverComment(stored, claim, cluster, call.random), maxCommentBytes);
+  assertLeftByLegacyDriver(stored, { ...call.settings, ...view });
+  const comment = formatComment(migratedComment(stored, claim, cluster, call.random), maxCommentBytes);
   const taken = await writeOnly(call, stored, comment);
   return await shutOutForgotten(call, taken, claim.forgotten);
 }
 
 /** What the cluster says of a volume. @throws {VolumeError} precondition when it leaves a doubt */
-export function claimFrom({ volumes, attachments }: Attachments, id: string, nowMs: number): TakeoverClaim {
+export function claimFrom({ volumes, attachments }: Attachments, id: string, nowMs: number): LegacyClaim {
   const volume = volumes.find(({ volumeId }) => volumeId === id);
   if (volume !== undefined) return claimOf(volume, attachments, nowMs);
   throw undecided(id, "no PersistentVolume of this cluster names it");
@@ -88,7 +88,7 @@ export function claimFrom({ volumes, attachments }: Attachments, id: string, now
 async function noteHolders(
   call: ControllerCall,
   volume: OwnedVolume,
-  { holders, forgotten }: TakeoverClaim,
+  { holders, forgotten }: LegacyClaim,
 ): Promise<StoredVolume> {
   if (holders.length === 0 && forgotten === 0) return volume.stored;
   const epoch = { ...earlierEpoch, counter: forgotten };
@@ -98,7 +98,7 @@ async function noteHolders(
 }
 
 /**
- * Withdraws a volume that the router exports again as the earlier driver did, although nodes were given epochs since: whoever
+ * Withdraws a volume that the router exports again as the legacy driver did, although nodes were given epochs since: whoever
  * still knocks at that name was shut out, and would write beside the one that has it.
  */
 async function shutOutForgotten(
@@ -110,7 +110,7 @@ async function shutOutForgotten(
   const volume = assertOwned(stored, call.settings.cluster, "take over");
   const after = stored.exported ? await withdrawExport(call, volume, "take over") : volume;
   const { id: volumeId, exported: withdrawn } = stored;
-  call.events.happened({ kind: "older-epoch", volumeId, recorded: 0, known: forgotten, withdrawn });
+  call.events.occurred({ kind: "older-epoch", volumeId, recorded: 0, known: forgotten, withdrawn });
   return after.stored;
 }
 
@@ -124,7 +124,7 @@ async function writeOnly(call: ControllerCall, stored: StoredVolume, comment: st
 }
 
 async function askWhoHas(
-  { clusterView }: ControllerWorld,
+  { clusterView }: ControllerDeps,
   id: string,
   context: CallContext,
 ): Promise<Attachments> {
@@ -144,7 +144,7 @@ async function askWhoHas(
  * @throws {VolumeError} unavailable when they cannot be read; precondition when they do not tell who has a volume
  */
 export async function readAttachments(cluster: ClusterView, context: CallContext): Promise<Attachments> {
-  await cluster.assertAttachmentsTell(context);
+  await cluster.assertAttachmentsReadable(context);
   const volumes = await cluster.volumes(context);
   return { volumes, attachments: await cluster.attachments(context) };
 }
@@ -152,7 +152,7 @@ export async function readAttachments(cluster: ClusterView, context: CallContext
 function undecided(id: string, reason: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot take the volume over from the earlier driver as ${reason}: volume=${id}; if nobody else can have it, run: ` +
+    `Cannot take the volume over from the legacy driver as ${reason}: volume=${id}; if nobody else can have it, run: ` +
       `rds-csi adopt ${id} [--node NODE]`,
   );
 }
@@ -161,16 +161,16 @@ function undecided(id: string, reason: string): VolumeError {
 const sweepMs = 600_000;
 
 /**
- * Takes over every volume of the earlier driver that a PersistentVolume of this cluster names; any other is left alone. What
+ * Takes over every volume of the legacy driver that a PersistentVolume of this cluster names; any other is left alone. What
  * leaves a doubt is told, and stays as it is. Nothing on the router changes but comments, and exports of which it has
  * forgotten that they were withdrawn.
  *
  * @returns how many were taken over
  * @throws {VolumeError} unavailable when the router or the cluster cannot be asked, or the router has only just booted
  */
-export async function takeOverAll(world: ControllerWorld, context: CallContext): Promise<number> {
-  const call = { ...world, context };
-  const { clusterView, store, settings } = world;
+export async function migrateAll(deps: ControllerDeps, context: CallContext): Promise<number> {
+  const call = { ...deps, context };
+  const { clusterView, store, settings } = deps;
   const inventory = await store.inventory(context);
   // A router that is still booting shows some of them later.
   assertSettled(inventory, settings.settleMs);
@@ -194,34 +194,34 @@ async function tryOne(call: ControllerCall, id: string, known: Attachments): Pro
   const release = call.locks.tryTake([id], "take-over");
   if (release === undefined) return false;
   try {
-    const view = await call.store.view(id, stemOf(id, call.settings.cluster), call.context);
+    const view = await call.store.view(id, filePrefixOf(id, call.settings.cluster), call.context);
     if (!isEarlier(call, view.volume)) return false;
-    await takeOver(call, view, view.volume, claimFrom(known, id, call.clock.now()));
+    await migrate(call, view, view.volume, claimFrom(known, id, call.clock.now()));
     return true;
   } catch (error) {
     call.context.signal.throwIfAborted();
     const reason = messageOf(error);
-    call.notes.warn("a volume of the earlier driver is not taken over", { volume: id, reason });
+    call.notes.warn("a volume of the legacy driver is not taken over", { volume: id, reason });
     return false;
   } finally {
     release();
   }
 }
 
-function isEarlier(world: ControllerWorld, stored: StoredVolume | undefined): stored is StoredVolume {
-  return stored !== undefined && judgeOwnership(stored, world.settings.cluster).state === "earlier-driver";
+function isEarlier(deps: ControllerDeps, stored: StoredVolume | undefined): stored is StoredVolume {
+  return stored !== undefined && judgeOwnership(stored, deps.settings.cluster).state === "earlier-driver";
 }
 
 /** Takes over at the start what can be, trying again until the router and the cluster have answered. */
-export async function takeOverAtStart(world: ControllerWorld, signal: AbortSignal): Promise<void> {
+export async function migrateAtStart(deps: ControllerDeps, signal: AbortSignal): Promise<void> {
   const complaint = "cannot tell yet which volumes to take over";
   await untilDone(
-    world,
+    deps,
     { name: "take-over-at-start", timeoutMs: sweepMs, complaint },
     signal,
     async (context) => {
-      const taken = await takeOverAll(world, context);
-      if (taken > 0) world.notes.warn("took volumes over from the earlier driver", { volumes: taken });
+      const taken = await migrateAll(deps, context);
+      if (taken > 0) deps.notes.warn("took volumes over from the legacy driver", { volumes: taken });
     },
   );
 }

@@ -6,14 +6,14 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import { testBase, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { parseComment } from "../../volume/model/record.ts";
 import { deleteVolume } from "../volumes/delete.ts";
 import { publishVolume } from "../attachments/publish.ts";
-import { takeOverAll } from "./migrate.ts";
+import { migrateAll } from "./migrate.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
 
 const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
@@ -28,16 +28,16 @@ const left: StoredVolume = {
   comment: "",
 };
 
-/** A disk as the earlier driver has left it, and whoever is attached to it, with the counter of what it was answered. */
+/** A disk as the legacy driver has left it, and whoever is attached to it, with the counter of what it was answered. */
 function scene(...attached: readonly (readonly [node: string, epochCounter: number])[]) {
   const cluster = new FakeClusterView();
   cluster.used = [aClusterVolume(id)];
   cluster.attached = attached.map(([node, epochCounter]) => anAttachment(id, node, { epochCounter }));
   const test = testController({}, 1, cluster);
-  const { world, store, clock } = test;
+  const { deps, store, clock } = test;
   store.put(left);
   const publish = (node: string) =>
-    inTime(clock, publishVolume(world, id, aPublish(node), testParameters, testContext()));
+    inTime(clock, publishVolume(deps, id, aPublish(node), testParameters, testContext()));
   const record = () => {
     const parsed = parseComment(store.disks.get(id)!.comment);
     return parsed.state === "record" ? parsed.comment.record : assert.fail(parsed.state);
@@ -58,8 +58,8 @@ Deno.test("a router that was restored to before the takeover gives nobody the na
 });
 
 Deno.test("a router that has forgotten only what came after the takeover gives it to nobody either", async () => {
-  const { world, cluster, publish, disk, events } = scene();
-  assert.equal(await takeOverAll(world, testContext()), 1);
+  const { deps, cluster, publish, disk, events } = scene();
+  assert.equal(await migrateAll(deps, testContext()), 1);
   cluster.attached = [anAttachment(id, "node-2", { epochCounter: 3 })];
   const { nqn: answered } = await publish("node-2");
   assert.notEqual(answered, nqn);
@@ -67,14 +67,14 @@ Deno.test("a router that has forgotten only what came after the takeover gives i
   assert.deepEqual(events, [older]);
 });
 
-Deno.test("takeOverAll() turns off what a restored router exports again under the earlier name", async () => {
-  const { world, record, disk, events } = scene(["node-2", 3]);
-  assert.equal(await takeOverAll(world, testContext()), 1);
+Deno.test("migrateAll() turns off what a restored router exports again under the earlier name", async () => {
+  const { deps, record, disk, events } = scene(["node-2", 3]);
+  assert.equal(await migrateAll(deps, testContext()), 1);
   assert.deepEqual([disk().exported, record().holders, record().epoch?.counter], [false, [], 3]);
   assert.deepEqual(events, [older]);
 });
 
-Deno.test("whoever has it by the earlier driver's name goes on, whatever this driver has answered since", async () => {
+Deno.test("whoever has it by the legacy driver's name goes on, whatever this driver has answered since", async () => {
   const { publish, disk, events } = scene(["node-1", 0]);
   assert.equal((await publish("node-1"))["nqn"], nqn);
   assert.equal(disk().exported, true);
@@ -82,34 +82,34 @@ Deno.test("whoever has it by the earlier driver's name goes on, whatever this dr
 });
 
 Deno.test("a volume that is taken over right after a boot could have another disk on its image that is not back yet", async () => {
-  const { world, store, clock, publish, disk } = scene();
+  const { deps, store, clock, publish, disk } = scene();
   store.put({ ...left, id: "snap-of-it", exportNqn: `${testPrefix}:snap-of-it` });
   store.reboot();
   store.hidden.add("snap-of-it");
   await assert.rejects(publish("node-1"), refusal("unavailable", /booted only/));
-  await assert.rejects(unpublishVolume(world, id, "node-1", testContext()), refusal("unavailable"));
+  await assert.rejects(unpublishVolume(deps, id, "node-1", testContext()), refusal("unavailable"));
   assert.deepEqual(disk(), left);
   store.hidden.clear();
-  await clock.advance(world.settings.settleMs);
+  await clock.advance(deps.settings.settleMs);
   await assert.rejects(publish("node-1"), refusal("precondition", /disk=snap-of-it/));
   assert.deepEqual(disk(), left);
 });
 
-Deno.test("deleting a volume of the earlier driver leaves a folder of its name, which is somebody's", async () => {
-  const { world, store, clock } = scene();
+Deno.test("deleting a volume of the legacy driver leaves a folder of its name, which is somebody's", async () => {
+  const { deps, store, clock } = scene();
   const copy = `${testBase}/${id}/disk.img`;
   store.putImage(copy, 1n << 30n);
   for (let time = 1; time <= 2; time++) {
-    await inTime(clock, deleteVolume(world, id, testContext()));
+    await inTime(clock, deleteVolume(deps, id, testContext()));
     assert.equal(store.disks.has(id), false);
     assert.deepEqual([store.allFiles.has(left.imagePath), store.allFiles.has(copy)], [false, true]);
   }
 });
 
 Deno.test("where the cluster makes no attachments nobody's volume is taken over", async () => {
-  const { world, cluster, publish, disk } = scene();
+  const { deps, cluster, publish, disk } = scene();
   cluster.attachRequired = false;
   await assert.rejects(publish("node-1"), refusal("precondition", /could not be asked who has it/));
-  await assert.rejects(takeOverAll(world, testContext()), refusal("precondition"));
+  await assert.rejects(migrateAll(deps, testContext()), refusal("precondition"));
   assert.deepEqual(disk(), left);
 });

@@ -1,18 +1,18 @@
 import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
-import { figuresOf, type WholeLook } from "../../volume/rules/totals.ts";
+import { totalsOf, type WholeInventory } from "../../volume/rules/totals.ts";
 import type { Clock } from "../../volume/ports/system.ts";
 import type { ControllerSettings } from "../deps.ts";
 
 /** The most of the time that goes into counting, however many volumes there are and however often they are looked at. */
-const mostShare = 0.1;
+const maxShare = 0.1;
 
 /** How long a look waits at least until it is counted, in milliseconds: whoever made it is to be answered first. */
-const leastWaitMs = 50;
+const minWaitMs = 50;
 
-/** What a {@linkcode CountedLooks} needs. */
-export interface CountedLooksOptions {
+/** What a {@linkcode CountedReads} needs. */
+export interface CountedReadsOptions {
   readonly clock: Clock;
-  readonly events: Pick<ControllerEvents, "looked">;
+  readonly events: Pick<ControllerEvents, "inventoryRead">;
   readonly settings: Pick<ControllerSettings, "cluster" | "basePaths" | "settleMs">;
 }
 
@@ -20,26 +20,26 @@ export interface CountedLooksOptions {
  * Counts, a moment later, what looks at the whole router have shown that calls and loops make for themselves. Of looks that
  * come one upon the other the last one is counted.
  */
-export class CountedLooks {
-  readonly #options: CountedLooksOptions;
+export class CountedReads {
+  readonly #options: CountedReadsOptions;
   #notBeforeMs = -Infinity;
   /** Counts the look that waits. */
   #waiting: (() => void) | undefined;
   #cancelTimer = () => {};
   #isClosed = false;
 
-  constructor(options: CountedLooksOptions) {
+  constructor(options: CountedReadsOptions) {
     this.#options = options;
   }
 
   /** Has a look counted soon, unless disks may be missing in it. */
-  seen(look: WholeLook): void {
+  seen(reading: WholeInventory): void {
     const { clock, events, settings } = this.#options;
-    if (this.#isClosed || events.looked === undefined || look.upMs < settings.settleMs) return;
+    if (this.#isClosed || events.inventoryRead === undefined || reading.upMs < settings.settleMs) return;
     const seenAtMs = clock.now();
-    const waitMs = Math.max(leastWaitMs, this.#notBeforeMs - clock.monotonicMs());
+    const waitMs = Math.max(minWaitMs, this.#notBeforeMs - clock.monotonicMs());
     if (this.#waiting === undefined) this.#cancelTimer = clock.timer(waitMs, () => this.#waiting?.());
-    this.#waiting = () => this.#count(look, seenAtMs);
+    this.#waiting = () => this.#count(reading, seenAtMs);
   }
 
   /** Counts nothing more. */
@@ -49,12 +49,12 @@ export class CountedLooks {
     this.#waiting = undefined;
   }
 
-  #count(look: WholeLook, seenAtMs: number): void {
+  #count(reading: WholeInventory, seenAtMs: number): void {
     const { clock, events, settings } = this.#options;
     this.#waiting = undefined;
     const startedMs = clock.monotonicMs();
-    events.looked?.(figuresOf(look, settings.cluster, settings.basePaths), seenAtMs);
+    events.inventoryRead?.(totalsOf(reading, settings.cluster, settings.basePaths), seenAtMs);
     const endedMs = clock.monotonicMs();
-    this.#notBeforeMs = endedMs + (endedMs - startedMs) * (1 / mostShare - 1);
+    this.#notBeforeMs = endedMs + (endedMs - startedMs) * (1 / maxShare - 1);
   }
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { testSettings } from "../../../tests/fakes/controller_world.ts";
+import { testSettings } from "../../../tests/fakes/controller_deps.ts";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { aDisk, aRecord } from "../../../tests/fakes/records.ts";
 import type { Clock } from "../../volume/ports/system.ts";
-import { CountedLooks } from "./counted_reads.ts";
+import { CountedReads } from "./counted_reads.ts";
 
-const look = { pools: [], upMs: testSettings.settleMs, volumes: [aDisk(aRecord())] };
+const reading = { pools: [], upMs: testSettings.settleMs, volumes: [aDisk(aRecord())] };
 
 /** A clock by which the counts so far have taken so long. */
 function slowed(clock: FakeClock, takenMs: () => number): Clock {
@@ -17,63 +17,67 @@ function slowed(clock: FakeClock, takenMs: () => number): Clock {
   };
 }
 
-Deno.test("CountedLooks counts a look once it was answered, and none at a router that may still bring disks back", async () => {
+Deno.test("CountedReads counts a read once it was answered, and none at a router that may still bring disks back", async () => {
   const clock = new FakeClock();
   let counted = 0;
-  const looks = new CountedLooks({ clock, settings: testSettings, events: { looked: () => counted++ } });
-  looks.seen({ ...look, upMs: testSettings.settleMs - 1 });
+  const reads = new CountedReads({
+    clock,
+    settings: testSettings,
+    events: { inventoryRead: () => counted++ },
+  });
+  reads.seen({ ...reading, upMs: testSettings.settleMs - 1 });
   assert.equal(clock.waiting, 0);
-  looks.seen(look);
-  looks.seen(look);
+  reads.seen(reading);
+  reads.seen(reading);
   assert.equal(counted, 0);
   await clock.advance(100);
   assert.equal(counted, 1);
-  looks.seen(look);
+  reads.seen(reading);
   await clock.advance(100);
   assert.equal(counted, 2);
 });
 
-Deno.test("CountedLooks spends at most a tenth of the time, and counts the last look with its own time", async () => {
+Deno.test("CountedReads spends at most a tenth of the time, and counts the last look with its own time", async () => {
   const clock = new FakeClock();
   const counted: number[] = [];
   const seenAt: number[] = [];
-  const looks = new CountedLooks({
+  const reads = new CountedReads({
     clock: slowed(clock, () => 50 * counted.length),
     settings: testSettings,
     events: {
-      looked: ({ folders }, atMs) => {
+      inventoryRead: ({ folders }, atMs) => {
         counted.push(folders.at(0)?.volumes ?? 0);
         seenAt.push(atMs);
       },
     },
   });
   for (let ms = 0; ms < 10_000; ms += 10) {
-    looks.seen(look);
+    reads.seen(reading);
     await clock.advance(10);
   }
   const countingMs = 50 * counted.length;
   const share = countingMs / (10_000 + countingMs);
   assert.ok(share > 0.08 && share < 0.11, String(share));
-  looks.seen(look);
-  looks.seen({ ...look, volumes: [] });
+  reads.seen(reading);
+  reads.seen({ ...reading, volumes: [] });
   const lastMs = clock.now();
   await clock.advance(1000);
   assert.deepEqual([counted.at(-2), counted.at(-1), seenAt.at(-1)], [1, 0, lastMs]);
 });
 
-Deno.test("CountedLooks counts nothing more once it is closed", async () => {
+Deno.test("CountedReads counts nothing more once it is closed", async () => {
   const clock = new FakeClock();
   let counted = 0;
-  const looks = new CountedLooks({
+  const reads = new CountedReads({
     clock: slowed(clock, () => 50 * counted),
     settings: testSettings,
-    events: { looked: () => counted++ },
+    events: { inventoryRead: () => counted++ },
   });
-  looks.seen(look);
+  reads.seen(reading);
   await clock.advance(1000);
-  looks.seen(look);
-  looks.close();
-  looks.seen(look);
+  reads.seen(reading);
+  reads.close();
+  reads.seen(reading);
   await clock.advance(1000);
   assert.equal(counted, 1);
   assert.equal(clock.waiting, 0);

@@ -9,61 +9,61 @@ import { runLimited } from "../../async/deadline.ts";
 import { untilDone } from "../until_done.ts";
 import { listVolumeHealth } from "../volumes/health.ts";
 import { Reconciler, type ReconcileSettings } from "./reconciler.ts";
-import { lookWide } from "../inventory.ts";
-import type { ControllerWorld } from "../deps.ts";
+import { readInventory } from "../inventory.ts";
+import type { ControllerDeps } from "../deps.ts";
 
 /** What an operator sets for the loops. */
-export interface RoundSettings {
+export interface ReconcileLoopSettings {
   /** How long the loops rest between two rounds, in milliseconds. */
   readonly intervalMs: number;
   readonly reconcile: ReconcileSettings;
 }
 
 /** How long a round may take, in milliseconds. */
-const roundMs = 5 * 60_000;
+const cycleMs = 5 * 60_000;
 
 /** In how many rounds the health of all volumes is looked at once: it takes several commands. */
-const roundsPerHealth = 5;
+const cyclesPerHealth = 5;
 
 /** What a controller does on and on while it is the one that leads: one round after the other, each of one look. */
-export class Rounds {
-  readonly #world: ControllerWorld;
+export class ReconcileLoop {
+  readonly #deps: ControllerDeps;
   readonly #cluster: ClusterObjects;
-  readonly #settings: RoundSettings;
+  readonly #settings: ReconcileLoopSettings;
   readonly #reconciler: Reconciler;
   /** What was told of each volume that is not well. */
   #unwell: ReadonlyMap<string, string> = new Map();
   #count = 0;
   #complaint: string | undefined;
 
-  constructor(world: ControllerWorld, cluster: ClusterObjects, settings: RoundSettings) {
-    this.#world = world;
+  constructor(deps: ControllerDeps, cluster: ClusterObjects, settings: ReconcileLoopSettings) {
+    this.#deps = deps;
     this.#cluster = cluster;
     this.#settings = settings;
-    this.#reconciler = new Reconciler(world, cluster, settings.reconcile);
+    this.#reconciler = new Reconciler(deps, cluster, settings.reconcile);
   }
 
   /** Goes on until the signal ends it. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#world;
+    const { clock } = this.#deps;
     while (!signal.aborted) {
-      await this.#tryRound(signal);
+      await this.#tryCycle(signal);
       await clock.sleep(this.#settings.intervalMs, signal).catch(() => {
         // Only the signal ends a sleep, and the loop asks it.
       });
     }
   }
 
-  async #tryRound(signal: AbortSignal): Promise<void> {
-    const about = { name: "round", timeoutMs: roundMs, signal };
+  async #tryCycle(signal: AbortSignal): Promise<void> {
+    const about = { name: "round", timeoutMs: cycleMs, signal };
     try {
-      await runLimited(this.#world.clock, about, (context) => this.#round(context));
+      await runLimited(this.#deps.clock, about, (context) => this.#round(context));
       this.#complaint = undefined;
     } catch (error) {
       if (signal.aborted) return;
       const reason = messageOf(error);
       if (reason !== this.#complaint) {
-        this.#world.notes.warn("cannot compare the router with the cluster; it is tried again", { reason });
+        this.#deps.notes.warn("cannot compare the router with the cluster; it is tried again", { reason });
       }
       this.#complaint = reason;
     }
@@ -71,24 +71,24 @@ export class Rounds {
 
   async #round(context: CallContext): Promise<void> {
     // The router first: what is held by then, and wanted by nobody afterwards, has been let go.
-    const look = await lookWide(this.#world, context);
+    const reading = await readInventory(this.#deps, context);
     const attachments = await this.#cluster.attachments(context.signal);
-    this.#world.projection.showAll(look.turn, look.volumes);
-    for (const volume of look.volumes) this.#tellOverdue(volume);
-    await this.#reconciler.pass(look, attachments, context);
-    if (this.#count++ % roundsPerHealth === 0) await this.#lookAtHealth(context);
+    this.#deps.projection.showAll(reading.turn, reading.volumes);
+    for (const volume of reading.volumes) this.#reportOverdue(volume);
+    await this.#reconciler.pass(reading, attachments, context);
+    if (this.#count++ % cyclesPerHealth === 0) await this.#readHealth(context);
   }
 
-  #tellOverdue(volume: OwnedVolume): void {
-    const { clock, events } = this.#world;
+  #reportOverdue(volume: OwnedVolume): void {
+    const { clock, events } = this.#deps;
     if (volume.record.holders.length < 2) return;
     const overdue = overdueMigration(volume, this.#migrationTimeout(volume.stored.id), clock.now());
-    if (overdue !== undefined) events.happened({ kind: "migration-overdue", ...overdue });
+    if (overdue !== undefined) events.occurred({ kind: "migration-overdue", ...overdue });
   }
 
   /** In seconds. One volume whose context cannot be used must not keep the round from all others. */
   #migrationTimeout(id: string): number {
-    const { settings } = this.#world;
+    const { settings } = this.#deps;
     try {
       return parseVolumeContext(this.#cluster.volumeContext(id) ?? {}, settings).migrationTimeoutSeconds;
     } catch (error) {
@@ -98,19 +98,19 @@ export class Rounds {
   }
 
   /** Tells of what is other than the last time. */
-  async #lookAtHealth(context: CallContext): Promise<void> {
-    const unwell = await listVolumeHealth(this.#world, context);
-    const tell = (volumeId: string, problems: readonly HealthProblem[]) =>
-      this.#world.events.happened({ kind: "health", volumeId, problems });
+  async #readHealth(context: CallContext): Promise<void> {
+    const unwell = await listVolumeHealth(this.#deps, context);
+    const report = (volumeId: string, problems: readonly HealthProblem[]) =>
+      this.#deps.events.occurred({ kind: "health", volumeId, problems });
     const now = new Map(unwell.map(({ id, problems }) => [id, problems.map(({ reason }) => reason).join()]));
-    for (const { id, problems } of unwell) if (this.#unwell.get(id) !== now.get(id)) tell(id, problems);
-    for (const id of this.#unwell.keys()) if (!now.has(id)) tell(id, []);
+    for (const { id, problems } of unwell) if (this.#unwell.get(id) !== now.get(id)) report(id, problems);
+    for (const id of this.#unwell.keys()) if (!now.has(id)) report(id, []);
     this.#unwell = now;
   }
 }
 
 /** How long a look may take, in milliseconds. */
-const lookMs = 60_000;
+const readMs = 60_000;
 
 /**
  * Shows once who holds which volume, for whatever changed while no controller was there to show it. Tries again until the
@@ -119,14 +119,14 @@ const lookMs = 60_000;
  * @param readObjects reads the cluster's objects, so that only those that differ are written
  */
 export async function showAtStart(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   readObjects: (signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,
 ): Promise<void> {
   const complaint = "cannot show yet who holds which volume";
-  await untilDone(world, { name: "show-at-start", timeoutMs: lookMs, complaint }, signal, async (context) => {
+  await untilDone(deps, { name: "show-at-start", timeoutMs: readMs, complaint }, signal, async (context) => {
     await readObjects(context.signal);
-    const { turn, volumes } = await lookWide(world, context);
-    world.projection.showAll(turn, volumes);
+    const { turn, volumes } = await readInventory(deps, context);
+    deps.projection.showAll(turn, volumes);
   });
 }

@@ -5,24 +5,24 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, testPrefix } from "../../../tests/fakes/records.ts";
 import { epochNqn } from "../../volume/model/epoch.ts";
 import { parseComment } from "../../volume/model/record.ts";
 import { publishVolume } from "../attachments/publish.ts";
-import { Rounds, type RoundSettings } from "./loop.ts";
+import { ReconcileLoop, type ReconcileLoopSettings } from "./loop.ts";
 
 const epoch = { counter: 4, nonce: "0a0b0c0d" };
 const graceMs = 600_000;
 const hour = 3_600_000;
 
 /** A volume that node-1 has held for long, an API server, and the loops. */
-function scene(mode: RoundSettings["reconcile"]["mode"] = "on") {
+function scene(mode: ReconcileLoopSettings["reconcile"]["mode"] = "on") {
   const controller = testController();
-  const { store, clock, world, events } = controller;
+  const { store, clock, deps, events } = controller;
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
   const cluster = new FakeClusterObjects();
-  const rounds = new Rounds(world, cluster, { intervalMs: 60_000, reconcile: { mode, graceMs } });
+  const rounds = new ReconcileLoop(deps, cluster, { intervalMs: 60_000, reconcile: { mode, graceMs } });
   const stop = new AbortController();
   return {
     ...controller,
@@ -101,13 +101,13 @@ Deno.test("a holder that no attachment names is taken away for the node that wai
   first.cluster.attach("pvc-1", "node-2", { attached: false });
   await first.run(graceMs - 60_000);
   assert.equal(first.disk().exported, true);
-  const { world, cluster, disk, record, clock, run } = scene();
+  const { deps, cluster, disk, record, clock, run } = scene();
   cluster.attach("pvc-1", "node-2", { attached: false });
   const before = disk().exportNqn;
   await run(graceMs + 60_000);
   assert.deepEqual([disk().exported, record().holders], [false, []]);
   await clock.advance(60_000);
-  await publishVolume(world, "pvc-1", aPublish("node-2"), testParameters, testContext());
+  await publishVolume(deps, "pvc-1", aPublish("node-2"), testParameters, testContext());
   assert.notEqual(disk().exportNqn, before);
 });
 
@@ -157,15 +157,15 @@ Deno.test("one that is wanted again in the last moment stays", async () => {
 });
 
 Deno.test("one that a call is changing is left to that call", async () => {
-  const { world, disk, run } = scene();
-  const release = world.locks.tryTake(["pvc-1"], "a call");
+  const { deps, disk, run } = scene();
+  const release = deps.locks.tryTake(["pvc-1"], "a call");
   await run(2 * graceMs);
   assert.equal(disk().exported, true);
   assert.notEqual(release, undefined);
 });
 
-Deno.test("one that was published while it was looked at stays", async () => {
-  const { world, store, cluster, disk, clock, run } = scene();
+Deno.test("one that was published while it was read stays", async () => {
+  const { deps, store, cluster, disk, clock, run } = scene();
   store.put(aDisk(aRecord({ epoch }), { exported: true }));
   cluster.onAsked = (asked) => {
     if (asked !== 12) return;
@@ -176,7 +176,7 @@ Deno.test("one that was published while it was looked at stays", async () => {
   };
   await run(graceMs + 30_000);
   assert.equal(disk().exported, true);
-  assert.ok(clock.now() > 0 && world.locks.tryTake(["pvc-1"], "afterwards") !== undefined);
+  assert.ok(clock.now() > 0 && deps.locks.tryTake(["pvc-1"], "afterwards") !== undefined);
 });
 
 Deno.test("a cluster that was restored from an old backup loses nothing", async () => {
@@ -264,11 +264,11 @@ Deno.test("what is wrong with a volume is told when it begins and when it ends",
 });
 
 Deno.test("a volume that was withdrawn can be published anew, under another NQN", async () => {
-  const { world, disk, clock, run } = scene();
+  const { deps, disk, clock, run } = scene();
   const before = disk().exportNqn;
   await run(graceMs + 60_000);
   await clock.advance(60_000);
-  await publishVolume(world, "pvc-1", aPublish("node-2"), testParameters, testContext());
+  await publishVolume(deps, "pvc-1", aPublish("node-2"), testParameters, testContext());
   assert.equal(disk().exported, true);
   assert.notEqual(disk().exportNqn, before);
 });

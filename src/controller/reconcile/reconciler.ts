@@ -3,10 +3,10 @@ import { VolumeError } from "../../volume/errors.ts";
 import { nodeIdsOf, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { isStillUnwanted, latestEpoch, reconcile, type ReconcileStep } from "../../volume/rules/reconcile.ts";
-import { assertImageUsable, lookForChange, withImage } from "../load.ts";
-import type { WideLook } from "../inventory.ts";
+import { assertImageUsable, loadForChange, withImage } from "../load.ts";
+import type { VolumeInventory } from "../inventory.ts";
 import { withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 import { formatEpoch } from "../../volume/model/epoch.ts";
 import { assertFences, isExportedAsRecorded, nqnOf } from "../../volume/rules/publish.ts";
 import { exportAs } from "../attachments/publish.ts";
@@ -20,20 +20,20 @@ export interface ReconcileSettings {
 }
 
 /** The most volumes that are withdrawn in a pass. */
-export const mostWithdrawals = 3;
+export const maxWithdrawals = 3;
 
 /**
  * Compares, pass by pass, what the router exports with what the cluster wants: exports that nodes have lost are turned on
  * again, and those that nobody wants for long are withdrawn, a few at a time.
  */
 export class Reconciler {
-  readonly #world: ControllerWorld;
+  readonly #deps: ControllerDeps;
   readonly #cluster: ClusterObjects;
   readonly #settings: ReconcileSettings;
   #unwantedSinceMs: ReadonlyMap<string, number> = new Map();
 
-  constructor(world: ControllerWorld, cluster: ClusterObjects, settings: ReconcileSettings) {
-    this.#world = world;
+  constructor(deps: ControllerDeps, cluster: ClusterObjects, settings: ReconcileSettings) {
+    this.#deps = deps;
     this.#cluster = cluster;
     this.#settings = settings;
   }
@@ -44,11 +44,11 @@ export class Reconciler {
    * @param look at the router, from before the attachments were read
    */
   async pass(
-    { inventory, volumes }: WideLook,
+    { inventory, volumes }: VolumeInventory,
     attachments: readonly ClusterAttachment[],
     context: CallContext,
   ): Promise<void> {
-    const { clock, settings, notes, events } = this.#world;
+    const { clock, settings, notes, events } = this.#deps;
     if (this.#settings.mode === "off") return;
     const { steps, heldBack, heldBackReason, unwantedSinceMs } = reconcile({
       volumes,
@@ -58,13 +58,13 @@ export class Reconciler {
       monotonicMs: clock.monotonicMs(),
       isNamed: (id) => this.#cluster.volumeContext(id) !== undefined,
       settled: inventory.upMs >= settings.settleMs,
-    }, { graceMs: this.#settings.graceMs, mostWithdrawals });
+    }, { graceMs: this.#settings.graceMs, maxWithdrawals });
     this.#unwantedSinceMs = unwantedSinceMs;
     if (heldBackReason !== undefined) {
       const fields = { reason: heldBackReason, volumes: heldBack.length };
       notes.warn("exports that the cluster wants nowhere are left on", fields);
     }
-    for (const volume of heldBack) events.happened(unwantedEvent(volume, false));
+    for (const volume of heldBack) events.occurred(unwantedEvent(volume, false));
     for (const step of steps) {
       context.signal.throwIfAborted();
       await this.#tryStep(step, attachments, context);
@@ -76,7 +76,7 @@ export class Reconciler {
     attachments: readonly ClusterAttachment[],
     context: CallContext,
   ): Promise<void> {
-    const { notes, locks } = this.#world;
+    const { notes, locks } = this.#deps;
     const { id } = step.volume.stored;
     const fields = { volume: id, step: step.action };
     if (this.#settings.mode === "dry-run") {
@@ -106,26 +106,26 @@ export class Reconciler {
     context: CallContext,
   ): Promise<void> {
     const { volume } = step;
-    const { events } = this.#world;
+    const { events } = this.#deps;
     const volumeId = volume.stored.id;
     const nodeIds = holdersOf(volume);
     const own = attachments.filter((one) => one.volumeId === volumeId);
     if (step.action === "restore") {
-      const done = await restoreExport({ ...this.#world, context }, volume, own);
-      if (done) events.happened({ kind: "export-restored", volumeId, nodeIds });
+      const done = await restoreExport({ ...this.#deps, context }, volume, own);
+      if (done) events.occurred({ kind: "export-restored", volumeId, nodeIds });
     } else if (step.action === "withdraw") {
       const isUnwanted = (now: readonly ClusterAttachment[]) => isStillUnwanted(volume, now);
-      if (await this.#withdraw(volume, isUnwanted, context)) events.happened(unwantedEvent(volume, true));
+      if (await this.#withdraw(volume, isUnwanted, context)) events.occurred(unwantedEvent(volume, true));
     } else {
       const { known } = step;
       // Attachments are read after the router: one that was published in between is no older than they are.
-      const now = await lookForChange({ ...this.#world, context }, volumeId, "reconcile");
+      const now = await loadForChange({ ...this.#deps, context }, volumeId, "reconcile");
       if (now.volume?.stored.comment !== volume.stored.comment) return;
       const recorded = volume.record.epoch?.counter ?? 0;
       const isStillOlder = (now: readonly ClusterAttachment[]) =>
         latestEpoch(now.filter((one) => one.volumeId === volumeId)) > recorded;
       const withdrawn = volume.stored.exported && await this.#withdraw(volume, isStillOlder, context);
-      events.happened({ kind: "older-epoch", volumeId, recorded, known, withdrawn });
+      events.occurred({ kind: "older-epoch", volumeId, recorded, known, withdrawn });
     }
   }
 
@@ -140,12 +140,12 @@ export class Reconciler {
   ): Promise<boolean> {
     const { id, comment } = seen.stored;
     if (!isStillSo(await this.#cluster.attachments(context.signal))) return false;
-    const { volume } = await lookForChange({ ...this.#world, context }, id, "reconcile");
+    const { volume } = await loadForChange({ ...this.#deps, context }, id, "reconcile");
     if (volume === undefined || volume.stored.comment !== comment) return false;
-    const withdrawn = await withdrawExport({ ...this.#world, context }, volume, "reconcile");
-    this.#world.projection.show(id, withdrawn.record);
+    const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile");
+    this.#deps.projection.show(id, withdrawn.record);
     const fields = { volume: id, holders: holdersOf(seen) };
-    this.#world.notes.warn("an export was withdrawn that the cluster does not want", fields);
+    this.#deps.notes.warn("an export was withdrawn that the cluster does not want", fields);
     return true;
   }
 }
@@ -160,7 +160,7 @@ function unwantedEvent(volume: OwnedVolume, withdrawn: boolean) {
 }
 
 /**
- * Turns the export of a volume on again that nodes hold, under the NQN and the port that they know. Two commands; one when
+ * KeyedQueue the export of a volume on again that nodes hold, under the NQN and the port that they know. Two commands; one when
  * that is not called for any more. Answers whether it was done.
  *
  * @param seen the volume as it was when that was decided
@@ -172,8 +172,8 @@ async function restoreExport(
   attachments: readonly ClusterAttachment[],
 ): Promise<boolean> {
   const { id } = seen.stored;
-  const looked = await lookForChange(call, id, "restore");
-  const { view, volume } = await withImage(call, looked, "restore");
+  const loaded = await loadForChange(call, id, "restore");
+  const { view, volume } = await withImage(call, loaded, "restore");
   if (volume === undefined || volume.stored.comment !== seen.stored.comment) return false;
   if (isExportedAsRecorded(volume) || volume.record.epoch === undefined) return false;
   assertImageUsable(call, volume, view, "restore");
@@ -192,8 +192,8 @@ async function restoreExport(
   }
   const port = Number(known?.["nvmePort"]) || volume.stored.exportPort || call.settings.nvmePort;
   // A withdrawal that the router runs late would take it away again.
-  const unsettled = call.unsettled.mayStillCome(id, volume.stored.comment);
-  const record = unsettled ? rewritten(volume.record) : volume.record;
+  const inDoubt = call.inDoubt.mayStillApply(id, volume.stored.comment);
+  const record = inDoubt ? rewritten(volume.record) : volume.record;
   const restored = await exportAs(call, volume, view, { record, port, hosts: undefined });
   call.projection.show(id, restored.record);
   return true;

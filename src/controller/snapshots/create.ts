@@ -2,10 +2,10 @@ import { folderOf } from "../../volume/model/sources.ts";
 import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { placeOf, plainPlace, stemOf, subvolumePlace } from "../../volume/model/layout.ts";
+import { filePrefixOf, locationOf, plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { CreateView, FileView, ImagePlace, SubvolumeRef } from "../../volume/model/inventory.ts";
+import type { CreateView, FileView, ImageLocation, SubvolumeRef } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import {
   assertSameSource,
@@ -20,10 +20,10 @@ import {
 import { snapshotIdFor } from "../../volume/model/ids.ts";
 import { blankGuard, type FoundVolume, sourceOf } from "../volumes/clone.ts";
 import { copyImage, type CopyPurpose, discardCopy, giveUpCopies, orGiveUpCopy } from "../volumes/copying.ts";
-import { notFound, ownStem } from "../load.ts";
+import { notFound, ownFilePrefix } from "../load.ts";
 import { removeSnapshotImage, whyNotDone } from "../change.ts";
-import { snapshotSpaceRefusal, tellingRefusal } from "../refusals.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import { reportingRefusal, snapshotSpaceRefusal } from "../refusals.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** A checked CreateSnapshot. */
 export interface SnapshotRequest {
@@ -40,20 +40,20 @@ export interface SnapshotRequest {
  * router cannot make one now
  */
 export async function createSnapshot(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   request: SnapshotRequest,
   context: CallContext,
 ): Promise<StoredSnapshot> {
-  const call = { ...world, context };
+  const call = { ...deps, context };
   const refusal = (error: VolumeError) => snapshotSpaceRefusal(request.source, error);
-  return await tellingRefusal(world, refusal, () => findOrMake(call, request));
+  return await reportingRefusal(deps, refusal, () => findOrMake(call, request));
 }
 
 async function findOrMake(call: ControllerCall, request: SnapshotRequest): Promise<StoredSnapshot> {
   const { cluster, basePaths } = call.settings;
   const id = snapshotIdFor(request.name, cluster);
   const view = await call.store.createView(
-    { id: request.source, stem: ownStem(call, request.source), folder: "" },
+    { id: request.source, filePrefix: ownFilePrefix(call, request.source), folder: "" },
     call.context,
   );
   const existing = ownSnapshots(parseSnapshots(view.files), cluster, basePaths).find((one) => one.id === id);
@@ -73,8 +73,8 @@ async function findOrMake(call: ControllerCall, request: SnapshotRequest): Promi
 }
 
 /** @throws {VolumeError} busy while a removal that was sent earlier may still come */
-function assertStays(world: ControllerWorld, { id, imagePath }: StoredSnapshot): void {
-  if (!world.unsettled.wasSent(id, imagePath)) return;
+function assertStays(deps: ControllerDeps, { id, imagePath }: StoredSnapshot): void {
+  if (!deps.inDoubt.wasSent(id, imagePath)) return;
   throw new VolumeError(
     "busy",
     `Cannot keep the snapshot as it was to be deleted a short time ago, which may still happen: snapshot=${id}; ` +
@@ -97,20 +97,20 @@ async function makeSnapshot(
   };
   const base = folderOf(source.volume, call.settings.cluster);
   assertRoom(view, base, source.sizeBytes, call.settings.overcommit, purpose.unfinished);
-  return source.place.subvolume === undefined
+  return source.location.subvolume === undefined
     ? await copySnapshot(call, view, source, name, purpose)
     : await freezeSubvolume(call, source, name);
 }
 
-function findVolume(world: ControllerWorld, view: CreateView, id: string): FoundVolume {
-  const { cluster, basePaths, settleMs } = world.settings;
+function findVolume(deps: ControllerDeps, view: CreateView, id: string): FoundVolume {
+  const { cluster, basePaths, settleMs } = deps.settings;
   assertNotForeign(view.foreign, "snapshot");
   const stored = view.volumes.find((volume) => volume.id === id);
   if (stored === undefined) {
-    assertGone(id, ownStem(world, id), view, basePaths, settleMs);
+    assertGone(id, ownFilePrefix(deps, id), view, basePaths, settleMs);
     throw notFound("snapshot", id);
   }
-  const source = sourceOf(world, assertOwned(stored, cluster, "snapshot"), view, "snapshot");
+  const source = sourceOf(deps, assertOwned(stored, cluster, "snapshot"), view, "snapshot");
   const base = folderOf(source.volume, cluster);
   if (basePaths.includes(base)) return source;
   throw new VolumeError(
@@ -126,12 +126,12 @@ async function freezeSubvolume(
   source: FoundVolume,
   name: SnapshotName,
 ): Promise<StoredSnapshot> {
-  const parent = source.place.subvolume!;
+  const parent = source.location.subvolume!;
   const base = folderOf(source.volume, call.settings.cluster);
-  const place = subvolumePlace(`${base}/${formatSnapshotName(name)}`, parent.label);
-  const subvolume = { ...place.subvolume!, parent, readOnly: true, ...blankGuard(source) };
+  const location = subvolumeLocation(`${base}/${formatSnapshotName(name)}`, parent.label);
+  const subvolume = { ...location.subvolume!, parent, readOnly: true, ...blankGuard(source) };
   const outcome = await call.store.addSubvolume(subvolume, partIn(base, name), call.context);
-  return await assertMade(call, name, place, outcome);
+  return await assertMade(call, name, location, outcome);
 }
 
 /** What every path of the snapshot in that folder holds. A copy that somebody has made elsewhere is none of it. */
@@ -143,21 +143,21 @@ function partIn(base: string, { id }: SnapshotName): string {
 async function assertMade(
   call: ControllerCall,
   name: SnapshotName,
-  place: ImagePlace,
+  location: ImageLocation,
   outcome: MutationOutcome<FileView>,
 ): Promise<StoredSnapshot> {
   const { after, refusal } = outcome;
   const all = parseSnapshots(after.files).filter((one) => one.cluster === name.cluster && one.ready);
-  const made = all.find((one) => one.imagePath === place.path);
+  const made = all.find((one) => one.imagePath === location.path);
   if (made !== undefined && all.length === 1) return made;
-  if (made !== undefined) await removeSnapshotImage(call, name.id, place);
+  if (made !== undefined) await removeSnapshotImage(call, name.id, location);
   if (made !== undefined || all.length > 0) {
     throw new VolumeError(
       "busy",
       `Cannot create the snapshot as another one of its name was made at the same time: snapshot=${name.id}; try again`,
     );
   }
-  throw notMade(name, refusal, place.subvolume);
+  throw notMade(name, refusal, location.subvolume);
 }
 
 function notMade(
@@ -167,7 +167,7 @@ function notMade(
 ): VolumeError {
   const hint = made === undefined
     ? ""
-    : ` (no other subvolume may be called ${stemOf(source, cluster)}, nor its volume change meanwhile)`;
+    : ` (no other subvolume may be called ${filePrefixOf(source, cluster)}, nor its volume change meanwhile)`;
   const reason = whyNotDone(refusal, hint);
   return new VolumeError(
     "unavailable",
@@ -183,8 +183,8 @@ async function copySnapshot(
   purpose: CopyPurpose,
 ): Promise<StoredSnapshot> {
   const base = folderOf(source.volume, call.settings.cluster);
-  const place = plainPlace(`${base}/${formatSnapshotName(name)}.img`);
-  const copy = await copyImage(call, { ...purpose, source, target: place, state: view });
+  const location = plainLocation(`${base}/${formatSnapshotName(name)}.img`);
+  const copy = await copyImage(call, { ...purpose, source, target: location, state: view });
   const { target, finished } = copy;
   if (finished === undefined) return pendingSnapshot(target.path, source.sizeBytes);
   const part = partIn(base, name);
@@ -212,7 +212,7 @@ async function assertStillRoom(call: ControllerCall, made: StoredSnapshot): Prom
   const view = await call.store.createView(undefined, call.context);
   const over = overPromisedBytes(getPool(view, made.imagePath), view, call.settings.overcommit);
   if (over === 0n) return made;
-  const { after } = await removeSnapshotImage(call, made.id, placeOf(made.imagePath, view.pools));
+  const { after } = await removeSnapshotImage(call, made.id, locationOf(made.imagePath, view.pools));
   const left = after.files.some((file) => file.path === made.imagePath);
   throw new VolumeError(
     left ? "unavailable" : "exhausted",

@@ -8,7 +8,7 @@ import {
   testController,
   testParameters,
   withoutSubvolumes,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aRecord,
@@ -38,23 +38,23 @@ function controller(
   record: Partial<VolumeRecord> = { epoch },
   disk: Partial<StoredVolume> = {},
 ) {
-  const { store, world, clock, notes } = testController({ copyReturns: "when-done", ...settings });
+  const { store, deps, clock, notes } = testController({ copyReturns: "when-done", ...settings });
   withoutSubvolumes(store);
   store.putFile(testBase, 0n, true);
   store.put(aDisk(aRecord(record), { imagePath: image, ...disk }));
   store.tree.contents.set(image, "data");
   const snapshot = (over = context, request = { name: "s", source: "pvc-1" }) =>
-    createSnapshot(world, request, over);
+    createSnapshot(deps, request, over);
   /** Begins a copy that takes a minute, and gives the answer that comes before. */
   const begin = async () => {
     store.mishap("copyFile", { takesMs: 60_000 });
     return await inTime(clock, snapshot(soon()));
   };
   const soon = (ms = 5_000) => testContext({ deadlineMs: clock.now() + ms });
-  const publish = () => publishVolume(world, "pvc-1", aPublish("a"), testParameters, context);
-  const unpublish = () => unpublishVolume(world, "pvc-1", "a", context);
+  const publish = () => publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context);
+  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
   const paths = () => [...store.allFiles.keys()].filter((path) => path !== testBase && path !== image);
-  return { store, world, clock, notes, snapshot, begin, soon, publish, unpublish, paths };
+  return { store, deps, clock, notes, snapshot, begin, soon, publish, unpublish, paths };
 }
 
 function nameOf(snapshot: StoredSnapshot) {
@@ -65,7 +65,7 @@ function nameOf(snapshot: StoredSnapshot) {
 const whole = { id, source: "pvc-1", cluster: testCluster, blank: false, sizeBytes: gibibyte, ready: true };
 
 Deno.test("createSnapshot() copies an image that is a plain file, and names it when it is whole", async () => {
-  const { store, world, snapshot, paths, clock } = controller();
+  const { store, deps, snapshot, paths, clock } = controller();
   const made = await snapshot();
   assert.deepEqual(nameOf(made), whole);
   assert.equal(made.createdAtSeconds, Math.floor(clock.now() / 1000));
@@ -83,12 +83,12 @@ Deno.test("createSnapshot() copies an image that is a plain file, and names it w
   );
   assert.equal(store.tree.contents.get(made.imagePath), "data");
   assert.deepEqual(await snapshot(), made);
-  assert.deepEqual(await getSnapshot(world, id, context), made);
+  assert.deepEqual(await getSnapshot(deps, id, context), made);
   assert.deepEqual(store.calls.map((call) => call.method), ["createView", "files"]);
 });
 
 Deno.test("createSnapshot() answers not ready while the copy goes on, and a later call gets the result", async () => {
-  const { store, world, clock, begin, snapshot, soon, paths } = controller();
+  const { store, deps, clock, begin, snapshot, soon, paths } = controller();
   const first = await begin();
   assert.deepEqual(nameOf(first), { ...whole, ready: false });
   await clock.advance(10_000);
@@ -98,7 +98,7 @@ Deno.test("createSnapshot() answers not ready while the copy goes on, and a late
   assert.deepEqual(made, { ...first, ready: true });
   assert.deepEqual(paths(), [made.imagePath]);
   assert.equal(store.calls.filter((call) => call.method === "copyFile").length, 1);
-  assert.deepEqual(await listSnapshots(world, { id: "", source: "" }, context), [made]);
+  assert.deepEqual(await listSnapshots(deps, { id: "", source: "" }, context), [made]);
 });
 
 Deno.test("createSnapshot() gives two calls at once the same snapshot", async () => {
@@ -110,10 +110,10 @@ Deno.test("createSnapshot() gives two calls at once the same snapshot", async ()
 });
 
 Deno.test("listSnapshots() shows a copy that goes on as not ready", async () => {
-  const { store, world, begin } = controller();
+  const { store, deps, begin } = controller();
   const { imagePath } = await begin();
   store.putFile(`${imagePath}.0123abcd.part`, 5n);
-  const [shown] = await listSnapshots(world, { id, source: "" }, context);
+  const [shown] = await listSnapshots(deps, { id, source: "" }, context);
   assert.deepEqual([shown?.ready, shown?.sizeBytes], [false, 5n]);
 });
 
@@ -146,7 +146,7 @@ Deno.test("createSnapshot() is not hindered by a copy that somebody has made els
 });
 
 Deno.test("createSnapshot() refuses another volume's snapshot of the same name while it is copied", async () => {
-  const { store, world, clock, begin, snapshot, paths } = controller();
+  const { store, deps, clock, begin, snapshot, paths } = controller();
   store.put(aDisk(aRecord(), { id: "pvc-2", imagePath: plainImage("pvc-2") }));
   await begin();
   const other = snapshot(context, { name: "s", source: "pvc-2" });
@@ -155,7 +155,7 @@ Deno.test("createSnapshot() refuses another volume's snapshot of the same name w
     snapshot(context, { name: "s", source: "pvc-3" }),
     refusal("not-found", /volume=pvc-3/),
   );
-  assert.notEqual(world.copies.find(id), undefined);
+  assert.notEqual(deps.copies.find(id), undefined);
   const made = await inTime(clock, snapshot());
   assert.equal(made.source, "pvc-1");
   assert.deepEqual(paths().filter((path) => path.includes("/snap-")), [made.imagePath]);

@@ -1,6 +1,6 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aHolder,
@@ -30,14 +30,14 @@ function controller(
   record: Partial<VolumeRecord> = { epoch },
   disk: Partial<StoredVolume> = {},
 ) {
-  const { store, world, ...rest } = testController(settings);
+  const { store, deps, ...rest } = testController(settings);
   const source = aDisk(aRecord(record), disk);
   store.tree.putSubvolume({ label: "pool-fs", path: "csi", readOnly: false, parent: undefined });
   store.put(source);
   store.tree.contents.set(source.imagePath, "data");
-  const snapshot = (name = "s", source = "pvc-1") => createSnapshot(world, { name, source }, context);
+  const snapshot = (name = "s", source = "pvc-1") => createSnapshot(deps, { name, source }, context);
   const snapshots = () => [...store.tree.subvolumes.values()].filter(({ path }) => path.includes("snap-"));
-  return { store, world, snapshot, snapshots, ...rest };
+  return { store, deps, snapshot, snapshots, ...rest };
 }
 
 /** Where a snapshot of that time would lie. */
@@ -108,11 +108,11 @@ Deno.test("createSnapshot() neither asks nor changes whether the volume is in us
 });
 
 Deno.test("createSnapshot() keeps what was there, whatever becomes of the volume", async () => {
-  const { store, world, snapshot } = controller();
+  const { store, deps, snapshot } = controller();
   const made = await snapshot();
   store.tree.contents.set(subvolumeImage("pvc-1"), "later");
   assert.equal(store.tree.contents.get(made.imagePath), "data");
-  await deleteVolume(world, "pvc-1", context);
+  await deleteVolume(deps, "pvc-1", context);
   assert.deepEqual(await snapshot(), made);
   assert.equal(store.tree.contents.get(made.imagePath), "data");
 });
@@ -263,12 +263,12 @@ Deno.test("createSnapshot() takes its snapshot back when others took the room, a
 
 Deno.test("createSnapshot() puts it where the volume lies, and only there", async () => {
   const bases = [testBase, "/pool/more"];
-  const { store, world, snapshot } = controller({ basePaths: bases }, { epoch }, {
+  const { store, deps, snapshot } = controller({ basePaths: bases }, { epoch }, {
     imagePath: subvolumeImage("pvc-1", "/pool/more"),
   });
   store.tree.putSubvolume({ label: "pool-fs", path: "more", readOnly: false, parent: undefined });
   const made = await snapshot();
   assert.ok(made.imagePath.startsWith("/pool/more/snap-"));
-  await deleteSnapshot(world, id, context);
+  await deleteSnapshot(deps, id, context);
   assert.equal(store.allFiles.has(made.imagePath), false);
 });

@@ -1,11 +1,11 @@
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { FileView, ImagePlace } from "../../volume/model/inventory.ts";
-import { snapshotPart, snapshotPlaces } from "../../volume/model/snapshots.ts";
+import type { FileView, ImageLocation } from "../../volume/model/inventory.ts";
+import { snapshotLocations, snapshotPart } from "../../volume/model/snapshots.ts";
 import { assertNoClonesHold } from "../volumes/dependents.ts";
 import { answered, removeSnapshotImage } from "../change.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Deletes a snapshot, whole or still being copied, or finds it provably gone. Two commands; one when nothing is there.
@@ -14,30 +14,30 @@ import type { ControllerCall, ControllerWorld } from "../deps.ts";
  * there and that proves nothing
  */
 export async function deleteSnapshot(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   context: CallContext,
 ): Promise<void> {
-  const call = { ...world, context };
-  await world.copies.cancel(id);
+  const call = { ...deps, context };
+  await deps.copies.cancel(id);
   const part = snapshotPart(id);
-  const { basePaths, cluster, settleMs } = world.settings;
-  const view = await world.store.files(part, context);
+  const { basePaths, cluster, settleMs } = deps.settings;
+  const view = await deps.store.files(part, context);
   assertAbsenceProven(view, basePaths, settleMs);
-  const places = (shown: FileView) => snapshotPlaces(shown.files, id, cluster, basePaths, shown.pools);
-  const found = places(view);
+  const locations = (shown: FileView) => snapshotLocations(shown.files, id, cluster, basePaths, shown.pools);
+  const found = locations(view);
   if (found.length === 0) return;
   await assertNoClonesHold(call, { id });
   let latest = view;
-  for (const place of found) latest = await removeOne(call, id, place);
-  const left = places(latest)[0];
+  for (const location of found) latest = await removeOne(call, id, location);
+  const left = locations(latest)[0];
   if (left !== undefined) failLeft(id, left.path, undefined);
 }
 
-async function removeOne(call: ControllerCall, id: string, place: ImagePlace): Promise<FileView> {
-  const { after, refusal } = await removeSnapshotImage(call, id, place);
-  assertPoolMounted(after, place.path);
-  if (after.files.some((file) => file.path === place.path)) failLeft(id, place.path, refusal);
+async function removeOne(call: ControllerCall, id: string, location: ImageLocation): Promise<FileView> {
+  const { after, refusal } = await removeSnapshotImage(call, id, location);
+  assertPoolMounted(after, location.path);
+  if (after.files.some((file) => file.path === location.path)) failLeft(id, location.path, refusal);
   return after;
 }
 

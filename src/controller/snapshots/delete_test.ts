@@ -1,6 +1,6 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import { aCreate, gibibyte, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { aCreate, gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
@@ -18,39 +18,39 @@ const forms = { "a subvolume": "/disk.img", "a file": ".img", "an unfinished cop
 
 /** A controller on a router that has the folder of its volumes. */
 function controller(settings: Partial<ControllerSettings> = {}) {
-  const { store, world, ...rest } = testController(settings);
+  const { store, deps, ...rest } = testController(settings);
   store.tree.putSubvolume({ label: "pool-fs", path: "csi", readOnly: false, parent: undefined });
-  return { store, world, ...rest };
+  return { store, deps, ...rest };
 }
 
 for (const [form, end] of Object.entries(forms)) {
   Deno.test(`deleteSnapshot() removes ${form} in two commands, and is done in one when it is gone`, async () => {
-    const { store, world } = controller();
+    const { store, deps } = controller();
     const before = store.snapshot();
     store.putImage(pathOf(end), gibibyte);
-    await deleteSnapshot(world, id, context);
+    await deleteSnapshot(deps, id, context);
     assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["files", "removeImage"]);
     assert.deepEqual(store.snapshot(), before);
-    await deleteSnapshot(world, id, context);
+    await deleteSnapshot(deps, id, context);
     assert.equal(store.takeCount(), 1);
   });
 
   Deno.test(`deleteSnapshot() believes what is read back, however the removal of ${form} ended`, async () => {
     for (const ending of endings) {
       const [name, mishap] = ending;
-      const { store, world } = controller();
+      const { store, deps } = controller();
       const before = store.snapshot();
       store.putImage(pathOf(end), gibibyte);
       store.mishap("removeImage", mishap);
-      await endsAs(ending, deleteSnapshot(world, id, context));
-      await deleteSnapshot(world, id, context);
+      await endsAs(ending, deleteSnapshot(deps, id, context));
+      await deleteSnapshot(deps, id, context);
       assert.deepEqual(store.snapshot(), before, name);
     }
   });
 
   Deno.test(`deleteSnapshot() does not call ${form} gone while that proves nothing`, async () => {
     for (const trouble of ["young", "unmounted", "another pool away"] as const) {
-      const { store, world } = controller({ basePaths: [testBase, "/fast/csi"] });
+      const { store, deps } = controller({ basePaths: [testBase, "/fast/csi"] });
       if (trouble !== "another pool away") {
         store.pools = [...store.pools, { ...store.pools[0]!, mountPoint: "fast", subvolumeLabel: "fast-fs" }];
       }
@@ -61,7 +61,7 @@ for (const [form, end] of Object.entries(forms)) {
       }
       await refusedUnchanged(
         store,
-        () => deleteSnapshot(world, id, context),
+        () => deleteSnapshot(deps, id, context),
         refusal("unavailable"),
         trouble,
       );
@@ -69,7 +69,7 @@ for (const [form, end] of Object.entries(forms)) {
   });
 
   Deno.test(`deleteSnapshot() does not call ${form} gone whose pool went away with it`, async () => {
-    const { store, world } = controller();
+    const { store, deps } = controller();
     store.putImage(pathOf(end), gibibyte);
     store.mishap("removeImage", {
       runs: false,
@@ -77,12 +77,12 @@ for (const [form, end] of Object.entries(forms)) {
         store.pools = [];
       },
     });
-    await assert.rejects(deleteSnapshot(world, id, context), refusal("unavailable", /not mounted/));
+    await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable", /not mounted/));
   });
 }
 
 Deno.test("deleteSnapshot() removes all that is there of a snapshot, in every allowed folder", async () => {
-  const { store, world } = controller({ basePaths: [testBase, "/pool/more"] });
+  const { store, deps } = controller({ basePaths: [testBase, "/pool/more"] });
   const before = store.snapshot();
   for (const end of Object.values(forms)) store.putImage(pathOf(end), 1n);
   store.putImage(pathOf(".img", testCluster, "/pool/more"), 1n);
@@ -93,12 +93,12 @@ Deno.test("deleteSnapshot() removes all that is there of a snapshot, in every al
     readOnly: true,
     parent: undefined,
   });
-  await deleteSnapshot(world, id, context);
+  await deleteSnapshot(deps, id, context);
   assert.deepEqual(store.snapshot(), before);
 });
 
 Deno.test("deleteSnapshot() takes nothing else: another cluster's, another one, what lies elsewhere", async () => {
-  const { store, world } = controller();
+  const { store, deps } = controller();
   const others = [
     pathOf("/disk.img", "ffffffff"),
     pathOf(".img", "ffffffff"),
@@ -112,103 +112,103 @@ Deno.test("deleteSnapshot() takes nothing else: another cluster's, another one, 
   ];
   for (const path of others) store.putImage(path, 1n);
   const before = store.snapshot();
-  await deleteSnapshot(world, id, context);
+  await deleteSnapshot(deps, id, context);
   assert.equal(store.takeCount(), 1);
   store.putImage(pathOf("/disk.img"), 1n);
-  await deleteSnapshot(world, id, context);
+  await deleteSnapshot(deps, id, context);
   assert.deepEqual(store.snapshot(), before);
 });
 
 Deno.test("deleteSnapshot() removes no file that it did not ask about", async () => {
-  const { store, world } = controller();
+  const { store, deps } = controller();
   store.putFile("/pool/csi/precious.img");
   const before = store.snapshot();
-  const look = store.files.bind(store);
+  const reading = store.files.bind(store);
   store.files = async (...asked) => {
-    const view = await look(...asked);
+    const view = await reading(...asked);
     return { ...view, files: [...view.files, ...store.allFiles.values()] };
   };
-  await deleteSnapshot(world, id, context);
+  await deleteSnapshot(deps, id, context);
   assert.deepEqual(store.snapshot(), before);
 });
 
 Deno.test("deleteSnapshot() leaves an image that somebody made a disk of", async () => {
   for (const end of ["/disk.img", ".img"]) {
-    const { store, world } = controller();
+    const { store, deps } = controller();
     store.put(aDisk(aRecord(), { id: "mine", imagePath: pathOf(end), comment: "" }));
     await refusedUnchanged(
       store,
-      () => deleteSnapshot(world, id, context),
+      () => deleteSnapshot(deps, id, context),
       refusal("unavailable", /still there/),
     );
   }
 });
 
 Deno.test("deleteSnapshot() leaves the volume and what was restored from the snapshot", async () => {
-  const { store, world } = controller();
+  const { store, deps } = controller();
   store.put(aDisk(aRecord()));
-  await createSnapshot(world, { name: "s", source: "pvc-1" }, context);
-  await createVolume(world, aCreate("c", { source: { kind: "snapshot", id } }), context);
-  await deleteSnapshot(world, id, context);
+  await createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
+  await createVolume(deps, aCreate("c", { source: { kind: "snapshot", id } }), context);
+  await deleteSnapshot(deps, id, context);
   assert.deepEqual([...store.disks.keys()], ["pvc-1", volumeIdFor("c")]);
   for (const disk of store.disks.values()) assert.ok(store.allFiles.has(disk.imagePath));
 });
 
 Deno.test("a router that keeps a subvolume with snapshots has them deleted in order, each refusal naming what is first", async () => {
-  const { store, world } = controller({ subvolumeParent: "held" });
+  const { store, deps } = controller({ subvolumeParent: "held" });
   store.tree.holdsParents = true;
   store.put(aDisk(aRecord()));
   const before = store.snapshot();
-  await createSnapshot(world, { name: "s", source: "pvc-1" }, context);
-  await createVolume(world, aCreate("c", { source: { kind: "snapshot", id } }), context);
-  await createVolume(world, aCreate("d", { source: { kind: "volume", id: "pvc-1" } }), context);
+  await createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
+  await createVolume(deps, aCreate("c", { source: { kind: "snapshot", id } }), context);
+  await createVolume(deps, aCreate("d", { source: { kind: "volume", id: "pvc-1" } }), context);
   const [restored, cloned] = [volumeIdFor("c"), volumeIdFor("d")];
   const all = store.snapshot();
   await assert.rejects(
-    deleteSnapshot(world, id, context),
+    deleteSnapshot(deps, id, context),
     refusal("precondition", new RegExp(`snapshot=${id} dependents=${restored}; delete those first`)),
   );
   await assert.rejects(
-    deleteVolume(world, "pvc-1", context),
+    deleteVolume(deps, "pvc-1", context),
     refusal("precondition", new RegExp(`volume=pvc-1 dependents=${id}, ${cloned}; delete those first`)),
   );
   assert.deepEqual(store.snapshot(), all);
-  await deleteVolume(world, restored, context);
-  await deleteSnapshot(world, id, context);
-  await assert.rejects(deleteVolume(world, "pvc-1", context), refusal("precondition", /dependents=/));
-  await deleteVolume(world, cloned, context);
+  await deleteVolume(deps, restored, context);
+  await deleteSnapshot(deps, id, context);
+  await assert.rejects(deleteVolume(deps, "pvc-1", context), refusal("precondition", /dependents=/));
+  await deleteVolume(deps, cloned, context);
   assert.deepEqual(store.snapshot(), before);
-  await deleteVolume(world, "pvc-1", context);
+  await deleteVolume(deps, "pvc-1", context);
   assert.deepEqual([...store.allFiles.keys()], [testBase]);
 });
 
 Deno.test("a router that keeps a subvolume does not make copies depend on anything", async () => {
-  const { store, world } = controller({ subvolumeParent: "held" });
+  const { store, deps } = controller({ subvolumeParent: "held" });
   store.put(aDisk(aRecord()));
   store.putImage(pathOf(".img"), gibibyte);
   store.put(aDisk(aRecord({ source: `s:${id}` }), {
     id: "pvc-2",
     imagePath: `${testBase}/pvc-2.${testCluster}.img`,
   }));
-  await deleteSnapshot(world, id, context);
-  await deleteVolume(world, "pvc-1", context);
+  await deleteSnapshot(deps, id, context);
+  await deleteVolume(deps, "pvc-1", context);
   assert.deepEqual([...store.disks.keys()], ["pvc-2"]);
 });
 
 Deno.test("createSnapshot() does not answer OK for what an earlier removal may still take away", async () => {
-  const { store, world, clock } = controller();
+  const { store, deps, clock } = controller();
   store.put(aDisk(aRecord()));
-  const create = () => createSnapshot(world, { name: "s", source: "pvc-1" }, context);
+  const create = () => createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
   const first = await create();
   store.mishap("removeImage", { late: true, unreadable: true });
-  await assert.rejects(deleteSnapshot(world, id, context), refusal("unavailable"));
+  await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable"));
   await assert.rejects(create(), refusal("busy", /was to be deleted/));
   await clock.advance(600_000);
   assert.deepEqual(await create(), first);
 
   store.mishap("removeImage", { runs: false });
-  await assert.rejects(deleteSnapshot(world, id, context), refusal("unavailable"));
-  await deleteSnapshot(world, id, context);
+  await assert.rejects(deleteSnapshot(deps, id, context), refusal("unavailable"));
+  await deleteSnapshot(deps, id, context);
   await clock.advance(1_000);
   const second = await create();
   store.runLate();
@@ -216,7 +216,7 @@ Deno.test("createSnapshot() does not answer OK for what an earlier removal may s
 });
 
 Deno.test("deleteSnapshot() of what is not there asks nothing about others", async () => {
-  const { store, world } = controller({ subvolumeParent: "held" });
-  await deleteSnapshot(world, id, context);
+  const { store, deps } = controller({ subvolumeParent: "held" });
+  await deleteSnapshot(deps, id, context);
   assert.deepEqual(store.calls.map((call) => call.method), ["files"]);
 });

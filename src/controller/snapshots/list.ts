@@ -1,5 +1,5 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
-import { assertNoEarlierSnapshot, isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
+import { assertNoLegacySnapshot, isLegacySnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isSnapshotId, isVolumeId } from "../../volume/model/ids.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -10,7 +10,7 @@ import {
   snapshotPart,
   type StoredSnapshot,
 } from "../../volume/model/snapshots.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerDeps } from "../deps.ts";
 
 /** Which snapshots to list; "" leaves it open. */
 export interface SnapshotFilter {
@@ -23,22 +23,22 @@ export interface SnapshotFilter {
  * The snapshots of this cluster that a filter lets through, ordered by id. One command; none for a filter that no
  * snapshot can meet.
  *
- * Those of the earlier driver are in no list: a Snapshot has to have a source and a time (CSI specification, "Snapshot"),
+ * Those of the legacy driver are in no list: a Snapshot has to have a source and a time (CSI specification, "Snapshot"),
  * which nothing tells of them, and whoever reads a list would count them as copies. Who asks for one by its id is refused
  * with what it is: the snapshotter writes that into the VolumeSnapshotContent, for a person to read, and asks again. Told
  * that it is not ready yet, it would go on asking without a word; told that there is none, it would call it lost.
  *
  * @throws {VolumeError} unavailable while files may be missing: after a boot, or with a pool not mounted; precondition
- * for the id of one that the earlier driver has made
+ * for the id of one that the legacy driver has made
  */
 export async function listSnapshots(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   filter: SnapshotFilter,
   context: CallContext,
 ): Promise<readonly StoredSnapshot[]> {
-  const { basePaths, cluster, settleMs } = world.settings;
-  if (isEarlierSnapshotId(filter.id)) {
-    await assertEarlierGone(world, "show", filter.id, context);
+  const { basePaths, cluster, settleMs } = deps.settings;
+  if (isLegacySnapshotId(filter.id)) {
+    await assertLegacySnapshotGone(deps, "show", filter.id, context);
     return [];
   }
   if (filter.id !== "" && !isSnapshotId(filter.id)) return [];
@@ -48,7 +48,7 @@ export async function listSnapshots(
     : filter.source !== ""
     ? `.${filter.source}.`
     : anySnapshot;
-  const view = await world.store.files(part, context);
+  const view = await deps.store.files(part, context);
   assertAbsenceProven(view, basePaths, settleMs);
   return ownSnapshots(parseSnapshots(view.files), cluster, basePaths).filter((one) =>
     (filter.id === "" || one.id === filter.id) && (filter.source === "" || one.source === filter.source)
@@ -59,33 +59,33 @@ export async function listSnapshots(
  * One snapshot of this cluster. One command.
  *
  * @throws {VolumeError} not-found when it is provably not there, unavailable when its absence proves nothing;
- * precondition when the earlier driver has made it
+ * precondition when the legacy driver has made it
  */
 export async function getSnapshot(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   context: CallContext,
 ): Promise<StoredSnapshot> {
-  const found = (await listSnapshots(world, { id, source: "" }, context))[0];
+  const found = (await listSnapshots(deps, { id, source: "" }, context))[0];
   if (found !== undefined) return found;
   throw new VolumeError("not-found", `Cannot find the snapshot as there is none: snapshot=${id}`);
 }
 
 /**
- * Finds a snapshot of the earlier driver provably gone, disk and image. One command. Nothing of it is ever removed: with
+ * Finds a snapshot of the legacy driver provably gone, disk and image. One command. Nothing of it is ever removed: with
  * no record in its comment it could be somebody's disk that is called the same.
  *
  * @throws {VolumeError} precondition while anything of it is there, saying what it is and how a person removes it;
  * unavailable when nothing is and that proves nothing
  */
-export async function assertEarlierGone(
-  world: ControllerWorld,
+export async function assertLegacySnapshotGone(
+  deps: ControllerDeps,
   verb: string,
   id: string,
   context: CallContext,
 ): Promise<void> {
-  const { basePaths, settleMs } = world.settings;
-  const view = await world.store.view(id, id, context);
-  assertNoEarlierSnapshot(verb, id, view, basePaths);
+  const { basePaths, settleMs } = deps.settings;
+  const view = await deps.store.view(id, id, context);
+  assertNoLegacySnapshot(verb, id, view, basePaths);
   assertAbsenceProven(view, basePaths, settleMs);
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aSnapshotId, testBase, testCluster } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { getSnapshot, listSnapshots, type SnapshotFilter } from "./list.ts";
@@ -23,7 +23,7 @@ function controller() {
   ];
   for (const path of [...others, ...own]) made.store.putImage(path, 7n);
   const list = async (filter: Partial<SnapshotFilter> = {}) =>
-    (await listSnapshots(made.world, { ...everything, ...filter }, context)).map((one) => [
+    (await listSnapshots(made.deps, { ...everything, ...filter }, context)).map((one) => [
       one.id,
       one.source,
       one.ready,
@@ -37,7 +37,7 @@ Deno.test("listSnapshots() lists this cluster's in order, in one command", async
   assert.deepEqual(store.calls.map((call) => call.method), ["files"]);
 });
 
-Deno.test("listSnapshots() lets a filter through what it says, and nothing that only looks like it", async () => {
+Deno.test("listSnapshots() lets a filter through what it says, and nothing that only reads like it", async () => {
   const { list } = controller();
   const cases: [Partial<SnapshotFilter>, string[]][] = [
     [{ id: a }, [a]],
@@ -65,23 +65,23 @@ Deno.test("listSnapshots() asks nothing for a filter that no snapshot can meet",
 });
 
 Deno.test("listSnapshots() and getSnapshot() do not answer while files may be missing", async () => {
-  const { world, store, clock, list } = controller();
+  const { deps, store, clock, list } = controller();
   store.reboot();
   await assert.rejects(list(), refusal("unavailable", /booted only/));
-  await assert.rejects(getSnapshot(world, a, context), refusal("unavailable"));
+  await assert.rejects(getSnapshot(deps, a, context), refusal("unavailable"));
   await clock.advance(120_000);
   assert.equal((await list()).length, 3);
   store.pools = [];
   await assert.rejects(list(), refusal("unavailable", /not mounted/));
-  await assert.rejects(getSnapshot(world, aSnapshotId("none"), context), refusal("unavailable"));
+  await assert.rejects(getSnapshot(deps, aSnapshotId("none"), context), refusal("unavailable"));
 });
 
 Deno.test("getSnapshot() shows one, also while it is copied, and none that is not this cluster's", async () => {
-  const { world, store } = controller();
-  assert.equal((await getSnapshot(world, a, context)).imagePath, pathOf(a, "pvc-2", ".img"));
-  assert.equal((await getSnapshot(world, b, context)).ready, false);
+  const { deps, store } = controller();
+  assert.equal((await getSnapshot(deps, a, context)).imagePath, pathOf(a, "pvc-2", ".img"));
+  assert.equal((await getSnapshot(deps, b, context)).ready, false);
   assert.equal(store.takeCount(), 2);
   for (const id of [aSnapshotId("none"), aSnapshotId("d"), "pvc-1", "snap-"]) {
-    await assert.rejects(getSnapshot(world, id, context), refusal("not-found", /there is none/), id);
+    await assert.rejects(getSnapshot(deps, id, context), refusal("not-found", /there is none/), id);
   }
 });

@@ -2,9 +2,9 @@ import { parseRecordedCapabilities } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
-import { assertNotImported, lookForChange, notFound } from "../load.ts";
+import { assertNotImported, loadForChange, notFound } from "../load.ts";
 import { writeRecord } from "../change.ts";
-import type { ControllerWorld } from "../deps.ts";
+import type { ControllerDeps } from "../deps.ts";
 
 /**
  * Renews the blankness of a volume that nobody holds: its next epoch may make a file system again, if the device then
@@ -13,9 +13,9 @@ import type { ControllerWorld } from "../deps.ts";
  * @throws {VolumeError} not-found, unavailable; precondition when a node holds it, it is exported, not this cluster's
  * or a block volume
  */
-export async function allowFormat(world: ControllerWorld, id: string, context: CallContext): Promise<void> {
-  const call = { ...world, context };
-  const { volume } = await lookForChange(call, id, "allow formatting");
+export async function allowFormat(deps: ControllerDeps, id: string, context: CallContext): Promise<void> {
+  const call = { ...deps, context };
+  const { volume } = await loadForChange(call, id, "allow formatting");
   if (volume === undefined) throw notFound("allow formatting", id);
   assertNotImported(volume, "allow formatting", "whatever is in it is somebody's");
   assertIdleFilesystemVolume(volume);

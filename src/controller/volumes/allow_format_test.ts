@@ -6,7 +6,7 @@ import {
   testContext,
   testController,
   testParameters,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { allowFormat } from "./allow_format.ts";
@@ -17,13 +17,13 @@ const context = testContext();
 const epoch = { counter: 5, nonce: "0123abcd" };
 
 Deno.test("allowFormat() renews blankness for exactly the next epoch", async () => {
-  const { world, store, clock } = testController();
+  const { deps, store, clock } = testController();
   store.put(aDisk(aRecord({ epoch })));
-  await allowFormat(world, "pvc-1", context);
+  await allowFormat(deps, "pvc-1", context);
   assert.equal(store.takeCount(), 2);
-  const publish = () => inTime(clock, publishVolume(world, "pvc-1", aPublish("a"), testParameters, context));
+  const publish = () => inTime(clock, publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context));
   assert.equal((await publish()).mayFormat, "true");
-  await unpublishVolume(world, "pvc-1", "a", context);
+  await unpublishVolume(deps, "pvc-1", "a", context);
   assert.equal((await publish()).mayFormat, "false");
 });
 
@@ -35,17 +35,17 @@ Deno.test("allowFormat() refuses what is in use, exported, raw or not there", as
     [aDisk(aRecord(), { id: "pvc-2" }), "not-found"],
   ] as const;
   for (const [disk, kind] of cases) {
-    const { world, store } = testController();
+    const { deps, store } = testController();
     store.put(disk);
-    await refusedUnchanged(store, () => allowFormat(world, "pvc-1", context), refusal(kind));
+    await refusedUnchanged(store, () => allowFormat(deps, "pvc-1", context), refusal(kind));
   }
 });
 
 Deno.test("allowFormat() is busy when the volume is published in between", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.put(aDisk(aRecord({ epoch })));
   const published = aDisk(aRecord({ epoch: { ...epoch, counter: 6 }, holders: [aHolder("a")] }));
   store.mishap("change", { before: () => store.put(published) });
-  await assert.rejects(allowFormat(world, "pvc-1", context), refusal("busy"));
+  await assert.rejects(allowFormat(deps, "pvc-1", context), refusal("busy"));
   assert.deepEqual(store.disks.get("pvc-1"), published);
 });

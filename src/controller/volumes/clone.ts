@@ -2,9 +2,9 @@ import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
-import { placeFor, placeOf, plainPlace, unfinishedCopies } from "../../volume/model/layout.ts";
+import { imageLocationFor, locationOf, plainLocation, unfinishedCopies } from "../../volume/model/layout.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
-import type { CreateView, ImagePlace, RouterState } from "../../volume/model/inventory.ts";
+import type { CreateView, ImageLocation, RouterState } from "../../volume/model/inventory.ts";
 import type { DiskGuard, NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
@@ -19,8 +19,8 @@ import type { SourceRef } from "../../volume/model/sources.ts";
 import type { FinishedCopy } from "./copies.ts";
 import { copyImage, type CopyPurpose, discardCopy, type FoundSource, orGiveUpCopy } from "./copying.ts";
 import { assertGrows } from "./expand.ts";
-import { assertNotImported, assertOwnImage, lookForChange, notFound, ownStem } from "../load.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import { assertNotImported, assertOwnImage, loadForChange, notFound, ownFilePrefix } from "../load.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** A subvolume's snapshot may be called blank only if the source is still blank when the router makes it. */
 export function blankGuard({ blank, volume }: FoundSource): { readonly guard?: DiskGuard } {
@@ -54,7 +54,7 @@ export async function planClone(
   plan: VolumePlan,
   request: CloneRequest,
 ): Promise<PlannedVolume> {
-  const unfinished = unfinishedCopies(view.files, plan.stem, call.settings.basePaths);
+  const unfinished = unfinishedCopies(view.files, plan.filePrefix, call.settings.basePaths);
   const purpose = { key: plan.id, object: "volume", from: request.source, unfinished } as const;
   const work = () => planFrom(call, view, plan, request, purpose);
   return await orGiveUpCopy(call, purpose, work);
@@ -71,7 +71,7 @@ async function planFrom(
   const source = await findSource(call, view, request.source);
   const sizeBytes = chooseCloneSize(request.range, source.sizeBytes);
   const pool = getPool(view, plan.basePath);
-  const place = placeFor(plan.basePath, plan.stem, pool, call.settings.subvolumeNames);
+  const location = imageLocationFor(plan.basePath, plan.filePrefix, pool, call.settings.subvolumeNames);
   if (sizeBytes > source.sizeBytes) assertGrows(call, "create", { id: plan.id, exported: false });
   assertRoom(view, plan.basePath, sizeBytes, call.settings.overcommit, purpose.unfinished);
   const folder = missingFolder(view, plan.basePath, pool, call.settings.subvolumeNames);
@@ -84,23 +84,23 @@ async function planFrom(
     ),
     ...folder,
   };
-  const parent = source.place.subvolume;
-  const sharesBlocks = parent !== undefined && place.subvolume !== undefined &&
-    poolOf(source.place.path) === pool.mountPoint;
+  const parent = source.location.subvolume;
+  const sharesBlocks = parent !== undefined && location.subvolume !== undefined &&
+    poolOf(source.location.path) === pool.mountPoint;
   if (sharesBlocks) {
-    const made = await isCloneMade(call, view, place, parent.path);
+    const made = await isCloneMade(call, view, location, parent.path);
     const subvolume = made
       ? {}
-      : { subvolume: { ...place.subvolume!, parent, readOnly: false, ...blankGuard(source) } };
+      : { subvolume: { ...location.subvolume!, parent, readOnly: false, ...blankGuard(source) } };
     if (!made) assertNoImage(view, plan);
-    return { volume: { ...base, place, ...subvolume }, sizeBytes };
+    return { volume: { ...base, location, ...subvolume }, sizeBytes };
   }
   assertNoImage(view, plan);
-  const target = plainPlace(`${plan.basePath}/${plan.stem}.img`);
+  const target = plainLocation(`${plan.basePath}/${plan.filePrefix}.img`);
   const { finished } = await copyImage(call, { ...purpose, source, target, ...folder, state: view });
   if (finished !== undefined) {
     await assertSourceUnchanged(call, plan.id, finished);
-    return { volume: { ...base, place: target, copied: finished }, sizeBytes };
+    return { volume: { ...base, location: target, copied: finished }, sizeBytes };
   }
   throw new VolumeError(
     "unavailable",
@@ -109,8 +109,8 @@ async function planFrom(
 }
 
 /** Before anything is made that would have to be taken back. */
-function assertAdopts(world: ControllerWorld, id: string): void {
-  if (world.settings.adopts) return;
+function assertAdopts(deps: ControllerDeps, id: string): void {
+  if (deps.settings.adopts) return;
   throw new VolumeError(
     "precondition",
     `Cannot create the volume from a source as this router makes no disk of a file that is there: volume=${id}`,
@@ -130,7 +130,7 @@ async function assertSourceUnchanged(
 ): Promise<void> {
   if (guard === undefined) return;
   try {
-    const { volume } = await call.store.view(guard.id, ownStem(call, guard.id), call.context);
+    const { volume } = await call.store.view(guard.id, ownFilePrefix(call, guard.id), call.context);
     if (volume?.comment === guard.comment) return;
   } catch (error) {
     await discardCopy(call, path);
@@ -149,7 +149,7 @@ async function assertSourceUnchanged(
  * @throws {VolumeError} precondition when its disk uses a file of another name; unavailable when its pool shows no label
  */
 export function sourceOf(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   volume: OwnedVolume,
   { pools }: RouterState,
   verb: string,
@@ -160,9 +160,9 @@ export function sourceOf(
     verb,
     "its image is no subvolume of its own; copy its data into a volume that this driver makes",
   );
-  assertOwnImage(world, volume, verb);
+  assertOwnImage(deps, volume, verb);
   const blank = record.blankEpoch > 0 && (record.epoch?.counter ?? 0) === 0;
-  return { place: placeOf(stored.imagePath, pools), sizeBytes: stored.sizeBytes, blank, volume };
+  return { location: locationOf(stored.imagePath, pools), sizeBytes: stored.sizeBytes, blank, volume };
 }
 
 /**
@@ -172,11 +172,11 @@ export function sourceOf(
 async function isCloneMade(
   call: ControllerCall,
   view: CreateView,
-  place: ImagePlace,
+  location: ImageLocation,
   parentPath: string,
 ): Promise<boolean> {
-  if (!view.files.some((file) => file.path === place.path && !file.directory)) return false;
-  const stored = await call.store.subvolume(place.subvolume!, call.context);
+  if (!view.files.some((file) => file.path === location.path && !file.directory)) return false;
+  const stored = await call.store.subvolume(location.subvolume!, call.context);
   return stored !== undefined && !stored.readOnly && stored.parentName === parentPath.split("/").at(-1);
 }
 
@@ -189,7 +189,7 @@ async function findSource(call: ControllerCall, view: CreateView, source: Source
   if (source.kind === "volume") {
     const shown = view.volumes.find((volume) => volume.id === source.id);
     const volume = shown === undefined
-      ? (await lookForChange(call, source.id, "clone")).volume
+      ? (await loadForChange(call, source.id, "clone")).volume
       : assertOwned(shown, cluster, "clone");
     if (volume === undefined) throw notFound("clone", source.id);
     return sourceOf(call, volume, view, "clone");
@@ -207,5 +207,5 @@ async function findSource(call: ControllerCall, view: CreateView, source: Source
     );
   }
   const { imagePath, sizeBytes, blank } = snapshot;
-  return { place: placeOf(imagePath, view.pools), sizeBytes, blank, volume: undefined };
+  return { location: locationOf(imagePath, view.pools), sizeBytes, blank, volume: undefined };
 }

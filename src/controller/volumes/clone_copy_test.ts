@@ -10,7 +10,7 @@ import {
   testParameters,
   testSettings,
   withoutSubvolumes,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aRecord,
@@ -48,7 +48,7 @@ function controller(
   record: Partial<VolumeRecord> = { epoch },
   disk: Partial<StoredVolume> = {},
 ) {
-  const { store, world, clock, ...rest } = testController({
+  const { store, deps, clock, ...rest } = testController({
     copyReturns: "when-done",
     basePaths: bases,
     ...settings,
@@ -59,17 +59,17 @@ function controller(
   store.put(aDisk(aRecord(record), { imagePath: source, ...disk }));
   store.tree.contents.set(source, "data");
   const clone = (over: Partial<CreateRequest> = {}, call = context) =>
-    createVolume(world, aCreate("c", { source: fromVolume, ...over }), call);
+    createVolume(deps, aCreate("c", { source: fromVolume, ...over }), call);
   const soon = (ms = 5_000) => testContext({ deadlineMs: clock.now() + ms });
   /** Begins a copy that takes a minute, for a call that does not. */
   const begin = async (over: Partial<CreateRequest> = {}) => {
     store.mishap("copyFile", { takesMs: 60_000 });
     await assert.rejects(inTime(clock, clone(over, soon())), refusal("unavailable", /still being copied/));
   };
-  const publish = () => publishVolume(world, "pvc-1", aPublish("a"), testParameters, context);
-  const unpublish = () => unpublishVolume(world, "pvc-1", "a", context);
+  const publish = () => publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context);
+  const unpublish = () => unpublishVolume(deps, "pvc-1", "a", context);
   const paths = () => [...store.allFiles.keys()].filter((path) => path !== testBase && path !== source);
-  return { store, world, clock, clone, soon, begin, publish, unpublish, paths, ...rest };
+  return { store, deps, clock, clone, soon, begin, publish, unpublish, paths, ...rest };
 }
 
 /** Parameters of a StorageClass in another folder. */
@@ -98,8 +98,8 @@ Deno.test("createVolume() copies the image of a volume that is a plain file, and
 });
 
 Deno.test("createVolume() restores a copied snapshot, and grows the volume where it is to be larger", async () => {
-  const { store, world, clone, paths } = controller();
-  const snapshot = await createSnapshot(world, { name: "s", source: "pvc-1" }, context);
+  const { store, deps, clone, paths } = controller();
+  const snapshot = await createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
   const range = { requiredBytes: 2n * gibibyte, limitBytes: 0n };
   const made = await clone({ source: fromSnapshot, range });
   assert.equal(made.stored.sizeBytes, 2n * gibibyte);
@@ -110,8 +110,8 @@ Deno.test("createVolume() restores a copied snapshot, and grows the volume where
 });
 
 Deno.test("createVolume() restores a copied snapshot also while its volume is in use", async () => {
-  const { world, clone, publish } = controller();
-  await createSnapshot(world, { name: "s", source: "pvc-1" }, context);
+  const { deps, clone, publish } = controller();
+  await createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
   await publish();
   assert.equal((await clone({ source: fromSnapshot })).stored.imagePath, image);
 });
@@ -133,10 +133,10 @@ Deno.test("createVolume() copies to another pool, and where source or folder hav
 });
 
 Deno.test("createVolume() never takes a copy of something else for what was asked for", async () => {
-  const { store, world, clock, clone, begin } = controller();
+  const { store, deps, clock, clone, begin } = controller();
   store.putFile("/fast/csi", 0n, true);
   store.put(aDisk(aRecord(), { id: "pvc-2", imagePath: plainImage("pvc-2") }));
-  const snapshot = await createSnapshot(world, { name: "s", source: "pvc-1" }, context);
+  const snapshot = await createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
   await begin();
   const others: [Partial<CreateRequest>, VolumeErrorKind][] = [
     [{ source: { kind: "volume", id: "pvc-2" } }, "exists-incompatible"],
@@ -212,9 +212,9 @@ Deno.test("createVolume() does not remove the image of a disk that a router show
 });
 
 Deno.test("createVolume() copies one image to two volumes at once", async () => {
-  const { store, world } = controller();
+  const { store, deps } = controller();
   const made = await Promise.all(
-    ["c", "d"].map((name) => createVolume(world, aCreate(name, { source: fromVolume }), context)),
+    ["c", "d"].map((name) => createVolume(deps, aCreate(name, { source: fromVolume }), context)),
   );
   assert.deepEqual(made.map(({ stored }) => store.tree.contents.get(stored.imagePath)), ["data", "data"]);
 });

@@ -1,6 +1,6 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import { aCreate, gibibyte, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { aCreate, gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aHolder,
@@ -39,15 +39,15 @@ function controller(
   record: Partial<VolumeRecord> = { epoch },
   disk: Partial<StoredVolume> = {},
 ) {
-  const { store, world, ...rest } = testController(settings);
+  const { store, deps, ...rest } = testController(settings);
   store.tree.putSubvolume({ label: "pool-fs", path: "csi", readOnly: false, parent: undefined });
   const source = aDisk(aRecord(record), disk);
   store.put(source);
   store.tree.contents.set(source.imagePath, "data");
   const clone = (source: SourceRef = fromVolume, over: Partial<CreateRequest> = {}) =>
-    createVolume(world, aCreate("c", { source, ...over }), context);
-  const snapshot = () => createSnapshot(world, { name: "s", source: "pvc-1" }, context);
-  return { store, world, clone, snapshot, ...rest };
+    createVolume(deps, aCreate("c", { source, ...over }), context);
+  const snapshot = () => createSnapshot(deps, { name: "s", source: "pvc-1" }, context);
+  return { store, deps, clone, snapshot, ...rest };
 }
 
 function subvolumeOf(store: FakeVolumeStore): FakeSubvolume | undefined {
@@ -111,9 +111,9 @@ Deno.test("createVolume() clones a volume that is in use, and does not touch it"
 });
 
 Deno.test("createVolume() restores a snapshot whose volume is gone", async () => {
-  const { store, world, clone, snapshot } = controller();
+  const { store, deps, clone, snapshot } = controller();
   await snapshot();
-  await deleteVolume(world, "pvc-1", context);
+  await deleteVolume(deps, "pvc-1", context);
   await clone(fromSnapshot);
   assert.equal(store.tree.contents.get(image), "data");
 });
@@ -180,13 +180,13 @@ Deno.test("createVolume() takes a clone back that the router did not grow, so th
 });
 
 Deno.test("createVolume() takes no clone back that somebody may have been told of", async () => {
-  const { store, world, clone } = controller();
+  const { store, deps, clone } = controller();
   const made = await clone();
   const larger = ofSize(2n * gibibyte);
   store.mishap("change", { after: () => store.edit(id, { sizeBytes: gibibyte }) });
   await assert.rejects(clone(fromVolume, larger), refusal("precondition", /did not grow the disk/));
   assert.equal(store.disks.get(id)?.imagePath, made.stored.imagePath);
-  const never = { ...world, settings: { ...world.settings, growth: "never" as const } };
+  const never = { ...deps, settings: { ...deps.settings, growth: "never" as const } };
   const again = createVolume(never, aCreate("c", { source: fromVolume, ...larger }), context);
   await assert.rejects(again, refusal("precondition", /does not grow/));
   assert.ok(store.disks.has(id) && store.allFiles.has(image));
@@ -319,12 +319,12 @@ Deno.test("createVolume() counts a source that grew meanwhile as it is", async (
 });
 
 Deno.test("createVolume() refuses a clone of the same name that was made from something else", async () => {
-  const { clone, snapshot, world } = controller();
+  const { clone, snapshot, deps } = controller();
   await snapshot();
   await clone();
   await assert.rejects(clone(fromSnapshot), refusal("exists-incompatible", /made from v:pvc-1, not s:snap/));
   await assert.rejects(
-    createVolume(world, aCreate("c"), context),
+    createVolume(deps, aCreate("c"), context),
     refusal("exists-incompatible", /not nothing/),
   );
 });

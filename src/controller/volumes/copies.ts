@@ -1,6 +1,6 @@
 import { withDeadline } from "../../async/deadline.ts";
 import type { DiskGuard } from "../../volume/ports/store.ts";
-import type { ImagePlace } from "../../volume/model/inventory.ts";
+import type { ImageLocation } from "../../volume/model/inventory.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext, Clock } from "../../volume/ports/system.ts";
 
@@ -100,7 +100,7 @@ export interface CopyAbout {
   /** See `formatSource()`. */
   readonly source: string;
   readonly sourcePath: string;
-  readonly target: ImagePlace;
+  readonly target: ImageLocation;
 }
 
 /** A whole copy that has not got its name yet. */

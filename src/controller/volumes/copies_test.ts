@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import { testContext } from "../../../tests/fakes/controller_world.ts";
+import { testContext } from "../../../tests/fakes/controller_deps.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -92,7 +92,7 @@ Deno.test("ImageCopies.join() goes on with the work when the call that began it 
   assert.equal(contexts.length, 1);
 });
 
-Deno.test("ImageCopies.join() tells a failure to one call, also one that comes later, and then starts anew", async () => {
+Deno.test("ImageCopies.join() reports a failure to one call, also one that comes later, and then starts anew", async () => {
   const { clock, join, contexts, reject } = work();
   const call = join({ deadlineMs: clock.now() + 3_000 });
   await clock.advance(1_000);
@@ -105,7 +105,7 @@ Deno.test("ImageCopies.join() tells a failure to one call, also one that comes l
   assert.equal(contexts.length, 2);
 });
 
-Deno.test("ImageCopies.join() tells a failure to the call that waits for it", async () => {
+Deno.test("ImageCopies.join() reports a failure to the call that waits for it", async () => {
   const { join, reject, copies } = work();
   const call = join();
   reject(new VolumeError("precondition", "Cannot copy"));
@@ -127,7 +127,7 @@ Deno.test("ImageCopies.cancel() ends the work, waits until it has ended, and for
     }
   };
   const call = copies.join("a", "about", start, testContext());
-  const told = assert.rejects(call, refusal("cancelled", /no longer wanted/));
+  const reported = assert.rejects(call, refusal("cancelled", /no longer wanted/));
   let ended = false;
   const cancelled = copies.cancel("a").then(() => ended = true);
   await clock.advance(999);
@@ -135,7 +135,7 @@ Deno.test("ImageCopies.cancel() ends the work, waits until it has ended, and for
   assert.equal(copies.find("a"), undefined);
   await clock.advance(1);
   await cancelled;
-  await told;
+  await reported;
   assert.equal(cleanedUp, true);
 });
 
@@ -180,13 +180,13 @@ Deno.test("ImageCopies.close() ends all work, and waits until it has ended", asy
       ended.push(key);
     }
   };
-  const told = ["a", "b"].map((key) =>
+  const reported = ["a", "b"].map((key) =>
     assert.rejects(copies.join(key, "about", start(key), testContext()), refusal("cancelled"))
   );
   const closed = copies.close();
   await clock.advance(1_000);
   await closed;
-  await Promise.all(told);
+  await Promise.all(reported);
   assert.deepEqual(ended, ["a", "b"]);
   assert.equal(copies.find("a"), undefined);
 });

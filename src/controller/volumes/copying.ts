@@ -4,13 +4,13 @@ import type { OwnedVolume } from "../../volume/model/record.ts";
 import type { CopyAbout, FinishedCopy } from "./copies.ts";
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { plainPlace, unfinishedPath } from "../../volume/model/layout.ts";
+import { plainLocation, unfinishedPath } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NewFolder } from "../../volume/ports/store.ts";
-import type { ImagePlace, RouterState } from "../../volume/model/inventory.ts";
+import type { ImageLocation, RouterState } from "../../volume/model/inventory.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
 import { waitForGrace } from "../attachments/withdrawal.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /** What a copy is made for. */
 export interface CopyPurpose {
@@ -27,7 +27,7 @@ export interface CopyPurpose {
 export interface CopyRequest extends CopyPurpose {
   readonly source: FoundSource;
   /** Where it is to be in the end. */
-  readonly target: ImagePlace;
+  readonly target: ImageLocation;
   /** The folder of the target, where it is missing. */
   readonly makeFolder?: NewFolder;
   readonly state: RouterState;
@@ -36,7 +36,7 @@ export interface CopyRequest extends CopyPurpose {
 /** A copy that is being made, or was. */
 export interface Copy {
   /** Where it is to be in the end: as the call said that began it. */
-  readonly target: ImagePlace;
+  readonly target: ImageLocation;
   /** Undefined while the copy goes on. */
   readonly finished: FinishedCopy | undefined;
 }
@@ -50,7 +50,7 @@ export interface Copy {
  */
 export async function copyImage(call: ControllerCall, request: CopyRequest): Promise<Copy> {
   const { key, target } = request;
-  const sourcePath = request.source.place.path;
+  const sourcePath = request.source.location.path;
   const about = { source: formatSource(request.from), sourcePath, target };
   const going = call.copies.find(key);
   if (going !== undefined) assertSameCopy(request, going);
@@ -70,13 +70,13 @@ export async function copyImage(call: ControllerCall, request: CopyRequest): Pro
 async function makeCopy(call: ControllerCall, request: CopyRequest): Promise<FinishedCopy> {
   const { source, target, makeFolder, state, key, object } = request;
   for (const path of request.unfinished) {
-    await call.store.removeImage(plainPlace(path), path, call.context);
+    await call.store.removeImage(plainLocation(path), path, call.context);
   }
   const { volume } = source;
   if (volume !== undefined) await waitForGrace(call, volume, state, "copy");
   const path = unfinishedPath(target.path, newNonce(call.random));
   try {
-    const { done, refusal } = await call.store.copyFile(source.place.path, path, call.context, makeFolder);
+    const { done, refusal } = await call.store.copyFile(source.location.path, path, call.context, makeFolder);
     if (done) {
       await assertWhole(call, request, path);
       return { path, guard: volume?.stored };
@@ -110,38 +110,38 @@ async function assertWhole(
 }
 
 /** What has to be tidied up is, also after the end of the call that it was done for. */
-function ownContext(world: ControllerWorld): CallContext {
+function ownContext(deps: ControllerDeps): CallContext {
   const { signal } = new AbortController();
-  return { requestId: "copy", signal, deadlineMs: world.clock.now() + 10_000 };
+  return { requestId: "copy", signal, deadlineMs: deps.clock.now() + 10_000 };
 }
 
 /**
  * Removes a copy that is of no use, unless a disk uses it. If it cannot be removed now, the next try or a delete does it.
  */
-export async function discardCopy(world: ControllerWorld, path: string): Promise<void> {
+export async function discardCopy(deps: ControllerDeps, path: string): Promise<void> {
   try {
-    await world.store.removeImage(plainPlace(path), path, ownContext(world));
+    await deps.store.removeImage(plainLocation(path), path, ownContext(deps));
   } catch (error) {
-    world.notes.warn("an unfinished copy could not be removed", { path, reason: String(error) });
+    deps.notes.warn("an unfinished copy could not be removed", { path, reason: String(error) });
   }
 }
 
 /** Removes a copy that no disk was added for, under whichever of its two names it is. */
 export async function discardFinished(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   { path }: Pick<FinishedCopy, "path">,
-  target: ImagePlace,
+  target: ImageLocation,
 ): Promise<void> {
-  const context = ownContext(world);
+  const context = ownContext(deps);
   try {
-    const view = await world.store.files(path, context);
+    const view = await deps.store.files(path, context);
     // A router that has restarted may show the disk only later.
-    assertAbsenceProven(view, [path], world.settings.settleMs);
+    assertAbsenceProven(view, [path], deps.settings.settleMs);
     // While it has its first name, whatever has the other one is not this copy.
-    const place = view.files.some((file) => file.path === path) ? plainPlace(path) : target;
-    await world.store.removeImage(place, path, context);
+    const location = view.files.some((file) => file.path === path) ? plainLocation(path) : target;
+    await deps.store.removeImage(location, path, context);
   } catch (error) {
-    world.notes.warn("a copy could not be removed", { path, target: target.path, reason: String(error) });
+    deps.notes.warn("a copy could not be removed", { path, target: target.path, reason: String(error) });
   }
 }
 
@@ -153,17 +153,17 @@ const forGood: ReadonlySet<string> = new Set(["not-found", "precondition", "out-
  * earlier ones is removed: nobody may ask for it ever again.
  */
 export async function orGiveUpCopy<Result>(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   { key, from, unfinished }: CopyPurpose,
   work: () => Promise<Result>,
 ): Promise<Result> {
   try {
     return await work();
   } catch (error) {
-    const going = world.copies.find(key);
+    const going = deps.copies.find(key);
     const isOwn = going === undefined || going.source === formatSource(from);
     if (isOwn && VolumeError.is(error) && forGood.has(error.kind)) {
-      await giveUpCopies(world, key, unfinished);
+      await giveUpCopies(deps, key, unfinished);
     }
     throw error;
   }
@@ -171,18 +171,18 @@ export async function orGiveUpCopy<Result>(
 
 /** Ends the copy that goes on under that key, and removes what earlier ones have left: none is needed any more. */
 export async function giveUpCopies(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   key: string,
   unfinished: readonly string[],
 ): Promise<void> {
-  await world.copies.cancel(key);
-  for (const path of unfinished) await discardCopy(world, path);
+  await deps.copies.cancel(key);
+  for (const path of unfinished) await discardCopy(deps, path);
 }
 
 function assertSameCopy({ key, object, from, target }: CopyRequest, going: CopyAbout): void {
   // The time of a snapshot is in its name, and passes.
-  const samePlace = object === "snapshot" || going.target.path === target.path;
-  if (going.source === formatSource(from) && samePlace) return;
+  const sameLocation = object === "snapshot" || going.target.path === target.path;
+  if (going.source === formatSource(from) && sameLocation) return;
   throw new VolumeError(
     "exists-incompatible",
     `Cannot create the ${object} as one of its name is being copied: ${object}=${key} source=${going.source} ` +
@@ -193,8 +193,8 @@ function assertSameCopy({ key, object, from, target }: CopyRequest, going: CopyA
 /**
  * @throws {VolumeError} precondition when no copy can be made that is certainly whole and of one moment
  */
-function assertCopies(world: ControllerWorld, { source, object, key }: CopyRequest): void {
-  const { copyReturns } = world.settings;
+function assertCopies(deps: ControllerDeps, { source, object, key }: CopyRequest): void {
+  const { copyReturns } = deps.settings;
   const { volume } = source;
   const reason = copyReturns === undefined
     ? "its image can only be copied as a file, and whether this router's /file/copy answers when the copy is whole is " +
@@ -211,7 +211,7 @@ function assertCopies(world: ControllerWorld, { source, object, key }: CopyReque
 
 /** A source as the router shows it. */
 export interface FoundSource {
-  readonly place: ImagePlace;
+  readonly location: ImageLocation;
   readonly sizeBytes: bigint;
   /** Whether nothing can have been written to it yet. */
   readonly blank: boolean;

@@ -9,7 +9,7 @@ import {
   testController,
   testParameters,
   withoutSubvolumes,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import { refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import {
   aDisk,
@@ -27,7 +27,7 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import { publishVolume } from "../attachments/publish.ts";
 import { unpublishVolume } from "../attachments/unpublish.ts";
-import type { ControllerSettings, ControllerWorld } from "../deps.ts";
+import type { ControllerDeps, ControllerSettings } from "../deps.ts";
 import { createSnapshot } from "../snapshots/create.ts";
 import { deleteSnapshot } from "../snapshots/delete.ts";
 import { ImageCopies } from "./copies.ts";
@@ -45,8 +45,8 @@ interface Maker {
   /** A path that an unfinished copy of an earlier process may have. */
   readonly unfinished: string;
   /** Answers with the path of the image; undefined while the copy goes on. */
-  make(world: ControllerWorld, call: typeof context): Promise<string | undefined>;
-  remove(world: ControllerWorld): Promise<void>;
+  make(deps: ControllerDeps, call: typeof context): Promise<string | undefined>;
+  remove(deps: ControllerDeps): Promise<void>;
 }
 
 const volumeId = volumeIdFor("c");
@@ -56,25 +56,25 @@ const makers: Readonly<Record<string, Maker>> = {
   "createVolume()": {
     id: volumeId,
     unfinished: `${plainImage(volumeId)}.0123abcd.part`,
-    async make(world, call) {
+    async make(deps, call) {
       const request = aCreate("c", { source: { kind: "volume", id: "pvc-1" } });
       try {
-        return (await createVolume(world, request, call)).stored.imagePath;
+        return (await createVolume(deps, request, call)).stored.imagePath;
       } catch (error) {
         if (error instanceof Error && /still being copied/.test(error.message)) return undefined;
         throw error;
       }
     },
-    remove: (world) => deleteVolume(world, volumeId, context),
+    remove: (deps) => deleteVolume(deps, volumeId, context),
   },
   "createSnapshot()": {
     id: snapshotId,
     unfinished: `${testBase}/${snapshotId}.pvc-1.1.n.${testCluster}.img.0123abcd.part`,
-    async make(world, call) {
-      const { ready, imagePath } = await createSnapshot(world, { name: "s", source: "pvc-1" }, call);
+    async make(deps, call) {
+      const { ready, imagePath } = await createSnapshot(deps, { name: "s", source: "pvc-1" }, call);
       return ready ? imagePath : undefined;
     },
-    remove: (world) => deleteSnapshot(world, snapshotId, context),
+    remove: (deps) => deleteSnapshot(deps, snapshotId, context),
   },
 };
 
@@ -85,24 +85,24 @@ for (const [name, maker] of Object.entries(makers)) {
     record: Partial<VolumeRecord> = { epoch },
     disk: Partial<StoredVolume> = {},
   ) => {
-    const { store, world, clock, notes } = testController({ copyReturns: "when-done", ...settings });
+    const { store, deps, clock, notes } = testController({ copyReturns: "when-done", ...settings });
     withoutSubvolumes(store);
     store.putFile(testBase, 0n, true);
     store.put(aDisk(aRecord(record), { imagePath: source, ...disk }));
     store.tree.contents.set(source, "data");
-    const make = (call = context) => maker.make(world, call);
+    const make = (call = context) => maker.make(deps, call);
     const soon = () => testContext({ deadlineMs: clock.now() + 5_000 });
     return {
-      ...{ store, world, clock, notes, make, soon },
+      ...{ store, deps, clock, notes, make, soon },
       /** Begins a copy that takes a minute, for a call that does not. */
       begin: async () => {
         store.mishap("copyFile", { takesMs: 60_000 });
         assert.equal(await inTime(clock, make(soon())), undefined);
       },
       use: async () => {
-        await publishVolume(world, "pvc-1", aPublish("a"), testParameters, context);
+        await publishVolume(deps, "pvc-1", aPublish("a"), testParameters, context);
       },
-      unuse: () => unpublishVolume(world, "pvc-1", "a", context),
+      unuse: () => unpublishVolume(deps, "pvc-1", "a", context),
       paths: () => [...store.allFiles.keys()].filter((path) => path !== testBase && path !== source),
       copies: () => store.calls.filter(({ method }) => method === "copyFile").length,
     };
@@ -144,11 +144,11 @@ for (const [name, maker] of Object.entries(makers)) {
   });
 
   Deno.test(`${name} goes on copying after its call, and a later one gets the result`, async () => {
-    const { world, clock, make, begin, soon, paths, copies } = controller();
+    const { deps, clock, make, begin, soon, paths, copies } = controller();
     await begin();
     assert.equal(await inTime(clock, make(soon())), undefined);
     assert.deepEqual([await inTime(clock, make())], paths());
-    assert.deepEqual([copies(), world.copies.find(maker.id)], [1, undefined]);
+    assert.deepEqual([copies(), deps.copies.find(maker.id)], [1, undefined]);
   });
 
   Deno.test(`${name} goes on copying when the caller goes away`, async () => {
@@ -164,11 +164,11 @@ for (const [name, maker] of Object.entries(makers)) {
   });
 
   Deno.test(`${name} starts over where another process began, and leaves nothing of that`, async () => {
-    const { store, world, paths } = controller();
+    const { store, deps, paths } = controller();
     store.putFile(maker.unfinished, 40n * gibibyte);
     const others = [maker.unfinished.replace(testCluster, "ffffffff"), `${testBase}/x.img.0123abcd.part`];
     for (const path of others) store.putFile(path);
-    const restarted = { ...world, copies: new ImageCopies(world.clock) } as ControllerWorld;
+    const restarted = { ...deps, copies: new ImageCopies(deps.clock) } as ControllerDeps;
     const made = await maker.make(restarted, context);
     assert.deepEqual(paths(), [...others, made]);
   });
@@ -187,12 +187,12 @@ for (const [name, maker] of Object.entries(makers)) {
   Deno.test(`${name} ends the copy when it is refused for good, and leaves nothing of it`, async () => {
     const cases = [["precondition", "used"], ["not-found", "gone"]] as const;
     for (const [kind, what] of cases) {
-      const { store, world, clock, make, begin, use, paths } = controller();
+      const { store, deps, clock, make, begin, use, paths } = controller();
       await begin();
       store.putFile(maker.unfinished, 5n);
-      await (what === "used" ? use() : deleteVolume(world, "pvc-1", context));
+      await (what === "used" ? use() : deleteVolume(deps, "pvc-1", context));
       await assert.rejects(inTime(clock, make()), refusal(kind), what);
-      assert.deepEqual([paths(), world.copies.find(maker.id)], [[], undefined], what);
+      assert.deepEqual([paths(), deps.copies.find(maker.id)], [[], undefined], what);
     }
   });
 
@@ -249,10 +249,10 @@ for (const [name, maker] of Object.entries(makers)) {
   });
 
   Deno.test(`deleting what ${name} makes ends the copy that goes on for it, and leaves nothing`, async () => {
-    const { store, world, begin, paths } = controller();
+    const { store, deps, begin, paths } = controller();
     await begin();
     store.putFile(maker.unfinished, 5n);
-    await maker.remove(world);
-    assert.deepEqual([paths(), world.copies.find(maker.id)], [[], undefined]);
+    await maker.remove(deps);
+    assert.deepEqual([paths(), deps.copies.find(maker.id)], [[], undefined]);
   });
 }

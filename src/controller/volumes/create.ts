@@ -7,7 +7,7 @@ import {
   type Promises,
 } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { placeFor, placeOf, unfinishedCopies } from "../../volume/model/layout.ts";
+import { imageLocationFor, locationOf, unfinishedCopies } from "../../volume/model/layout.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, Inventory, RouterState } from "../../volume/model/inventory.ts";
@@ -26,10 +26,10 @@ import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
 import { planClone, type PlannedVolume } from "./clone.ts";
 import { discardFinished, giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
-import { ownStem } from "../load.ts";
-import { cutComment, isCut, outdateUnsettled, remembered, whyNotDone } from "../change.ts";
-import { claimOf, spaceRefusal, tellingRefusal } from "../refusals.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import { ownFilePrefix } from "../load.ts";
+import { cutComment, isCut, outdateInDoubt, remembered, whyNotDone } from "../change.ts";
+import { claimOf, reportingRefusal, spaceRefusal } from "../refusals.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Creates a volume, or finds the one that an earlier try made. Two commands, one more each where room is scarce, for a copy
@@ -38,19 +38,22 @@ import type { ControllerCall, ControllerWorld } from "../deps.ts";
  * @throws {VolumeError} exists-incompatible, not-found (the source), exhausted, out-of-range, precondition, unavailable
  */
 export async function createVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   request: CreateRequest,
   context: CallContext,
 ): Promise<OwnedVolume> {
-  const call = { ...world, context };
+  const call = { ...deps, context };
   const refusal = (error: VolumeError) => spaceRefusal(claimOf(request), error);
-  return await tellingRefusal(world, refusal, () => create(call, request));
+  return await reportingRefusal(deps, refusal, () => create(call, request));
 }
 
 async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
   const { settings, store } = call;
   const plan = planVolume(request, settings.cluster, call.random);
-  const view = await store.createView({ id: plan.id, stem: plan.stem, folder: plan.basePath }, call.context);
+  const view = await store.createView(
+    { id: plan.id, filePrefix: plan.filePrefix, folder: plan.basePath },
+    call.context,
+  );
   const created = findCreated(view, plan, request);
   if (created !== undefined) return await finishCreated(call, created, view, plan, request);
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
@@ -62,7 +65,7 @@ async function create(call: ControllerCall, request: CreateRequest): Promise<Own
 }
 
 function planBlank(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   view: CreateView,
   plan: VolumePlan,
   request: CreateRequest,
@@ -70,17 +73,19 @@ function planBlank(
   assertNoImage(view, plan);
   const sizeBytes = chooseSize(request.range);
   const pool = getPool(view, plan.basePath);
-  const place = placeFor(plan.basePath, plan.stem, pool, world.settings.subvolumeNames);
-  assertRoom(view, plan.basePath, sizeBytes, world.settings.overcommit);
-  const { subvolume } = place;
+  const location = imageLocationFor(plan.basePath, plan.filePrefix, pool, deps.settings.subvolumeNames);
+  assertRoom(view, plan.basePath, sizeBytes, deps.settings.overcommit);
+  const { subvolume } = location;
   // An earlier try may have made the subvolume and nothing in it.
-  const made = view.files.some((file) => file.directory && file.path === `${plan.basePath}/${plan.stem}`);
+  const made = view.files.some((file) =>
+    file.directory && file.path === `${plan.basePath}/${plan.filePrefix}`
+  );
   const volume: NewVolume = {
     id: plan.id,
-    place,
+    location,
     sizeBytes,
-    comment: formatComment(newComment(plan.record), world.settings.maxCommentBytes),
-    ...missingFolder(view, plan.basePath, pool, world.settings.subvolumeNames),
+    comment: formatComment(newComment(plan.record), deps.settings.maxCommentBytes),
+    ...missingFolder(view, plan.basePath, pool, deps.settings.subvolumeNames),
     ...(subvolume === undefined || made ? {} : { subvolume: { ...subvolume, readOnly: false } }),
   };
   return { volume, sizeBytes };
@@ -95,9 +100,9 @@ async function finishCreated(
   { range }: CreateRequest,
 ): Promise<OwnedVolume> {
   // Another controller was faster with its copy.
-  await giveUpCopies(call, plan.id, unfinishedCopies(view.files, plan.stem, call.settings.basePaths));
+  await giveUpCopies(call, plan.id, unfinishedCopies(view.files, plan.filePrefix, call.settings.basePaths));
   if (!isUnfinishedClone(created, range)) {
-    await outdateUnsettled(call, "create", created);
+    await outdateInDoubt(call, "create", created);
     return created;
   }
   const { stored } = created;
@@ -133,7 +138,7 @@ async function finishAdded(
     return await grownTo(call, volume, sizeBytes);
   } catch (error) {
     if (!VolumeError.is(error, "precondition")) throw error;
-    const view = await call.store.view(volume.stored.id, ownStem(call, volume.stored.id), call.context);
+    const view = await call.store.view(volume.stored.id, ownFilePrefix(call, volume.stored.id), call.context);
     if (view.volume !== undefined) {
       const left = assertOwned(view.volume, call.settings.cluster, "create");
       await takeBack(call, left, after, "the router does not grow it");
@@ -150,8 +155,8 @@ async function takeBack(
   reason: string,
 ): Promise<void> {
   const { id, comment, imagePath } = stored;
-  const place = placeOf(imagePath, pools);
-  const send = () => call.store.remove({ id, comment }, place, ownStem(call, id), call.context);
+  const location = locationOf(imagePath, pools);
+  const send = () => call.store.remove({ id, comment }, location, ownFilePrefix(call, id), call.context);
   const { after } = await remembered(call, stored, send);
   if (after.volume === undefined && !after.files.some((file) => file.path === imagePath)) return;
   throw new VolumeError(
@@ -162,21 +167,21 @@ async function takeBack(
 
 /** Of a copy whose disk was not added nobody could tell later what it is a copy of. */
 async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<AddedVolume> {
-  const { id, place, copied, comment } = wanted;
+  const { id, location, copied, comment } = wanted;
   let added = false;
   let outcome: MutationOutcome<Inventory>;
   try {
     outcome = await call.store.add(wanted, call.context);
     added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === comment);
   } finally {
-    if (!added && copied !== undefined) await discardFinished(call, copied, place);
+    if (!added && copied !== undefined) await discardFinished(call, copied, location);
   }
   await assertWholeComment(call, wanted, outcome.after);
   return { volume: assertAdded(call, wanted, outcome), after: outcome.after };
 }
 
 function assertAdded(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   plan: NewVolume,
   outcome: MutationOutcome<Inventory>,
 ): OwnedVolume {
@@ -189,8 +194,8 @@ function assertAdded(
     const reason = whyNotDone(outcome.refusal, hint);
     throw new VolumeError("unavailable", `Cannot create the volume as ${reason}: volume=${plan.id}`);
   }
-  const volume = assertOwned(stored, world.settings.cluster, "create");
-  const asPlanned = stored.comment === plan.comment && stored.imagePath === plan.place.path &&
+  const volume = assertOwned(stored, deps.settings.cluster, "create");
+  const asPlanned = stored.comment === plan.comment && stored.imagePath === plan.location.path &&
     (plan.sizeBytes === undefined || stored.sizeBytes === plan.sizeBytes) && !stored.exported;
   if (asPlanned) return volume;
   throw new VolumeError(
@@ -203,12 +208,12 @@ function assertAdded(
 /** A disk whose record was cut would be nobody's: it is taken back, with its image. */
 async function assertWholeComment(
   call: ControllerCall,
-  { id, place, comment }: NewVolume,
+  { id, location, comment }: NewVolume,
   after: Inventory,
 ): Promise<void> {
   const stored = after.volumes.find((volume) => volume.id === id);
-  if (stored === undefined || stored.imagePath !== place.path || !isCut(stored.comment, comment)) return;
-  await call.store.remove({ id, comment: stored.comment }, place, ownStem(call, id), call.context);
+  if (stored === undefined || stored.imagePath !== location.path || !isCut(stored.comment, comment)) return;
+  await call.store.remove({ id, comment: stored.comment }, location, ownFilePrefix(call, id), call.context);
   throw cutComment("create", id, stored.comment.length);
 }
 

@@ -6,7 +6,7 @@ import {
   testContext,
   testController,
   withoutSubvolumes,
-} from "../../../tests/fakes/controller_world.ts";
+} from "../../../tests/fakes/controller_deps.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import {
   aDisk,
@@ -40,10 +40,10 @@ const ofSize = (name: string, sizeBytes: bigint) =>
   aCreate(name, { range: { requiredBytes: sizeBytes, limitBytes: 0n } });
 
 Deno.test("createVolume() takes two commands, one when the volume exists, and answers the same", async () => {
-  const { world, store } = testController();
-  const made = await createVolume(world, request, context);
+  const { deps, store } = testController();
+  const made = await createVolume(deps, request, context);
   assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["createView", "add"]);
-  assert.deepEqual(await createVolume(world, request, context), made);
+  assert.deepEqual(await createVolume(deps, request, context), made);
   assert.deepEqual(store.calls.map((call) => call.method), ["createView"]);
   assert.deepEqual(store.disks.get(plan.id), made.stored);
   assert.equal(made.stored.exported, false);
@@ -51,10 +51,10 @@ Deno.test("createVolume() takes two commands, one when the volume exists, and an
 });
 
 Deno.test("createVolume() makes the folder once, and each volume a subvolume in it", async () => {
-  const { world, store } = testController();
-  await createVolume(world, request, context);
+  const { deps, store } = testController();
+  await createVolume(deps, request, context);
   assert.equal(store.allFiles.get(testBase)?.directory, true);
-  await createVolume(world, aCreate("b"), context);
+  await createVolume(deps, aCreate("b"), context);
   const other = volumeIdFor("b");
   assert.deepEqual([...store.disks.values()].map((disk) => disk.imagePath), [
     imagePath,
@@ -64,7 +64,7 @@ Deno.test("createVolume() makes the folder once, and each volume a subvolume in 
   const made = { label: "pool-fs", readOnly: false, parent: undefined };
   assert.deepEqual(subvolumes, [
     { ...made, path: "csi" },
-    { ...made, path: `csi/${plan.stem}` },
+    { ...made, path: `csi/${plan.filePrefix}` },
     { ...made, path: `csi/${other}.${testCluster}` },
   ]);
 });
@@ -73,28 +73,33 @@ Deno.test("createVolume() makes a plain file where no subvolume can be", async (
   const plain = testController();
   withoutSubvolumes(plain.store);
   const flat = testController({ subvolumeNames: "flat" });
-  for (const { world, store } of [plain, flat]) {
-    const made = await createVolume(world, request, context);
+  for (const { deps, store } of [plain, flat]) {
+    const made = await createVolume(deps, request, context);
     assert.equal(made.stored.imagePath, plainImage(plan.id));
     assert.equal(store.allFiles.get(testBase)?.directory, true);
-    await createVolume(world, request, context);
-    await deleteVolume(world, plan.id, context);
+    await createVolume(deps, request, context);
+    await deleteVolume(deps, plan.id, context);
     assert.deepEqual([...store.allFiles.keys()], [testBase]);
   }
 });
 
 Deno.test("createVolume() uses the empty subvolume that an earlier try has left", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.tree.putSubvolume({ label: "pool-fs", path: "csi", readOnly: false, parent: undefined });
-  store.tree.putSubvolume({ label: "pool-fs", path: `csi/${plan.stem}`, readOnly: false, parent: undefined });
-  assert.equal((await createVolume(world, request, context)).stored.imagePath, imagePath);
+  store.tree.putSubvolume({
+    label: "pool-fs",
+    path: `csi/${plan.filePrefix}`,
+    readOnly: false,
+    parent: undefined,
+  });
+  assert.equal((await createVolume(deps, request, context)).stored.imagePath, imagePath);
   assert.deepEqual(store.violations, []);
 });
 
 Deno.test("createVolume() believes what is read back, not how the command ended", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.mishap("add", { runs: true, refusal: "action cancelled" });
-  assert.equal((await createVolume(world, request, context)).stored.id, plan.id);
+  assert.equal((await createVolume(deps, request, context)).stored.id, plan.id);
 });
 
 Deno.test("createVolume() reports a command that did not run, and the next try succeeds", async () => {
@@ -105,18 +110,18 @@ Deno.test("createVolume() reports a command that did not run, and the next try s
     [{ unreadable: true }, /Cannot read/],
   ] as const;
   for (const [mishap, text] of cases) {
-    const { world, store } = testController();
+    const { deps, store } = testController();
     store.mishap("add", mishap);
-    await assert.rejects(createVolume(world, request, context), refusal("unavailable", text));
-    await createVolume(world, request, context);
+    await assert.rejects(createVolume(deps, request, context), refusal("unavailable", text));
+    await createVolume(deps, request, context);
     assert.equal(store.disks.size, 1);
   }
 });
 
 Deno.test("createVolume() accepts the same volume made by another call in between", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.mishap("add", { before: () => store.put(added) });
-  assert.equal((await createVolume(world, request, context)).stored.comment, added.comment);
+  assert.equal((await createVolume(deps, request, context)).stored.comment, added.comment);
 });
 
 Deno.test("createVolume() does not take another one's disk, made in between, for its own", async () => {
@@ -128,9 +133,9 @@ Deno.test("createVolume() does not take another one's disk, made in between, for
     [{ exported: true }, "busy"],
   ];
   for (const [difference, kind] of cases) {
-    const { world, store } = testController();
+    const { deps, store } = testController();
     store.mishap("add", { before: () => store.put({ ...added, ...difference }) });
-    await assert.rejects(createVolume(world, request, context), refusal(kind));
+    await assert.rejects(createVolume(deps, request, context), refusal(kind));
   }
 });
 
@@ -139,16 +144,16 @@ Deno.test("createVolume() refuses while disks may be missing", async () => {
   young.store.reboot();
   await young.clock.advance(119_999);
   await assert.rejects(
-    createVolume(young.world, request, context),
+    createVolume(young.deps, request, context),
     refusal("unavailable", /booted only 119 s ago/),
   );
   await young.clock.advance(1);
-  await createVolume(young.world, request, context);
+  await createVolume(young.deps, request, context);
 
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.pools = store.pools.map((pool) => ({ ...pool, mountPoint: "other" }));
   await assert.rejects(
-    createVolume(world, request, context),
+    createVolume(deps, request, context),
     refusal("unavailable", /pool=pool mounted=other/),
   );
   assert.equal(store.disks.size, 0);
@@ -156,31 +161,31 @@ Deno.test("createVolume() refuses while disks may be missing", async () => {
 
 Deno.test("createVolume() refuses an image that is there without its disk and leaves it alone", async () => {
   for (const path of [imagePath, plainImage(plan.id)]) {
-    const { world, store } = testController();
+    const { deps, store } = testController();
     store.putImage(path, 7n);
     await refusedUnchanged(
       store,
-      () => createVolume(world, request, context),
+      () => createVolume(deps, request, context),
       refusal("precondition", /is there without a disk/),
     );
   }
 });
 
 Deno.test("createVolume() fills a pool to the last byte and not beyond", async () => {
-  const { world, store } = testController();
-  await createVolume(world, ofSize("a", 60n * gibibyte), context);
-  await assert.rejects(createVolume(world, ofSize("b", 41n * gibibyte), context), refusal("exhausted"));
-  await createVolume(world, ofSize("b", 40n * gibibyte), context);
+  const { deps, store } = testController();
+  await createVolume(deps, ofSize("a", 60n * gibibyte), context);
+  await assert.rejects(createVolume(deps, ofSize("b", 41n * gibibyte), context), refusal("exhausted"));
+  await createVolume(deps, ofSize("b", 40n * gibibyte), context);
   await assert.rejects(
-    createVolume(world, ofSize("c", gibibyte), context),
+    createVolume(deps, ofSize("c", gibibyte), context),
     refusal("exhausted", /available=0/),
   );
   assert.equal(store.disks.size, 2);
 });
 
 Deno.test("createVolume() never leaves a pool over-promised by creates that saw the same room", async () => {
-  const { world, store } = testController();
-  const big = ["a", "b", "c"].map((name) => createVolume(world, ofSize(name, 60n * gibibyte), context));
+  const { deps, store } = testController();
+  const big = ["a", "b", "c"].map((name) => createVolume(deps, ofSize(name, 60n * gibibyte), context));
   const results = await Promise.allSettled(big);
   const made = results.filter((result) => result.status === "fulfilled").length;
   assert.ok(made <= 1);
@@ -189,10 +194,10 @@ Deno.test("createVolume() never leaves a pool over-promised by creates that saw 
 });
 
 Deno.test("createVolume() takes its volume back when others took the room", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   const other = aDisk(aRecord(), { id: "other", sizeBytes: 100n * gibibyte, imagePath: "/pool/x.img" });
   store.mishap("add", { before: () => store.put(other) });
-  await assert.rejects(createVolume(world, request, context), refusal("exhausted", /over=1073741824/));
+  await assert.rejects(createVolume(deps, request, context), refusal("exhausted", /over=1073741824/));
   assert.deepEqual([...store.disks.keys()], ["other"]);
   assert.equal(store.allFiles.has(imagePath), false);
   assert.deepEqual([...store.tree.subvolumes.values()].map((subvolume) => subvolume.path), ["csi"]);
@@ -201,39 +206,39 @@ Deno.test("createVolume() takes its volume back when others took the room", asyn
 Deno.test("createVolume() does not say that it left nothing behind when it did", async () => {
   const other = aDisk(aRecord(), { id: "other", sizeBytes: 100n * gibibyte, imagePath: "/pool/x.img" });
   for (const mishap of [{ runs: false }, { refusal: "no" }, { unreadable: true }]) {
-    const { world, store } = testController();
+    const { deps, store } = testController();
     store.mishap("add", { before: () => store.put(other) });
     store.mishap("remove", mishap);
-    await assert.rejects(createVolume(world, request, context), refusal("unavailable"));
+    await assert.rejects(createVolume(deps, request, context), refusal("unavailable"));
   }
 });
 
 Deno.test("createVolume() takes nothing back that somebody uses already", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   const other = aDisk(aRecord(), { id: "other", sizeBytes: 100n * gibibyte, imagePath: "/pool/x.img" });
   store.mishap("add", { before: () => store.put(other) });
   store.mishap("remove", { before: () => store.edit(plan.id, { comment: `${added.comment} in use` }) });
   await assert.rejects(
-    createVolume(world, request, context),
+    createVolume(deps, request, context),
     refusal("unavailable", /Cannot take the volume back/),
   );
   assert.ok(store.disks.has(plan.id));
 });
 
 Deno.test("createVolume() honours the overcommit that is set", async () => {
-  const { world, store } = testController({ overcommit: 2 });
-  await createVolume(world, ofSize("a", 100n * gibibyte), context);
-  await createVolume(world, ofSize("b", 100n * gibibyte), context);
-  await assert.rejects(createVolume(world, aCreate("c"), context), refusal("exhausted"));
+  const { deps, store } = testController({ overcommit: 2 });
+  await createVolume(deps, ofSize("a", 100n * gibibyte), context);
+  await createVolume(deps, ofSize("b", 100n * gibibyte), context);
+  await assert.rejects(createVolume(deps, aCreate("c"), context), refusal("exhausted"));
   assert.equal(store.disks.size, 2);
 });
 
 Deno.test("createVolume() answers OK only when an earlier removal can no longer take effect", async () => {
-  const { world, store } = testController();
-  await createVolume(world, request, context);
+  const { deps, store } = testController();
+  await createVolume(deps, request, context);
   store.mishap("remove", { late: true, unreadable: true });
-  await assert.rejects(deleteVolume(world, plan.id, context), refusal("unavailable"));
-  await createVolume(world, request, context);
+  await assert.rejects(deleteVolume(deps, plan.id, context), refusal("unavailable"));
+  await createVolume(deps, request, context);
   store.runLate();
   assert.ok(store.disks.has(plan.id) && store.allFiles.has(imagePath));
 });

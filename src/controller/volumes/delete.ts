@@ -1,18 +1,18 @@
 import { folderOf } from "../../volume/model/sources.ts";
 import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { leftoversOf, placeOf } from "../../volume/model/layout.ts";
+import { leftoversOf, locationOf } from "../../volume/model/layout.ts";
 import { nodeIdsOf, type OwnedVolume } from "../../volume/model/record.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FileView, VolumeView } from "../../volume/model/inventory.ts";
 import type { MutationOutcome } from "../../volume/ports/store.ts";
 import { assertNoSnapshotsHold } from "./dependents.ts";
-import { assertNotImported, assertNotShared, assertOwnImage, ownStem } from "../load.ts";
+import { assertNotImported, assertNotShared, assertOwnImage, ownFilePrefix } from "../load.ts";
 import { answered, failMutation, remembered } from "../change.ts";
-import { takeOverFirst } from "../legacy/migrate.ts";
+import { migrateFirst } from "../legacy/migrate.ts";
 import { waitForGrace, withdrawExport } from "../attachments/withdrawal.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Deletes a volume and its image, or finds both provably gone. Two commands; one when nothing is there.
@@ -22,29 +22,29 @@ import type { ControllerCall, ControllerWorld } from "../deps.ts";
  * not there and that proves nothing
  */
 export async function deleteVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   context: CallContext,
   judged?: string,
 ): Promise<void> {
-  const call = { ...world, context };
+  const call = { ...deps, context };
   // A copy that is being made for it is no longer wanted, and would come to light after its deletion.
-  await world.copies.cancel(id);
-  const view = await world.store.view(id, ownStem(world, id), context);
+  await deps.copies.cancel(id);
+  const view = await deps.store.view(id, ownFilePrefix(deps, id), context);
   assertNotForeign(view.foreign, "delete");
-  assertNotShared(world, id, view, "delete");
+  assertNotShared(deps, id, view, "delete");
   if (judged !== undefined && view.volume?.comment !== judged) {
     failMutation("delete", id, judged, view.volume, undefined);
   }
   if (view.volume !== undefined) {
-    const stored = await takeOverFirst(call, view, view.volume);
-    const volume = assertOwned(stored, world.settings.cluster, "delete");
+    const stored = await migrateFirst(call, view, view.volume);
+    const volume = assertOwned(stored, deps.settings.cluster, "delete");
     await deleteDisk(call, volume, { ...view, volume: stored });
     return;
   }
-  assertAbsenceProven(view, world.settings.basePaths, world.settings.settleMs);
-  world.strayed?.assertNotSeen(world.settings.cluster, id, "delete");
-  await deleteLeftovers(call, id, view, world.settings.basePaths);
+  assertAbsenceProven(view, deps.settings.basePaths, deps.settings.settleMs);
+  deps.misplaced?.assertNotSeen(deps.settings.cluster, id, "delete");
+  await deleteLeftovers(call, id, view, deps.settings.basePaths);
 }
 
 async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: VolumeView): Promise<void> {
@@ -59,19 +59,19 @@ async function deleteDisk(call: ControllerCall, found: OwnedVolume, view: Volume
   // Without its disk nobody could tell any more whose the image is that comes back with the pool.
   assertPoolMounted(view, found.stored.imagePath);
   await assertNoSnapshotsHold(call, found);
-  const place = placeOf(found.stored.imagePath, view.pools);
+  const location = locationOf(found.stored.imagePath, view.pools);
   const volume = found.stored.exported ? await withdrawExport(call, found, "delete") : found;
   await waitForGrace(call, volume, view, "delete");
   const { id, comment } = volume.stored;
   const outcome = await remembered(
     call,
     volume.stored,
-    () => call.store.remove({ id, comment }, place, ownStem(call, id), call.context),
+    () => call.store.remove({ id, comment }, location, ownFilePrefix(call, id), call.context),
   );
   const left = outcome.after.volume;
   if (left !== undefined) failMutation("delete", id, comment, left, outcome.refusal);
   if (outcome.after.foreign !== undefined) assertNotForeign(outcome.after.foreign, "delete");
-  assertDeleted(id, place.path, outcome);
+  assertDeleted(id, location.path, outcome);
   call.withdrawals.forget(id);
   const basePaths = [...new Set([...call.settings.basePaths, folderOf(volume, call.settings.cluster)])];
   await deleteLeftovers(call, id, outcome.after, basePaths);
@@ -84,14 +84,14 @@ async function deleteLeftovers(
   view: FileView,
   basePaths: readonly string[],
 ): Promise<void> {
-  const stem = ownStem(call, id);
+  const filePrefix = ownFilePrefix(call, id);
   let latest = view;
-  for (const place of leftoversOf(view.files, stem, basePaths, view.pools)) {
-    const outcome = await call.store.removeImage(place, stem, call.context);
-    assertDeleted(id, place.path, outcome);
+  for (const location of leftoversOf(view.files, filePrefix, basePaths, view.pools)) {
+    const outcome = await call.store.removeImage(location, filePrefix, call.context);
+    assertDeleted(id, location.path, outcome);
     latest = outcome.after;
   }
-  const left = leftoversOf(latest.files, stem, basePaths, latest.pools)[0];
+  const left = leftoversOf(latest.files, filePrefix, basePaths, latest.pools)[0];
   if (left !== undefined) failLeft(id, left.path, undefined);
 }
 

@@ -1,6 +1,6 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import { aCreate, inTime, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { aCreate, inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aHolder,
@@ -38,55 +38,55 @@ function counts({ disks, allFiles, tree }: FakeVolumeStore): number[] {
 
 for (const [layout, path] of Object.entries(layouts)) {
   Deno.test(`deleteVolume() leaves the disk while the pool of its image is not mounted: ${layout}`, async () => {
-    const { store, world } = controller({}, path);
+    const { store, deps } = controller({}, path);
     const pools = store.pools;
     store.pools = [];
-    await assert.rejects(deleteVolume(world, id, context), refusal("unavailable", /not mounted/));
+    await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /not mounted/));
     assert.ok(store.disks.has(id));
     store.pools = pools;
-    await deleteVolume(world, id, context);
+    await deleteVolume(deps, id, context);
     assert.equal(store.disks.has(id), false);
   });
 
   Deno.test(`deleteVolume() removes disk and image in two commands, and is done in one when they are gone: ${layout}`, async () => {
-    const { world, store } = controller({}, path);
-    await deleteVolume(world, id, context);
+    const { deps, store } = controller({}, path);
+    await deleteVolume(deps, id, context);
     assert.deepEqual(store.calls.splice(0).map((call) => call.method), ["view", "remove"]);
     assert.deepEqual(counts(store), [0, 0, 0]);
-    await deleteVolume(world, id, context);
+    await deleteVolume(deps, id, context);
     assert.equal(store.takeCount(), 1);
   });
 
   Deno.test(`deleteVolume() ends what an earlier try left between disk and image: ${layout}`, async () => {
-    const { world, store } = controller({}, path);
+    const { deps, store } = controller({}, path);
     store.mishap("remove", { runs: "half" });
     await assert.rejects(
-      deleteVolume(world, id, context),
+      deleteVolume(deps, id, context),
       refusal("unavailable", /the image is still there/),
     );
     assert.deepEqual([store.disks.size, store.allFiles.has(path)], [0, true]);
-    await deleteVolume(world, id, context);
+    await deleteVolume(deps, id, context);
     assert.deepEqual(counts(store), [0, 0, 0]);
   });
 
   Deno.test(`deleteVolume() never touches an image that another disk uses: ${layout}`, async () => {
     for (const present of [true, false]) {
-      const { world, store } = controller({}, path);
+      const { deps, store } = controller({}, path);
       store.put({ ...disk, imagePath: path, id: "other" });
       if (!present) store.disks.delete(id);
       await refusedUnchanged(
         store,
-        () => deleteVolume(world, id, context),
+        () => deleteVolume(deps, id, context),
         refusal("precondition", /disk=other/),
       );
     }
   });
 
   Deno.test(`deleteVolume() leaves an image that another disk began to use in between: ${layout}`, async () => {
-    const { world, store } = controller({}, path);
+    const { deps, store } = controller({}, path);
     store.mishap("remove", { before: () => store.put({ ...disk, imagePath: path, id: "other" }) });
     await assert.rejects(
-      deleteVolume(world, id, context),
+      deleteVolume(deps, id, context),
       refusal("unavailable", /the image is still there/),
     );
     assert.ok(store.allFiles.has(path));
@@ -95,69 +95,69 @@ for (const [layout, path] of Object.entries(layouts)) {
   Deno.test(`deleteVolume() believes what is read back, however the command ended: ${layout}`, async () => {
     for (const ending of endings) {
       const [name, mishap] = ending;
-      const { world, store } = controller({}, path);
+      const { deps, store } = controller({}, path);
       store.mishap("remove", mishap);
-      await endsAs(ending, deleteVolume(world, id, context));
-      await deleteVolume(world, id, context);
+      await endsAs(ending, deleteVolume(deps, id, context));
+      await deleteVolume(deps, id, context);
       assert.deepEqual(counts(store), [0, 0, 0], name);
     }
   });
 }
 
 Deno.test("deleteVolume() looks for what is left in every allowed folder and takes only its own", async () => {
-  const { world, store } = testController({ basePaths: ["/pool/csi", "/pool/more"] });
-  const stem = `${id}.${testCluster}`;
+  const { deps, store } = testController({ basePaths: ["/pool/csi", "/pool/more"] });
+  const filePrefix = `${id}.${testCluster}`;
   const own = [
-    `/pool/csi/${stem}.img`,
-    `/pool/more/${stem}.img`,
-    `/pool/more/${stem}.img.0123abcd.part`,
-    `/pool/csi/${stem}/disk.img`,
+    `/pool/csi/${filePrefix}.img`,
+    `/pool/more/${filePrefix}.img`,
+    `/pool/more/${filePrefix}.img.0123abcd.part`,
+    `/pool/csi/${filePrefix}/disk.img`,
   ];
   const others = [
     `/pool/csi/${id}.ffffffff.img`,
     `/pool/csi/${id}.ffffffff/disk.img`,
     `/pool/csi/${id}.img`,
-    `/pool/csi/x${stem}.img`,
-    `/pool/csi/${stem}.img.bak`,
-    `/pool/csi/${stem}0/disk.img`,
-    `/pool/other/${stem}.img`,
-    `/pool/other/${stem}/disk.img`,
-    `/pool/csi/deep/${stem}.img`,
+    `/pool/csi/x${filePrefix}.img`,
+    `/pool/csi/${filePrefix}.img.bak`,
+    `/pool/csi/${filePrefix}0/disk.img`,
+    `/pool/other/${filePrefix}.img`,
+    `/pool/other/${filePrefix}/disk.img`,
+    `/pool/csi/deep/${filePrefix}.img`,
   ];
   for (const path of others) store.putImage(path, 1n);
   const before = store.snapshot();
   for (const path of own) store.putImage(path, 1n);
-  await deleteVolume(world, id, context);
+  await deleteVolume(deps, id, context);
   assert.deepEqual(store.snapshot(), before);
 });
 
 Deno.test("deleteVolume() says that something is left when a folder of its name is no subvolume", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.putFile(`/pool/csi/${id}.${testCluster}`, 0n, true);
   await assert.rejects(
-    deleteVolume(world, id, context),
+    deleteVolume(deps, id, context),
     refusal("unavailable", /the image is still there/),
   );
 });
 
 Deno.test("deleteVolume() removes no file that it did not ask about", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.putFile("/pool/csi/precious.img");
-  const look = store.view.bind(store);
+  const reading = store.view.bind(store);
   store.view = async (...asked) => {
-    const view = await look(...asked);
+    const view = await reading(...asked);
     return { ...view, files: [...view.files, ...store.allFiles.values()] };
   };
-  await deleteVolume(world, id, context);
+  await deleteVolume(deps, id, context);
   assert.ok(store.allFiles.has("/pool/csi/precious.img"));
 });
 
 Deno.test("deleteVolume() refuses a published volume and names the holder", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("a"), aHolder("b")] })));
   await refusedUnchanged(
     store,
-    () => deleteVolume(world, id, context),
+    () => deleteVolume(deps, id, context),
     refusal("precondition", /published.*node=a, b/),
   );
 });
@@ -173,97 +173,97 @@ Deno.test("deleteVolume() refuses a disk of its own whose image has another name
       `/pool/csi/${id}.${testCluster}/other.img`,
     ]
   ) {
-    const { world, store } = testController();
+    const { deps, store } = testController();
     store.put({ ...disk, imagePath: path });
     await refusedUnchanged(
       store,
-      () => deleteVolume(world, id, context),
+      () => deleteVolume(deps, id, context),
       refusal("precondition", /a file of another name/),
     );
   }
 });
 
 Deno.test("deleteVolume() passes on what the router answered", async () => {
-  const { world, store } = controller();
+  const { deps, store } = controller();
   store.mishap("remove", { refusal: "could not unmount" });
   await assert.rejects(
-    deleteVolume(world, id, context),
+    deleteVolume(deps, id, context),
     refusal("unavailable", /answered "could not unmount"/),
   );
 });
 
 Deno.test("deleteVolume() does not remove a volume that was published in between", async () => {
-  const { world, store } = controller();
+  const { deps, store } = controller();
   const published = aDisk(aRecord({ epoch, holders: [aHolder("a")] }));
   store.mishap("remove", { before: () => store.put(published) });
-  await assert.rejects(deleteVolume(world, id, context), refusal("busy", /changed at the same time/));
+  await assert.rejects(deleteVolume(deps, id, context), refusal("busy", /changed at the same time/));
   assert.deepEqual(store.disks.get(id), published);
   assert.ok(store.allFiles.has(imagePath));
 });
 
 Deno.test("deleteVolume() does not call a volume gone while that proves nothing", async () => {
   for (const trouble of ["young", "unmounted"] as const) {
-    const { world, store } = controller();
+    const { deps, store } = controller();
     const before = store.snapshot();
     store.hidden.add(id);
     if (trouble === "young") store.reboot();
     else store.pools = [];
-    await assert.rejects(deleteVolume(world, id, context), refusal("unavailable"), trouble);
+    await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable"), trouble);
     assert.deepEqual(store.snapshot(), before);
   }
 });
 
 Deno.test("deleteVolume() does not call an image gone whose pool went away with it", async () => {
-  const { world, store } = controller();
+  const { deps, store } = controller();
   store.mishap("remove", {
     runs: "half",
     after: () => {
       store.pools = [];
     },
   });
-  await assert.rejects(deleteVolume(world, id, context), refusal("unavailable", /not mounted/));
+  await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /not mounted/));
 });
 
 Deno.test("deleteVolume() leaves the snapshots and clones of the volume, and asks nothing about them where they are free", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.tree.putSubvolume({ label: "pool-fs", path: "csi", readOnly: false, parent: undefined });
   store.put({ ...disk, imagePath: layouts["a subvolume"] });
-  await createSnapshot(world, { name: "s", source: id }, context);
-  await createVolume(world, aCreate("c", { source: { kind: "volume", id } }), context);
+  await createSnapshot(deps, { name: "s", source: id }, context);
+  await createVolume(deps, aCreate("c", { source: { kind: "volume", id } }), context);
   const before = [...store.allFiles.keys()].filter((path) => !path.startsWith(`/pool/csi/${id}.`));
   store.takeCount();
-  await deleteVolume(world, id, context);
+  await deleteVolume(deps, id, context);
   assert.deepEqual(store.calls.map((call) => call.method), ["view", "remove"]);
   assert.deepEqual([...store.allFiles.keys()], before);
 });
 
 Deno.test("deleteVolume() says so when the router keeps a subvolume of which nobody knew that it would", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.tree.putSubvolume({ label: "pool-fs", path: "csi", readOnly: false, parent: undefined });
   store.put({ ...disk, imagePath: layouts["a subvolume"] });
-  await createSnapshot(world, { name: "s", source: id }, context);
+  await createSnapshot(deps, { name: "s", source: id }, context);
   store.tree.holdsParents = true;
   const kept = refusal("unavailable", /the image is still there: .*answered "failure: it has snapshots"/);
-  await assert.rejects(deleteVolume(world, id, context), kept);
-  await assert.rejects(deleteVolume(world, id, context), kept);
-  await deleteSnapshot(world, aSnapshotId("s"), context);
-  await deleteVolume(world, id, context);
+  await assert.rejects(deleteVolume(deps, id, context), kept);
+  await assert.rejects(deleteVolume(deps, id, context), kept);
+  await deleteSnapshot(deps, aSnapshotId("s"), context);
+  await deleteVolume(deps, id, context);
   assert.deepEqual(counts(store), [0, 1, 1]);
 });
 
 Deno.test("deleteVolume() withdraws an export that nobody holds and waits out the grace", async () => {
-  const { world, store, clock } = testController();
+  const { deps, store, clock } = testController();
   store.lingerMs = 10_000;
   store.put(aDisk(aRecord({ epoch }), { exported: true }));
-  await inTime(clock, deleteVolume(world, id, context));
+  await inTime(clock, deleteVolume(deps, id, context));
   assert.deepEqual([counts(store), store.violations], [[0, 0, 0], []]);
   assert.deepEqual(store.calls.map((call) => call.method), ["view", "change", "remove"]);
 });
 
 Deno.test("deleteVolume() says at once that the grace outlasts the call", async () => {
-  const { world, store, clock } = testController();
+  const { deps, store, clock } = testController();
   store.put(aDisk(aRecord({ epoch, withdrawnAtSeconds: clock.now() / 1000 - 1 })));
   const short = testContext({ deadlineMs: clock.now() + 5_000 });
-  await assert.rejects(deleteVolume(world, id, short), refusal("unavailable", /try again in 10 s/));
+  await assert.rejects(deleteVolume(deps, id, short), refusal("unavailable", /try again in 10 s/));
   assert.deepEqual([store.disks.size, store.calls.length, clock.waiting], [1, 1, 0]);
 });

@@ -4,7 +4,7 @@ import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CreateView } from "../../volume/model/inventory.ts";
 import { ownSnapshots, parseSnapshots, type StoredSnapshot } from "../../volume/model/snapshots.ts";
 import { formatSource, type SourceRef } from "../../volume/model/sources.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Refuses to delete a volume that snapshots or clones were made from, on routers that keep a subvolume while there are
@@ -39,9 +39,9 @@ export async function assertNoClonesHold(
   refuseWith("snapshot", snapshot.id, clonesOf(call, view, { kind: "snapshot", id: snapshot.id }));
 }
 
-function clonesOf(world: ControllerWorld, view: CreateView, source: SourceRef): string[] {
+function clonesOf(deps: ControllerDeps, view: CreateView, source: SourceRef): string[] {
   return view.volumes.filter((stored) => {
-    const ownership = judgeOwnership(stored, world.settings.cluster);
+    const ownership = judgeOwnership(stored, deps.settings.cluster);
     return ownership.state === "owned" && stored.imagePath.endsWith("/disk.img") &&
       ownership.volume.record.source === formatSource(source);
   }).map((stored) => stored.id);

@@ -7,10 +7,10 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import { type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import { assertSizeRange, chooseGrownSize, type SizeRange } from "../../volume/model/sizes.ts";
-import { assertOwnImage, notFound, ownStem } from "../load.ts";
-import { outdateUnsettled, writeRecord } from "../change.ts";
-import { spaceRefusal, tellingRefusal } from "../refusals.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import { assertOwnImage, notFound, ownFilePrefix } from "../load.ts";
+import { outdateInDoubt, writeRecord } from "../change.ts";
+import { reportingRefusal, spaceRefusal } from "../refusals.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * Grows a volume and returns its size as read back, in bytes; its present size when that is enough. Two commands; one
@@ -20,32 +20,32 @@ import type { ControllerCall, ControllerWorld } from "../deps.ts";
  * disk, or not one that is exported
  */
 export async function expandVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   range: SizeRange,
   context: CallContext,
 ): Promise<bigint> {
-  const call = { ...world, context };
+  const call = { ...deps, context };
   const refusal = (error: VolumeError) => spaceRefusal(id, error);
-  return await tellingRefusal(world, refusal, () => expand(call, id, range));
+  return await reportingRefusal(deps, refusal, () => expand(call, id, range));
 }
 
 async function expand(call: ControllerCall, id: string, range: SizeRange): Promise<bigint> {
   assertSizeRange(range);
   const { settings, store } = call;
-  const stem = ownStem(call, id);
-  const view = await store.createView({ id, stem, folder: "" }, call.context);
+  const filePrefix = ownFilePrefix(call, id);
+  const view = await store.createView({ id, filePrefix, folder: "" }, call.context);
   assertNotForeign(view.foreign, "expand");
   const found = view.volumes.find((volume) => volume.id === id);
   if (found === undefined) {
-    assertGone(id, stem, view, settings.basePaths, settings.settleMs);
+    assertGone(id, filePrefix, view, settings.basePaths, settings.settleMs);
     throw notFound("expand", id);
   }
   const volume = assertOwned(found, settings.cluster, "expand");
   assertOwnImage(call, volume, "expand");
   const sizeBytes = chooseGrownSize(range, found.sizeBytes);
   if (sizeBytes === found.sizeBytes) {
-    await outdateUnsettled(call, "expand", volume);
+    await outdateInDoubt(call, "expand", volume);
     return sizeBytes;
   }
   assertRoom(view, folderOf(volume, settings.cluster), sizeBytes - found.sizeBytes, settings.overcommit);
@@ -89,11 +89,11 @@ export async function growVolume(
  * @throws {VolumeError} precondition
  */
 export function assertGrows(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   verb: string,
   stored: Pick<StoredVolume, "id" | "exported">,
 ): void {
-  const { growth } = world.settings;
+  const { growth } = deps.settings;
   const reason = growth === "never"
     ? "this router does not grow file-backed disks"
     : growth === "after-toggle" && stored.exported

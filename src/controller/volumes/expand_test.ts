@@ -1,6 +1,6 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, aSnapshotId, testBase } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
@@ -12,10 +12,10 @@ const context = testContext();
 const epoch = { counter: 1, nonce: "0123abcd" };
 
 function controller(disk: Partial<StoredVolume> = {}, settings: Partial<ControllerSettings> = {}) {
-  const { store, world } = testController(settings);
+  const { store, deps } = testController(settings);
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")] }), disk));
   const expand = (requiredBytes: bigint, limitBytes = 0n, id = "pvc-1") =>
-    expandVolume(world, id, { requiredBytes, limitBytes }, context);
+    expandVolume(deps, id, { requiredBytes, limitBytes }, context);
   return { store, expand, size: () => store.disks.get("pvc-1")!.sizeBytes };
 }
 
@@ -140,21 +140,21 @@ Deno.test("expandVolume() is busy when another controller grows the volume to le
 });
 
 Deno.test("expandVolume() answers that the size is enough only when no earlier command can change that", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.put(aDisk(aRecord()));
   store.mishap("remove", { late: true, unreadable: true });
-  await assert.rejects(deleteVolume(world, "pvc-1", context), refusal("unavailable"));
-  assert.equal(await expandVolume(world, "pvc-1", { requiredBytes: 1n, limitBytes: 0n }, context), gibibyte);
+  await assert.rejects(deleteVolume(deps, "pvc-1", context), refusal("unavailable"));
+  assert.equal(await expandVolume(deps, "pvc-1", { requiredBytes: 1n, limitBytes: 0n }, context), gibibyte);
   store.runLate();
   assert.ok(store.disks.has("pvc-1"));
 });
 
 Deno.test("expandVolume() refuses a disk that uses another volume's image", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.put(aDisk(aRecord(), { imagePath: aDisk(aRecord(), { id: "pvc-2" }).imagePath }));
   await refusedUnchanged(
     store,
-    () => expandVolume(world, "pvc-1", { requiredBytes: 2n * gibibyte, limitBytes: 0n }, testContext()),
+    () => expandVolume(deps, "pvc-1", { requiredBytes: 2n * gibibyte, limitBytes: 0n }, testContext()),
     refusal("precondition", /a file of another name/),
   );
 });

@@ -5,9 +5,9 @@ import { poolOf } from "../../volume/model/ids.ts";
 import { findOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { VolumeView } from "../../volume/model/inventory.ts";
-import { notFound, ownStem } from "../load.ts";
+import { notFound, ownFilePrefix } from "../load.ts";
 import { importedImage, ownFiles } from "../inventory.ts";
-import type { ControllerCall, ControllerWorld } from "../deps.ts";
+import type { ControllerCall, ControllerDeps } from "../deps.ts";
 
 /**
  * What is wrong with one volume; nothing when it is healthy. One command; two when it was imported.
@@ -16,26 +16,26 @@ import type { ControllerCall, ControllerWorld } from "../deps.ts";
  * has no record to judge it by; unavailable when its absence proves nothing
  */
 export async function getVolumeHealth(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   context: CallContext,
 ): Promise<VolumeHealth> {
-  const call = { ...world, context };
-  const { basePaths, cluster, settleMs } = world.settings;
-  const stem = ownStem(world, id);
-  const view = await lookWithFiles(call, id, stem);
+  const call = { ...deps, context };
+  const { basePaths, cluster, settleMs } = deps.settings;
+  const filePrefix = ownFilePrefix(deps, id);
+  const view = await readWithFiles(call, id, filePrefix);
   assertSettled(view, settleMs);
   const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
   const health = judgeHealth({ ...view, volumes }, cluster, basePaths).find((one) => one.id === id);
   if (health !== undefined) return health;
   if (view.volume !== undefined) findOwned(view.volume, cluster, basePaths);
-  else if (view.foreign === undefined) assertGone(id, stem, view, basePaths, settleMs);
+  else if (view.foreign === undefined) assertGone(id, filePrefix, view, basePaths, settleMs);
   throw notFound("find", id);
 }
 
 /** The files of an image that was imported do not go by the name of the volume. */
-async function lookWithFiles(call: ControllerCall, id: string, stem: string): Promise<VolumeView> {
-  const view = await call.store.view(id, stem, call.context);
+async function readWithFiles(call: ControllerCall, id: string, filePrefix: string): Promise<VolumeView> {
+  const view = await call.store.view(id, filePrefix, call.context);
   const path = view.volume === undefined ? undefined : importedImage(view.volume, call.settings.cluster);
   return path === undefined ? view : await call.store.view(id, path, call.context);
 }
@@ -46,10 +46,10 @@ async function lookWithFiles(call: ControllerCall, id: string, stem: string): Pr
  * @throws {VolumeError} unavailable while it cannot be told: after a boot, or with a pool not mounted that shows no disks
  */
 export async function listVolumeHealth(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   context: CallContext,
 ): Promise<readonly VolumeHealth[]> {
-  const call = { ...world, context };
+  const call = { ...deps, context };
   const first = await judgeAll(call);
   if (first.length === 0) return [];
   // Disks and files are two looks: what was made, grown or deleted between them seems sick, once.

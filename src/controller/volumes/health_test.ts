@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { aCreate, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { aCreate, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord, plainImage, subvolumeImage } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
@@ -16,27 +16,27 @@ function reasonsOf({ problems }: VolumeHealth): string[] {
   return problems.map(({ reason }) => reason);
 }
 
-Deno.test("getVolumeHealth() looks at one volume in one command", async () => {
-  const { world, store } = testController();
+Deno.test("getVolumeHealth() reads one volume in one command", async () => {
+  const { deps, store } = testController();
   store.put(aDisk(aRecord()));
-  assert.deepEqual(await getVolumeHealth(world, "pvc-1", context), { id: "pvc-1", problems: [] });
+  assert.deepEqual(await getVolumeHealth(deps, "pvc-1", context), { id: "pvc-1", problems: [] });
   assert.deepEqual(store.calls.map((call) => call.method), ["view"]);
   store.edit("pvc-1", { exported: true });
-  assert.deepEqual(reasonsOf(await getVolumeHealth(world, "pvc-1", context)), ["ExportedWithoutHolder"]);
+  assert.deepEqual(reasonsOf(await getVolumeHealth(deps, "pvc-1", context)), ["ExportedWithoutHolder"]);
   store.put({ ...store.disks.get("pvc-1")!, id: "other", exported: false });
   const both = ["ExportedWithoutHolder", "ImageShared"];
-  assert.deepEqual(reasonsOf(await getVolumeHealth(world, "pvc-1", context)), both);
+  assert.deepEqual(reasonsOf(await getVolumeHealth(deps, "pvc-1", context)), both);
 });
 
-Deno.test("getVolumeHealth() tells of a volume of which only the image is left", async () => {
-  const { world, store } = testController();
+Deno.test("getVolumeHealth() reports a volume of which only the image is left", async () => {
+  const { deps, store } = testController();
   store.putImage(plainImage("pvc-1"), 1n);
-  assert.deepEqual(reasonsOf(await getVolumeHealth(world, "pvc-1", context)), ["DiskMissing"]);
+  assert.deepEqual(reasonsOf(await getVolumeHealth(deps, "pvc-1", context)), ["DiskMissing"]);
 });
 
 Deno.test("getVolumeHealth() calls a volume missing only when it provably is", async () => {
-  const { world, store, clock } = testController();
-  const get = () => getVolumeHealth(world, "pvc-1", context);
+  const { deps, store, clock } = testController();
+  const get = () => getVolumeHealth(deps, "pvc-1", context);
   await assert.rejects(get(), refusal("not-found", /volume=pvc-1/));
   store.hardware.set("pvc-1", "raid");
   await assert.rejects(get(), refusal("not-found"));
@@ -52,22 +52,22 @@ Deno.test("getVolumeHealth() calls a volume missing only when it provably is", a
 });
 
 Deno.test("getVolumeHealth() judges nothing while a router that has restarted may still be bringing disks back", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { exported: false }));
   store.reboot();
-  await assert.rejects(getVolumeHealth(world, "pvc-1", context), refusal("unavailable", /booted only/));
+  await assert.rejects(getVolumeHealth(deps, "pvc-1", context), refusal("unavailable", /booted only/));
 });
 
 Deno.test("listVolumeHealth() lists only volumes that something is wrong with, in order", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   for (const id of ["pvc-3", "pvc-2", "pvc-1"]) store.put(aDisk(aRecord(), { id }));
-  assert.deepEqual(await listVolumeHealth(world, context), []);
+  assert.deepEqual(await listVolumeHealth(deps, context), []);
   assert.deepEqual(store.calls.map((call) => call.method), ["inventory", "files"]);
   store.edit("pvc-3", { exported: true });
   store.allFiles.delete(subvolumeImage("pvc-1"));
   store.putImage(plainImage("pvc-4"), 1n);
   store.put(aDisk(aRecord({ cluster: "ffffffff" }), { id: "pvc-5", exported: true }));
-  const health = await listVolumeHealth(world, context);
+  const health = await listVolumeHealth(deps, context);
   assert.deepEqual(health.map((one) => [one.id, ...reasonsOf(one)]), [
     ["pvc-1", "ImageMissing"],
     ["pvc-3", "ExportedWithoutHolder"],
@@ -77,15 +77,15 @@ Deno.test("listVolumeHealth() lists only volumes that something is wrong with, i
 
 Deno.test("listVolumeHealth() does not judge by what changed between its two looks", async () => {
   const changes: Record<string, (made: ReturnType<typeof testController>) => Promise<unknown>> = {
-    create: ({ world }) => createVolume(world, aCreate("b"), context),
-    delete: ({ world }) => deleteVolume(world, volumeIdFor("a"), context),
-    expand: ({ world }) =>
-      expandVolume(world, volumeIdFor("a"), { requiredBytes: 5n << 30n, limitBytes: 0n }, context),
+    create: ({ deps }) => createVolume(deps, aCreate("b"), context),
+    delete: ({ deps }) => deleteVolume(deps, volumeIdFor("a"), context),
+    expand: ({ deps }) =>
+      expandVolume(deps, volumeIdFor("a"), { requiredBytes: 5n << 30n, limitBytes: 0n }, context),
   };
   for (const [name, change] of Object.entries(changes)) {
     const made = testController();
-    const { world, store } = made;
-    await createVolume(world, aCreate("a"), context);
+    const { deps, store } = made;
+    await createVolume(deps, aCreate("a"), context);
     store.put(aDisk(aRecord(), { id: "sick", exported: true }));
     const files = store.files.bind(store);
     store.files = async (...asked) => {
@@ -93,7 +93,7 @@ Deno.test("listVolumeHealth() does not judge by what changed between its two loo
       await change(made);
       return await files(...asked);
     };
-    const health = await listVolumeHealth(world, context);
+    const health = await listVolumeHealth(deps, context);
     assert.deepEqual(
       health.map((one) => [one.id, ...reasonsOf(one)]),
       [["sick", "ExportedWithoutHolder"]],
@@ -102,22 +102,22 @@ Deno.test("listVolumeHealth() does not judge by what changed between its two loo
   }
 });
 
-Deno.test("listVolumeHealth() tells of a pool that went away with its volumes, and fails where it shows none", async () => {
-  const { world, store } = testController();
+Deno.test("listVolumeHealth() reports a pool that went away with its volumes, and fails where it shows none", async () => {
+  const { deps, store } = testController();
   store.put(aDisk(aRecord()));
   store.pools = [];
-  const [health] = await listVolumeHealth(world, context);
+  const [health] = await listVolumeHealth(deps, context);
   assert.deepEqual([health?.id, reasonsOf(health!)], ["pvc-1", ["PoolNotMounted"]]);
   store.disks.clear();
-  await assert.rejects(listVolumeHealth(world, context), refusal("unavailable", /not mounted/));
+  await assert.rejects(listVolumeHealth(deps, context), refusal("unavailable", /not mounted/));
 });
 
 Deno.test("listVolumeHealth() does not answer while disks may be missing", async () => {
-  const { world, store, clock } = testController();
+  const { deps, store, clock } = testController();
   store.put(aDisk(aRecord()));
   store.hidden.add("pvc-1");
   store.reboot();
-  await assert.rejects(listVolumeHealth(world, context), refusal("unavailable", /booted only/));
+  await assert.rejects(listVolumeHealth(deps, context), refusal("unavailable", /booted only/));
   await clock.advance(119_999);
-  await assert.rejects(listVolumeHealth(world, context), refusal("unavailable"));
+  await assert.rejects(listVolumeHealth(deps, context), refusal("unavailable"));
 });

@@ -14,27 +14,27 @@ import { findOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { mayBeShared } from "../../volume/rules/publish.ts";
 import { mebibyte, minimumSizeBytes } from "../../volume/model/sizes.ts";
-import { notFound, ownStem } from "../load.ts";
-import type { ControllerWorld } from "../deps.ts";
+import { notFound, ownFilePrefix } from "../load.ts";
+import type { ControllerDeps } from "../deps.ts";
 
 /**
  * One volume of this cluster. One command.
  *
- * A volume of the earlier driver that nobody has taken over yet is none so far: reading changes nothing on the router.
+ * A volume of the legacy driver that nobody has taken over yet is none so far: reading changes nothing on the router.
  *
  * @throws {VolumeError} not-found when it is provably not there or not this cluster's; precondition when it is there and
  * has no record that can be read; unavailable when its absence proves nothing
  */
 export async function getVolume(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   id: string,
   context: CallContext,
 ): Promise<OwnedVolume> {
-  const { cluster, basePaths, settleMs } = world.settings;
-  const stem = ownStem(world, id);
-  const view = await world.store.view(id, stem, context);
+  const { cluster, basePaths, settleMs } = deps.settings;
+  const filePrefix = ownFilePrefix(deps, id);
+  const view = await deps.store.view(id, filePrefix, context);
   if (view.volume === undefined) {
-    if (view.foreign === undefined) assertGone(id, stem, view, basePaths, settleMs);
+    if (view.foreign === undefined) assertGone(id, filePrefix, view, basePaths, settleMs);
     throw notFound("find", id);
   }
   const volume = findOwned(view.volume, cluster, basePaths);
@@ -50,26 +50,26 @@ export async function getVolume(
  * @throws {VolumeError} unavailable while disks may be missing: after a boot, or with a pool not mounted
  */
 export async function listVolumes(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   context: CallContext,
 ): Promise<readonly OwnedVolume[]> {
   const { requestId } = context;
-  const inventory = await world.store.inventory(context);
-  assertSettled(inventory, world.settings.settleMs);
-  for (const basePath of world.settings.basePaths) assertPoolMounted(inventory, basePath);
+  const inventory = await deps.store.inventory(context);
+  assertSettled(inventory, deps.settings.settleMs);
+  for (const basePath of deps.settings.basePaths) assertPoolMounted(inventory, basePath);
   const owned: OwnedVolume[] = [];
   for (const stored of inventory.volumes) {
-    const ownership = judgeOwnership(stored, world.settings.cluster);
+    const ownership = judgeOwnership(stored, deps.settings.cluster);
     if (ownership.state === "owned" && !isVolumeId(stored.id)) {
       // No call could name it, nor a page begin after it.
-      world.notes.warn("a disk is left out of the list as its slot is no volume id", {
+      deps.notes.warn("a disk is left out of the list as its slot is no volume id", {
         volume: stored.id,
         requestId,
       });
     } else if (ownership.state === "owned") owned.push(ownership.volume);
     if (ownership.state === "damaged") {
       const fields = { volume: stored.id, reason: ownership.reason, requestId };
-      world.notes.warn("a disk is left out of the list as its record is damaged", fields);
+      deps.notes.warn("a disk is left out of the list as its record is damaged", fields);
     }
   }
   return owned.toSorted((a, b) => (a.stored.id < b.stored.id ? -1 : 1));
@@ -88,15 +88,15 @@ export interface Capacity {
  * @throws {VolumeError} unavailable while disks may be missing
  */
 export async function getCapacity(
-  world: ControllerWorld,
+  deps: ControllerDeps,
   basePath: string,
   context: CallContext,
 ): Promise<Capacity> {
-  const view = await world.store.createView(undefined, context);
-  assertSettled(view, world.settings.settleMs);
+  const view = await deps.store.createView(undefined, context);
+  assertSettled(view, deps.settings.settleMs);
   const pool = getPool(view, basePath);
   // Sizes are whole MiB: what is left beyond the last one cannot be had.
-  const available = availableBytes(pool, view, world.settings.overcommit) / mebibyte * mebibyte;
+  const available = availableBytes(pool, view, deps.settings.overcommit) / mebibyte * mebibyte;
   return { availableBytes: available, maximumVolumeBytes: available, minimumVolumeBytes: minimumSizeBytes };
 }
 

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_world.ts";
+import { gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aRecord, aSnapshotId, aVolume, testCluster } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { RequestedCapability } from "../../volume/model/capabilities.ts";
@@ -9,62 +9,62 @@ import { getCapacity, getVolume, listVolumes, reasonAgainst } from "./read.ts";
 const context = testContext();
 
 Deno.test("getVolume() shows a volume in one command", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.put(aDisk(aRecord()));
-  assert.deepEqual((await getVolume(world, "pvc-1", context)).record, aRecord());
+  assert.deepEqual((await getVolume(deps, "pvc-1", context)).record, aRecord());
   assert.equal(store.takeCount(), 1);
 });
 
 Deno.test("getVolume() calls a volume missing only when it provably is", async () => {
-  const { world, store, clock } = testController();
-  await assert.rejects(getVolume(world, "pvc-1", context), refusal("not-found", /volume=pvc-1/));
+  const { deps, store, clock } = testController();
+  await assert.rejects(getVolume(deps, "pvc-1", context), refusal("not-found", /volume=pvc-1/));
   store.put(aDisk(aRecord()));
   store.hidden.add("pvc-1");
-  await assert.rejects(getVolume(world, "pvc-1", context), refusal("unavailable", /its image is there/));
+  await assert.rejects(getVolume(deps, "pvc-1", context), refusal("unavailable", /its image is there/));
   store.allFiles.clear();
   store.reboot();
-  await assert.rejects(getVolume(world, "pvc-1", context), refusal("unavailable", /booted only/));
+  await assert.rejects(getVolume(deps, "pvc-1", context), refusal("unavailable", /booted only/));
   await clock.advance(120_000);
   store.pools = [];
-  await assert.rejects(getVolume(world, "pvc-1", context), refusal("unavailable", /not mounted/));
+  await assert.rejects(getVolume(deps, "pvc-1", context), refusal("unavailable", /not mounted/));
 });
 
 Deno.test("listVolumes() lists this cluster's volumes in order, in one command, and reports damaged records", async () => {
-  const { world, store, notes } = testController();
+  const { deps, store, notes } = testController();
   for (const id of ["c", "a", "b"]) store.put(aDisk(aRecord(), { id }));
   store.put(aDisk(aRecord({ cluster: "ffffffff" }), { id: "foreign" }));
   store.put(aDisk(aRecord(), { id: "damaged", comment: "{rds1 }" }));
   store.put(aDisk(aRecord(), { id: "other", comment: "" }));
-  const ids = (await listVolumes(world, context)).map((volume) => volume.stored.id);
+  const ids = (await listVolumes(deps, context)).map((volume) => volume.stored.id);
   assert.deepEqual(ids, ["a", "b", "c"]);
   assert.equal(store.takeCount(), 1);
   assert.deepEqual(notes, ["a disk is left out of the list as its record is damaged"]);
 });
 
 Deno.test("listVolumes() leaves out a slot that no call could name, and says so", async () => {
-  const { world, store, notes } = testController();
+  const { deps, store, notes } = testController();
   for (const id of ["a", "-a", "My disk", "x".repeat(33)]) store.put(aDisk(aRecord(), { id }));
-  assert.deepEqual((await listVolumes(world, context)).map((volume) => volume.stored.id), ["a"]);
+  assert.deepEqual((await listVolumes(deps, context)).map((volume) => volume.stored.id), ["a"]);
   assert.deepEqual(notes, Array(3).fill("a disk is left out of the list as its slot is no volume id"));
 });
 
 Deno.test("listVolumes() and getCapacity() do not answer while disks may be missing", async () => {
-  const { world, store, clock } = testController();
+  const { deps, store, clock } = testController();
   store.reboot();
   await clock.advance(119_000);
-  await assert.rejects(listVolumes(world, context), refusal("unavailable"));
-  await assert.rejects(getCapacity(world, "/pool/csi", context), refusal("unavailable"));
+  await assert.rejects(listVolumes(deps, context), refusal("unavailable"));
+  await assert.rejects(getCapacity(deps, "/pool/csi", context), refusal("unavailable"));
   await clock.advance(1_000);
-  assert.deepEqual(await listVolumes(world, context), []);
+  assert.deepEqual(await listVolumes(deps, context), []);
   store.pools = [];
-  await assert.rejects(listVolumes(world, context), refusal("unavailable"));
-  await assert.rejects(getCapacity(world, "/pool/csi", context), refusal("unavailable"));
+  await assert.rejects(listVolumes(deps, context), refusal("unavailable"));
+  await assert.rejects(getCapacity(deps, "/pool/csi", context), refusal("unavailable"));
 });
 
-Deno.test("getCapacity() tells in one command what a volume can really have", async () => {
-  const { world, store } = testController();
+Deno.test("getCapacity() reports in one command what a volume can really have", async () => {
+  const { deps, store } = testController();
   store.put(aDisk(aRecord(), { sizeBytes: 30n * gibibyte + 1n, comment: "somebody's" }));
-  assert.deepEqual(await getCapacity(world, "/pool/csi", context), {
+  assert.deepEqual(await getCapacity(deps, "/pool/csi", context), {
     availableBytes: 70n * gibibyte - mebibyte,
     maximumVolumeBytes: 70n * gibibyte - mebibyte,
     minimumVolumeBytes: gibibyte,
@@ -73,10 +73,10 @@ Deno.test("getCapacity() tells in one command what a volume can really have", as
 });
 
 Deno.test("getCapacity() counts snapshots, whoever owns them", async () => {
-  const { world, store } = testController();
+  const { deps, store } = testController();
   store.putImage(`/pool/csi/${aSnapshotId("s")}.pvc-2.1.n.ffffffff/disk.img`, 30n * gibibyte);
   store.putImage(`/pool/csi/${aSnapshotId("t")}.pvc-1.1.n.${testCluster}.img`, 10n * gibibyte);
-  assert.equal((await getCapacity(world, "/pool/csi", context)).availableBytes, 60n * gibibyte);
+  assert.equal((await getCapacity(deps, "/pool/csi", context)).availableBytes, 60n * gibibyte);
 });
 
 Deno.test("reasonAgainst() is silent about what the volume can do and says what it cannot", () => {

@@ -15,11 +15,11 @@ interface Request {
   readonly secrets?: Readonly<Record<string, string>>;
 }
 
-type Line = Record<string, unknown> & { message: string; level: string };
+type ProbeSession = Record<string, unknown> & { message: string; level: string };
 
 function setUp(level: LogLevel = "debug") {
   const clock = new FakeClock();
-  const lines: Line[] = [];
+  const lines: ProbeSession[] = [];
   const records: CallRecord[] = [];
   const log = createLogger({ clock, level, sink: (line) => void lines.push(JSON.parse(line)) });
   const observe = (record: CallRecord) => void records.push(record);
@@ -228,18 +228,18 @@ for (const [what, first, second, changing, expected] of LOCK_TABLE) {
   });
 }
 
-Deno.test("CallRunner tells a call that has to wait for another so, before it answers it ABORTED", async () => {
+Deno.test("CallRunner reports a call that has to wait for another so, before it answers it ABORTED", async () => {
   const { run } = setUp();
   const first = stubborn();
   const running = run(first.handler);
-  const told: string[] = [];
-  const whenBusy = async (request: Request) => void await Promise.resolve(told.push(request.volumeId));
+  const reported: string[] = [];
+  const whenBusy = async (request: Request) => void await Promise.resolve(reported.push(request.volumeId));
   assert.equal(code(await run(() => assert.fail("it ran"), { whenBusy })), "ABORTED");
-  assert.deepEqual(told, ["v"]);
+  assert.deepEqual(reported, ["v"]);
   first.end();
   await running;
   assert.equal((await run(() => Promise.resolve({}), { whenBusy })).ok, true);
-  assert.deepEqual(told, ["v"], "a call that takes the lock is told nothing");
+  assert.deepEqual(reported, ["v"], "a call that takes the lock is told nothing");
 });
 
 Deno.test("CallRunner answers with what a call throws that has to wait for another", async () => {
@@ -421,7 +421,7 @@ Deno.test("CallRunner cuts a volume id of endless length in the log", async () =
   assert.equal(String(lines[0]?.volumeId).length, 128);
 });
 
-Deno.test("CallRunner tells its observer of every call", async () => {
+Deno.test("CallRunner reports to its observer of every call", async () => {
   const { run, records } = setUp("error");
   await run(() => Promise.resolve({}), { changing: false });
   await run(() => Promise.reject(new VolumeError("exhausted", "full")));

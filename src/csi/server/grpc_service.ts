@@ -12,7 +12,7 @@ import type { CallAnswer, CallRunner } from "./call_runner.ts";
 import { GRPC_CODES } from "./grpc_status.ts";
 
 /**
- * Turns methods into what grpc-js registers. Each service has locks of its own: the controller changes what the router
+ * KeyedQueue methods into what grpc-js registers. Each service has locks of its own: the controller changes what the router
  * says of a volume and the node what this machine does with it, and withdrawing a volume must not wait for a mkfs that
  * hangs on a node served by the same process.
  */

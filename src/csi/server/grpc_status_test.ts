@@ -33,7 +33,7 @@ for (const [kind, name] of Object.entries(EXPECTED)) {
   });
 }
 
-Deno.test("wireStatus() tells nothing of an unexpected error but the request id", () => {
+Deno.test("wireStatus() reports nothing of an unexpected error but the request id", () => {
   for (
     const error of [new Error("s3cret"), new TypeError("s3cret"), "s3cret", { s3cret: 1 }, undefined, null]
   ) {

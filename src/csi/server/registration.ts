@@ -8,7 +8,7 @@ import { parseEndpoint } from "./endpoint.ts";
 import type { RegistrationHandlers } from "../generated/pluginregistration/Registration.ts";
 import { implementation } from "./grpc_service.ts";
 import type { RegistrationPackage } from "./proto.ts";
-import { listen, makeServer, type Transport, type TransportSeams } from "./transport.ts";
+import { listen, makeServer, type Transport, type TransportAdapters } from "./transport.ts";
 
 /** What the kubelet is told of a driver. */
 export interface RegisteredDriver {
@@ -18,7 +18,7 @@ export interface RegisteredDriver {
 }
 
 /** Options of {@linkcode serveRegistration}. */
-export interface RegistrationOptions extends TransportSeams {
+export interface RegistrationOptions extends TransportAdapters {
   /** Where the kubelet looks for plugins, see {@linkcode registrationSocket}. */
   readonly path: string;
   readonly driver: RegisteredDriver;

@@ -20,11 +20,11 @@ export interface RegistrationKeeperOptions {
 }
 
 /** How often it is looked whether the socket is still there, in milliseconds: how long a node may lack the driver. */
-export const lookEveryMs = 5_000;
+export const checkEveryMs = 5_000;
 
 /** How long to wait before a registration that failed is tried again, in milliseconds; doubled each time up to the most. */
 export const retryMs = 10_000;
-const mostRetryMs = 300_000;
+const maxRetryMs = 300_000;
 
 /**
  * Keeps a driver registered with the kubelet.
@@ -64,16 +64,16 @@ export class RegistrationKeeper {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        await this.#look();
+        await this.#check();
         this.#complained = false;
       } catch (error) {
         this.#complain(error);
       }
-      await this.#options.clock.sleep(lookEveryMs, signal).catch(() => {}); // Aborted: the condition sees it.
+      await this.#options.clock.sleep(checkEveryMs, signal).catch(() => {}); // Aborted: the condition sees it.
     }
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { clock, log, events } = this.#options;
     if (this.#served !== undefined && !await this.#served.isInPlace()) {
       log.warn("the registration socket is gone, and is made again: the kubelet's folder was cleared");
@@ -97,7 +97,7 @@ export class RegistrationKeeper {
       return;
     }
     // Some kubelets try the same socket every second, others never again.
-    this.#retryAtMs ??= clock.monotonicMs() + Math.min(retryMs * 2 ** this.#failures++, mostRetryMs);
+    this.#retryAtMs ??= clock.monotonicMs() + Math.min(retryMs * 2 ** this.#failures++, maxRetryMs);
     const level = failure === this.#failure ? "debug" : "error";
     this.#failure = failure;
     log[level]("the kubelet could not register the driver", { reason: failure });

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { createLogger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { lookEveryMs, RegistrationKeeper, retryMs } from "./registration_keeper.ts";
+import { checkEveryMs, RegistrationKeeper, retryMs } from "./registration_keeper.ts";
 
 /** A kubelet's folder with at most one socket in it, and all that happens there. */
 class Scene {
@@ -14,7 +14,7 @@ class Scene {
   there: number | undefined;
   /** Why none can be placed. */
   obstacle: string | undefined;
-  tell: (failure: string | undefined) => void = () => {};
+  report: (failure: string | undefined) => void = () => {};
   #served = 0;
 
   constructor() {
@@ -35,7 +35,7 @@ class Scene {
     }
     const own = ++this.#served;
     this.there = own;
-    this.tell = notified;
+    this.report = notified;
     this.events.push(`served ${own}`);
     return Promise.resolve({
       isInPlace: () => Promise.resolve(this.there === own),
@@ -62,10 +62,10 @@ Deno.test("RegistrationKeeper offers the driver once, and takes it back when it 
   const scene = new Scene();
   scene.keeper.start();
   assert.deepEqual(await scene.after(0), ["served 1"]);
-  scene.tell(undefined);
-  assert.deepEqual(await scene.after(100 * lookEveryMs), ["ok"]);
+  scene.report(undefined);
+  assert.deepEqual(await scene.after(100 * checkEveryMs), ["ok"]);
   await scene.keeper.stop();
-  assert.deepEqual(await scene.after(100 * lookEveryMs), ["closed 1"]);
+  assert.deepEqual(await scene.after(100 * checkEveryMs), ["closed 1"]);
   assert.equal(scene.clock.waiting, 0);
 });
 
@@ -75,9 +75,9 @@ Deno.test("RegistrationKeeper makes the socket again when it is gone, as soon as
   await scene.after(0);
   scene.there = undefined;
   scene.obstacle = "there is no folder";
-  assert.deepEqual(await scene.after(3 * lookEveryMs), ["lost", "closed 1"]);
+  assert.deepEqual(await scene.after(3 * checkEveryMs), ["lost", "closed 1"]);
   scene.obstacle = undefined;
-  assert.deepEqual(await scene.after(lookEveryMs), ["served 2"]);
+  assert.deepEqual(await scene.after(checkEveryMs), ["served 2"]);
   assert.equal(scene.complaints().filter((reason) => reason === "there is no folder").length, 1);
   await scene.keeper.stop();
 });
@@ -86,10 +86,10 @@ Deno.test("RegistrationKeeper waits for whoever serves there, and takes over whe
   const scene = new Scene();
   scene.obstacle = "another process answers there";
   scene.keeper.start();
-  assert.deepEqual(await scene.after(20 * lookEveryMs), []);
+  assert.deepEqual(await scene.after(20 * checkEveryMs), []);
   assert.deepEqual(scene.complaints(), ["another process answers there"]);
   scene.obstacle = undefined;
-  assert.deepEqual(await scene.after(lookEveryMs), ["served 1"]);
+  assert.deepEqual(await scene.after(checkEveryMs), ["served 1"]);
   await scene.keeper.stop();
 });
 
@@ -97,45 +97,45 @@ Deno.test("RegistrationKeeper tries a registration that failed again, after long
   const scene = new Scene();
   scene.keeper.start();
   await scene.after(0);
-  scene.tell("NodeGetInfo failed");
-  assert.deepEqual(await scene.after(retryMs - lookEveryMs), ["failed"]);
-  assert.deepEqual(await scene.after(lookEveryMs), ["closed 1", "served 2"]);
+  scene.report("NodeGetInfo failed");
+  assert.deepEqual(await scene.after(retryMs - checkEveryMs), ["failed"]);
+  assert.deepEqual(await scene.after(checkEveryMs), ["closed 1", "served 2"]);
   assert.ok(
     scene.lines.some((line) => line.level === "ERROR" && line.reason === "NodeGetInfo failed"),
     JSON.stringify(scene.lines),
   );
-  scene.tell("again");
-  assert.deepEqual(await scene.after(2 * retryMs - lookEveryMs), ["failed"]);
-  assert.deepEqual(await scene.after(lookEveryMs), ["closed 2", "served 3"]);
+  scene.report("again");
+  assert.deepEqual(await scene.after(2 * retryMs - checkEveryMs), ["failed"]);
+  assert.deepEqual(await scene.after(checkEveryMs), ["closed 2", "served 3"]);
   for (let i = 0; i < 20; i++) {
-    scene.tell("again");
+    scene.report("again");
     await scene.after(300_000);
   }
   scene.events.splice(0);
-  scene.tell("again");
+  scene.report("again");
   assert.deepEqual((await scene.after(300_000)).length, 3);
-  scene.tell(undefined);
-  scene.tell("after a success the waits begin anew");
+  scene.report(undefined);
+  scene.report("after a success the waits begin anew");
   assert.deepEqual((await scene.after(retryMs)).slice(0, 2), ["ok", "failed"]);
   assert.equal(scene.there, 25);
   await scene.keeper.stop();
 });
 
-Deno.test("RegistrationKeeper tells a failure once of a kubelet that tries every second, and offers a new socket all the same", async () => {
+Deno.test("RegistrationKeeper reports a failure once of a kubelet that tries every second, and offers a new socket all the same", async () => {
   const scene = new Scene();
   scene.keeper.start();
   await scene.after(0);
   for (let second = 0; second < retryMs / 1000; second++) {
-    scene.tell("NodeGetInfo failed");
+    scene.report("NodeGetInfo failed");
     await scene.clock.advance(1000);
   }
   assert.deepEqual(scene.events.filter((event) => event !== "failed"), ["closed 1", "served 2"]);
   const errors = () => scene.lines.filter((line) => line.level === "ERROR").length;
   assert.equal(errors(), 1);
-  scene.tell("another reason");
+  scene.report("another reason");
   assert.equal(errors(), 2);
-  scene.tell(undefined);
-  scene.tell("another reason");
+  scene.report(undefined);
+  scene.report("another reason");
   assert.equal(errors(), 3);
   await scene.keeper.stop();
 });

@@ -55,10 +55,10 @@ class Bench implements AsyncDisposable {
 }
 
 for (const [way, version] of WAYS) {
-  serverTest(`serveRegistration() on a unix socket${way} tells the kubelet who the driver is`, async () => {
+  serverTest(`serveRegistration() on a unix socket${way} reports the kubelet who the driver is`, async () => {
     await using bench = new Bench();
     await bench.serve(version);
-    assert.deepEqual(await bench.kubelet.look(), [
+    assert.deepEqual(await bench.kubelet.check(), [
       { type: "CSIPlugin", name: "rds.test", endpoint: csiSocket, supportedVersions: ["1.0.0"] },
     ]);
     assert.deepEqual(bench.notes, [undefined]);
@@ -72,7 +72,7 @@ for (const [way, version] of WAYS) {
     await using bench = new Bench();
     await bench.serve(version);
     bench.kubelet.refusal = "NodeGetInfo failed";
-    await bench.kubelet.look();
+    await bench.kubelet.check();
     assert.deepEqual(bench.notes, ["NodeGetInfo failed"]);
   });
 
@@ -96,7 +96,7 @@ serverTest("serveRegistration() leaves alone whoever registers the driver alread
   const registrar = await bench.serve(Deno.version.deno);
   await assert.rejects(bench.serve(Deno.version.deno), (error) => VolumeError.is(error, "precondition"));
   assert.equal(await registrar.isInPlace(), true);
-  assert.equal((await bench.kubelet.look()).length, 1);
+  assert.equal((await bench.kubelet.check()).length, 1);
 });
 
 serverTest("serveRegistration() throws when the kubelet's folder is missing, and makes none", async () => {

@@ -18,7 +18,7 @@ const SERVER_OPTIONS = {
 };
 
 /** What binding an endpoint takes. */
-export interface TransportSeams {
+export interface TransportAdapters {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: Logger;
@@ -51,7 +51,7 @@ export function makeServer(): Server {
  * @throws {VolumeError} precondition when somebody else serves there, or something that is not a socket is in the way
  * @throws {VolumeError} unavailable when it cannot be bound
  */
-export function listen(endpoint: Endpoint, server: Server, options: TransportSeams): Promise<Transport> {
+export function listen(endpoint: Endpoint, server: Server, options: TransportAdapters): Promise<Transport> {
   if (endpoint.kind === "tcp") return listenTcp(endpoint.host, endpoint.port, server);
   const legacy = needsLegacyListener(options.denoVersion ?? Deno.version.deno);
   return legacy
@@ -69,7 +69,7 @@ async function listenTcp(host: string, port: number, server: Server): Promise<Tr
   };
 }
 
-async function listenUnix(path: string, server: Server, { random }: TransportSeams): Promise<Transport> {
+async function listenUnix(path: string, server: Server, { random }: TransportAdapters): Promise<Transport> {
   const socket = await placeSocket(path, random, async (temporary) => {
     await bind(server, `unix:${temporary}`);
   });
@@ -87,7 +87,7 @@ async function listenUnix(path: string, server: Server, { random }: TransportSea
 async function listenUnixLegacy(
   path: string,
   server: Server,
-  { random, clock, log, denoVersion }: TransportSeams,
+  { random, clock, log, denoVersion }: TransportAdapters,
 ): Promise<Transport> {
   log.warn(
     "serving the unix socket over loopback connections, as this Deno cannot serve HTTP/2 on one itself",

@@ -109,7 +109,7 @@ function routerFor(routers: Routers, request: Request<"CreateVolume">): Router {
   return chooseRouter(routers, {
     parameters: request.parameters,
     source: (volume?.volumeId ?? snapshot?.snapshotId) || undefined,
-    places: [...preferred, ...requisite].map(({ segments }) => segments),
+    locations: [...preferred, ...requisite].map(({ segments }) => segments),
   });
 }
 
@@ -126,12 +126,12 @@ function capabilities(): ResponseOf<ControllerHandlers, "ControllerGetCapabiliti
 }
 
 async function handleCreate(
-  { world, ids, topology }: Router,
+  { deps, ids, topology }: Router,
   request: Request<"CreateVolume">,
   context: CallContext,
 ): Response<"CreateVolume"> {
   const name = requiredField("name", request.name);
-  const parameters = parseParameters(request.parameters, world.settings);
+  const parameters = parseParameters(request.parameters, deps.settings);
   const wanted = parseCapabilities(requiredCapabilities(request.volumeCapabilities, parameters.fsType));
   assertNoMutableParameters(request);
   const source = contentSource(request.volumeContentSource, ids);
@@ -143,7 +143,7 @@ async function handleCreate(
     rawParameters: request.parameters,
     ...(source === undefined ? {} : { source }),
   };
-  const { stored } = await createVolume(world, create, context);
+  const { stored } = await createVolume(deps, create, context);
   return {
     volume: {
       volumeId: ids.add(stored.id),
@@ -165,60 +165,60 @@ function assertNoMutableParameters(request: Request<"CreateVolume">): void {
 }
 
 async function handleDelete(
-  { router: { world }, id }: Located,
+  { router: { deps }, id }: Located,
   _request: Request<"DeleteVolume">,
   context: CallContext,
 ): Response<"DeleteVolume"> {
-  await deleteVolume(world, requiredVolumeId(id), context);
+  await deleteVolume(deps, requiredVolumeId(id), context);
   return {};
 }
 
 async function handlePublish(
-  { router: { world }, id }: Located,
+  { router: { deps }, id }: Located,
   request: Request<"ControllerPublishVolume">,
   context: CallContext,
 ): Response<"ControllerPublishVolume"> {
   requiredVolumeId(id);
   const nodeId = requiredField("node_id", request.nodeId);
   assertNodeId(nodeId);
-  const parameters = parseVolumeContext(request.volumeContext, world.settings);
+  const parameters = parseVolumeContext(request.volumeContext, deps.settings);
   const capability = requiredCapability(request.volumeCapability, parameters.fsType);
   const isStatic = parseStatic(request.volumeContext);
   const publish = { nodeId, capability, readOnly: request.readonly, isStatic };
-  return { publishContext: await publishVolume(world, id, publish, parameters, context) };
+  return { publishContext: await publishVolume(deps, id, publish, parameters, context) };
 }
 
 async function handleUnpublish(
-  { router: { world }, id }: Located,
+  { router: { deps }, id }: Located,
   request: Request<"ControllerUnpublishVolume">,
   context: CallContext,
 ): Response<"ControllerUnpublishVolume"> {
   requiredVolumeId(id);
   if (request.nodeId !== "") assertNodeId(request.nodeId);
-  await unpublishVolume(world, id, request.nodeId, context);
+  await unpublishVolume(deps, id, request.nodeId, context);
   return {};
 }
 
 async function handleExpand(
-  { router: { world }, id }: Located,
+  { router: { deps }, id }: Located,
   request: Request<"ControllerExpandVolume">,
   context: CallContext,
 ): Response<"ControllerExpandVolume"> {
   requiredVolumeId(id);
-  const sizeBytes = await expandVolume(world, id, sizeRange(request.capacityRange), context);
+  const sizeBytes = await expandVolume(deps, id, sizeRange(request.capacityRange), context);
   // Block volumes too: the node has to make its kernel notice the new size.
   return { capacityBytes: String(sizeBytes), nodeExpansionRequired: true };
 }
 
 async function handleValidate(
-  { router: { world }, id }: Located,
+  { router: { deps }, id }: Located,
   request: Request<"ValidateVolumeCapabilities">,
   context: CallContext,
 ): Response<"ValidateVolumeCapabilities"> {
   requiredVolumeId(id);
-  const { fsType } = parseVolumeContext(request.volumeContext, world.settings);
+  const { fsType } = parseVolumeContext(request.volumeContext, deps.settings);
   const requested = requiredCapabilities(request.volumeCapabilities, fsType);
-  const volume = await getVolume(world, id, context);
+  const volume = await getVolume(deps, id, context);
   const reason = reasonAgainst(volume, requested);
   return reason === undefined
     ? { confirmed: { volumeCapabilities: request.volumeCapabilities } }
@@ -226,13 +226,13 @@ async function handleValidate(
 }
 
 async function handleList(
-  { world, ids }: Router,
+  { deps, ids }: Router,
   { startingToken, maxEntries }: PageAsked,
   context: CallContext,
 ): Promise<RouterPage<VolumeEntry>> {
   const page = { token: startingToken, maxEntries };
   cutPage([], page, () => 0); // A token or a number that is wrong needs no router to say so.
-  const volumes = await listVolumes(world, context);
+  const volumes = await listVolumes(deps, context);
   const items = volumes.map((volume) => ({ id: volume.stored.id, ...describeVolume(ids, volume) }));
   const { items: entries, nextToken } = cutPage(
     items,
@@ -243,11 +243,11 @@ async function handleList(
 }
 
 async function handleGet(
-  { router: { world, ids }, id }: Located,
+  { router: { deps, ids }, id }: Located,
   _request: Request<"ControllerGetVolume">,
   context: CallContext,
 ): Response<"ControllerGetVolume"> {
-  return describeVolume(ids, await getVolume(world, requiredVolumeId(id), context));
+  return describeVolume(ids, await getVolume(deps, requiredVolumeId(id), context));
 }
 
 /** Of where CreateVolume would go with the same parameters; nothing where it would go nowhere for the place. */
@@ -256,27 +256,29 @@ async function handleCapacity(
   request: Request<"GetCapacity">,
   context: CallContext,
 ): Response<"GetCapacity"> {
-  const place = request.accessibleTopology?.segments;
-  const places = place === undefined || Object.keys(place).length === 0 ? [] : [place];
+  const location = request.accessibleTopology?.segments;
+  const locations = location === undefined || Object.keys(location).length === 0 ? [] : [location];
   const nowhere = { availableCapacity: "0" };
-  if (!routers.all.some((router) => reaches(router, places))) return nowhere;
+  if (!routers.all.some((router) => reaches(router, locations))) return nowhere;
   const { parameters } = request;
   const { backend } = parameters;
-  if (routers.areNamed && backend !== undefined && !reaches(routers.named(backend), places)) return nowhere;
-  const router = chooseRouter(routers, { parameters, source: undefined, places });
+  if (routers.areNamed && backend !== undefined && !reaches(routers.named(backend), locations)) {
+    return nowhere;
+  }
+  const router = chooseRouter(routers, { parameters, source: undefined, locations });
   return await routers.on(router, () => capacityOf(router, request, context));
 }
 
 async function capacityOf(
-  { world }: Router,
+  { deps }: Router,
   request: Request<"GetCapacity">,
   context: CallContext,
 ): Response<"GetCapacity"> {
-  const { basePath, fsType } = parseParameters(request.parameters, world.settings);
+  const { basePath, fsType } = parseParameters(request.parameters, deps.settings);
   if (request.volumeCapabilities.length > 0) {
     parseCapabilities(requiredCapabilities(request.volumeCapabilities, fsType));
   }
-  const capacity = await getCapacity(world, basePath, context);
+  const capacity = await getCapacity(deps, basePath, context);
   return {
     availableCapacity: String(capacity.availableBytes),
     maximumVolumeSize: { value: String(capacity.maximumVolumeBytes) },

@@ -16,8 +16,8 @@ export function healthMethods(
   return {
     ControllerGetVolumeHealth: {
       changing: false,
-      handler: routers.byVolume(async ({ router: { world, ids }, id }, _request, context) => ({
-        volumeHealth: describeHealth(ids, await getVolumeHealth(world, requiredVolumeId(id), context)),
+      handler: routers.byVolume(async ({ router: { deps, ids }, id }, _request, context) => ({
+        volumeHealth: describeHealth(ids, await getVolumeHealth(deps, requiredVolumeId(id), context)),
       })),
     },
     ControllerListVolumeHealth: {
@@ -29,13 +29,13 @@ export function healthMethods(
 }
 
 async function handleList(
-  { world, ids }: Router,
+  { deps, ids }: Router,
   { startingToken, maxEntries }: PageAsked,
   context: CallContext,
 ): Promise<RouterPage<ReturnType<typeof describeHealth>>> {
   const page = { token: startingToken, maxEntries };
   cutPage([], page, () => 0); // A token or a number that is wrong needs no router to say so.
-  const volumes = await listVolumeHealth(world, context);
+  const volumes = await listVolumeHealth(deps, context);
   const { items, nextToken } = cutPage(volumes, page, (one) => 64 + one.problems.length * 256);
   return { entries: items.map((item) => describeHealth(ids, item)), nextToken };
 }

@@ -9,7 +9,7 @@ import {
   stagingPath,
   targetPath,
   volumeId,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 import { NodeService } from "../../node/node_service.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 import type { VolumeCapability__Output } from "../generated/csi/v1/VolumeCapability.ts";
@@ -70,7 +70,7 @@ Deno.test("the Node methods take a file system volume through its whole life on 
   ) {
     assert.deepEqual(await invoke(node, name), {});
   }
-  assert.deepEqual([node.table, node.stash], [[], undefined]);
+  assert.deepEqual([node.table, node.stagingState], [[], undefined]);
 });
 
 Deno.test("NodeUnstageVolume cuts off a fenced volume of which another call holds the lock", async () => {
@@ -82,7 +82,7 @@ Deno.test("NodeUnstageVolume cuts off a fenced volume of which another call hold
   assert.ok(method.changing);
   const request = { ...complete, volumeId } as never;
   await method.whenBusy!(request, call());
-  assert.deepEqual([node.device.connected, node.stash?.staged], [false, true]);
+  assert.deepEqual([node.device.connected, node.stagingState?.staged], [false, true]);
   await assert.rejects(
     async () => await method.whenBusy!({ volumeId: "../x" } as never, call()),
     is("invalid"),
@@ -148,7 +148,7 @@ Deno.test("NodeGetVolumeHealth names the volume and what is wrong with it", asyn
   });
 });
 
-Deno.test("NodeGetStorageHealth tells what stands in the way of all volumes", async () => {
+Deno.test("NodeGetStorageHealth reports what stands in the way of all volumes", async () => {
   const node = new FakeNode();
   node.obstacle = "no transport";
   const message = "this node cannot connect: no transport";
@@ -161,7 +161,7 @@ Deno.test("NodeGetStorageHealth tells what stands in the way of all volumes", as
 Deno.test("NodeStageVolume passes mount flags on, and reads them", async () => {
   const node = new FakeNode();
   await invoke(node, "NodeStageVolume", { volumeCapability: capability("mount", undefined, ["noatime"]) });
-  assert.deepEqual(node.stash?.mountFlags, ["noatime"]);
+  assert.deepEqual(node.stagingState?.mountFlags, ["noatime"]);
   await assert.rejects(
     invoke(node, "NodeStageVolume", { volumeCapability: capability("mount", undefined, ["bind"]) }),
     is("invalid"),
@@ -169,8 +169,8 @@ Deno.test("NodeStageVolume passes mount flags on, and reads them", async () => {
 });
 
 Deno.test("NodeGetInfo says where the node is, where that was told", async () => {
-  const { world } = new FakeNode();
-  const placed = new NodeService({ ...world, settings: { ...world.settings, topology: { rack: "a" } } });
+  const { deps } = new FakeNode();
+  const placed = new NodeService({ ...deps, settings: { ...deps.settings, topology: { rack: "a" } } });
   const info = await nodeMethods(placed).NodeGetInfo!.handler({}, call());
   assert.deepEqual(info.accessibleTopology, { segments: { rack: "a" } });
 });
@@ -286,5 +286,5 @@ for (const [name, change, kind] of missing) {
 Deno.test("doubled and trailing slashes of a path make no difference", async () => {
   const node = new FakeNode();
   await invoke(node, "NodeStageVolume", { stagingTargetPath: `/${stagingPath}//` });
-  assert.equal(node.stash?.stagingPath, stagingPath);
+  assert.equal(node.stagingState?.stagingPath, stagingPath);
 });

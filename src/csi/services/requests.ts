@@ -3,7 +3,7 @@ import {
   parseCapability,
   type RequestedCapability,
 } from "../../volume/model/capabilities.ts";
-import { isEarlierSnapshotId, noData } from "../../volume/model/legacy_snapshots.ts";
+import { isLegacySnapshotId, noData } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import {
   assertHandle,
@@ -67,7 +67,7 @@ export function requiredSourceVolumeId(value: string): string {
  *
  * @param ids those of the router that the volume is to be on
  * @throws {VolumeError} invalid when its id is missing, not-found when it is of another form than this driver's,
- * precondition when it is that of a snapshot of the earlier driver
+ * precondition when it is that of a snapshot of the legacy driver
  */
 export function contentSource(
   source: VolumeContentSource__Output | null,
@@ -80,7 +80,7 @@ export function contentSource(
   const handle = source.snapshot?.snapshotId ?? "";
   const id = requiredField("volume_content_source.snapshot.snapshot_id", ids.strip(handle) ?? "");
   if (isSnapshotId(id)) return { kind: "snapshot", id };
-  if (isEarlierSnapshotId(id)) throw noData(id);
+  if (isLegacySnapshotId(id)) throw noData(id);
   throw new VolumeError(
     "not-found",
     `Cannot restore the snapshot as there is none: snapshot=${JSON.stringify(id.slice(0, 64))}`,

@@ -1,7 +1,7 @@
 import { deleteSnapshot } from "../../controller/snapshots/delete.ts";
-import { assertEarlierGone, getSnapshot, listSnapshots } from "../../controller/snapshots/list.ts";
+import { assertLegacySnapshotGone, getSnapshot, listSnapshots } from "../../controller/snapshots/list.ts";
 import { createSnapshot } from "../../controller/snapshots/create.ts";
-import { isEarlierSnapshotId } from "../../volume/model/legacy_snapshots.ts";
+import { isLegacySnapshotId } from "../../volume/model/legacy_snapshots.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { cutPage } from "../../volume/model/paging.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -28,8 +28,8 @@ export function snapshotMethods(
     CreateSnapshot: {
       changing: true,
       lockKey: ({ name, sourceVolumeId }) => {
-        const { ids, world } = routers.locate(sourceVolumeId).router;
-        return ids.add(snapshotIdFor(name, world.settings.cluster));
+        const { ids, deps } = routers.locate(sourceVolumeId).router;
+        return ids.add(snapshotIdFor(name, deps.settings.cluster));
       },
       handler: routers.byId(({ sourceVolumeId }) => sourceVolumeId, handleCreate),
     },
@@ -71,10 +71,10 @@ async function handleCreate(
   context: CallContext,
 ): Response<"CreateSnapshot"> {
   const name = requiredField("name", request.name);
-  const { ids, world } = at.router;
+  const { ids, deps } = at.router;
   const source = requiredSourceVolumeId(at.id);
   assertNoParameters(request.parameters);
-  return { snapshot: describeSnapshot(ids, await createSnapshot(world, { name, source }, context)) };
+  return { snapshot: describeSnapshot(ids, await createSnapshot(deps, { name, source }, context)) };
 }
 
 function assertNoParameters(parameters: Readonly<Record<string, string>>): void {
@@ -91,21 +91,21 @@ function assertNoParameters(parameters: Readonly<Record<string, string>>): void 
 
 /**
  * A snapshot id that this driver never made is that of a snapshot that is not there (CSI specification, DeleteSnapshot).
- * One of the earlier driver's may be there all the same: OK is said of it only when a person has removed it.
+ * One of the legacy driver's may be there all the same: OK is said of it only when a person has removed it.
  */
 async function handleDelete(
-  { router: { world }, id: given }: Located,
+  { router: { deps }, id: given }: Located,
   _request: Request<"DeleteSnapshot">,
   context: CallContext,
 ): Response<"DeleteSnapshot"> {
   const id = requiredField("snapshot_id", given);
-  if (isEarlierSnapshotId(id)) await assertEarlierGone(world, "delete", id, context);
-  else if (isSnapshotId(id)) await deleteSnapshot(world, id, context);
+  if (isLegacySnapshotId(id)) await assertLegacySnapshotGone(deps, "delete", id, context);
+  else if (isSnapshotId(id)) await deleteSnapshot(deps, id, context);
   return {};
 }
 
 async function handleList(
-  { ids, world }: Router,
+  { ids, deps }: Router,
   request: PageAsked & { readonly snapshotId: string; readonly sourceVolumeId: string },
   context: CallContext,
 ): Promise<RouterPage<{ snapshot: Snapshot }>> {
@@ -115,18 +115,18 @@ async function handleList(
     one && (ids.strip(one) ?? "")
   );
   const filter = { id: id!, source: source! };
-  const snapshots = await listSnapshots(world, filter, context);
+  const snapshots = await listSnapshots(deps, filter, context);
   const { items, nextToken } = cutPage(snapshots, page, () => 160, isSnapshotId);
   return { entries: items.map((item) => ({ snapshot: describeSnapshot(ids, item) })), nextToken };
 }
 
 async function handleGet(
-  { router: { ids, world }, id: given }: Located,
+  { router: { ids, deps }, id: given }: Located,
   _request: Request<"GetSnapshot">,
   context: CallContext,
 ): Response<"GetSnapshot"> {
   const id = requiredField("snapshot_id", given);
-  return { snapshot: describeSnapshot(ids, await getSnapshot(world, id, context)) };
+  return { snapshot: describeSnapshot(ids, await getSnapshot(deps, id, context)) };
 }
 
 function describeSnapshot(ids: VolumeIdPrefix, snapshot: StoredSnapshot): Snapshot {

@@ -1,7 +1,7 @@
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import type { Network } from "../../host/network.ts";
 import type { Processes } from "../../host/processes.ts";
-import type { NodeWorld } from "../../node/deps.ts";
+import type { NodeDeps } from "../../node/deps.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Paths, TargetAddress } from "../../volume/ports/node_ports.ts";
@@ -24,19 +24,19 @@ export interface NodeCheckOptions {
 }
 
 /** What a check-up of a node needs of the machine. */
-export interface NodeCheckSeams {
+export interface NodeCheckAdapters {
   readonly files: KernelFiles;
   readonly processes: Processes;
   readonly network: Network;
   readonly paths: Paths;
   /** The node as its service sees it, or why it cannot reach volumes. */
-  readonly world: NodeWorld | string;
+  readonly deps: NodeDeps | string;
   /** NQNs that a target offers to a host, by its discovery log. */
   discover(at: TargetAddress, host: HostIdentity, context: CallContext): Promise<readonly string[]>;
 }
 
 /** Everything that the checks of a node work on. */
-export interface NodeLook extends NodeCheckSeams {
+export interface NodeReading extends NodeCheckAdapters {
   readonly options: NodeCheckOptions;
   readonly context: CallContext;
 }

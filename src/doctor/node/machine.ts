@@ -126,8 +126,8 @@ export async function checkTools(
   context: CallContext,
 ): Promise<readonly Finding[]> {
   const wanted = allTools.filter((tool) => (onlyFor[tool] ?? connector) === connector);
-  const looks = await Promise.all(wanted.map((tool) => look(tool, processes, context)));
-  return [...Map.groupBy(looks, ({ tool }) => packageOf(tool))].map(([name, ofPackage]) =>
+  const reads = await Promise.all(wanted.map((tool) => reading(tool, processes, context)));
+  return [...Map.groupBy(reads, ({ tool }) => packageOf(tool))].map(([name, ofPackage]) =>
     judge(name, ofPackage)
   );
 }
@@ -139,7 +139,7 @@ interface Look {
   readonly said: string;
 }
 
-async function look(tool: ToolName, processes: Processes, context: CallContext): Promise<Look> {
+async function reading(tool: ToolName, processes: Processes, context: CallContext): Promise<Look> {
   const args = versionArguments[tool] ?? versionArguments[packageOf(tool)] ?? ["-V"];
   try {
     const { stdout, stderr } = await processes.run(tool, {
@@ -160,8 +160,8 @@ async function look(tool: ToolName, processes: Processes, context: CallContext):
   }
 }
 
-function judge(name: string, looks: readonly Look[]): Finding {
-  const named = (state: Look["state"]) => looks.filter((look) => look.state === state);
+function judge(name: string, reads: readonly Look[]): Finding {
+  const named = (state: Look["state"]) => reads.filter((reading) => reading.state === state);
   const missing = named("missing").map(({ tool }) => tool);
   if (missing.length > 0) {
     return problem(
@@ -172,6 +172,6 @@ function judge(name: string, looks: readonly Look[]): Finding {
   }
   const unclear = named("unclear").map(({ tool, said }) => `${tool} (${said})`);
   if (unclear.length > 0) return warning(check, `${name}: ${unclear.join(", ")}`, `${name}: run it by hand`);
-  const versions = [...new Set(looks.map(({ said }) => said))].join(", ");
-  return fine(check, `${name} ${versions}: ${looks.map(({ tool }) => tool).join(", ")}`);
+  const versions = [...new Set(reads.map(({ said }) => said))].join(", ");
+  return fine(check, `${name} ${versions}: ${reads.map(({ tool }) => tool).join(", ")}`);
 }

@@ -3,7 +3,7 @@ import { parseMountinfo } from "../../filesystem/mountinfo.ts";
 import { parsePropagation } from "../../filesystem/propagation.ts";
 import { checkTools, coveringMount, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.ts";
 import { FakeProcesses } from "../../../tests/fakes/processes.ts";
-import { call } from "../../../tests/fakes/node_world.ts";
+import { call } from "../../../tests/fakes/node_deps.ts";
 import { allTools } from "../../host/tools.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
@@ -86,8 +86,8 @@ Deno.test("checkTools() names package, version and tools, and runs nothing that 
     findings.some(({ found }) => found === "util-linux 2.38.1: blkid, blockdev"),
     JSON.stringify(findings),
   );
-  const words = new Set(processes.runs.map(({ options }) => options.args.join(" ")));
-  assert.deepEqual([...words].filter((line) => !["-V", "--version", "version", ""].includes(line)), []);
+  const wording = new Set(processes.runs.map(({ options }) => options.args.join(" ")));
+  assert.deepEqual([...wording].filter((line) => !["-V", "--version", "version", ""].includes(line)), []);
   assert.deepEqual(
     processes.runs.filter(({ options }) => options.args.length === 0).map(({ tool }) => tool),
     [

@@ -4,7 +4,7 @@ import { checkMultipath, checkTargets, checkTimeouts, checkTransport, targetsOf 
 import { type Finding, problem, skipped } from "../../volume/model/finding.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { judgeConnections, judgeIdentity, judgeVolumes, type NodeVolume, volumesOfNode } from "./volumes.ts";
-import { type NodeLook, reasonOf } from "./check.ts";
+import { type NodeReading, reasonOf } from "./check.ts";
 import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.ts";
 
 /**
@@ -13,25 +13,25 @@ import { checkTools, judgeDev, judgeKubelet, judgeStateFolder } from "./machine.
  *
  * @throws the reason of the call's end
  */
-export async function examineNode(look: NodeLook): Promise<readonly Finding[]> {
-  const { files, processes, context, options: { config } } = look;
-  const volumes = await volumesOrReason(look);
+export async function examineNode(reading: NodeReading): Promise<readonly Finding[]> {
+  const { files, processes, context, options: { config } } = reading;
+  const volumes = await volumesOrReason(reading);
   return [
-    ...await attempt(look, "nvme-transport", () => transport(look)),
-    ...await attempt(look, "nvme-multipath", () => checkMultipath(files)),
-    ...await attempt(look, "tools", () => checkTools(processes, config.connector, context)),
-    ...await attempt(look, "mounts", () => mounts(look)),
-    ...await attempt(look, "host-nqn", () => identity(look)),
-    ...await attempt(look, "nvme-timeouts", () => checkTimeouts(files, config.nqnPrefix)),
-    ...await attempt(look, "volumes", () => connected(look, volumes)),
-    ...await attempt(look, "nvme-target", () => target(look, volumes)),
+    ...await attempt(reading, "nvme-transport", () => transport(reading)),
+    ...await attempt(reading, "nvme-multipath", () => checkMultipath(files)),
+    ...await attempt(reading, "tools", () => checkTools(processes, config.connector, context)),
+    ...await attempt(reading, "mounts", () => mounts(reading)),
+    ...await attempt(reading, "host-nqn", () => identity(reading)),
+    ...await attempt(reading, "nvme-timeouts", () => checkTimeouts(files, config.nqnPrefix)),
+    ...await attempt(reading, "volumes", () => connected(reading, volumes)),
+    ...await attempt(reading, "nvme-target", () => target(reading, volumes)),
   ];
 }
 
 type Findings = Finding | readonly Finding[];
 
 async function attempt(
-  { context }: NodeLook,
+  { context }: NodeReading,
   check: string,
   work: () => Findings | Promise<Findings>,
 ): Promise<readonly Finding[]> {
@@ -43,7 +43,7 @@ async function attempt(
   }
 }
 
-async function transport({ files, paths, options: { config } }: NodeLook): Promise<Finding> {
+async function transport({ files, paths, options: { config } }: NodeReading): Promise<Finding> {
   if (config.connector !== "nvme-tcp") {
     return skipped("nvme-transport", `not used by --connector ${config.connector}`);
   }
@@ -53,20 +53,20 @@ async function transport({ files, paths, options: { config } }: NodeLook): Promi
   return await checkTransport(files, { read });
 }
 
-async function mounts(look: NodeLook): Promise<readonly Finding[]> {
-  const { files, paths, options: { config, kubeletPath }, context } = look;
+async function mounts(reading: NodeReading): Promise<readonly Finding[]> {
+  const { files, paths, options: { config, kubeletPath }, context } = reading;
   const table = readMountTable(files);
   const kubelet = await paths.info(kubeletPath, context);
   const propagation = readPropagation(files);
   return [
     judgeDev(table),
     judgeKubelet({ path: kubeletPath, exists: kubelet?.kind === "directory", table, propagation }),
-    judgeStateFolder({ path: config.stateDirectory, state: await stateFolder(look), table }),
+    judgeStateFolder({ path: config.stateDirectory, state: await stateFolder(reading), table }),
   ];
 }
 
 /** A file that is written and taken away again is the only proof. */
-async function stateFolder({ files, paths, options: { config }, context }: NodeLook) {
+async function stateFolder({ files, paths, options: { config }, context }: NodeReading) {
   const folder = config.stateDirectory;
   try {
     const info = await paths.info(folder, context);
@@ -82,22 +82,22 @@ async function stateFolder({ files, paths, options: { config }, context }: NodeL
   }
 }
 
-function identity({ options: { config, nodeIdGuessed } }: NodeLook): Finding {
+function identity({ options: { config, nodeIdGuessed } }: NodeReading): Finding {
   return judgeIdentity(config.nodeId, nodeIdGuessed, hostIdentityOf(config.nodeId));
 }
 
-async function volumesOrReason({ world, context }: NodeLook): Promise<readonly NodeVolume[] | string> {
-  if (typeof world === "string") return world;
+async function volumesOrReason({ deps, context }: NodeReading): Promise<readonly NodeVolume[] | string> {
+  if (typeof deps === "string") return deps;
   try {
-    return await volumesOfNode(world, context);
+    return await volumesOfNode(deps, context);
   } catch (error) {
     context.signal.throwIfAborted();
     return reasonOf(error);
   }
 }
 
-function connected(look: NodeLook, volumes: readonly NodeVolume[] | string): readonly Finding[] {
-  const { config, nodeIdGuessed } = look.options;
+function connected(reading: NodeReading, volumes: readonly NodeVolume[] | string): readonly Finding[] {
+  const { config, nodeIdGuessed } = reading.options;
   if (typeof volumes === "string") {
     return [problem("volumes", `what is staged and connected here cannot be told: ${volumes}`)];
   }
@@ -107,13 +107,16 @@ function connected(look: NodeLook, volumes: readonly NodeVolume[] | string): rea
   ];
 }
 
-async function target(look: NodeLook, volumes: readonly NodeVolume[] | string): Promise<readonly Finding[]> {
-  const { network, options, options: { config }, context } = look;
+async function target(
+  reading: NodeReading,
+  volumes: readonly NodeVolume[] | string,
+): Promise<readonly Finding[]> {
+  const { network, options, options: { config }, context } = reading;
   if (config.connector !== "nvme-tcp") {
     return [skipped("nvme-target", `not used by --connector ${config.connector}`)];
   }
   const known = typeof volumes === "string" ? [] : volumes;
   const host = hostIdentityOf(config.nodeId);
-  const discover = (at: Parameters<NodeLook["discover"]>[0]) => look.discover(at, host, context);
+  const discover = (at: Parameters<NodeReading["discover"]>[0]) => reading.discover(at, host, context);
   return await checkTargets(targetsOf(options, known), known, config.nqnPrefix, { network, discover });
 }

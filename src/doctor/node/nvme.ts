@@ -3,8 +3,8 @@ import { type Finding, fine, problem, skipped, warning } from "../../volume/mode
 import type { Network, Reach } from "../../host/network.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
-import type { Stash } from "../../volume/model/staging_state.ts";
-import { type NodeVolume, stashOf } from "./volumes.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
+import { type NodeVolume, stagingStateOf } from "./volumes.ts";
 
 const transportName = "nvme-transport";
 
@@ -91,7 +91,7 @@ export function checkMultipath(files: KernelFiles): Finding {
 const timeoutsName = "nvme-timeouts";
 
 /** Seconds that the driver gives a lost connection unless a StorageClass says otherwise. */
-const usualCtrlLossTmo = 1800;
+const defaultCtrlLossTmo = 1800;
 
 /** What the kernel does when one of the driver's connections is lost, one finding for all of them. */
 export function checkTimeouts(files: KernelFiles, nqnPrefix: string): Finding {
@@ -104,7 +104,7 @@ export function checkTimeouts(files: KernelFiles, nqnPrefix: string): Finding {
   if (short.length === 0) return fine(timeoutsName, described);
   return warning(
     timeoutsName,
-    `${described}; below ${usualCtrlLossTmo} s, or never given up, is right only where a StorageClass says so`,
+    `${described}; below ${defaultCtrlLossTmo} s, or never given up, is right only where a StorageClass says so`,
     "look at ctrlLossTmo of the volume's StorageClass; it takes effect when the volume is staged again",
   );
 }
@@ -118,7 +118,7 @@ interface ControllerTimeouts {
 
 /** `off` is never: whoever writes then waits for ever for a router that does not come back. */
 function isShort(ctrlLossTmo: string): boolean {
-  return !/^[0-9]+$/.test(ctrlLossTmo) || Number(ctrlLossTmo) < usualCtrlLossTmo;
+  return !/^[0-9]+$/.test(ctrlLossTmo) || Number(ctrlLossTmo) < defaultCtrlLossTmo;
 }
 
 function readControllers(files: KernelFiles, nqnPrefix: string): readonly ControllerTimeouts[] {
@@ -147,7 +147,7 @@ export function targetsOf(
   if (given.nvmeAddress !== "") {
     return given.nvmeAddress.split(",").map((address) => ({ address, port: given.nvmePort }));
   }
-  const all = volumes.map(stashOf).filter((stash) => stash !== undefined)
+  const all = volumes.map(stagingStateOf).filter((stagingState) => stagingState !== undefined)
     .flatMap(({ addresses, port }) => addresses.map((address) => ({ address, port })));
   return [...new Map(all.map((at) => [`${at.address} ${at.port}`, at])).values()];
 }
@@ -179,9 +179,11 @@ export async function checkTargets(
   }));
 }
 
-function stagedAt(volumes: readonly NodeVolume[], { address, port }: TargetAddress): readonly Stash[] {
-  return volumes.map(stashOf).filter((stash) => stash !== undefined)
-    .filter((stash) => stash.staged && stash.port === port && stash.addresses.includes(address));
+function stagedAt(volumes: readonly NodeVolume[], { address, port }: TargetAddress): readonly StagingState[] {
+  return volumes.map(stagingStateOf).filter((stagingState) => stagingState !== undefined)
+    .filter((stagingState) =>
+      stagingState.staged && stagingState.port === port && stagingState.addresses.includes(address)
+    );
 }
 
 function describe({ address, port }: TargetAddress): string {
@@ -192,7 +194,7 @@ function describe({ address, port }: TargetAddress): string {
 function judgeSilence(
   at: TargetAddress,
   reach: Exclude<Reach, { readonly state: "open" }>,
-  staged: readonly Stash[],
+  staged: readonly StagingState[],
 ): Finding {
   const found = `${describe(at)} is ${reach.state}: ${reach.reason}`;
   const fix =
@@ -205,7 +207,7 @@ function judgeOffer(
   at: TargetAddress,
   ms: number,
   offered: readonly string[],
-  staged: readonly Stash[],
+  staged: readonly StagingState[],
   nqnPrefix: string,
 ): Finding {
   const own = offered.filter((nqn) => parseExportNqn(nqn, nqnPrefix) !== undefined);

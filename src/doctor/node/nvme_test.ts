@@ -89,12 +89,12 @@ for (const [what, nodes, texts, modules, state, found] of transports) {
   });
 }
 
-Deno.test("checkMultipath() tells on from off, and from a kernel without", () => {
+Deno.test("checkMultipath() reports on from off, and from a kernel without", () => {
   const files = new FakeKernelFiles();
   assert.equal(checkMultipath(files).state, "skipped");
-  for (const [value, words] of [["Y", /is on/], ["N", /is off/]] as const) {
+  for (const [value, wording] of [["Y", /is on/], ["N", /is off/]] as const) {
     files.texts.set("/sys/module/nvme_core/parameters/multipath", value);
-    assert.match(checkMultipath(files).found, words);
+    assert.match(checkMultipath(files).found, wording);
   }
 });
 

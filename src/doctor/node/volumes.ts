@@ -1,10 +1,10 @@
-import { Stashes, stashName } from "../../node/stage/staging_store.ts";
-import type { NodeWorld } from "../../node/deps.ts";
+import { stagingStateName, StagingStore } from "../../node/stage/staging_store.ts";
+import type { NodeDeps } from "../../node/deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection } from "../../volume/ports/node_ports.ts";
-import type { Stash } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import type { HostIdentity } from "../../volume/model/host_identity.ts";
 
@@ -12,14 +12,14 @@ import type { HostIdentity } from "../../volume/model/host_identity.ts";
 export interface NodeVolume {
   readonly id: string;
   /** The state file; `damaged` says how it is. */
-  readonly stash: Stash | { readonly damaged: string } | undefined;
+  readonly stagingState: StagingState | { readonly damaged: string } | undefined;
   /** Its subsystems that are connected, of any epoch, each with its paths. */
   readonly connected: readonly { readonly nqn: string; readonly connections: readonly Connection[] }[];
 }
 
 /** The state file if it can be used. */
-export function stashOf({ stash }: NodeVolume): Stash | undefined {
-  return stash !== undefined && "damaged" in stash ? undefined : stash;
+export function stagingStateOf({ stagingState }: NodeVolume): StagingState | undefined {
+  return stagingState !== undefined && "damaged" in stagingState ? undefined : stagingState;
 }
 
 /**
@@ -27,18 +27,18 @@ export function stashOf({ stash }: NodeVolume): Stash | undefined {
  *
  * @throws {VolumeError} unavailable when the connections cannot be read
  */
-export async function volumesOfNode(world: NodeWorld, context: CallContext): Promise<readonly NodeVolume[]> {
-  const connected = await world.connector.connected(context);
-  const named = connected.map((nqn) => ({ nqn, id: idOf(nqn, world.settings.nqnPrefix) }));
-  const ids = new Set([...await new Stashes(world).ids(), ...named.map(({ id }) => id)]);
+export async function volumesOfNode(deps: NodeDeps, context: CallContext): Promise<readonly NodeVolume[]> {
+  const connected = await deps.connector.connected(context);
+  const named = connected.map((nqn) => ({ nqn, id: idOf(nqn, deps.settings.nqnPrefix) }));
+  const ids = new Set([...await new StagingStore(deps).ids(), ...named.map(({ id }) => id)]);
   return await Promise.all(
     [...ids].toSorted().map(async (id) => ({
       id,
-      stash: await findStash(world, id),
+      stagingState: await findStagingState(deps, id),
       connected: await Promise.all(
         named.filter((each) => each.id === id).map(async ({ nqn }) => ({
           nqn,
-          connections: await world.connector.connections(nqn, context),
+          connections: await deps.connector.connections(nqn, context),
         })),
       ),
     })),
@@ -50,9 +50,9 @@ function idOf(nqn: string, prefix: string): string {
   return parseExportNqn(nqn, prefix)?.volumeId ?? nqn;
 }
 
-async function findStash(world: NodeWorld, id: string): Promise<NodeVolume["stash"]> {
+async function findStagingState(deps: NodeDeps, id: string): Promise<NodeVolume["stagingState"]> {
   try {
-    return await new Stashes(world).find(id);
+    return await new StagingStore(deps).find(id);
   } catch (error) {
     if (VolumeError.is(error, "precondition")) return { damaged: error.message };
     throw error;
@@ -65,34 +65,36 @@ const check = "volumes";
 export function judgeVolumes(volumes: readonly NodeVolume[], statePath: string): readonly Finding[] {
   const findings = volumes.flatMap((volume) => judgeVolume(volume, statePath));
   if (findings.length > 0) return findings;
-  const staged = volumes.filter((volume) => stashOf(volume)?.staged === true).length;
+  const staged = volumes.filter((volume) => stagingStateOf(volume)?.staged === true).length;
   return [fine(check, `${staged} staged here, each with its state file and its connection`)];
 }
 
 function judgeVolume(volume: NodeVolume, statePath: string): readonly Finding[] {
-  const { id, stash, connected } = volume;
+  const { id, stagingState, connected } = volume;
   const nqns = connected.map(({ nqn }) => nqn);
-  const look = `rds-csi describe ${id}`;
-  if (stash === undefined) {
+  const reading = `rds-csi describe ${id}`;
+  if (stagingState === undefined) {
     const found =
       `${id} is connected without a state file: attached by hand, left behind, or another driver's: ` +
       `nqn=${nqns.join(", ")}`;
-    return [warning(check, found, `${look}; if nobody uses it: rds-csi detach ${nqns[0]}`)];
+    return [warning(check, found, `${reading}; if nobody uses it: rds-csi detach ${nqns[0]}`)];
   }
-  if ("damaged" in stash) {
-    return [problem(check, stash.damaged, `${look}; file=${statePath}/volumes/${stashName(id)}`)];
+  if ("damaged" in stagingState) {
+    return [
+      problem(check, stagingState.damaged, `${reading}; file=${statePath}/volumes/${stagingStateName(id)}`),
+    ];
   }
-  const others = nqns.filter((nqn) => nqn !== stash.nqn);
+  const others = nqns.filter((nqn) => nqn !== stagingState.nqn);
   if (others.length > 0) {
     const found = `${id} is connected under another NQN than its state file says: nqn=${others.join(", ")} ` +
-      `file=${stash.nqn}`;
-    return [problem(check, found, look)];
+      `file=${stagingState.nqn}`;
+    return [problem(check, found, reading)];
   }
   if (nqns.length > 0) return [];
-  const found = stash.staged
+  const found = stagingState.staged
     ? `${id} is staged by its state file, and not connected: the machine was booted, or the connection was given up`
     : `${id} has a state file of a staging that did not end, and is not connected`;
-  return [warning(check, found, `${look}; the kubelet stages it again, or unstages it`)];
+  return [warning(check, found, `${reading}; the kubelet stages it again, or unstages it`)];
 }
 
 /** Who this node is to a target. */

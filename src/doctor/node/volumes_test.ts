@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
+import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
 import type { Reach } from "../../host/network.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { judgeConnections, judgeIdentity, judgeVolumes, volumesOfNode } from "./volumes.ts";
@@ -7,7 +7,7 @@ import { checkTargets, targetsOf } from "./nvme.ts";
 const statePath = `/state/volumes/${volumeId}.json`;
 
 async function judged(node: FakeNode): Promise<readonly string[]> {
-  const findings = judgeVolumes(await volumesOfNode(node.world, call()), "/state");
+  const findings = judgeVolumes(await volumesOfNode(node.deps, call()), "/state");
   return findings.map(({ state, found }) => `${state} ${found}`);
 }
 
@@ -24,7 +24,7 @@ Deno.test("judgeVolumes() finds what was left behind on either side, damaged, or
   const text = node.paths.nodes.get(statePath)!.text!;
   node.device.connected = false;
   assert.match((await judged(node))[0]!, /^warning pvc-1 is staged by its state file, and not connected/);
-  node.setStash({ staged: false });
+  node.setStagingState({ staged: false });
   assert.match((await judged(node))[0]!, /^warning pvc-1 has a state file of a staging that did not end/);
   node.device.connected = true;
   node.paths.nodes.delete(statePath);
@@ -32,7 +32,7 @@ Deno.test("judgeVolumes() finds what was left behind on either side, damaged, or
   node.paths.nodes.set(statePath, { kind: "file", text: "{" });
   assert.match((await judged(node))[0]!, /^problem Cannot use the node's state .* damaged/);
   node.paths.nodes.set(statePath, { kind: "file", text });
-  node.setStash({ nqn: nqn.replace(":1-", ":2-"), epoch: "2-0a0b0c0d" });
+  node.setStagingState({ nqn: nqn.replace(":1-", ":2-"), epoch: "2-0a0b0c0d" });
   assert.match((await judged(node))[0]!, /^problem pvc-1 is connected under another NQN/);
 });
 
@@ -40,7 +40,7 @@ Deno.test("judgeConnections() reports other hosts' names and what is not alive",
   const node = new FakeNode();
   const identity = hostIdentityOf("node-1");
   const judge = async (guessed = false) => {
-    const findings = judgeConnections(await volumesOfNode(node.world, call()), identity, guessed);
+    const findings = judgeConnections(await volumesOfNode(node.deps, call()), identity, guessed);
     return findings.map(({ state, found }) => `${state} ${found}`);
   };
   assert.deepEqual(await judge(), ["ok 0, all of them live and as this node"]);
@@ -91,7 +91,7 @@ const targets: readonly (readonly [
   ["a refusing target of nothing", false, refused, [], "warning", /nobody listens$/],
 ];
 
-Deno.test("targetsOf() looks at every address that is given", () => {
+Deno.test("targetsOf() reads every address that is given", () => {
   const at = targetsOf({ nvmeAddress: "10.0.0.1,fd00::2", nvmePort: 4420 }, []);
   assert.deepEqual(at, [{ address: "10.0.0.1", port: 4420 }, { address: "fd00::2", port: 4420 }]);
 });
@@ -100,7 +100,7 @@ for (const [what, staged, reach, offered, state, found] of targets) {
   Deno.test(`checkTargets() says ${state} about ${what}`, async () => {
     const node = new FakeNode();
     if (staged) await node.stage();
-    const volumes = await volumesOfNode(node.world, call());
+    const volumes = await volumesOfNode(node.deps, call());
     const at = targetsOf({ nvmeAddress: staged ? "" : "10.0.0.1", nvmePort: 4420 }, volumes);
     assert.deepEqual(at, [{ address: "10.0.0.1", port: 4420 }]);
     const asked: string[] = [];
@@ -118,7 +118,7 @@ for (const [what, staged, reach, offered, state, found] of targets) {
   });
 }
 
-Deno.test("checkTargets() looks nowhere when no address is known", async () => {
+Deno.test("checkTargets() searches nowhere when no address is known", async () => {
   const nobody = { resolve: () => Promise.resolve([]), reach: () => Promise.reject(new Error("asked")) };
   const findings = await checkTargets([], [], prefix, { network: nobody, discover: () => Promise.reject() });
   assert.deepEqual(findings.map(({ state }) => state), ["skipped"]);

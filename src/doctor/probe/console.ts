@@ -1,9 +1,9 @@
-import type { RouterAnswers } from "../../router_profile/answers.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { Vocabulary } from "../../router_profile/profile.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { isAtLeast, storagePackage } from "../../routeros/console/router_info.ts";
 import { canCopy } from "./copies.ts";
-import type { Line } from "./session.ts";
+import type { ProbeSession } from "./session.ts";
 import type { ScratchDisk, ScratchNames } from "./names.ts";
 import { NoAnswer, type Probe } from "./question.ts";
 import { changeDisk, findDisk, frameNumber, readItems, withDisk } from "./scratch.ts";
@@ -11,7 +11,7 @@ import { parseJson } from "../../routeros/console/json.ts";
 
 /** Finds out which words the router's grammar has, by using them. */
 export async function askVocabulary(
-  line: Line,
+  line: ProbeSession,
   names: ScratchNames,
   version: string,
 ): Promise<Vocabulary> {
@@ -29,18 +29,18 @@ export async function askVocabulary(
   };
 }
 
-async function hasStoragePackage(line: Line): Promise<boolean> {
+async function hasStoragePackage(line: ProbeSession): Promise<boolean> {
   const packages = await readItems(line, ros`/system package print detail as-value`);
   return packages.some(({ name, disabled }) =>
     name === storagePackage && disabled !== true && disabled !== "yes"
   );
 }
 
-async function isTaken(line: Line, query: Fragment): Promise<boolean> {
+async function isTaken(line: ProbeSession, query: Fragment): Promise<boolean> {
   return (await line.run([], [query])).done;
 }
 
-async function copies(line: Line, names: ScratchNames): Promise<boolean> {
+async function copies(line: ProbeSession, names: ScratchNames): Promise<boolean> {
   try {
     return await canCopy({ line, names });
   } catch (error) {
@@ -50,7 +50,7 @@ async function copies(line: Line, names: ScratchNames): Promise<boolean> {
 }
 
 /** Whether a comment is matched exactly: compare-and-set rests on it. */
-export async function askTextMatch(probe: Probe): Promise<RouterAnswers["textMatch"]> {
+export async function askTextMatch(probe: Probe): Promise<RouterBehaviours["textMatch"]> {
   const [comment, otherCase] = ["Probe", "pROBE"];
   return await withDisk(probe, "case", async ({ slot }) => {
     const count = async (wanted: string) => {
@@ -88,16 +88,21 @@ export async function askInterleave(probe: Probe): Promise<boolean> {
  * finds nothing: both traces show that the find of one was over before the other's change, and its own change came
  * after.
  */
-async function raceForComment(probe: Probe, other: Line, disk: ScratchDisk, round: number): Promise<boolean> {
+async function raceForComment(
+  probe: Probe,
+  other: ProbeSession,
+  disk: ScratchDisk,
+  round: number,
+): Promise<boolean> {
   const { slot, path } = disk;
   const before = `round ${round}`;
   const [port, host] = [firstPort + round, `nqn.2000-02.com.mikrotik:host${round}`];
-  const { done, words } = await changeDisk(
+  const { done, texts: text } = await changeDisk(
     probe.line,
     disk,
     ros`nvme-tcp-server-port=${firstPort - 1} nvme-tcp-server-allow-host-name=${""} comment=${before}`,
   );
-  if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${words}`);
+  if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${text}`);
   const found = ros`/disk set [find where slot=${slot} and comment=${before}]`;
   await bothOf(
     change(probe.line, ros`${found} nvme-tcp-server-port=${port} comment=${"mine"}`, slot),
@@ -110,7 +115,11 @@ async function raceForComment(probe: Probe, other: Line, disk: ScratchDisk, roun
 }
 
 /** Both sessions change the comment and read it, each in one line: whoever reads the other's was overtaken. */
-async function raceBetweenStatements(probe: Probe, other: Line, { slot }: ScratchDisk): Promise<boolean> {
+async function raceBetweenStatements(
+  probe: Probe,
+  other: ProbeSession,
+  { slot }: ScratchDisk,
+): Promise<boolean> {
   const [mine, theirs] = await bothOf(
     change(probe.line, ros`/disk set [find where slot=${slot}] comment=${"mine"}`, slot),
     change(other, ros`/disk set [find where slot=${slot}] comment=${"theirs"}`, slot),
@@ -119,7 +128,7 @@ async function raceBetweenStatements(probe: Probe, other: Line, { slot }: Scratc
 }
 
 /** Gives the comment that the same line reads behind its change. */
-async function change(line: Line, statement: Fragment, slot: string): Promise<unknown> {
+async function change(line: ProbeSession, statement: Fragment, slot: string): Promise<unknown> {
   const { frames } = await line.run([statement], [ros`/disk get [find where slot=${slot}] comment`]);
   return frames[0] === undefined ? undefined : parseJson(frames[0], "comment");
 }

@@ -1,4 +1,4 @@
-import type { RouterAnswers } from "../../router_profile/answers.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { Buffer } from "node:buffer";
 import { maxCommandBytes, ros } from "../../routeros/console/command.ts";
 import { fileName } from "../../routeros/store/queries.ts";
@@ -9,7 +9,7 @@ import { addFile, discard, ensureDisk, findFile, readContents, wholeNumber } fro
 import { assertQuiet, assertRoom, isLittle, largeBytes, readFreeBytes, watchFall } from "./disks.ts";
 
 /** The longest file that is made with contents, in bytes; a router keeps the contents of small files only. */
-const mostContents = 30_000;
+const maxContents = 30_000;
 const aroundBytes = 300;
 
 /**
@@ -20,7 +20,7 @@ const aroundBytes = 300;
 export async function canCopy({ line, names }: Pick<Probe, "line" | "names">): Promise<boolean> {
   const [from, to] = [names.path("copy-from.txt"), names.path("copy-to.txt")];
   const made = await addFile(line, from, names.tag);
-  if (!made.done) throw new NoAnswer(`no file with contents can be made: ${made.words}`);
+  if (!made.done) throw new NoAnswer(`no file with contents can be made: ${made.texts}`);
   const { done } = await copyFile({ line }, from, to);
   await discard(line, from, to);
   return done;
@@ -29,15 +29,15 @@ export async function canCopy({ line, names }: Pick<Probe, "line" | "names">): P
 /** Makes a file that really holds something, as much as a command can carry, and gives its contents. */
 async function makeWritten(probe: Probe, path: string): Promise<string> {
   const { line, random, known } = probe;
-  const mostBytes = Math.min(longestCommand(probe), known.maxPut ?? Infinity);
-  const length = Math.min(mostContents, mostBytes - aroundBytes);
+  const maxBytes = Math.min(longestCommand(probe), known.maxPut ?? Infinity);
+  const length = Math.min(maxContents, maxBytes - aroundBytes);
   // By chance, so that no compression makes it small.
   const contents = Buffer.from(random.bytes(length)).toString("base64").slice(0, length);
   const made = await addFile(line, path, contents, length + aroundBytes);
   if (made.done) return contents;
   const short = contents.slice(0, maxCommandBytes - aroundBytes);
-  const { done, words } = await addFile(line, path, short);
-  if (!done) throw new NoAnswer(`no file with contents can be made: ${words}`);
+  const { done, texts: text } = await addFile(line, path, short);
+  if (!done) throw new NoAnswer(`no file with contents can be made: ${text}`);
   return short;
 }
 
@@ -47,8 +47,8 @@ async function makeWritten(probe: Probe, path: string): Promise<string> {
  * @throws {NoAnswer} when the router refuses
  */
 async function assertCopied({ line }: Probe, from: string, to: string): Promise<void> {
-  const { done, words } = await copyFile({ line }, from, to);
-  if (!done) throw new NoAnswer(`the file cannot be copied: ${words}`);
+  const { done, texts: text } = await copyFile({ line }, from, to);
+  if (!done) throw new NoAnswer(`the file cannot be copied: ${text}`);
 }
 
 async function copyFile({ line }: Pick<Probe, "line">, from: string, to: string): Promise<Ran> {
@@ -61,7 +61,7 @@ async function copyFile({ line }: Pick<Probe, "line">, from: string, to: string)
 const copies = 4;
 
 /** Whether a copy shares its blocks with the original. */
-export async function askCopy(probe: Probe): Promise<RouterAnswers["copy"]> {
+export async function askCopy(probe: Probe): Promise<RouterBehaviours["copy"]> {
   if (!probe.vocabulary.fileCopy) throw new NoAnswer("this RouterOS has no /file copy");
   await assertRoom(probe);
   const full = await takesSpaceForNothing(probe) || await takesSpaceForContents(probe);
@@ -116,7 +116,7 @@ const watchMs = 6000;
 const pollMs = 1000;
 
 /** Whether a copy is whole when the router answers. */
-export async function askCopyReturns(probe: Probe): Promise<RouterAnswers["copyReturns"]> {
+export async function askCopyReturns(probe: Probe): Promise<RouterBehaviours["copyReturns"]> {
   if (!probe.vocabulary.fileCopy) throw new NoAnswer("this RouterOS has no /file copy");
   await assertRoom(probe);
   const small = await copyWritten(probe);
@@ -138,14 +138,14 @@ interface Copied {
  * That nothing was seen to change proves little: holes leave no trace. A copy that shares its blocks is made in one go;
  * of any other one, the time tells.
  */
-function judge({ known, say }: Probe, small: Copied, large: Copied): RouterAnswers["copyReturns"] {
-  const words =
+function judge({ known, say }: Probe, small: Copied, large: Copied): RouterBehaviours["copyReturns"] {
+  const text =
     `a small copy was answered after ${small.ms} ms, one of ${largeBytes} bytes after ${large.ms} ms`;
-  say(words);
+  say(text);
   if (known.copy === "reflink" || large.ms - small.ms >= longerMs) {
     return "when-done";
   }
-  throw new NoAnswer(`${words}, and nothing changed behind the answers: it may still have been at work`);
+  throw new NoAnswer(`${text}, and nothing changed behind the answers: it may still have been at work`);
 }
 
 /** A small file that holds something: its contents tell whether the copy is whole. */
@@ -186,15 +186,15 @@ async function changes(probe: Probe, path: string, wanted: string): Promise<bool
 }
 
 async function keepsGrowing(probe: Probe, path: string): Promise<boolean> {
-  const look = async () => ({
+  const reading = async () => ({
     size: wholeNumber((await findFile(probe.line, path))?.["size"]),
     free: await readFreeBytes(probe),
   });
-  const first = await look();
+  const first = await reading();
   const endMs = probe.clock.monotonicMs() + watchMs;
   while (probe.clock.monotonicMs() < endMs) {
     await probe.clock.sleep(pollMs, probe.signal);
-    const { size, free } = await look();
+    const { size, free } = await reading();
     // Others use the pool too: what they take is little.
     if (size !== first.size || first.free - free > largeBytes / 20n) return true;
   }

@@ -1,4 +1,4 @@
-import type { RouterAnswers } from "../../router_profile/answers.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { NoAnswer, type Probe } from "./question.ts";
 import {
@@ -17,7 +17,7 @@ import type { Ran } from "./session.ts";
 /** How long a file system may take until its free space tells the truth, in milliseconds: Btrfs commits every 30 s. */
 const settleMs = 35_000;
 /** The first look is after so long, in milliseconds; each further one after twice as long. */
-const firstLookMs = 1000;
+const firstReadMs = 1000;
 
 /**
  * Free bytes of the pool.
@@ -41,7 +41,7 @@ interface Fall {
 /** Waits until the free space has fallen from `beforeBytes` by `expectedBytes`, or has had time enough. */
 export async function watchFall(probe: Probe, beforeBytes: bigint, expectedBytes: bigint): Promise<Fall> {
   const startedMs = probe.clock.monotonicMs();
-  for (let pauseMs = firstLookMs;; pauseMs *= 2) {
+  for (let pauseMs = firstReadMs;; pauseMs *= 2) {
     const bytes = beforeBytes - await readFreeBytes(probe);
     if (bytes >= expectedBytes) return { bytes, reached: true };
     const leftMs = settleMs - (probe.clock.monotonicMs() - startedMs);
@@ -71,10 +71,10 @@ export function isLittle(change: bigint, bytes: bigint): boolean {
 /** The size of the disk that is made: over a gibibyte, so that nothing else on the pool looks like it. */
 export const largeBytes = 2n << 30n;
 /** A pool with less room is left alone. */
-const leastFreeBytes = 4n * largeBytes;
+const minFreeBytes = 4n * largeBytes;
 
 /** Whether a new disk takes its space at once. */
-export async function askAllocation(probe: Probe): Promise<RouterAnswers["allocation"]> {
+export async function askAllocation(probe: Probe): Promise<RouterBehaviours["allocation"]> {
   await assertRoom(probe);
   const before = await readFreeBytes(probe);
   const fall = await withDisk(
@@ -97,19 +97,19 @@ export async function askAllocation(probe: Probe): Promise<RouterAnswers["alloca
  */
 export async function assertRoom(probe: Probe): Promise<void> {
   const free = await readFreeBytes(probe);
-  if (free < leastFreeBytes) throw new NoAnswer(`the pool has too little room for it: free=${free}`);
+  if (free < minFreeBytes) throw new NoAnswer(`the pool has too little room for it: free=${free}`);
 }
 
 /** The size of an image whose contents fit into a command, in bytes: a sector. */
 const smallBytes = 512n;
 
 /** What becomes of a file that is there already. */
-export async function askAdopt({ line, names }: Probe): Promise<RouterAnswers["adopt"]> {
+export async function askAdopt({ line, names }: Probe): Promise<RouterBehaviours["adopt"]> {
   await assertSmallDisks({ line, names });
   const disk = names.disk("adopt");
   const contents = names.tag.repeat(Number(smallBytes)).slice(0, Number(smallBytes));
   const made = await addFile(line, disk.path, contents);
-  if (!made.done) throw new NoAnswer(`no file with contents can be made: ${made.words}`);
+  if (!made.done) throw new NoAnswer(`no file with contents can be made: ${made.texts}`);
   const before = await readContents(line, disk.path);
   const { done } = await addDisk(line, { ...disk, sizeBytes: smallBytes });
   const after = done ? await readContents(line, disk.path) : undefined;
@@ -124,9 +124,9 @@ export async function askAdopt({ line, names }: Probe): Promise<RouterAnswers["a
 /** A refusal of a small size must not be taken for a refusal of the file. */
 async function assertSmallDisks({ line, names }: Pick<Probe, "line" | "names">): Promise<void> {
   const disk = names.disk("small");
-  const { done, words } = await addDisk(line, { ...disk, sizeBytes: smallBytes });
+  const { done, texts: text } = await addDisk(line, { ...disk, sizeBytes: smallBytes });
   await discard(line, disk.path);
-  if (!done) throw new NoAnswer(`no disk of ${smallBytes} bytes can be made: ${words}`);
+  if (!done) throw new NoAnswer(`no disk of ${smallBytes} bytes can be made: ${text}`);
 }
 
 /** @throws {NoAnswer} where there are no subvolumes */
@@ -137,13 +137,13 @@ function assertSubvolumes({ vocabulary, pool }: Probe): void {
 }
 
 /** Where subvolumes may be made: a plain folder is where one would be made for a volume. */
-export async function askSubvolumeNames(probe: Probe): Promise<RouterAnswers["subvolumeNames"]> {
+export async function askSubvolumeNames(probe: Probe): Promise<RouterBehaviours["subvolumeNames"]> {
   assertSubvolumes(probe);
   const { line, names, pool } = probe;
   const inside = names.basePath.slice(pool.mountPoint.length + 2);
   if (inside === "") throw new NoAnswer("the base path is the pool itself: name a folder in it");
   const top = await addSubvolume(probe, ros`name=${names.name("top")}`);
-  if (!top.done) throw new NoAnswer(`no subvolume can be made: ${top.words}`);
+  if (!top.done) throw new NoAnswer(`no subvolume can be made: ${top.texts}`);
   const nested = await addSubvolume(probe, ros`name=${`${inside}/${names.name("nested")}`}`);
   await removeSubvolume(probe, names.name("nested"));
   await removeSubvolume(probe, names.name("top"));
@@ -152,13 +152,13 @@ export async function askSubvolumeNames(probe: Probe): Promise<RouterAnswers["su
 }
 
 /** Whether a subvolume goes while there is a snapshot of it. */
-export async function askSubvolumeParent(probe: Probe): Promise<RouterAnswers["subvolumeParent"]> {
+export async function askSubvolumeParent(probe: Probe): Promise<RouterBehaviours["subvolumeParent"]> {
   assertSubvolumes(probe);
   const [original, snapshot] = [probe.names.name("original"), probe.names.name("snapshot")];
   const made = await addSubvolume(probe, ros`name=${original}`);
-  if (!made.done) throw new NoAnswer(`no subvolume can be made: ${made.words}`);
+  if (!made.done) throw new NoAnswer(`no subvolume can be made: ${made.texts}`);
   const taken = await addSubvolume(probe, ros`name=${snapshot} parent=${original} read-only=${true}`);
-  if (!taken.done) throw new NoAnswer(`no snapshot can be made: ${taken.words}`);
+  if (!taken.done) throw new NoAnswer(`no snapshot can be made: ${taken.texts}`);
   await removeSubvolume(probe, original);
   const left = await countSubvolumes(probe, original);
   await removeSubvolume(probe, snapshot);

@@ -2,7 +2,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { type Fragment, ros } from "../../routeros/console/command.ts";
 import { type HostLink, type HostName, NoAnswer, type Probe } from "./question.ts";
-import type { RouterAnswers } from "../../router_profile/answers.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { ScratchDisk } from "./names.ts";
 import { changeDisk, findDisk, mebibyte, wholeNumber, withDisk } from "./scratch.ts";
 
@@ -42,8 +42,8 @@ const exportOff: Fragment = ros`nvme-tcp-export=${false}`;
  * @throws {NoAnswer} when the router refuses
  */
 async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
-  const { done, words } = await changeDisk(line, disk, what);
-  if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${words}`);
+  const { done, texts: text } = await changeDisk(line, disk, what);
+  if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${text}`);
 }
 
 /**
@@ -82,11 +82,11 @@ const pollMs = 100;
 const grownBytes = 2n * mebibyte;
 
 /** When those who are connected see that a disk has grown. */
-export async function askGrow(probe: Probe): Promise<RouterAnswers["grow"]> {
+export async function askGrow(probe: Probe): Promise<RouterBehaviours["grow"]> {
   return await withExport(probe, "grow", (disk) => growExported(probe, disk));
 }
 
-async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterAnswers["grow"]> {
+async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterBehaviours["grow"]> {
   await using link = await connect(probe, disk.nqn);
   if (await link.namespaceBytes(callOf(probe)) !== mebibyte) {
     throw new NoAnswer("the host sees another size than that of the disk");
@@ -97,8 +97,8 @@ async function growExported(probe: Probe, disk: ExportedDisk): Promise<RouterAns
   await change(probe, disk, disk.exportOn);
   await using again = await connect(probe, disk.nqn);
   if (await follows(probe, again)) return "after-toggle";
-  const told = wholeNumber((await findDisk(probe.line, disk.path, ros`size`))?.["size"]);
-  probe.say(`a disk that was set to ${grownBytes} bytes tells ${told}, and shows its host what it was`);
+  const reported = wholeNumber((await findDisk(probe.line, disk.path, ros`size`))?.["size"]);
+  probe.say(`a disk that was set to ${grownBytes} bytes tells ${reported}, and shows its host what it was`);
   return "never";
 }
 
@@ -166,11 +166,11 @@ async function pauseUntil({ clock, signal }: Probe, ended: Promise<unknown>): Pr
 }
 
 /** Which hosts an export lets in. */
-export async function askAllowHost(probe: Probe): Promise<RouterAnswers["allowHost"]> {
+export async function askAllowHost(probe: Probe): Promise<RouterBehaviours["allowHost"]> {
   return await withExport(probe, "host", (disk) => nameHosts(probe, disk));
 }
 
-async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterAnswers["allowHost"]> {
+async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterBehaviours["allowHost"]> {
   const [first, second] = [hostOf(probe, 1), hostOf(probe, 2)];
   // Whoever cannot be reached at all must not be taken for one who refuses.
   await (await connect(probe, disk.nqn, first))[Symbol.asyncDispose]();

@@ -6,7 +6,7 @@ import {
   ros,
 } from "../../routeros/console/command.ts";
 import { framed, nonceBytes } from "../../routeros/console/reply.ts";
-import { type Line, LostAnswer, type Ran } from "./session.ts";
+import { LostAnswer, type ProbeSession, type Ran } from "./session.ts";
 import { NoAnswer, type Probe } from "./question.ts";
 import { addDisk, changeDisk, discard, findDisk, frameNumber, mebibyte, withDisk } from "./scratch.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -78,17 +78,17 @@ const repetitions = [1, 5, 20];
 
 /** How much one `:put` prints. */
 export async function askMaxPut(probe: Probe): Promise<number> {
-  const mostBytes = longestCommand(probe);
+  const maxBytes = longestCommand(probe);
   let whole = 0;
-  for (const length of outputLengths.filter((length) => length + aroundOutputBytes <= mostBytes)) {
-    const printed = await print(probe, ros`${"x".repeat(length)}`, mostBytes);
+  for (const length of outputLengths.filter((length) => length + aroundOutputBytes <= maxBytes)) {
+    const printed = await print(probe, ros`${"x".repeat(length)}`, maxBytes);
     if (printed.cut) return printed.bytes;
     whole = printed.bytes;
   }
   if (whole >= outputLengths.at(-1)!) return Infinity;
   for (const times of repetitions) {
     const lists = Array.from({ length: times }, () => ros`[/disk print detail as-value]`);
-    const printed = await print(probe, concatenated(lists), mostBytes);
+    const printed = await print(probe, concatenated(lists), maxBytes);
     if (printed.cut) return printed.bytes;
     whole = Math.max(whole, printed.bytes);
   }
@@ -99,11 +99,11 @@ export async function askMaxPut(probe: Probe): Promise<number> {
 async function print(
   { line, names }: Probe,
   value: Fragment,
-  mostBytes: number,
+  maxBytes: number,
 ): Promise<{ readonly cut: boolean; readonly bytes: number }> {
   const [begin, end] = [names.name("begin"), names.name("end")];
   const text = concatenated([ros`${begin}`, value, ros`${end}`]);
-  const { stdout } = await line.exec(limitedCommand(mostBytes, [ros`:put (${text})`]));
+  const { stdout } = await line.exec(limitedCommand(maxBytes, [ros`:put (${text})`]));
   const start = stdout.lastIndexOf(begin);
   if (start < 0) throw new NoAnswer("not even the beginning of a text is printed");
   const shown = stdout.slice(start).replace(/\r?\n$/, "");
@@ -125,7 +125,7 @@ export async function askMaxSessions(probe: Probe): Promise<number> {
 
 async function openAll(probe: Probe): Promise<number> {
   await probe.line.connect();
-  const opened: Line[] = [];
+  const opened: ProbeSession[] = [];
   try {
     while (opened.length < maxConnections - 1) {
       const line = probe.another();
@@ -139,7 +139,7 @@ async function openAll(probe: Probe): Promise<number> {
   }
 }
 
-async function opens(line: Line): Promise<boolean> {
+async function opens(line: ProbeSession): Promise<boolean> {
   try {
     await line.connect();
     return true;
@@ -175,9 +175,9 @@ async function takesSlot({ line, names }: Probe, length: number): Promise<boolea
 }
 
 /** The longest comment that is tried, in bytes; one that survives whole counts as one without a limit. */
-const mostComment = 4096;
+const maxComment = 4096;
 /** The same of an NQN: NVMe itself ends at 223. */
-const mostNqn = 512;
+const maxNqn = 512;
 /** What a command needs beside the text. */
 const aroundTextBytes = 400;
 
@@ -193,7 +193,7 @@ interface TextKind {
 
 const comment: TextKind = {
   suffix: "comment",
-  most: mostComment,
+  most: maxComment,
   write: (text) => ros`comment=${text}`,
   read: (slot) => ros`:len [/disk get [find where slot=${slot}] comment]`,
   match: (slot, text) => ros`:len [/disk find where slot=${slot} and comment=${text}]`,
@@ -201,7 +201,7 @@ const comment: TextKind = {
 
 const nqn: TextKind = {
   suffix: "nqn",
-  most: mostNqn,
+  most: maxNqn,
   write: (text) => ros`nvme-tcp-server-nqn=${text}`,
   read: (slot) => ros`:len [/disk get [find where slot=${slot}] nvme-tcp-server-nqn]`,
   match: (slot, text) => ros`:len [/disk find where slot=${slot} and nvme-tcp-server-nqn=${text}]`,
@@ -218,8 +218,8 @@ export async function askMaxNqn(probe: Probe): Promise<number> {
 }
 
 async function askLength(probe: Probe, kind: TextKind): Promise<number> {
-  const mostBytes = longestCommand(probe);
-  const most = Math.min(kind.most, mostBytes - aroundTextBytes);
+  const maxBytes = longestCommand(probe);
+  const most = Math.min(kind.most, maxBytes - aroundTextBytes);
   return await withDisk(probe, kind.suffix, async (disk) => {
     const kept = await survivors(probe, kind, disk, most);
     if (kept < most) return kept;
@@ -232,13 +232,13 @@ async function askLength(probe: Probe, kind: TextKind): Promise<number> {
 async function survivors(probe: Probe, kind: TextKind, disk: ScratchDisk, most: number): Promise<number> {
   const attempt = async (length: number) => {
     const text = textOf(probe, length);
-    const { done, words } = await write(probe, kind, disk, text);
-    return { done, words, kept: done ? await readBack(probe, kind, disk, text) : 0 };
+    const { done, texts: wording } = await write(probe, kind, disk, text);
+    return { done, texts: wording, kept: done ? await readBack(probe, kind, disk, text) : 0 };
   };
   const whole = await attempt(most);
   if (whole.done) return whole.kept;
   const found = await longest(1, most, async (length) => (await attempt(length)).kept === length);
-  if (found === undefined) throw new NoAnswer(`the router does not take one: ${whole.words}`);
+  if (found === undefined) throw new NoAnswer(`the router does not take one: ${whole.texts}`);
   return found;
 }
 

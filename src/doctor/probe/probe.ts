@@ -4,9 +4,16 @@ import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/storage
 import { parseRow } from "../../routeros/console/json.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { parseRouterInfo } from "../../routeros/console/router_info.ts";
-import { Line, RouterGone } from "./session.ts";
-import { findFile, findLeftovers, leaveNothing, NotClean, removeAll, type ScratchPlace } from "./scratch.ts";
-import type { RouterAnswers } from "../../router_profile/answers.ts";
+import { ProbeSession, RouterGone } from "./session.ts";
+import {
+  findFile,
+  findLeftovers,
+  leaveNothing,
+  NotClean,
+  removeAll,
+  type ScratchLocation,
+} from "./scratch.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { RouterProfile } from "../../router_profile/profile.ts";
 import { ScratchNames } from "./names.ts";
 import { askInterleave, askTextMatch, askVocabulary } from "./console.ts";
@@ -30,7 +37,7 @@ interface Site {
  *
  * @throws {VolumeError} precondition when it is not there, is no folder, or is on no mounted pool
  */
-async function surveySite(line: Line, basePath: string): Promise<Site> {
+async function surveySite(line: ProbeSession, basePath: string): Promise<Site> {
   const { version, board } = parseRouterInfo(parseRow(await read(line, resourceQuery), "system resource"));
   const pools = parsePoolDisks(await read(line, poolDisksQuery));
   const pool = pools.find((disk) => disk.mounted && disk.mountPoint === poolOf(basePath));
@@ -43,10 +50,10 @@ async function surveySite(line: Line, basePath: string): Promise<Site> {
   return { version, name: `${board} ${version}`.trim(), pool };
 }
 
-async function read(line: Line, query: typeof resourceQuery): Promise<string> {
-  const { done, frames, words } = await line.run([], [query]);
+async function read(line: ProbeSession, query: typeof resourceQuery): Promise<string> {
+  const { done, frames, texts: text } = await line.run([], [query]);
   if (done) return frames[0]!;
-  throw new VolumeError("unavailable", `Cannot read from the router as it refused: ${words}`);
+  throw new VolumeError("unavailable", `Cannot read from the router as it refused: ${text}`);
 }
 
 function refuse(basePath: string, reason: string): VolumeError {
@@ -66,7 +73,7 @@ function refuse(basePath: string, reason: string): VolumeError {
 type Ask<Answer> = (probe: Probe) => Promise<Answer>;
 
 /** Everything that a probe asks, in this order: later questions build on what earlier ones found out. */
-const questions: { readonly [Name in keyof RouterAnswers]: Ask<RouterAnswers[Name]> } = {
+const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviours[Name]> } = {
   maxCommand: askMaxCommand,
   maxPut: askMaxPut,
   textMatch: askTextMatch,
@@ -109,18 +116,18 @@ interface Probed {
  * @throws {VolumeError} unavailable when the router cannot be asked; cancelled when it was stopped
  */
 export async function probeRouter(options: ProbeOptions): Promise<Probed> {
-  const lines: Line[] = [];
+  const lines: ProbeSession[] = [];
   const open = () => {
-    lines.push(new Line(options));
+    lines.push(new ProbeSession(options));
     return lines.at(-1)!;
   };
   const line = open();
   try {
     const site = await surveySite(line, options.basePath);
-    const place = { basePath: options.basePath, pool: site.pool };
+    const location = { basePath: options.basePath, pool: site.pool };
     options.say(`${site.name}, on ${options.basePath}`);
-    await removeEarlier(line, place, options);
-    return await askThenCleanUp({ lines, open }, site, place, options);
+    await removeEarlier(line, location, options);
+    return await askThenCleanUp({ lines, open }, site, location, options);
   } catch (error) {
     // What failed on the way down is not what matters.
     if (!(error instanceof NotClean)) options.signal.throwIfAborted();
@@ -132,22 +139,26 @@ export async function probeRouter(options: ProbeOptions): Promise<Probed> {
 
 /** The connections of a probe; the first is that for everything that needs only one. */
 interface Lines {
-  readonly lines: readonly Line[];
-  open(): Line;
+  readonly lines: readonly ProbeSession[];
+  open(): ProbeSession;
 }
 
 /** What a probe that was killed has left is shown, and removed. */
-async function removeEarlier(line: Line, place: ScratchPlace, options: ProbeOptions): Promise<void> {
-  const earlier = await findLeftovers(line, place);
+async function removeEarlier(
+  line: ProbeSession,
+  location: ScratchLocation,
+  options: ProbeOptions,
+): Promise<void> {
+  const earlier = await findLeftovers(line, location);
   if (earlier.length === 0) return;
   for (const { what } of earlier) options.say(`left by an earlier probe, and removed now: ${what}`);
-  await removeAll(line, place, false, options);
+  await removeAll(line, location, false, options);
 }
 
 async function askThenCleanUp(
   lines: Lines,
   site: Site,
-  place: ScratchPlace,
+  location: ScratchLocation,
   options: ProbeOptions,
 ): Promise<Probed> {
   let failure: unknown;
@@ -157,7 +168,7 @@ async function askThenCleanUp(
     failure = error;
     throw error;
   } finally {
-    await leaveNothing(lines.lines, place, failure, options);
+    await leaveNothing(lines.lines, location, failure, options);
   }
 }
 
@@ -166,7 +177,7 @@ async function askAll({ lines, open }: Lines, site: Site, options: ProbeOptions)
   const names = new ScratchNames(options.basePath, options.random);
   options.say(`everything made is called ${names.tag}…`);
   const vocabulary = await askVocabulary(line, names, site.version);
-  const answers: Partial<RouterAnswers> = {};
+  const answers: Partial<RouterBehaviours> = {};
   const reasons: Record<string, string> = {};
   const probe: Probe = {
     ...options,

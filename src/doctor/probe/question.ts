@@ -1,16 +1,16 @@
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
-import type { RouterAnswers } from "../../router_profile/answers.ts";
+import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { Vocabulary } from "../../router_profile/profile.ts";
 import type { PoolDisk } from "../router/storage.ts";
-import type { Line, LineLimits } from "./session.ts";
+import type { ProbeSession, ProbeSessionLimits } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 
 /** What a question may use. */
 export interface Probe {
-  readonly line: Line;
+  readonly line: ProbeSession;
   /** Opens one more connection, for what needs several. The caller closes it. */
-  another(): Line;
+  another(): ProbeSession;
   readonly names: ScratchNames;
   readonly clock: Clock;
   readonly random: Random;
@@ -25,7 +25,7 @@ export interface Probe {
   /** How often two sessions race for the same disk. */
   readonly races: number;
   /** What the questions before have found out. */
-  readonly known: Partial<RouterAnswers>;
+  readonly known: Partial<RouterBehaviours>;
   /** Tells a person what goes on. */
   say(text: string): void;
 }
@@ -77,7 +77,7 @@ export interface ProbeOptions {
   /** Aborted when it is to stop: it then cleans up. */
   readonly signal: AbortSignal;
   /** How long the router is waited for. */
-  readonly limits?: LineLimits;
+  readonly limits?: ProbeSessionLimits;
   /** How often two sessions race for the same disk. @default {100} */
   readonly races?: number;
   /** Tells a person what goes on. */

@@ -1,7 +1,7 @@
 import { type JsonObject, parseJson } from "../../routeros/console/json.ts";
 import { type CommandValue, type Fragment, joined, ros } from "../../routeros/console/command.ts";
 import { fileName, imagePathOf } from "../../routeros/store/queries.ts";
-import { Line, type Ran } from "./session.ts";
+import { ProbeSession, type Ran } from "./session.ts";
 import { isScratchName, isScratchPath, type ScratchDisk, scratchPrefix } from "./names.ts";
 import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -18,9 +18,13 @@ type Item = JsonObject;
  *
  * @throws {NoAnswer} when the router refuses
  */
-export async function readItems(line: Line, query: Fragment, mostBytes?: number): Promise<readonly Item[]> {
-  const { done, frames, words } = await line.run([], [query], mostBytes);
-  if (!done) throw new NoAnswer(`the router refuses to tell: ${words}`);
+export async function readItems(
+  line: ProbeSession,
+  query: Fragment,
+  maxBytes?: number,
+): Promise<readonly Item[]> {
+  const { done, frames, texts: text } = await line.run([], [query], maxBytes);
+  if (!done) throw new NoAnswer(`the router refuses to tell: ${text}`);
   const items = parseJson(frames[0]!, "answer");
   return Array.isArray(items) ? items.filter(isItem) : isItem(items) ? [items] : [];
 }
@@ -39,13 +43,13 @@ function addStatement({ slot, path, sizeBytes, more }: DiskPlan): Fragment {
 }
 
 /** The entry of a disk with that file, as far as `keys` go; undefined when there is none. */
-export async function findDisk(line: Line, path: string, keys: Fragment): Promise<Item | undefined> {
+export async function findDisk(line: ProbeSession, path: string, keys: Fragment): Promise<Item | undefined> {
   const query = ros`/disk print detail as-value proplist=slot,file-path,${keys} where file-path=${path}`;
   return (await readItems(line, query)).find((item) => item["file-path"] === path);
 }
 
 /** The entry of a file or a folder; undefined when there is none. */
-export async function findFile(line: Line, path: string): Promise<Item | undefined> {
+export async function findFile(line: ProbeSession, path: string): Promise<Item | undefined> {
   const query = ros`/file print detail as-value proplist=name,type,size where name=${fileName(path)}`;
   return (await readItems(line, query)).find((item) => imagePathOf(String(item["name"])) === path);
 }
@@ -55,35 +59,40 @@ export async function findFile(line: Line, path: string): Promise<Item | undefin
  *
  * @throws {NoAnswer} when the router refuses
  */
-export async function ensureDisk(line: Line, plan: DiskPlan): Promise<void> {
+export async function ensureDisk(line: ProbeSession, plan: DiskPlan): Promise<void> {
   const ran = await addDisk(line, plan);
-  if (!ran.done) throw new NoAnswer(`no scratch disk can be made: ${ran.words}`);
+  if (!ran.done) throw new NoAnswer(`no scratch disk can be made: ${ran.texts}`);
 }
 
 /** Adds a disk, if the router lets it. */
-export async function addDisk(line: Line, plan: DiskPlan): Promise<Ran> {
+export async function addDisk(line: ProbeSession, plan: DiskPlan): Promise<Ran> {
   return await line.run([addStatement(plan)], [countQuery(plan.path)]);
 }
 
 /** Changes a disk, if the router lets it. */
 export async function changeDisk(
-  line: Line,
+  line: ProbeSession,
   { slot, path }: ScratchDisk,
   change: Fragment,
-  mostBytes?: number,
+  maxBytes?: number,
 ): Promise<Ran> {
-  return await line.run([ros`/disk set [find where slot=${slot}] ${change}`], [countQuery(path)], mostBytes);
+  return await line.run([ros`/disk set [find where slot=${slot}] ${change}`], [countQuery(path)], maxBytes);
 }
 
 /** Makes a file with contents, if the router lets it. */
-export async function addFile(line: Line, path: string, contents: string, mostBytes?: number): Promise<Ran> {
+export async function addFile(
+  line: ProbeSession,
+  path: string,
+  contents: string,
+  maxBytes?: number,
+): Promise<Ran> {
   const name = fileName(path);
   const query = ros`:len [/file find where name=${name}]`;
-  return await line.run([ros`/file add name=${name} contents=${contents}`], [query], mostBytes);
+  return await line.run([ros`/file add name=${name} contents=${contents}`], [query], maxBytes);
 }
 
 /** The contents of a small file; undefined when the router does not give them. */
-export async function readContents(line: Line, path: string): Promise<string | undefined> {
+export async function readContents(line: ProbeSession, path: string): Promise<string | undefined> {
   const query = ros`/file get [find where name=${fileName(path)}] contents`;
   const { done, frames } = await line.run([], [query]);
   const value = done ? parseJson(frames[0]!, "contents") : undefined;
@@ -93,7 +102,7 @@ export async function readContents(line: Line, path: string): Promise<string | u
 /**
  * Removes a disk and its file, as far as the router lets it: what is left falls to the clean-up at the end.
  */
-export async function discard(line: Line, ...paths: readonly string[]): Promise<void> {
+export async function discard(line: ProbeSession, ...paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     await line.run([ros`/disk remove [find where file-path=${path}]`], [countQuery(path)]);
     const name = fileName(path);
@@ -146,7 +155,7 @@ interface Leftover {
 }
 
 /** Where a probe makes things. */
-export interface ScratchPlace {
+export interface ScratchLocation {
   readonly basePath: string;
   readonly pool: Pick<PoolDisk, "label" | "mountPoint">;
 }
@@ -159,15 +168,18 @@ export interface ScratchPlace {
  *
  * @throws {VolumeError} when the router cannot be asked
  */
-export async function findLeftovers(line: Line, place: ScratchPlace): Promise<readonly Leftover[]> {
+export async function findLeftovers(
+  line: ProbeSession,
+  location: ScratchLocation,
+): Promise<readonly Leftover[]> {
   return [
-    ...await findDisks(line, place),
-    ...await findSubvolumes(line, place),
-    ...await findFiles(line, place),
+    ...await findDisks(line, location),
+    ...await findSubvolumes(line, location),
+    ...await findFiles(line, location),
   ];
 }
 
-async function findDisks(line: Line, { basePath }: ScratchPlace): Promise<readonly Leftover[]> {
+async function findDisks(line: ProbeSession, { basePath }: ScratchLocation): Promise<readonly Leftover[]> {
   const disks = await readFirst(line, [
     ros`/disk print detail as-value proplist=slot,file-path where type=${"file"} and file-path~${scratchPrefix}`,
     // Where file-backed disks are not even known, there is none.
@@ -182,7 +194,10 @@ async function findDisks(line: Line, { basePath }: ScratchPlace): Promise<readon
 }
 
 /** Snapshots go before what they were taken of, longer paths before shorter ones. */
-async function findSubvolumes(line: Line, { pool, basePath }: ScratchPlace): Promise<readonly Leftover[]> {
+async function findSubvolumes(
+  line: ProbeSession,
+  { pool, basePath }: ScratchLocation,
+): Promise<readonly Leftover[]> {
   const items = await readFirst(line, [
     ros`/disk btrfs subvolume print detail as-value proplist=fs,name,fullname,snapshot where name~${scratchPrefix}`,
     ros`/disk btrfs subvolume print detail as-value proplist=fs,name where name~${scratchPrefix}`,
@@ -208,7 +223,7 @@ async function findSubvolumes(line: Line, { pool, basePath }: ScratchPlace): Pro
   }));
 }
 
-async function findFiles(line: Line, { basePath }: ScratchPlace): Promise<readonly Leftover[]> {
+async function findFiles(line: ProbeSession, { basePath }: ScratchLocation): Promise<readonly Leftover[]> {
   const query = ros`/file print detail as-value proplist=name where name~${scratchPrefix}`;
   const paths = (await readFirst(line, [query])).map((file) => imagePathOf(String(file["name"])))
     .filter((path) => isScratchPath(path, basePath));
@@ -223,7 +238,7 @@ async function findFiles(line: Line, { basePath }: ScratchPlace): Promise<readon
  *
  * @throws {VolumeError} unavailable when it refuses them all: what is there is then not known
  */
-async function readFirst(line: Line, queries: readonly Fragment[]): Promise<readonly Item[]> {
+async function readFirst(line: ProbeSession, queries: readonly Fragment[]): Promise<readonly Item[]> {
   let reason = "";
   for (const query of queries) {
     try {
@@ -257,22 +272,22 @@ export class NotClean extends VolumeError {
  * @throws {NotClean} when something stays, or nobody knows
  */
 export async function leaveNothing(
-  lines: readonly Line[],
-  place: ScratchPlace,
+  lines: readonly ProbeSession[],
+  location: ScratchLocation,
   failure: unknown,
   options: ProbeOptions,
 ): Promise<void> {
   const mayComeLate = lines.some((line) => line.lost > 0);
   for (const line of lines) line.close();
   options.say("cleaning up");
-  const cleaner = new Line({ ...options, signal: new AbortController().signal });
+  const cleaner = new ProbeSession({ ...options, signal: new AbortController().signal });
   try {
-    await removeAll(cleaner, place, mayComeLate, options);
+    await removeAll(cleaner, location, mayComeLate, options);
     options.say("nothing is left");
   } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
+    const text = error instanceof Error ? error.message : String(error);
     const first = failure instanceof Error ? `${failure.message}\n` : "";
-    throw new NotClean(`${first}${words}`, error);
+    throw new NotClean(`${first}${text}`, error);
   } finally {
     cleaner.close();
   }
@@ -285,16 +300,16 @@ export async function leaveNothing(
  * @throws {VolumeError} unavailable when the router cannot be asked; precondition when something stays
  */
 export async function removeAll(
-  line: Line,
-  place: ScratchPlace,
+  line: ProbeSession,
+  location: ScratchLocation,
   mayComeLate: boolean,
   options: ProbeOptions,
 ): Promise<void> {
   if (mayComeLate) await options.clock.sleep(lateMs);
-  const left = await cleanUp(line, place, options).catch((cause) => {
+  const left = await cleanUp(line, location, options).catch((cause) => {
     throw new VolumeError(
       "unavailable",
-      `Cannot clean up after the probe as the router cannot be asked: base-path=${place.basePath}; the next probe of ` +
+      `Cannot clean up after the probe as the router cannot be asked: base-path=${location.basePath}; the next probe of ` +
         "this folder does, or look for names that begin with rds-csi-probe- yourself",
       { cause },
     );
@@ -309,19 +324,19 @@ export async function removeAll(
 
 /** The router refuses to remove what something else uses: it is tried again a little later. Gives what is left. */
 async function cleanUp(
-  line: Line,
-  place: ScratchPlace,
+  line: ProbeSession,
+  location: ScratchLocation,
   { clock, say }: ProbeOptions,
 ): Promise<readonly Leftover[]> {
-  let left = await findLeftovers(line, place);
+  let left = await findLeftovers(line, location);
   const refusals = new Map<string, string>();
   for (let round = 1; left.length > 0 && round <= rounds; round++) {
     if (round > 1) await clock.sleep(pauseMs);
     for (const { what, remove } of left) {
-      const { done, words } = await line.run([remove], [ros`:len ${"x"}`]);
-      if (!done) refusals.set(what, words);
+      const { done, texts: text } = await line.run([remove], [ros`:len ${"x"}`]);
+      if (!done) refusals.set(what, text);
     }
-    left = await findLeftovers(line, place);
+    left = await findLeftovers(line, location);
   }
   for (const { what } of left) {
     say(`cannot remove ${what}: ${refusals.get(what) ?? "it stays without a word"}`);

@@ -30,7 +30,7 @@ export interface Ran {
   /** The frames; none unless all of them are whole. */
   readonly frames: readonly string[];
   /** What the router said beside, for people: a refusal, or noise. */
-  readonly words: string;
+  readonly texts: string;
 }
 
 /** A channel or a connection ended without a word: whether the command ran is not known. */
@@ -48,17 +48,17 @@ export class RouterGone extends VolumeError {
 }
 
 /** What a {@linkcode Line} needs. */
-export interface LineOptions {
+export interface ProbeSessionOptions {
   readonly transport: SshTransport;
   readonly clock: Clock;
   readonly random: Random;
   /** Aborted when no further command is to be sent. */
   readonly signal: AbortSignal;
-  readonly limits?: LineLimits;
+  readonly limits?: ProbeSessionLimits;
 }
 
 /** How long a {@linkcode Line} waits, in milliseconds. */
-export interface LineLimits {
+export interface ProbeSessionLimits {
   /** Until a command counts as unanswered. */
   readonly commandMs: number;
   /** For connecting. */
@@ -67,7 +67,7 @@ export interface LineLimits {
   readonly lastCommandMs: number;
 }
 
-const usualLimits: LineLimits = { commandMs: 60_000, connectMs: 15_000, lastCommandMs: 10_000 };
+const defaultLimits: ProbeSessionLimits = { commandMs: 60_000, connectMs: 15_000, lastCommandMs: 10_000 };
 const connectAttempts = 3;
 const channelAttempts = 5;
 const pauseMs = 1000;
@@ -76,15 +76,15 @@ const pauseMs = 1000;
  * One SSH connection, one command at a time, to the byte: for what a client that has to be right hides on purpose. It
  * connects again when it was lost. Nothing is ever sent twice.
  */
-export class Line {
-  readonly #options: LineOptions;
-  readonly #limits: LineLimits;
+export class ProbeSession {
+  readonly #options: ProbeSessionOptions;
+  readonly #limits: ProbeSessionLimits;
   #connection: SshConnection | undefined;
   #lost = 0;
 
-  constructor(options: LineOptions) {
+  constructor(options: ProbeSessionOptions) {
     this.#options = options;
-    this.#limits = options.limits ?? usualLimits;
+    this.#limits = options.limits ?? defaultLimits;
   }
 
   /** How many commands have ended without a word: they may run late. */
@@ -132,26 +132,26 @@ export class Line {
   /**
    * Runs statements and reads queries in frames behind them.
    *
-   * @param mostBytes how long the command may be
+   * @param maxBytes how long the command may be
    * @throws {LostAnswer} when its end is not known
    * @throws {VolumeError} unavailable when a frame came cut, though the statements ran; or when it cannot be sent
    */
   async run(
     statements: readonly Fragment[],
     queries: readonly Fragment[],
-    mostBytes: number = maxCommandBytes,
+    maxBytes: number = maxCommandBytes,
   ): Promise<Ran> {
     const nonce = Array.from(
       this.#options.random.bytes(nonceBytes),
       (byte) => byte.toString(16).padStart(2, "0"),
     ).join("");
     const frames = queries.map((query, index) => framed(nonce, index, query));
-    const { stdout, stderr } = await this.exec(limitedCommand(mostBytes, [...statements, ...frames]));
+    const { stdout, stderr } = await this.exec(limitedCommand(maxBytes, [...statements, ...frames]));
     const reply = parseReply(`${stdout}\n${stderr}`, nonce, frames.length);
-    const words = reply.text === "" ? "" : explainRefusal(reply.text);
-    if (reply.complete) return { done: true, frames: reply.frames.map((frame) => frame ?? ""), words };
+    const text = reply.text === "" ? "" : explainRefusal(reply.text);
+    if (reply.complete) return { done: true, frames: reply.frames.map((frame) => frame ?? ""), texts: text };
     if (reply.begun) throw this.#unavailable("its answer came cut");
-    return { done: false, frames: [], words: words || "it said nothing" };
+    return { done: false, frames: [], texts: text || "it said nothing" };
   }
 
   /** Gives the channel up after a while, and with it the connection: nothing may go on behind. */

@@ -12,12 +12,12 @@ import {
 import { VolumeError } from "../../volume/errors.ts";
 import { command, ros } from "../../routeros/console/command.ts";
 import { ConnectError } from "../../routeros/ssh/transport.ts";
-import { Line, LostAnswer, RouterGone } from "./session.ts";
+import { LostAnswer, ProbeSession, RouterGone } from "./session.ts";
 
 const put = command(ros`:put ${"x"}`);
 
 function lineTo(transport: FakeSshTransport, clock = new FakeClock(), signal = new AbortController().signal) {
-  return new Line({ transport, clock, random: new SeededRandom(), signal });
+  return new ProbeSession({ transport, clock, random: new SeededRandom(), signal });
 }
 
 Deno.test("exec() gives stdout, stderr and status apart, to the byte", async () => {
@@ -108,16 +108,16 @@ Deno.test("a line that is stopped waits ten seconds for its command, and no long
   await lost;
 });
 
-Deno.test("run() tells what was done from what was refused, and from what came cut", async () => {
+Deno.test("run() reports what was done from what was refused, and from what came cut", async () => {
   const transport = new FakeSshTransport(answering(() => "[]"));
   const line = lineTo(transport);
   const statement = ros`/disk set ${"a"} comment=${"b"}`;
-  assert.deepEqual(await line.run([statement], [ros`/disk find`]), { done: true, frames: ["[]"], words: "" });
+  assert.deepEqual(await line.run([statement], [ros`/disk find`]), { done: true, frames: ["[]"], texts: "" });
   transport.router = () => ended("failure: no\r\n");
   assert.deepEqual(await line.run([statement], [ros`/disk find`]), {
     done: false,
     frames: [],
-    words: '"failure: no"',
+    texts: '"failure: no"',
   });
   transport.router = (command) => ended(printFrames(command, () => "[1,2,3]").slice(0, 16));
   await assert.rejects(

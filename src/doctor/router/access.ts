@@ -35,26 +35,26 @@ export function judgeReach({ address, port, addresses, reach }: ReachFacts): Fin
     );
   }
   const named = addresses.includes(address) ? address : `${address} (${addresses.join(", ")})`;
-  const place = `${named} port ${port}`;
+  const location = `${named} port ${port}`;
   switch (reach?.state) {
     case "open":
-      return fine(reachName, `${place} answers in ${Math.ceil(reach.ms)} ms`);
+      return fine(reachName, `${location} answers in ${Math.ceil(reach.ms)} ms`);
     case "refused":
       return problem(
         reachName,
-        `${place} refuses the connection`,
+        `${location} refuses the connection`,
         `/ip/service/set [find where name="ssh"] disabled=no port=${port} address=""`,
       );
     case "silent":
       return problem(
         reachName,
-        `${place} does not answer (${reach.reason})`,
+        `${location} does not answer (${reach.reason})`,
         `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES action=accept place-before=0`,
       );
     default:
       return problem(
         reachName,
-        `${place} cannot be reached (${reach?.reason ?? "not tried"})`,
+        `${location} cannot be reached (${reach?.reason ?? "not tried"})`,
         "--rds-address ADDRESS",
       );
   }

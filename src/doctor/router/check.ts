@@ -8,7 +8,7 @@ import type { Fragment } from "../../routeros/console/command.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 
 /** What an {@linkcode Asking} needs. */
-interface AskingOptions {
+interface RouterClientOptions {
   readonly session: Session;
   readonly clock: Clock;
   readonly random: Random;
@@ -17,12 +17,12 @@ interface AskingOptions {
 }
 
 /** Asks a router that let it in, over one session. */
-export class Asking {
+export class RouterClient {
   readonly #exchange: Exchange;
   readonly #store: RouterVolumeStore;
   readonly #context: CallContext;
 
-  constructor(options: AskingOptions) {
+  constructor(options: RouterClientOptions) {
     this.#exchange = new Exchange(options);
     this.#store = new RouterVolumeStore(options);
     this.#context = options.context;
@@ -79,5 +79,5 @@ export interface RouterCheck {
   /** Whether it is a problem when it cannot be asked: nothing else would show what it looks for. */
   readonly essential: boolean;
   /** @throws {VolumeError} unavailable when the router refuses or cannot be asked */
-  run(router: Asking, settings: CheckSettings): Promise<readonly Finding[]>;
+  run(router: RouterClient, settings: CheckSettings): Promise<readonly Finding[]>;
 }

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import { type Finding, problem, warning } from "../../volume/model/finding.ts";
 import { policyCheck, sessionsCheck } from "./access.ts";
-import type { Asking, CheckSettings, RouterCheck } from "./check.ts";
+import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 import { clockCheck, packageCheck, versionCheck } from "./software.ts";
 import { basePathsCheck, disksCheck, poolsCheck } from "./storage.ts";
 
@@ -22,7 +22,7 @@ export const routerChecks: readonly RouterCheck[] = [
  *
  * @throws {VolumeError} cancelled when the call is
  */
-export async function runRouterChecks(router: Asking, settings: CheckSettings): Promise<Finding[]> {
+export async function runRouterChecks(router: RouterClient, settings: CheckSettings): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const check of routerChecks) {
     try {

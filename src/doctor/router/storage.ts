@@ -6,7 +6,7 @@ import { isVolumeId, parentFolder, poolOf } from "../../volume/model/ids.ts";
 import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
 import { fileName, namedFilesQuery } from "../../routeros/store/queries.ts";
 import { parseFiles } from "../../routeros/store/rows.ts";
-import { earlierSnapshotsPage, isEarlierSnapshot } from "../../volume/model/legacy_snapshots.ts";
+import { isLegacySnapshot, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { Reach } from "../../host/network.ts";
 
@@ -72,8 +72,8 @@ export function judgePools(disks: readonly PoolDisk[]): Finding[] {
 
 function judgeMounted(disk: PoolDisk): Finding {
   const { mountPoint, filesystem, label, state, sizeBytes, freeBytes } = disk;
-  const words = [filesystem, label === "" ? "no label" : `label ${label}`, ...(state === "" ? [] : [state])];
-  const found = `/${mountPoint}: ${words.join(", ")}, ${formatBytes(freeBytes)} of ${
+  const text = [filesystem, label === "" ? "no label" : `label ${label}`, ...(state === "" ? [] : [state])];
+  const found = `/${mountPoint}: ${text.join(", ")}, ${formatBytes(freeBytes)} of ${
     formatBytes(sizeBytes)
   } free`;
   if (state !== "" && state !== "clean") {
@@ -174,7 +174,7 @@ function judgeMissing(path: string, files: readonly StoredFile[]): Finding {
 }
 
 const disksName = "disks";
-const mostNamed = 5;
+const maxNamed = 5;
 /** Ids of this driver are no longer; those of the earlier one have 40 characters. */
 const longestOwnId = 32;
 
@@ -195,7 +195,7 @@ export function judgeDisks(
   const counts = [
     ...(cluster === undefined ? [] : [`${listed("own").length} of this cluster`]),
     `${listed("other").length} of ${cluster === undefined ? "some cluster" : "other clusters"}`,
-    `${listed("earlier").length} of the earlier Go driver`,
+    `${listed("earlier").length} of the legacy Go driver`,
     `${listed("foreign").length} of nobody in the base paths`,
   ];
   const findings = [
@@ -206,7 +206,7 @@ export function judgeDisks(
   const damaged = listed("damaged");
   if (damaged.length > 0) findings.push(judgeDamaged(damaged));
   const snapshots = listed("earlier-snapshot");
-  if (snapshots.length > 0) findings.push(judgeEarlierSnapshots(snapshots));
+  if (snapshots.length > 0) findings.push(judgeLegacySnapshots(snapshots));
   return findings;
 }
 
@@ -218,23 +218,23 @@ function kindOf(volume: StoredVolume, basePaths: readonly string[], cluster: str
   if (state === "other-cluster") return "other";
   if (state === "damaged") return "damaged";
   if (volume.id.length > longestOwnId && isVolumeId(volume.id)) return "earlier";
-  if (isEarlierSnapshot(volume, basePaths)) return "earlier-snapshot";
+  if (isLegacySnapshot(volume, basePaths)) return "earlier-snapshot";
   return basePaths.some((path) => volume.imagePath.startsWith(`${path}/`)) ? "foreign" : "elsewhere";
 }
 
-function judgeEarlierSnapshots(snapshots: readonly StoredVolume[]): Finding {
+function judgeLegacySnapshots(snapshots: readonly StoredVolume[]): Finding {
   const exported = snapshots.filter((one) => one.exported).length;
   return warning(
     disksName,
-    `${snapshots.length} snapshots of the earlier Go driver (${exported} exported), which hold no copy of a volume's ` +
-      `data as far as RouterOS's manual tells: ${earlierSnapshotsPage}`,
+    `${snapshots.length} snapshots of the legacy Go driver (${exported} exported), which hold no copy of a volume's ` +
+      `data as far as RouterOS's manual tells: ${legacySnapshotsPage}`,
     "rds-csi audit --foreign names them",
   );
 }
 
 function judgeDamaged(damaged: readonly StoredVolume[]): Finding {
-  const names = damaged.slice(0, mostNamed).map(({ id }) => id).join(", ");
-  const more = damaged.length > mostNamed ? ` and ${damaged.length - mostNamed} more` : "";
+  const names = damaged.slice(0, maxNamed).map(({ id }) => id).join(", ");
+  const more = damaged.length > maxNamed ? ` and ${damaged.length - maxNamed} more` : "";
   return problem(
     disksName,
     `${damaged.length} with a damaged record, which the driver leaves alone: ${names}${more}`,
@@ -257,27 +257,27 @@ interface PortFacts {
 
 /** Judges whether volumes can be reached from here. A router listens only while it exports something. */
 export function judgeNvmePort({ address, port, reach, volumes }: PortFacts): Finding {
-  const place = `${address}:${port}`;
+  const location = `${address}:${port}`;
   const exported = volumes?.filter((volume) => volume.exported && volume.exportPort === port).length;
   const exports = exported === undefined ? "what is exported is not known" : `exported there: ${exported}`;
   switch (reach.state) {
     case "open":
-      return fine(portName, `${place} answers; ${exports}`);
+      return fine(portName, `${location} answers; ${exports}`);
     case "refused":
-      if (exported === 0) return fine(portName, `${place} refuses, as nothing is exported there`);
+      if (exported === 0) return fine(portName, `${location} refuses, as nothing is exported there`);
       return exported === undefined
         ? warning(
           portName,
-          `${place} refuses: nothing is exported there, or it is the wrong place (${exports})`,
+          `${location} refuses: nothing is exported there, or it is the wrong place (${exports})`,
         )
         : problem(
           portName,
-          `${place} refuses, though it should not; ${exports}`,
+          `${location} refuses, though it should not; ${exports}`,
           "/disk/print where nvme-tcp-export",
         );
     case "silent":
     case "failed": {
-      const found = `${place} cannot be reached from here (${reach.reason}); ${exports}`;
+      const found = `${location} cannot be reached from here (${reach.reason}); ${exports}`;
       const fix = `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES ` +
         "action=accept place-before=0, or --nvme-address ADDRESS";
       return exported === undefined || exported === 0

@@ -165,7 +165,7 @@ const settings = { basePaths: ["/pool/csi"], cluster: own.cluster };
 Deno.test("judgeDisks() counts the disks by whose they are", () => {
   assert.deepEqual(judgeDisks(volumes, settings).map(({ state, found }) => [state, found]), [[
     "ok",
-    "2 of this cluster, 1 of other clusters, 1 of the earlier Go driver, 1 of nobody in the base paths",
+    "2 of this cluster, 1 of other clusters, 1 of the legacy Go driver, 1 of nobody in the base paths",
   ]]);
 });
 
@@ -183,14 +183,14 @@ Deno.test("judgeDisks() does not take a cluster's disks for this one's when ther
   assert.match(finding!.found, /^3 of some cluster/);
 });
 
-Deno.test("judgeDisks() warns once of all snapshots of the earlier driver", () => {
+Deno.test("judgeDisks() warns once of all snapshots of the legacy driver", () => {
   const ids = ["", "-at-1739800000"].map((end) => `snap-11111111-2222-3333-4444-555555555555${end}`);
   const [counted, finding, ...more] = judgeDisks([...volumes, ...ids.map((id) => disk(id, ""))], settings);
   assert.match(counted!.found, /1 of nobody in the base paths$/);
   assert.equal(finding!.state, "warning");
   assert.match(
     finding!.found,
-    /^2 snapshots of the earlier Go driver \(0 exported\), .*no copy.*from-the-go-driver[.]md$/,
+    /^2 snapshots of the legacy Go driver \(0 exported\), .*no copy.*from-the-go-driver[.]md$/,
   );
   assert.match(finding!.fix!, /audit --foreign/);
   assert.deepEqual(more, []);

@@ -1,10 +1,10 @@
 import { poll } from "../../async/poll.ts";
-import type { Stash } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FoundDevice, PathInfo, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { Undo } from "../stage/undo.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /**
  * Proves a device that was found, with a fresh look at what lies at its path.
@@ -12,12 +12,12 @@ import type { NodeWorld } from "../deps.ts";
  * @throws {VolumeError} identity-mismatch when it is not what was expected
  */
 export async function prove(
-  world: NodeWorld,
+  deps: NodeDeps,
   found: FoundDevice,
   expected: ExpectedIdentity,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  return proveDevice(found, await world.paths.info(found.path, context), expected);
+  return proveDevice(found, await deps.paths.info(found.path, context), expected);
 }
 
 /**
@@ -26,12 +26,12 @@ export async function prove(
  * @throws {VolumeError} identity-mismatch when it is not
  */
 export async function proveStaged(
-  world: NodeWorld,
+  deps: NodeDeps,
   found: FoundDevice,
-  { nqn, sizeBytes, device }: Stash,
+  { nqn, sizeBytes, device }: StagingState,
   context: CallContext,
 ): Promise<ProvenDevice> {
-  return await prove(world, found, { nqn, sizeBytes, uniqueId: device?.uniqueId }, context);
+  return await prove(deps, found, { nqn, sizeBytes, uniqueId: device?.uniqueId }, context);
 }
 
 /**
@@ -40,12 +40,12 @@ export async function proveStaged(
  * @throws {VolumeError} identity-mismatch when it is another one by now, unavailable when it is gone
  */
 export async function proveAgain(
-  world: NodeWorld,
+  deps: NodeDeps,
   device: ProvenDevice,
   context: CallContext,
 ): Promise<ProvenDevice> {
   context.signal.throwIfAborted();
-  const found = await world.connector.find(device.nqn, context);
+  const found = await deps.connector.find(device.nqn, context);
   if (found === undefined) {
     throw new VolumeError(
       "unavailable",
@@ -58,7 +58,7 @@ export async function proveAgain(
       `Cannot go on as the device became another one: was=${device.deviceNumber} is=${found.deviceNumber}`,
     );
   }
-  return await prove(world, found, device, context);
+  return await prove(deps, found, device, context);
 }
 
 /**
@@ -68,14 +68,14 @@ export async function proveAgain(
  * @throws {VolumeError} identity-mismatch when it is another one by now, unavailable when it is gone
  */
 export async function holdProven(
-  world: NodeWorld,
+  deps: NodeDeps,
   device: ProvenDevice,
   undo: Undo,
   context: CallContext,
-): Promise<{ readonly device: ProvenDevice; readonly letGo: () => Promise<void> }> {
-  const letGo = await world.devices.hold(device, context);
-  undo.add("let go of the device", letGo);
-  return { device: await proveAgain(world, device, context), letGo };
+): Promise<{ readonly device: ProvenDevice; readonly release: () => Promise<void> }> {
+  const release = await deps.devices.hold(device, context);
+  undo.add("let go of the device", release);
+  return { device: await proveAgain(deps, device, context), release };
 }
 
 /**
@@ -84,15 +84,15 @@ export async function holdProven(
  * @throws {VolumeError} the reason of the context's end; unavailable when it takes too long
  */
 export async function awaitDevice(
-  world: NodeWorld,
+  deps: NodeDeps,
   nqn: string,
   atLeastBytes: bigint,
   context: CallContext,
 ): Promise<FoundDevice> {
   let lacking: string | undefined;
-  const device = await poll(world.clock, context, async () => {
-    const found = await world.connector.find(nqn, context);
-    lacking = await whatIsLacking(world, found, atLeastBytes, context);
+  const device = await poll(deps.clock, context, async () => {
+    const found = await deps.connector.find(nqn, context);
+    lacking = await whatIsLacking(deps, found, atLeastBytes, context);
     return lacking === undefined ? found : undefined;
   });
   if (device !== undefined) return device;
@@ -103,7 +103,7 @@ export async function awaitDevice(
 }
 
 async function whatIsLacking(
-  { paths }: NodeWorld,
+  { paths }: NodeDeps,
   found: FoundDevice | undefined,
   atLeastBytes: bigint,
   context: CallContext,

@@ -1,6 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { block, call, ext4, FakeNode, nqn, sizeBytes } from "../../../tests/fakes/node_world.ts";
+import { block, call, ext4, FakeNode, nqn, sizeBytes } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { awaitDevice, type ExpectedIdentity, proveDevice } from "./device.ts";
 import type { FoundDevice, PathInfo } from "../../volume/ports/node_ports.ts";
@@ -16,7 +16,7 @@ Deno.test("awaitDevice() waits for the node of a device that the kernel shows al
   const node = connectedNode();
   node.paths.nodes.delete("/dev/loop3");
   let found: unknown;
-  const waiting = awaitDevice(node.world, nqn, 0n, call()).then((device) => found = device);
+  const waiting = awaitDevice(node.deps, nqn, 0n, call()).then((device) => found = device);
   await node.clock.advance(1_000);
   assert.equal(found, undefined);
   node.paths.nodes.set("/dev/loop3", { kind: "block", deviceNumber: "7:3" });
@@ -36,7 +36,7 @@ for (
     spoil(node);
     const deadlineMs = node.clock.now() + 10_000;
     let refusedMs = 0;
-    const refused = awaitDevice(node.world, nqn, sizeBytes, { ...call(), deadlineMs }).then(
+    const refused = awaitDevice(node.deps, nqn, sizeBytes, { ...call(), deadlineMs }).then(
       () => assert.fail("found"),
       (error) => {
         refusedMs = node.clock.now();
@@ -130,11 +130,11 @@ Deno.test("stage() of a new or a read-only file system fails when its device goe
   for (const readonly of ["false", "true"]) {
     const node = new FakeNode();
     if (readonly === "true") node.device.content = "ext4";
-    const { hold } = node.world.devices;
-    node.world.devices.hold = async (device, context) => {
-      const letGo = await hold(device, context);
+    const { hold } = node.deps.devices;
+    node.deps.devices.hold = async (device, context) => {
+      const release = await hold(device, context);
       node.device.connected = false;
-      return letGo;
+      return release;
     };
     await assert.rejects(node.stage({}, { readonly }), refusal("unavailable"));
     assert.ok(!node.operations.includes("mountDevice") && !node.operations.includes("format"));

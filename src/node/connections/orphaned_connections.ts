@@ -3,8 +3,8 @@ import { isOfHost } from "../../volume/rules/fence.ts";
 import { parseExportNqn } from "../../volume/model/nqn.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { bindsOf, mountsOf } from "../mount_table.ts";
-import { Stashes } from "../stage/staging_store.ts";
-import type { NodeWorld, VolumeLock } from "../deps.ts";
+import { StagingStore } from "../stage/staging_store.ts";
+import type { NodeDeps, VolumeLock } from "../deps.ts";
 
 /**
  * Connections under this driver's prefix that no state file knows of: a state folder was lost, or somebody else made
@@ -13,51 +13,51 @@ import type { NodeWorld, VolumeLock } from "../deps.ts";
  *
  * A state file is written before a connection is made, so what appears later is a person's, who may be saving data.
  */
-export class Strays {
-  readonly #world: NodeWorld;
+export class OrphanedConnections {
+  readonly #deps: NodeDeps;
   readonly #lock: VolumeLock;
-  readonly #stashes: Stashes;
+  readonly #stagingStore: StagingStore;
   #atStart: ReadonlySet<string> | undefined;
-  #told = new Map<string, string>();
+  #reported = new Map<string, string>();
 
-  constructor(world: NodeWorld, lock: VolumeLock) {
-    this.#world = world;
+  constructor(deps: NodeDeps, lock: VolumeLock) {
+    this.#deps = deps;
     this.#lock = lock;
-    this.#stashes = new Stashes(world);
+    this.#stagingStore = new StagingStore(deps);
   }
 
   /** Looks at all connections, and drops what may be dropped; answers what it found connected. */
-  async look(context: CallContext): Promise<readonly string[]> {
-    const known = new Set(await this.#stashes.ids());
-    const connected = await this.#world.connector.connected(context);
-    const strays = connected.filter((nqn) => !known.has(this.#split(nqn).volumeId));
-    this.#atStart ??= new Set(strays);
-    const told = new Map<string, string>();
-    for (const nqn of strays) {
+  async check(context: CallContext): Promise<readonly string[]> {
+    const known = new Set(await this.#stagingStore.ids());
+    const connected = await this.#deps.connector.connected(context);
+    const orphans = connected.filter((nqn) => !known.has(this.#split(nqn).volumeId));
+    this.#atStart ??= new Set(orphans);
+    const reported = new Map<string, string>();
+    for (const nqn of orphans) {
       const why = await this.#drop(nqn, context);
       if (why === undefined) continue;
-      told.set(nqn, why);
-      if (this.#told.get(nqn) !== why) {
-        this.#world.notes?.warn("a connection that nothing is known of is left as it is", { nqn, why });
+      reported.set(nqn, why);
+      if (this.#reported.get(nqn) !== why) {
+        this.#deps.notes?.warn("a connection that nothing is known of is left as it is", { nqn, why });
       }
     }
-    this.#told = told;
+    this.#reported = reported;
     return connected;
   }
 
   /** Drops it, or says why not. */
   async #drop(nqn: string, context: CallContext): Promise<string | undefined> {
     const { volumeId, hasEpoch } = this.#split(nqn);
-    if (!hasEpoch) return "it has no epoch: the earlier driver may have made it";
+    if (!hasEpoch) return "it has no epoch: the legacy driver may have made it";
     if (this.#atStart?.has(nqn) !== true) return "it was made while this driver runs, and not by it";
     const release = this.#lock.tryTake([volumeId]);
     if (release === undefined) return "a call is changing the volume";
     try {
-      if ((await this.#stashes.ids()).includes(volumeId)) return undefined;
+      if ((await this.#stagingStore.ids()).includes(volumeId)) return undefined;
       const use = await this.#use(nqn, context);
       if (use !== undefined) return use;
-      this.#world.notes?.warn("dropping a connection that nothing is known of and nobody uses", { nqn });
-      await this.#world.connector.disconnect(nqn, context);
+      this.#deps.notes?.warn("dropping a connection that nothing is known of and nobody uses", { nqn });
+      await this.#deps.connector.disconnect(nqn, context);
       return undefined;
     } finally {
       release();
@@ -66,7 +66,7 @@ export class Strays {
 
   /** Why it has to stay; undefined when it is this node's, and nobody has its device. */
   async #use(nqn: string, context: CallContext): Promise<string | undefined> {
-    const { connector, devices, mounts } = this.#world;
+    const { connector, devices, mounts } = this.#deps;
     const connections = await connector.connections(nqn, context);
     if (!connections.every((path) => isOfHost(path, connector.host))) return "another host made it";
     const device = await connector.find(nqn, context);
@@ -74,7 +74,7 @@ export class Strays {
     const table = await mounts.table();
     const [mount] = mountsOf(table, new Set([device.deviceNumber]));
     if (mount !== undefined) return `it is mounted at ${mount.mountPoint}`;
-    const [bind] = await bindsOf(this.#world, table, device, context);
+    const [bind] = await bindsOf(this.#deps, table, device, context);
     if (bind !== undefined) return `it is bound at ${bind.mountPoint}`;
     const holder = await devices.holder(device, context);
     if (holder !== undefined) return `it is open: ${holder.description}`;
@@ -82,7 +82,7 @@ export class Strays {
   }
 
   #split(nqn: string): { readonly volumeId: string; readonly hasEpoch: boolean } {
-    const { nqnPrefix } = this.#world.settings;
+    const { nqnPrefix } = this.#deps.settings;
     const name = parseExportNqn(nqn, nqnPrefix);
     // What cannot be read is told of, never dropped.
     if (name === undefined) return { volumeId: nqn.slice(nqnPrefix.length + 1), hasEpoch: false };

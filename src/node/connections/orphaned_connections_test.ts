@@ -1,31 +1,34 @@
 import assert from "node:assert/strict";
-import { call, epoch, type FakeDevice, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
-import { Strays } from "./orphaned_connections.ts";
+import { call, epoch, type FakeDevice, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
+import { OrphanedConnections } from "./orphaned_connections.ts";
 
 /** A connection that no state file knows of. */
-function stray(change: Partial<FakeDevice> = {}, name = nqn): { node: FakeNode; strays: Strays } {
+function orphan(
+  change: Partial<FakeDevice> = {},
+  name = nqn,
+): { node: FakeNode; orphans: OrphanedConnections } {
   const node = new FakeNode();
   node.devices.set(name, node.newDevice({ connected: true, ...change }));
-  return { node, strays: strays(node) };
+  return { node, orphans: orphans(node) };
 }
 
-function strays(node: FakeNode, free = true): Strays {
-  return new Strays(node.world, { tryTake: () => free ? () => {} : undefined });
+function orphans(node: FakeNode, free = true): OrphanedConnections {
+  return new OrphanedConnections(node.deps, { tryTake: () => free ? () => {} : undefined });
 }
 
 Deno.test("look() drops a connection that nothing is known of and nobody uses", async () => {
-  const { node, strays } = stray();
-  await strays.look(call());
+  const { node, orphans } = orphan();
+  await orphans.check(call());
   assert.deepEqual([node.operations, node.device.connected], [["disconnect"], false]);
 });
 
 Deno.test("look() passes over what has a state file, whatever that says", async () => {
   for (const text of ["{}", "{"]) {
-    const { node, strays } = stray();
+    const { node, orphans } = orphan();
     node.paths.nodes.set("/state/volumes", { kind: "directory" });
     node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text });
-    await strays.look(call());
-    assert.deepEqual([node.operations, node.told], [[], []]);
+    await orphans.check(call());
+    assert.deepEqual([node.operations, node.reported], [[], []]);
   }
 });
 
@@ -43,53 +46,53 @@ const uses: readonly [string, (node: FakeNode) => void][] = [
   ["claimed", (node) => void (node.claimed = true)],
   ["made by another host", (node) => void node.connections.set(nqn, { hostNqn: "nqn.other" })],
   ["made with another host id", (node) => void node.connections.set(nqn, { hostId: "other" })],
-  ["without a device", (node) => void (node.world.connector.find = () => Promise.resolve(undefined))],
+  ["without a device", (node) => void (node.deps.connector.find = () => Promise.resolve(undefined))],
 ];
 
 for (const [what, use] of uses) {
   Deno.test(`look() leaves a connection that is ${what} as it is, and says so once`, async () => {
-    const { node, strays } = stray();
+    const { node, orphans } = orphan();
     use(node);
-    for (let i = 0; i < 3; i++) await strays.look(call());
+    for (let i = 0; i < 3; i++) await orphans.check(call());
     assert.deepEqual(node.operations, []);
-    assert.deepEqual(node.told, ["a connection that nothing is known of is left as it is"]);
+    assert.deepEqual(node.reported, ["a connection that nothing is known of is left as it is"]);
   });
 }
 
-Deno.test("look() never drops what may be the earlier driver's", async () => {
-  const { node, strays } = stray({}, nqn.slice(0, -epoch.length - 1));
-  await strays.look(call());
-  assert.deepEqual([node.operations, node.told.length], [[], 1]);
+Deno.test("look() never drops what may be the legacy driver's", async () => {
+  const { node, orphans } = orphan({}, nqn.slice(0, -epoch.length - 1));
+  await orphans.check(call());
+  assert.deepEqual([node.operations, node.reported.length], [[], 1]);
 });
 
 Deno.test("look() never drops what was connected while the driver runs", async () => {
   const node = new FakeNode();
-  const watching = strays(node);
-  await watching.look(call());
+  const watching = orphans(node);
+  await watching.check(call());
   node.device.connected = true;
-  await watching.look(call());
-  assert.deepEqual([node.operations, node.told.length], [[], 1]);
+  await watching.check(call());
+  assert.deepEqual([node.operations, node.reported.length], [[], 1]);
 });
 
 Deno.test("look() comes back to what was in use at the start", async () => {
-  const { node, strays } = stray();
+  const { node, orphans } = orphan();
   node.claimed = true;
-  await strays.look(call());
+  await orphans.check(call());
   node.claimed = false;
-  await strays.look(call());
+  await orphans.check(call());
   assert.equal(node.device.connected, false);
 });
 
 Deno.test("look() leaves a volume alone that a call is changing, or has begun to", async () => {
-  const { node } = stray();
-  await strays(node, false).look(call());
-  const begun = new Strays(node.world, {
+  const { node } = orphan();
+  await orphans(node, false).check(call());
+  const begun = new OrphanedConnections(node.deps, {
     tryTake: () => {
       node.paths.nodes.set("/state/volumes", { kind: "directory" });
       node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text: "{}" });
       return () => {};
     },
   });
-  await begun.look(call());
+  await begun.check(call());
   assert.deepEqual(node.operations, []);
 });

@@ -1,14 +1,14 @@
 import { VolumeError } from "../../volume/errors.ts";
-import type { FenceVerdict } from "../../volume/rules/fence.ts";
+import type { FenceResult } from "../../volume/rules/fence.ts";
 import type { CallContext, Random } from "../../volume/ports/system.ts";
-import { type Stash, withMissed } from "../../volume/model/staging_state.ts";
+import { type StagingState, withMissed } from "../../volume/model/staging_state.ts";
 import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";
-import { Stashes } from "../stage/staging_store.ts";
-import { Strays } from "../connections/orphaned_connections.ts";
+import { StagingStore } from "../stage/staging_store.ts";
+import { OrphanedConnections } from "../connections/orphaned_connections.ts";
 import { tearDown } from "../connections/teardown.ts";
 import { withDeadline } from "../../async/deadline.ts";
-import type { NodeWorld, VolumeLock } from "../deps.ts";
+import type { NodeDeps, VolumeLock } from "../deps.ts";
 
 /** How long one volume may take in one look. */
 const volumeMs = 60_000;
@@ -19,7 +19,7 @@ const jitter = 0.1;
 
 /** Options of {@linkcode FenceWatch}. */
 export interface FenceWatchOptions {
-  readonly world: NodeWorld;
+  readonly deps: NodeDeps;
   readonly fencing: Fencing;
   /** The locks of the calls that change volumes. */
   readonly lock: VolumeLock;
@@ -37,17 +37,17 @@ export interface FenceWatchOptions {
  */
 export class FenceWatch {
   readonly #options: FenceWatchOptions;
-  readonly #stashes: Stashes;
-  readonly #strays: Strays;
+  readonly #stagingStore: StagingStore;
+  readonly #orphans: OrphanedConnections;
   readonly #stop = new AbortController();
   readonly #working = new Set<string>();
-  readonly #told = new Map<string, string>();
+  readonly #reported = new Map<string, string>();
   #running: Promise<void> = Promise.resolve();
 
   constructor(options: FenceWatchOptions) {
     this.#options = options;
-    this.#stashes = new Stashes(options.world);
-    this.#strays = new Strays(options.world, options.lock);
+    this.#stagingStore = new StagingStore(options.deps);
+    this.#orphans = new OrphanedConnections(options.deps, options.lock);
   }
 
   /** Begins to look, and returns at once. */
@@ -62,41 +62,41 @@ export class FenceWatch {
   }
 
   /** One look at everything. It never fails: what it cannot find out is noted and looked at again. */
-  async look(): Promise<void> {
+  async check(): Promise<void> {
     const { fencing } = this.#options;
     await this.#noting("the node's state", async () => {
-      const stashes = await this.#stashes.all();
+      const stagingStore = await this.#stagingStore.all();
       const reads = fencing.newReads();
-      const queue = [...stashes];
+      const queue = [...stagingStore];
       const worker = async () => {
-        for (let stash = queue.shift(); stash !== undefined; stash = queue.shift()) {
-          await this.#lookAt(stash, reads);
+        for (let stagingState = queue.shift(); stagingState !== undefined; stagingState = queue.shift()) {
+          await this.#readAt(stagingState, reads);
         }
       };
       await Promise.all(Array.from({ length: atOnce }, worker));
-      const connected = await this.#bounded("all connections", (context) => this.#strays.look(context));
-      this.#forgetOthers(stashes, connected ?? []);
+      const connected = await this.#bounded("all connections", (context) => this.#orphans.check(context));
+      this.#forgetOthers(stagingStore, connected ?? []);
     });
   }
 
   async #run(): Promise<void> {
-    const { world, random, intervalMs } = this.#options;
+    const { deps, random, intervalMs } = this.#options;
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      await this.look();
+      await this.check();
       const pauseMs = intervalMs * (1 - jitter + 2 * jitter * random.fraction());
-      await world.clock.sleep(pauseMs, signal).catch(() => {
+      await deps.clock.sleep(pauseMs, signal).catch(() => {
         // It was told to stop.
       });
     }
   }
 
-  async #lookAt(stash: Stash, reads: OfferedReads): Promise<void> {
+  async #readAt(stagingState: StagingState, reads: OfferedReads): Promise<void> {
     if (this.#stop.signal.aborted) return;
-    const { volumeId } = stash;
+    const { volumeId } = stagingState;
     await this.#noting(
       volumeId,
-      () => this.#bounded(volumeId, (context) => this.#decide(stash, reads, context)),
+      () => this.#bounded(volumeId, (context) => this.#decide(stagingState, reads, context)),
     );
   }
 
@@ -104,7 +104,7 @@ export class FenceWatch {
   async #bounded<T>(of: string, work: (context: CallContext) => Promise<T>): Promise<T | undefined> {
     if (this.#working.has(of)) return undefined;
     const whole = { requestId: `fence-${of}`, signal: this.#stop.signal, deadlineMs: Infinity };
-    const { clock } = this.#options.world;
+    const { clock } = this.#options.deps;
     return await withDeadline(clock, whole, volumeMs, `look at ${of}`, async (context) => {
       this.#working.add(of);
       try {
@@ -115,39 +115,49 @@ export class FenceWatch {
     });
   }
 
-  async #decide(stash: Stash, reads: OfferedReads, context: CallContext): Promise<void> {
-    const { volumeId, nqn } = stash;
-    const subject = { volumeId, nqn, stash };
-    const verdict = await this.#options.fencing.judge(subject, reads, context);
-    this.#tell(stash, verdict);
-    if (verdict.state === "fenced") {
-      await this.#locked(stash, (current) => this.#takeDown(current, verdict.why, context));
-    } else if (!isSameMemory(memoryOf(verdict), stash.missed)) {
-      await this.#locked(stash, (current) => this.#stashes.write(withMissed(current, memoryOf(verdict))));
+  async #decide(stagingState: StagingState, reads: OfferedReads, context: CallContext): Promise<void> {
+    const { volumeId, nqn } = stagingState;
+    const subject = { volumeId, nqn, stagingState };
+    const result = await this.#options.fencing.judge(subject, reads, context);
+    this.#report(stagingState, result);
+    if (result.state === "fenced") {
+      await this.#locked(stagingState, (current) => this.#takeDown(current, result.why, context));
+    } else if (!isSameMemory(memoryOf(result), stagingState.missed)) {
+      await this.#locked(
+        stagingState,
+        (current) => this.#stagingStore.write(withMissed(current, memoryOf(result))),
+      );
     }
   }
 
   /** Skipped while a call changes the volume; what that call makes of it is seen at the next look. */
-  async #locked(stash: Stash, change: (current: Stash) => Promise<unknown>): Promise<void> {
-    const release = this.#options.lock.tryTake([stash.volumeId, stash.stagingPath]);
+  async #locked(
+    stagingState: StagingState,
+    change: (current: StagingState) => Promise<unknown>,
+  ): Promise<void> {
+    const release = this.#options.lock.tryTake([stagingState.volumeId, stagingState.stagingPath]);
     if (release === undefined) return;
     try {
-      const current = await this.#stashes.find(stash.volumeId);
-      if (current?.nqn === stash.nqn) await change(current);
+      const current = await this.#stagingStore.find(stagingState.volumeId);
+      if (current?.nqn === stagingState.nqn) await change(current);
     } finally {
       release();
     }
   }
 
-  async #takeDown(stash: Stash, why: string, context: CallContext): Promise<void> {
-    const { world, fencing } = this.#options;
-    const { volumeId, nqn } = stash;
-    if (!await fencing.cutOff({ volumeId, nqn, stash }, why, context)) return;
+  async #takeDown(stagingState: StagingState, why: string, context: CallContext): Promise<void> {
+    const { deps, fencing } = this.#options;
+    const { volumeId, nqn } = stagingState;
+    if (!await fencing.forceDisconnect({ volumeId, nqn, stagingState }, why, context)) return;
     try {
-      await tearDown(world, { volumeId, nqns: [nqn], stagingPaths: [stash.stagingPath], stash }, context);
+      await tearDown(
+        deps,
+        { volumeId, nqns: [nqn], stagingPaths: [stagingState.stagingPath], stagingState },
+        context,
+      );
     } catch (error) {
       if (!VolumeError.is(error, "in-use")) throw error;
-      world.notes?.info("a fenced volume stays mounted until it is unpublished", {
+      deps.notes?.info("a fenced volume stays mounted until it is unpublished", {
         volumeId,
         reason: error.message,
       });
@@ -155,22 +165,22 @@ export class FenceWatch {
   }
 
   /** One line a change, not one a look. */
-  #tell({ volumeId, nqn }: Stash, verdict: FenceVerdict): void {
-    const { notes } = this.#options.world;
-    const calm = verdict.state === "live" || verdict.state === "gone";
+  #report({ volumeId, nqn }: StagingState, result: FenceResult): void {
+    const { notes } = this.#options.deps;
+    const healthy = result.state === "live" || result.state === "gone";
     // Whether it is missed is told once, not for how long.
-    const now = calm ? undefined : `${verdict.state} ${verdict.state === "undecided" ? verdict.why : ""}`;
-    const before = this.#told.get(volumeId);
+    const now = healthy ? undefined : `${result.state} ${result.state === "undecided" ? result.why : ""}`;
+    const before = this.#reported.get(volumeId);
     if (now === before) return;
-    if (now === undefined) this.#told.delete(volumeId);
-    else this.#told.set(volumeId, now);
-    if (calm) notes?.info(`the connection of a volume is ${verdict.state}`, { volumeId, nqn });
-    else if (verdict.state === "fenced") {
-      notes?.warn("a volume is fenced", { volumeId, nqn, why: verdict.why });
+    if (now === undefined) this.#reported.delete(volumeId);
+    else this.#reported.set(volumeId, now);
+    if (healthy) notes?.info(`the connection of a volume is ${result.state}`, { volumeId, nqn });
+    else if (result.state === "fenced") {
+      notes?.warn("a volume is fenced", { volumeId, nqn, why: result.why });
     } else {notes?.warn("the connection of a volume is down; it stays as it is", {
         volumeId,
         nqn,
-        why: verdict.why,
+        why: result.why,
       });}
   }
 
@@ -178,21 +188,23 @@ export class FenceWatch {
     const key = `failed ${what}`;
     try {
       await work();
-      this.#told.delete(key);
+      this.#reported.delete(key);
     } catch (error) {
       if (this.#stop.signal.aborted) return;
       const reason = error instanceof Error ? error.message : String(error);
-      if (this.#told.get(key) === reason) return;
-      this.#told.set(key, reason);
-      this.#options.world.notes?.warn("cannot look for fenced volumes", { of: what, reason });
+      if (this.#reported.get(key) === reason) return;
+      this.#reported.set(key, reason);
+      this.#options.deps.notes?.warn("cannot look for fenced volumes", { of: what, reason });
     }
   }
 
-  #forgetOthers(stashes: readonly Stash[], connected: readonly string[]): void {
-    this.#options.fencing.keepOnly(new Set([...connected, ...stashes.map((stash) => stash.nqn)]));
-    const ids = new Set(stashes.map((stash) => stash.volumeId));
-    for (const key of this.#told.keys()) {
-      if (!ids.has(key) && !key.startsWith("failed ")) this.#told.delete(key);
+  #forgetOthers(stagingStore: readonly StagingState[], connected: readonly string[]): void {
+    this.#options.fencing.keepOnly(
+      new Set([...connected, ...stagingStore.map((stagingState) => stagingState.nqn)]),
+    );
+    const ids = new Set(stagingStore.map((stagingState) => stagingState.volumeId));
+    for (const key of this.#reported.keys()) {
+      if (!ids.has(key) && !key.startsWith("failed ")) this.#reported.delete(key);
     }
   }
 }

@@ -10,7 +10,7 @@ import {
   stagingPath,
   targetPath,
   volumeId,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -29,7 +29,7 @@ interface Watched {
 function watched(node: FakeNode): Watched {
   const locks = new VolumeLocks();
   const watch = new FenceWatch({
-    world: node.world,
+    deps: node.deps,
     fencing: node.service.fencing,
     lock: { tryTake: (keys) => locks.tryTake(keys, "watch") },
     random: new SeededRandom(),
@@ -52,9 +52,9 @@ function unreachable(): never {
   throw new VolumeError("unavailable", "no route");
 }
 
-async function looks({ node, watch }: Watched, count: number): Promise<void> {
+async function reads({ node, watch }: Watched, count: number): Promise<void> {
   for (let i = 0; i < count; i++) {
-    await watch.look();
+    await watch.check();
     await node.clock.advance(intervalMs);
   }
 }
@@ -62,9 +62,9 @@ async function looks({ node, watch }: Watched, count: number): Promise<void> {
 for (const capability of [ext4, block]) {
   Deno.test(`look() disconnects a fenced ${capability.access} volume, then unmounts it, and keeps its state`, async () => {
     const { node, watch, locks } = await down(() => [later], capability);
-    await watch.look();
-    assert.ok(node.operations.indexOf("cutOff") < node.operations.indexOf("unmount"));
-    assert.deepEqual([node.table, node.device.connected, node.stash?.staged, locks.size], [
+    await watch.check();
+    assert.ok(node.operations.indexOf("forceDisconnect") < node.operations.indexOf("unmount"));
+    assert.deepEqual([node.table, node.device.connected, node.stagingState?.staged, locks.size], [
       [],
       false,
       false,
@@ -72,22 +72,22 @@ for (const capability of [ext4, block]) {
     ]);
     assert.equal(node.paths.nodes.has(`${stagingPath}/device`), false);
     await node.unstage();
-    assert.equal(node.stash, undefined);
+    assert.equal(node.stagingState, undefined);
   });
 }
 
-Deno.test("look() tells how the connections of staged volumes are, and of no others", async () => {
-  const looked = await down(unreachable);
-  const { node, watch } = looked;
+Deno.test("look() reports how the connections of staged volumes are, and of no others", async () => {
+  const loaded = await down(unreachable);
+  const { node, watch } = loaded;
   const states = () => node.events.connections.get(volumeId)?.map(({ state }) => state);
-  await watch.look();
+  await watch.check();
   assert.deepEqual(states(), ["connecting"]);
   node.connections.set(nqn, { state: "live" });
-  await watch.look();
+  await watch.check();
   assert.deepEqual(states(), ["live"]);
   node.events.connections.clear();
-  node.setStash({ staged: false });
-  await watch.look();
+  node.setStagingState({ staged: false });
+  await watch.check();
   assert.equal(states(), undefined);
 });
 
@@ -97,29 +97,29 @@ Deno.test("look() cuts off a fenced volume that is published, and leaves its mou
   await node.publish();
   node.connections.set(nqn, { state: "connecting" });
   node.offered = () => [later];
-  await watched(node).watch.look();
-  assert.deepEqual([node.table.length, node.device.connected, node.stash?.staged], [2, false, true]);
-  assert.ok(node.told.includes("a fenced volume stays mounted until it is unpublished"));
+  await watched(node).watch.check();
+  assert.deepEqual([node.table.length, node.device.connected, node.stagingState?.staged], [2, false, true]);
+  assert.ok(node.reported.includes("a fenced volume stays mounted until it is unpublished"));
   await assert.rejects(
     node.publish({ targetPath: `${targetPath}-2` }),
     refusal("precondition"),
   );
   await node.unpublish();
   await node.unstage();
-  assert.deepEqual([node.table, node.stash], [[], undefined]);
+  assert.deepEqual([node.table, node.stagingState], [[], undefined]);
 });
 
-const patience: readonly [string, FakeNode["offered"]][] = [
+const timeouts: readonly [string, FakeNode["offered"]][] = [
   ["unreachable", unreachable],
   ["offering it, though it is not connected yet", () => [nqn]],
 ];
 
-for (const [what, offered] of patience) {
+for (const [what, offered] of timeouts) {
   Deno.test(`look() leaves a volume whose target is ${what} as it is, for hours`, async () => {
     const all = await down(offered);
-    await looks(all, 240);
+    await reads(all, 240);
     assert.deepEqual(all.node.operations, []);
-    assert.equal(all.node.told.length, 1, "one line a change");
+    assert.equal(all.node.reported.length, 1, "one line a change");
   });
 }
 
@@ -128,8 +128,8 @@ Deno.test("look() leaves a live volume as it is, asks nobody, writes nothing and
   await node.stage();
   node.operations.length = 0;
   node.offered = () => assert.fail("it was asked");
-  await looks(watched(node), 10);
-  assert.deepEqual([node.operations, node.told], [[], []]);
+  await reads(watched(node), 10);
+  assert.deepEqual([node.operations, node.reported], [[], []]);
 });
 
 Deno.test("look() waits out the settle time of a target that has lost its disks, over restarts of the driver", async () => {
@@ -137,10 +137,10 @@ Deno.test("look() waits out the settle time of a target that has lost its disks,
   const { node } = all;
   for (let at = 0; at < 5; at++) {
     assert.equal(node.device.connected, true, `at ${at}`);
-    await looks(watched(node), 1); // Each with a memory of its own.
+    await reads(watched(node), 1); // Each with a memory of its own.
   }
-  assert.equal(node.stash?.missed?.missedForMs, 120_000);
-  await watched(node).watch.look();
+  assert.equal(node.stagingState?.missed?.missedForMs, 120_000);
+  await watched(node).watch.check();
   assert.equal(node.device.connected, false);
 });
 
@@ -152,13 +152,13 @@ Deno.test("look() begins anew when the target was unreachable, offered it, or th
   ];
   for (const interrupt of breaks) {
     const all = await down(() => []);
-    await looks(all, 4);
+    await reads(all, 4);
     interrupt(all.node);
-    await looks(all, 1);
-    assert.equal(all.node.stash?.missed, undefined);
+    await reads(all, 1);
+    assert.equal(all.node.stagingState?.missed, undefined);
     all.node.offered = () => [];
     all.node.connections.set(nqn, { state: "connecting" });
-    await looks(all, 4);
+    await reads(all, 4);
     assert.equal(all.node.device.connected, true);
   }
 });
@@ -166,33 +166,33 @@ Deno.test("look() begins anew when the target was unreachable, offered it, or th
 Deno.test("look() changes nothing while a call holds the volume's lock, and forgets nothing", async () => {
   const all = await down(() => []);
   const release = all.locks.take([volumeId], "NodeStageVolume");
-  await looks(all, 6);
+  await reads(all, 6);
   assert.deepEqual(all.node.operations, []);
   await all.node.service.unstageWhileBusy(volumeId, call());
-  assert.deepEqual(all.node.operations, ["cutOff"], "only an unstage cuts off past a lock");
+  assert.deepEqual(all.node.operations, ["forceDisconnect"], "only an unstage cuts off past a lock");
   release();
 });
 
-Deno.test("look() does not take another epoch's connection for the one that it looked at", async () => {
+Deno.test("look() does not take another epoch's connection for the one that it read", async () => {
   const { node, watch } = await down(() => {
-    node.setStash({ nqn: later, epoch: "2-22222222" });
+    node.setStagingState({ nqn: later, epoch: "2-22222222" });
     return [later];
   });
-  await watch.look();
+  await watch.check();
   assert.deepEqual(node.operations, []);
 });
 
 Deno.test("look() does not begin again with what still hangs since an earlier look", async () => {
   const { node, watch } = await down(() => []);
   let begun = 0;
-  node.world.connector.connections = () => {
+  node.deps.connector.connections = () => {
     begun++;
     return new Promise(() => {});
   };
   for (let i = 0; i < 3; i++) {
-    const look = watch.look();
+    const reading = watch.check();
     await node.clock.advance(60_000);
-    await look;
+    await reading;
   }
   assert.equal(begun, 1);
 });
@@ -214,9 +214,9 @@ Deno.test("look() asks a target once for all its volumes, and not again while it
   };
   const { watch } = watched(node);
   for (let i = 0; i < 3; i++) {
-    const look = watch.look();
+    const reading = watch.check();
     await node.clock.advance(10_000);
-    await look;
+    await reading;
   }
   assert.equal(asked, 1);
   assert.equal(node.clock.waiting, 0);
@@ -227,53 +227,53 @@ Deno.test("look() lets one volume that hangs hold up no other, and comes back to
   await node.stage();
   node.connections.set(nqn, { state: "connecting" });
   node.offered = () => [later];
-  const { unmount } = node.world.mounts;
+  const { unmount } = node.deps.mounts;
   const hang = Promise.withResolvers<void>();
-  node.world.mounts.unmount = () => hang.promise;
+  node.deps.mounts.unmount = () => hang.promise;
   const all = watched(node);
-  const look = all.watch.look();
+  const reading = all.watch.check();
   await node.clock.advance(60_000);
-  await look;
+  await reading;
   assert.equal(all.locks.size > 0, true, "what hangs keeps the lock");
-  await all.watch.look();
-  assert.equal(node.operations.filter((operation) => operation === "cutOff").length, 1);
-  node.world.mounts.unmount = unmount;
+  await all.watch.check();
+  assert.equal(node.operations.filter((operation) => operation === "forceDisconnect").length, 1);
+  node.deps.mounts.unmount = unmount;
   hang.resolve();
   await node.clock.advance(0);
   assert.equal(all.locks.size, 0);
-  assert.equal(node.told.filter((message) => message === "cannot look for fenced volumes").length, 1);
+  assert.equal(node.reported.filter((message) => message === "cannot look for fenced volumes").length, 1);
 });
 
 Deno.test("look() passes over a damaged state file", async () => {
   const { node, watch } = await down(() => [later]);
   node.paths.nodes.set("/state/volumes/pvc-0.json", { kind: "file", text: "{" });
-  await watch.look();
+  await watch.check();
   assert.equal(node.device.connected, false);
 });
 
-Deno.test("look() does not fail when nothing can be looked at, and says so once", async () => {
+Deno.test("look() does not fail when nothing can be read, and says so once", async () => {
   const node = new FakeNode();
-  node.world.paths.list = () => Promise.reject(new Error("no disk"));
-  await looks(watched(node), 3);
-  assert.deepEqual(node.told, ["cannot look for fenced volumes"]);
+  node.deps.paths.list = () => Promise.reject(new Error("no disk"));
+  await reads(watched(node), 3);
+  assert.deepEqual(node.reported, ["cannot look for fenced volumes"]);
 });
 
-Deno.test("start() looks at once and then at every interval, and stop() ends it in the middle of a look", async () => {
+Deno.test("start() reads once and then at every interval, and stop() ends it in the middle of a read", async () => {
   const all = await down(() => new Promise(() => {}));
   const { node, watch } = all;
-  let looked = 0;
-  node.world.connector.connected = () => {
-    looked++;
+  let loaded = 0;
+  node.deps.connector.connected = () => {
+    loaded++;
     return Promise.resolve([]);
   };
   watch.start();
   await node.clock.advance(10_000);
-  assert.equal(looked, 1);
+  assert.equal(loaded, 1);
   for (let i = 2; i < 6; i++) {
     await node.clock.advance(intervalMs * 1.1);
-    assert.equal(looked, i);
+    assert.equal(loaded, i);
   }
-  node.world.connector.connections = () => new Promise(() => {});
+  node.deps.connector.connections = () => new Promise(() => {});
   await node.clock.advance(intervalMs * 1.1);
   await watch.stop();
   assert.equal(node.clock.waiting, 0);

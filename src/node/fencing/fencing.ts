@@ -2,24 +2,24 @@ import { VolumeError } from "../../volume/errors.ts";
 import {
   defaultFenceSettleMs,
   type FenceMemory,
-  type FenceVerdict,
+  type FenceResult,
   judgeFence,
 } from "../../volume/rules/fence.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, TargetAddress } from "../../volume/ports/node_ports.ts";
-import { type Stash, withMissed } from "../../volume/model/staging_state.ts";
+import { type StagingState, withMissed } from "../../volume/model/staging_state.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
-import { Stashes } from "../stage/staging_store.ts";
+import { StagingStore } from "../stage/staging_store.ts";
 import { connectedNqns, type Teardown } from "../connections/teardown.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /** A connection to be judged. */
 export interface FenceSubject {
   readonly volumeId: string;
   readonly nqn: string;
   /** What this node remembers of the volume, if it is of this connection. */
-  readonly stash: Stash | undefined;
+  readonly stagingState: StagingState | undefined;
   /** The NQN under which a call says that the volume is published now. */
   readonly publishedNqn?: string;
 }
@@ -31,7 +31,7 @@ export interface FenceSubject {
  * Cutting off loses what was not written yet; that is what the fence is for. So whatever is not certain stays connected.
  */
 export class Fencing {
-  readonly #world: NodeWorld;
+  readonly #deps: NodeDeps;
   readonly #reader: TargetReader;
   /**
    * What was seen last, by NQN; undefined says that the volume was not missed. The state file may only be written under
@@ -39,9 +39,9 @@ export class Fencing {
    */
   readonly #seen = new Map<string, FenceMemory | undefined>();
 
-  constructor(world: NodeWorld) {
-    this.#world = world;
-    this.#reader = new TargetReader(world);
+  constructor(deps: NodeDeps) {
+    this.#deps = deps;
+    this.#reader = new TargetReader(deps);
   }
 
   /** Answers of targets that several judgements share. */
@@ -50,37 +50,37 @@ export class Fencing {
   }
 
   /** Judges a connection and changes nothing; a target is asked only about what is connected and not live. */
-  async judge(subject: FenceSubject, reads: OfferedReads, context: CallContext): Promise<FenceVerdict> {
-    const { nqn, stash } = subject;
-    const before = await this.#world.connector.connections(nqn, context);
+  async judge(subject: FenceSubject, reads: OfferedReads, context: CallContext): Promise<FenceResult> {
+    const { nqn, stagingState } = subject;
+    const before = await this.#deps.connector.connections(nqn, context);
     const rest = before.length === 0 || before.some(isLive);
-    const answers = rest ? [] : await reads.readAll(placesOf(before, stash));
+    const answers = rest ? [] : await reads.readAll(placesOf(before, stagingState));
     // Asking took its time, and a controller may have come back meanwhile.
-    const connections = rest ? before : await this.#world.connector.connections(nqn, context);
-    if (stash?.staged === true) {
-      this.#world.events.happened({ kind: "connections", volumeId: stash.volumeId, connections });
+    const connections = rest ? before : await this.#deps.connector.connections(nqn, context);
+    if (stagingState?.staged === true) {
+      this.#deps.events.occurred({ kind: "connections", volumeId: stagingState.volumeId, connections });
     }
-    const verdict = judgeFence({
+    const result = judgeFence({
       ...subject,
       connections,
-      host: this.#world.connector.host,
+      host: this.#deps.connector.host,
       reads: answers,
-      memory: this.#seen.has(nqn) ? this.#seen.get(nqn) : stash?.missed,
-      nowMs: Math.min(this.#world.clock.now(), ...answers.map((read) => read.beganMs)),
-      settleMs: this.#world.settings.fenceSettleMs ?? defaultFenceSettleMs,
+      memory: this.#seen.has(nqn) ? this.#seen.get(nqn) : stagingState?.missed,
+      nowMs: Math.min(this.#deps.clock.now(), ...answers.map((read) => read.beganMs)),
+      settleMs: this.#deps.settings.fenceSettleMs ?? defaultFenceSettleMs,
     });
-    if (verdict.state !== "fenced") this.#seen.set(nqn, memoryOf(verdict));
-    return verdict;
+    if (result.state !== "fenced") this.#seen.set(nqn, memoryOf(result));
+    return result;
   }
 
   /** Cuts off a connection that is fenced; false when it has come back to life, and was spared. */
-  async cutOff(subject: FenceSubject, why: string, context: CallContext): Promise<boolean> {
-    const { connector, notes, events } = this.#world;
+  async forceDisconnect(subject: FenceSubject, why: string, context: CallContext): Promise<boolean> {
+    const { connector, notes, events } = this.#deps;
     const { volumeId, nqn } = subject;
     if ((await connector.connections(nqn, context)).some(isLive)) return false;
     notes?.warn("cutting off a fenced volume", { volumeId, nqn, why, requestId: context.requestId });
-    await connector.cutOff(nqn, context);
-    events.happened({ kind: "fenced-torn-down" });
+    await connector.forceDisconnect(nqn, context);
+    events.occurred({ kind: "fenced-torn-down" });
     return true;
   }
 
@@ -94,16 +94,16 @@ export class Fencing {
   async release(volume: Teardown, context: CallContext, publishedNqn?: string): Promise<void> {
     const reads = this.newReads();
     for (const nqn of volume.nqns) {
-      const stash = volume.stash?.nqn === nqn ? volume.stash : undefined;
-      const subject = { volumeId: volume.volumeId, nqn, stash, publishedNqn };
-      const verdict = await this.judge(subject, reads, context);
-      if (verdict.state === "fenced") await this.cutOff(subject, verdict.why, context);
-      if (verdict.state !== "undecided" || !await isAnyMounted(this.#world, volume.stagingPaths)) continue;
-      if (stash !== undefined) await this.#remember(stash, verdict.memory);
+      const stagingState = volume.stagingState?.nqn === nqn ? volume.stagingState : undefined;
+      const subject = { volumeId: volume.volumeId, nqn, stagingState, publishedNqn };
+      const result = await this.judge(subject, reads, context);
+      if (result.state === "fenced") await this.forceDisconnect(subject, result.why, context);
+      if (result.state !== "undecided" || !await isAnyMounted(this.#deps, volume.stagingPaths)) continue;
+      if (stagingState !== undefined) await this.#remember(stagingState, result.memory);
       throw new VolumeError(
         "unavailable",
         `Cannot unmount the volume as its connection is down and it is not known to be fenced: ` +
-          `volume=${volume.volumeId} nqn=${nqn} because ${verdict.why}; it is tried again when the target answers`,
+          `volume=${volume.volumeId} nqn=${nqn} because ${result.why}; it is tried again when the target answers`,
       );
     }
   }
@@ -112,14 +112,14 @@ export class Fencing {
    * Cuts off what is fenced of a volume while another call holds its lock: a mkfs, a check or a mount of it that hangs
    * would keep that until the kernel gives the connection up. Writes nothing.
    */
-  async cutOffPastLock(volumeId: string, context: CallContext): Promise<void> {
-    const stash = await new Stashes(this.#world).findUndamaged(volumeId);
-    const connected = await connectedNqns(this.#world, volumeId, context);
+  async forceDisconnectPastLock(volumeId: string, context: CallContext): Promise<void> {
+    const stagingState = await new StagingStore(this.#deps).findUndamaged(volumeId);
+    const connected = await connectedNqns(this.#deps, volumeId, context);
     const reads = this.newReads();
-    for (const nqn of new Set([...(stash === undefined ? [] : [stash.nqn]), ...connected])) {
-      const subject = { volumeId, nqn, stash: stash?.nqn === nqn ? stash : undefined };
-      const verdict = await this.judge(subject, reads, context);
-      if (verdict.state === "fenced") await this.cutOff(subject, verdict.why, context);
+    for (const nqn of new Set([...(stagingState === undefined ? [] : [stagingState.nqn]), ...connected])) {
+      const subject = { volumeId, nqn, stagingState: stagingState?.nqn === nqn ? stagingState : undefined };
+      const result = await this.judge(subject, reads, context);
+      if (result.state === "fenced") await this.forceDisconnect(subject, result.why, context);
     }
   }
 
@@ -128,16 +128,16 @@ export class Fencing {
     for (const nqn of this.#seen.keys()) if (!nqns.has(nqn)) this.#seen.delete(nqn);
   }
 
-  async #remember(stash: Stash, memory: FenceMemory | undefined): Promise<void> {
-    if (!isSameMemory(memory, stash.missed)) {
-      await new Stashes(this.#world).write(withMissed(stash, memory));
+  async #remember(stagingState: StagingState, memory: FenceMemory | undefined): Promise<void> {
+    if (!isSameMemory(memory, stagingState.missed)) {
+      await new StagingStore(this.#deps).write(withMissed(stagingState, memory));
     }
   }
 }
 
 /** What is to be remembered of a volume after a look. */
-export function memoryOf(verdict: FenceVerdict): FenceMemory | undefined {
-  return verdict.state === "undecided" ? verdict.memory : undefined;
+export function memoryOf(result: FenceResult): FenceMemory | undefined {
+  return result.state === "undecided" ? result.memory : undefined;
 }
 
 /** Whether both say the same. */
@@ -150,7 +150,10 @@ function isLive(connection: Connection): boolean {
 }
 
 /** Where it is connected, and where else it is known to be reached: one address that offers it is enough to spare it. */
-function placesOf(connections: readonly Connection[], stash: Stash | undefined): readonly TargetAddress[] {
-  const known = stash?.addresses.map((address) => ({ address, port: stash.port })) ?? [];
+function placesOf(
+  connections: readonly Connection[],
+  stagingState: StagingState | undefined,
+): readonly TargetAddress[] {
+  const known = stagingState?.addresses.map((address) => ({ address, port: stagingState.port })) ?? [];
   return [...connections.map(({ address, port }) => ({ address, port })), ...known];
 }

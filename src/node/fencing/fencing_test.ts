@@ -11,7 +11,7 @@ import {
   sizeBytes,
   stagingPath,
   volumeId,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
@@ -29,7 +29,9 @@ async function down(capability: Capability = ext4, offered?: () => readonly stri
 }
 
 function steps(node: FakeNode): readonly string[] {
-  return node.operations.filter((operation) => ["cutOff", "unmount", "disconnect"].includes(operation));
+  return node.operations.filter((operation) =>
+    ["forceDisconnect", "unmount", "disconnect"].includes(operation)
+  );
 }
 
 function unreachable(): never {
@@ -42,14 +44,14 @@ for (const capability of [ext4, block]) {
   Deno.test(`unstage() of a fenced ${kind} volume disconnects before it unmounts`, async () => {
     const node = await down(capability, () => [later]);
     await node.unstage();
-    assert.deepEqual(steps(node), ["cutOff", "unmount", "disconnect"]);
-    assert.deepEqual([node.table, node.device.connected, node.stash], [[], false, undefined]);
+    assert.deepEqual(steps(node), ["forceDisconnect", "unmount", "disconnect"]);
+    assert.deepEqual([node.table, node.device.connected, node.stagingState], [[], false, undefined]);
   });
 
   Deno.test(`unstage() of a fenced ${kind} volume goes through after a failure at any step`, async () => {
     await breakEachStep(() => down(capability, () => [later]), (node) => node.unstage(), async (node) => {
       await node.unstage();
-      assert.deepEqual([node.table, node.device.connected, node.stash], [[], false, undefined]);
+      assert.deepEqual([node.table, node.device.connected, node.stagingState], [[], false, undefined]);
     });
   });
 }
@@ -61,7 +63,7 @@ Deno.test("unstage() asks nobody about a live connection, and nobody about none"
     node.connections.clear();
     node.device.connected = connected;
     await node.unstage();
-    assert.equal(node.operations.includes("cutOff"), false);
+    assert.equal(node.operations.includes("forceDisconnect"), false);
   }
 });
 
@@ -85,7 +87,7 @@ for (const [what, doubt] of doubts) {
     doubt(node);
     await assert.rejects(node.unstage(), refusal("unavailable", /not known to be fenced/));
     assert.deepEqual(steps(node), []);
-    assert.deepEqual([node.table.length, node.device.connected, node.stash?.staged], [1, true, true]);
+    assert.deepEqual([node.table.length, node.device.connected, node.stagingState?.staged], [1, true, true]);
   });
 }
 
@@ -98,26 +100,26 @@ Deno.test("unstage() ends when its target never answers, and goes through when n
   await assert.rejects(node.unstage(), refusal("unavailable"), "the question that hangs is not asked again");
   node.device.connected = false;
   await node.unstage();
-  assert.deepEqual([node.table, node.stash], [[], undefined]);
+  assert.deepEqual([node.table, node.stagingState], [[], undefined]);
 });
 
 Deno.test("unstage() of an unmounted volume goes through while its target is away: nothing of it is unwritten", async () => {
   const node = await down(block, unreachable);
   await node.unstage();
   assert.deepEqual(steps(node), ["unmount", "disconnect"]);
-  assert.equal(node.stash, undefined);
+  assert.equal(node.stagingState, undefined);
 });
 
 Deno.test("unstage() remembers since when the volume is missed, over restarts, and cuts it off in the end", async () => {
   let node = await down(ext4, () => []);
   for (let tries = 0; tries < 5; tries++) {
     await assert.rejects(node.unstage(), refusal("unavailable", /does not offer/));
-    assert.equal(node.stash?.missed?.missedForMs, tries * 30_000);
+    assert.equal(node.stagingState?.missed?.missedForMs, tries * 30_000);
     node = await restarted(node);
     await node.clock.advance(30_000);
   }
   await node.unstage();
-  assert.deepEqual(steps(node), ["cutOff", "unmount", "disconnect"]);
+  assert.deepEqual(steps(node), ["forceDisconnect", "unmount", "disconnect"]);
 });
 
 /** The same machine with a new process of the driver on it. */
@@ -144,14 +146,14 @@ Deno.test("unstage() spares a controller that comes back to life while its targe
 
 Deno.test("unstage() spares a controller that comes back to life in the last moment", async () => {
   const node = await down(ext4, () => [later]);
-  const { connections } = node.world.connector;
-  let looks = 0;
-  node.world.connector.connections = (nqn, context) => {
-    if (++looks === 3) node.connections.clear();
+  const { connections } = node.deps.connector;
+  let reads = 0;
+  node.deps.connector.connections = (nqn, context) => {
+    if (++reads === 3) node.connections.clear();
     return connections(nqn, context);
   };
   await node.unstage();
-  assert.equal(looks, 3, "before it asks, after it has asked, before it cuts off");
+  assert.equal(reads, 3, "before it asks, after it has asked, before it cuts off");
   assert.deepEqual(steps(node), ["unmount", "disconnect"]);
 });
 
@@ -162,11 +164,11 @@ Deno.test("unstage() of a fenced volume that is published fails its I/O, and lea
   node.connections.set(nqn, { state: "connecting" });
   node.operations.length = 0;
   await assert.rejects(node.unstage(), refusal("in-use", /published/));
-  assert.deepEqual(steps(node), ["cutOff"]);
+  assert.deepEqual(steps(node), ["forceDisconnect"]);
   assert.equal(node.table.length, 2);
 });
 
-Deno.test("unstage() never cuts off what the earlier driver connected for a VM that runs", async () => {
+Deno.test("unstage() never disconnects what the legacy driver connected for a VM that runs", async () => {
   const node = new FakeNode();
   const legacy = nqn.slice(0, -epoch.length - 1);
   node.devices.set(legacy, node.newDevice({ connected: true, path: "/dev/nvme0n1", deviceNumber: "259:0" }));
@@ -184,8 +186,8 @@ Deno.test("stage() of a later epoch cuts off the one before, without asking a ta
   node.devices.set(later, node.newDevice({ path: "/dev/loop4", deviceNumber: "7:4", content: "ext4" }));
   const contents = { nqn: later, epoch: laterEpoch, mayFormat: "false", size: String(sizeBytes) };
   await node.stage({}, contents);
-  assert.deepEqual(steps(node), ["cutOff", "unmount", "disconnect"]);
-  assert.deepEqual([node.stash?.nqn, node.device.connected], [later, false]);
+  assert.deepEqual(steps(node), ["forceDisconnect", "unmount", "disconnect"]);
+  assert.deepEqual([node.stagingState?.nqn, node.device.connected], [later, false]);
   assert.deepEqual(node.table.map((entry) => [entry.mountPoint, entry.deviceNumber]), [[stagingPath, "7:4"]]);
 });
 
@@ -196,12 +198,12 @@ Deno.test("stage() of an earlier epoch cuts nothing off while the target is away
   assert.deepEqual([steps(node), node.table.length], [[], 1]);
 });
 
-Deno.test("unstageWhileBusy() cuts off what is fenced and writes nothing", async () => {
+Deno.test("unstageWhileBusy() disconnects what is fenced and writes nothing", async () => {
   const node = await down(ext4, () => [later]);
-  const before = node.stash;
+  const before = node.stagingState;
   await node.service.unstageWhileBusy(volumeId, call());
-  assert.deepEqual(node.operations, ["cutOff"]);
-  assert.deepEqual(node.stash, before);
+  assert.deepEqual(node.operations, ["forceDisconnect"]);
+  assert.deepEqual(node.stagingState, before);
 });
 
 Deno.test("unstageWhileBusy() spares what is not known to be fenced, and a live controller", async () => {
@@ -219,7 +221,7 @@ Deno.test("unstageWhileBusy() spares what is not known to be fenced, and a live 
 
 Deno.test("unstageWhileBusy() does not fail when it cannot look", async () => {
   const node = await down(ext4, () => [later]);
-  node.world.connector.connections = () => Promise.reject(new VolumeError("unavailable", "no sysfs"));
+  node.deps.connector.connections = () => Promise.reject(new VolumeError("unavailable", "no sysfs"));
   await node.service.unstageWhileBusy(volumeId, call());
-  assert.deepEqual(node.told, ["cannot look whether a busy volume is fenced"]);
+  assert.deepEqual(node.reported, ["cannot look whether a busy volume is fenced"]);
 });

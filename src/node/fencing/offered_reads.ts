@@ -4,7 +4,7 @@ import type { OfferedRead } from "../../volume/rules/fence.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 import { withDeadline } from "../../async/deadline.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /** How long a target may take to say what it offers. */
 const readMs = 10_000;
@@ -16,12 +16,12 @@ export interface TimedRead extends OfferedRead {
 
 /** Asks targets what they offer: each is asked once at a time, and never again while an earlier question hangs. */
 export class TargetReader {
-  readonly #world: NodeWorld;
+  readonly #deps: NodeDeps;
   readonly #reads = new SingleFlight<TimedRead>();
   readonly #hanging = new Set<string>();
 
-  constructor(world: NodeWorld) {
-    this.#world = world;
+  constructor(deps: NodeDeps) {
+    this.#deps = deps;
   }
 
   /** What is offered there; who asks while it is being asked shares the answer. Rejects only for a fault. */
@@ -31,7 +31,7 @@ export class TargetReader {
   }
 
   async #read(at: TargetAddress, key: string): Promise<TimedRead> {
-    const { clock, connector } = this.#world;
+    const { clock, connector } = this.#deps;
     const { address, port } = at;
     const beganMs = clock.now();
     if (this.#hanging.has(key)) return { address, port, offered: undefined, beganMs };
@@ -66,8 +66,8 @@ export class OfferedReads {
   }
 
   /** What is offered at each of these, each asked once. */
-  async readAll(places: readonly TargetAddress[]): Promise<readonly TimedRead[]> {
-    return await Promise.all(new Map(places.map((at) => [keyOf(at), this.#read(at)])).values());
+  async readAll(locations: readonly TargetAddress[]): Promise<readonly TimedRead[]> {
+    return await Promise.all(new Map(locations.map((at) => [keyOf(at), this.#read(at)])).values());
   }
 
   #read(at: TargetAddress): Promise<TimedRead> {

@@ -6,7 +6,7 @@ import {
   publishContext,
   stagingPath,
   volumeId,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { countingMismatches } from "../node_service.ts";
 
@@ -23,34 +23,34 @@ Deno.test("countingMismatches() counts a mismatch once, also as the cause of ano
   for (const [failure, expected] of failures) {
     const { events } = new FakeNode();
     await assert.rejects(countingMismatches(events, () => Promise.reject(failure)), (e) => e === failure);
-    assert.equal(events.told.length, expected, String(failure));
+    assert.equal(events.reported.length, expected, String(failure));
   }
   const { events } = new FakeNode();
   assert.equal(await countingMismatches(events, () => Promise.resolve(1)), 1);
-  assert.deepEqual(events.told, []);
+  assert.deepEqual(events.reported, []);
 });
 
 Deno.test("a refused stage of another volume's context counts as one identity mismatch", async () => {
   const node = new FakeNode();
   const foreign = publishContext({ nqn: "nqn.2000-02.com.mikrotik:pvc-2:1-0a0b0c0d" });
   await assert.rejects(node.service.stage(node.stageRequest({ publishContext: foreign }), call()));
-  assert.deepEqual(node.events.told, ["identity mismatch"]);
+  assert.deepEqual(node.events.reported, ["identity mismatch"]);
 });
 
 Deno.test("stage() and unstage() tell of connections, and of what is staged", async () => {
   const node = new FakeNode();
   await node.stage();
   await node.stage(); // Nothing new is connected.
-  assert.deepEqual(node.events.told, ["connected: ok"]);
+  assert.deepEqual(node.events.reported, ["connected: ok"]);
   assert.deepEqual([...node.events.staged], [volumeId]);
   await node.unstage();
   assert.deepEqual([...node.events.staged], []);
   node.device.exported = false;
   await assert.rejects(node.stage());
-  assert.deepEqual(node.events.told, ["connected: ok", "connected: failed"]);
+  assert.deepEqual(node.events.reported, ["connected: ok", "connected: failed"]);
 });
 
-Deno.test("a refused format tells why", async () => {
+Deno.test("a refused format reports why", async () => {
   const node = new FakeNode();
   node.device.content = "garbage";
   await assert.rejects(node.stage());
@@ -59,7 +59,7 @@ Deno.test("a refused format tells why", async () => {
   Object.assign(node.device, { content: "blank" });
   node.claimed = true;
   await assert.rejects(node.stage());
-  assert.deepEqual(node.events.told.filter((told) => told.startsWith("format")), [
+  assert.deepEqual(node.events.reported.filter((reported) => reported.startsWith("format")), [
     "format refused: unknown-data",
     "format refused: other-filesystem",
     "format refused: in-use",
@@ -73,7 +73,7 @@ Deno.test("a device whose ends cannot be read counts as a refused format; a canc
       if (operation === "probe") throw new VolumeError(kind, "cannot read");
     };
     await assert.rejects(node.stage());
-    const refused = node.events.told.filter((told) => told === "format refused: unreadable");
+    const refused = node.events.reported.filter((reported) => reported === "format refused: unreadable");
     assert.equal(refused.length, expected, kind);
   }
 });
@@ -84,18 +84,18 @@ Deno.test("a mount left by an earlier device counts as stale when the volume is 
   const [mount] = node.table;
   node.table = [{ ...mount!, deviceNumber: "7:8" }];
   await assert.rejects(node.publish());
-  assert.equal(node.events.told.at(-1), "stale mount: publish");
-  node.setStash({ mountedAs: "7:8" });
+  assert.equal(node.events.reported.at(-1), "stale mount: publish");
+  node.setStagingState({ mountedAs: "7:8" });
   await node.stage();
-  assert.equal(node.events.told.at(-1), "stale mount: stage");
+  assert.equal(node.events.reported.at(-1), "stale mount: stage");
 });
 
-Deno.test("countStaged() tells what an earlier process left staged, and leaves damaged state out", async () => {
+Deno.test("countStaged() reports what an earlier process left staged, and leaves damaged state out", async () => {
   const node = new FakeNode();
   await node.stage();
   node.events.staged.clear();
   node.paths.nodes.set("/state/volumes/pvc-2.json", { kind: "file", text: "{" });
   await node.service.countStaged();
   assert.deepEqual([...node.events.staged], [volumeId]);
-  assert.ok(node.stash?.nqn === nqn && node.stash.stagingPath === stagingPath);
+  assert.ok(node.stagingState?.nqn === nqn && node.stagingState.stagingPath === stagingPath);
 });

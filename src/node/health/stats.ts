@@ -1,11 +1,11 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { FilesystemStats } from "../../volume/ports/node_ports.ts";
-import type { Stash } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
-import { Stashes } from "../stage/staging_store.ts";
+import { StagingStore } from "../stage/staging_store.ts";
 import { withDeadline } from "../../async/deadline.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /** What NodeGetVolumeStats answers: of a block volume, only its size is known. */
 export type VolumeStats =
@@ -23,22 +23,22 @@ const limitMs = 15_000;
  * system does not answer; deadline when it takes too long
  */
 export async function volumeStats(
-  world: NodeWorld,
+  deps: NodeDeps,
   volumeId: string,
   volumePath: string,
   context: CallContext,
 ): Promise<VolumeStats> {
   const what = `ask the volume for its size and use: volume=${volumeId}`;
-  return await withDeadline(world.clock, context, limitMs, what, async (limited) => {
-    const stash = await getPlaced(world, volumeId, volumePath, limited);
-    const totalBytes = await liveSize(world, stash, limited);
-    if (stash.kind === "block") return { kind: "block", totalBytes };
-    const point = await world.paths.mountPoint(volumePath);
+  return await withDeadline(deps.clock, context, limitMs, what, async (limited) => {
+    const stagingState = await getPlaced(deps, volumeId, volumePath, limited);
+    const totalBytes = await liveSize(deps, stagingState, limited);
+    if (stagingState.kind === "block") return { kind: "block", totalBytes };
+    const mountPoint = await deps.paths.mountPoint(volumePath);
     try {
-      return { kind: "filesystem", stats: await filesystemStats(world, point, limited) };
+      return { kind: "filesystem", stats: await filesystemStats(deps, mountPoint, limited) };
     } catch (error) {
       if (VolumeError.is(error, "unavailable") || VolumeError.is(error, "deadline")) {
-        world.events.happened({ kind: "stale-mount", finder: "stats" });
+        deps.events.occurred({ kind: "stale-mount", finder: "stats" });
       }
       throw error;
     }
@@ -46,18 +46,22 @@ export async function volumeStats(
 }
 
 /** The device's size. Of one that is gone the kernel still counts the file system, from memory. */
-async function liveSize(world: NodeWorld, stash: Stash, context: CallContext): Promise<bigint> {
-  const found = await world.connector.find(stash.nqn, context);
-  const isSame = found?.deviceNumber === stash.device?.deviceNumber;
+async function liveSize(deps: NodeDeps, stagingState: StagingState, context: CallContext): Promise<bigint> {
+  const found = await deps.connector.find(stagingState.nqn, context);
+  const isSame = found?.deviceNumber === stagingState.device?.deviceNumber;
   if (found !== undefined && isSame && found.sizeBytes > 0n) {
-    world.events.happened({ kind: "device", volumeId: stash.volumeId, deviceNumber: found.deviceNumber });
+    deps.events.occurred({
+      kind: "device",
+      volumeId: stagingState.volumeId,
+      deviceNumber: found.deviceNumber,
+    });
     return found.sizeBytes;
   }
-  world.events.happened({ kind: "stale-mount", finder: "stats" });
+  deps.events.occurred({ kind: "stale-mount", finder: "stats" });
   const state = found === undefined ? "gone" : isSame ? "empty" : "another one since it was staged";
   throw new VolumeError(
     "unavailable",
-    `Cannot tell the size and use as the device is ${state}: volume=${stash.volumeId} nqn=${stash.nqn}`,
+    `Cannot tell the size and use as the device is ${state}: volume=${stagingState.volumeId} nqn=${stagingState.nqn}`,
   );
 }
 
@@ -68,12 +72,12 @@ async function liveSize(world: NodeWorld, stash: Stash, context: CallContext): P
  * @throws {VolumeError} unavailable when it does not answer, or deadline
  */
 export async function filesystemStats(
-  world: NodeWorld,
-  point: string,
+  deps: NodeDeps,
+  mountPoint: string,
   context: CallContext,
 ): Promise<FilesystemStats> {
-  await world.paths.info(point, context);
-  return await world.filesystems.stats(point, context);
+  await deps.paths.info(mountPoint, context);
+  return await deps.filesystems.stats(mountPoint, context);
 }
 
 /**
@@ -82,13 +86,15 @@ export async function filesystemStats(
  * @throws {VolumeError} not-found when it is not
  */
 export async function getPlaced(
-  world: NodeWorld,
+  deps: NodeDeps,
   volumeId: string,
   volumePath: string,
   context: CallContext,
-): Promise<Stash> {
-  const stash = await new Stashes(world).find(volumeId);
-  if (stash !== undefined && await isPlacedAt(world, stash, volumePath, context)) return stash;
+): Promise<StagingState> {
+  const stagingState = await new StagingStore(deps).find(volumeId);
+  if (stagingState !== undefined && await isPlacedAt(deps, stagingState, volumePath, context)) {
+    return stagingState;
+  }
   throw new VolumeError(
     "not-found",
     `Cannot find the volume at the path on this node: volume=${volumeId} path=${volumePath}`,
@@ -96,15 +102,17 @@ export async function getPlaced(
 }
 
 async function isPlacedAt(
-  world: NodeWorld,
-  stash: Stash,
+  deps: NodeDeps,
+  stagingState: StagingState,
   volumePath: string,
   context: CallContext,
 ): Promise<boolean> {
   if (!volumePath.startsWith("/")) return false;
-  const top = mountsAt(await world.mounts.table(), await world.paths.mountPoint(volumePath)).at(-1);
-  if (stash.kind !== "block") return top !== undefined && top.deviceNumber === stash.device?.deviceNumber;
-  if (top === undefined) return stash.staged && volumePath === stash.stagingPath;
-  const info = await world.paths.info(volumePath, context);
-  return info?.kind === "block" && info.deviceNumber === stash.device?.deviceNumber;
+  const top = mountsAt(await deps.mounts.table(), await deps.paths.mountPoint(volumePath)).at(-1);
+  if (stagingState.kind !== "block") {
+    return top !== undefined && top.deviceNumber === stagingState.device?.deviceNumber;
+  }
+  if (top === undefined) return stagingState.staged && volumePath === stagingState.stagingPath;
+  const info = await deps.paths.info(volumePath, context);
+  return info?.kind === "block" && info.deviceNumber === stagingState.device?.deviceNumber;
 }

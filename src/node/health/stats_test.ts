@@ -1,6 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { block, call, FakeNode, targetPath, volumeId } from "../../../tests/fakes/node_world.ts";
+import { block, call, FakeNode, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
 import type { Filesystems } from "../../volume/ports/node_ports.ts";
 
 async function published(capability?: typeof block): Promise<FakeNode> {
@@ -17,7 +17,7 @@ function stats(node: FakeNode, path = targetPath) {
 
 /** Statistics of a file system as the test says. */
 function answering(node: FakeNode, answer: Filesystems["stats"]): void {
-  Object.assign(node.world.filesystems, { stats: answer });
+  Object.assign(node.deps.filesystems, { stats: answer });
 }
 
 const broken: readonly [string, (node: FakeNode) => void][] = [
@@ -26,13 +26,13 @@ const broken: readonly [string, (node: FakeNode) => void][] = [
   ["empty", (node) => node.device.sizeBytes = 0n],
 ];
 
-for (const [state, happen] of broken) {
+for (const [state, occur] of broken) {
   Deno.test(`stats() throws unavailable when the device is ${state}, and counts a stale mount`, async () => {
     for (const capability of [undefined, block]) {
       const node = await published(capability);
-      happen(node);
+      occur(node);
       await assert.rejects(stats(node), refusal("unavailable", new RegExp(`device is ${state}`)));
-      assert.equal(node.events.told.at(-1), "stale mount: stats");
+      assert.equal(node.events.reported.at(-1), "stale mount: stats");
     }
   });
 }
@@ -47,5 +47,5 @@ Deno.test("stats() throws deadline when the file system never answers, and count
   const rejected = assert.rejects(stats(node), refusal("deadline", /within 15 s/));
   await node.clock.advance(15_000);
   await rejected;
-  assert.deepEqual(node.events.told.at(-1), "stale mount: stats");
+  assert.deepEqual(node.events.reported.at(-1), "stale mount: stats");
 });

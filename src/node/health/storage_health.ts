@@ -2,11 +2,11 @@ import { SingleFlight } from "../../async/single_flight.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
-import type { Stash } from "../../volume/model/staging_state.ts";
-import { type AddressLook, judgeStorage, type StorageProblem } from "../../volume/rules/storage_health.ts";
-import { Stashes } from "../stage/staging_store.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
+import { type AddressReading, judgeStorage, type StorageProblem } from "../../volume/rules/storage_health.ts";
+import { StagingStore } from "../stage/staging_store.ts";
 import { withDeadline } from "../../async/deadline.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /** How long an answer is good: whoever asks, the router is asked six times a minute at most. */
 const keptMs = 10_000;
@@ -19,12 +19,12 @@ const maxAsked = 8;
 
 /** What is wrong with what all volumes of this node stand on, looked at no more often than every few seconds. */
 export class StorageHealth {
-  readonly #world: NodeWorld;
+  readonly #deps: NodeDeps;
   readonly #reads = new SingleFlight<readonly StorageProblem[]>();
   #recent: { readonly problems: readonly StorageProblem[]; readonly atMs: number } | undefined;
 
-  constructor(world: NodeWorld) {
-    this.#world = world;
+  constructor(deps: NodeDeps) {
+    this.#deps = deps;
   }
 
   /**
@@ -34,7 +34,7 @@ export class StorageHealth {
    * @throws {VolumeError} deadline when the looks take too long; the reason of the call's end
    */
   async problems(context: CallContext): Promise<readonly StorageProblem[]> {
-    const { clock } = this.#world;
+    const { clock } = this.#deps;
     context.signal.throwIfAborted();
     const recent = this.#recent;
     if (recent !== undefined && clock.monotonicMs() - recent.atMs < keptMs) return recent.problems;
@@ -43,63 +43,72 @@ export class StorageHealth {
   }
 
   async #read(): Promise<readonly StorageProblem[]> {
-    const { clock } = this.#world;
+    const { clock } = this.#deps;
     const { signal } = new AbortController();
     const own = { requestId: "shared", signal, deadlineMs: Infinity };
-    const work = (context: CallContext) => lookAndJudge(this.#world, context);
+    const work = (context: CallContext) => readAndJudge(this.#deps, context);
     const problems = await withDeadline(clock, own, limitMs, "look it up", work);
     this.#recent = { problems, atMs: clock.monotonicMs() };
     return problems;
   }
 }
 
-async function lookAndJudge(world: NodeWorld, context: CallContext): Promise<readonly StorageProblem[]> {
-  const stashes = await new Stashes(world).all();
+async function readAndJudge(deps: NodeDeps, context: CallContext): Promise<readonly StorageProblem[]> {
+  const stagingStore = await new StagingStore(deps).all();
   const [obstacle, stateFailure, addresses] = await Promise.all([
-    world.connector.obstacle(context),
-    failureOf(world, context, "write to the state folder", () => tryState(world)),
+    deps.connector.obstacle(context),
+    failureOf(deps, context, "write to the state folder", () => tryState(deps)),
     Promise.all(
-      targetsOf(stashes).map(([where, target]) => lookAtAddress(world, stashes, where, target, context)),
+      targetsOf(stagingStore).map(([where, target]) =>
+        readAddress(deps, stagingStore, where, target, context)
+      ),
     ),
   ]);
-  const groups = new Map(stashes.map((stash) => [whereabouts(stash).join(), whereabouts(stash)]));
+  const groups = new Map(
+    stagingStore.map((stagingState) => [whereabouts(stagingState).join(), whereabouts(stagingState)]),
+  );
   return judgeStorage({ obstacle, stateFailure, addresses, groups: [...groups.values()] });
 }
 
-async function tryState({ paths, settings }: NodeWorld): Promise<void> {
+async function tryState({ paths, settings }: NodeDeps): Promise<void> {
   const path = `${settings.statePath}/writable`;
   await paths.writeFile(path, "", 0o600);
   await paths.removeFile(path);
 }
 
 /** Every address in use, with how it is written. */
-function targetsOf(stashes: readonly Stash[]): readonly (readonly [string, TargetAddress])[] {
-  const targets = stashes.flatMap(({ addresses, port }) => addresses.map((address) => ({ address, port })));
+function targetsOf(stagingStore: readonly StagingState[]): readonly (readonly [string, TargetAddress])[] {
+  const targets = stagingStore.flatMap(({ addresses, port }) =>
+    addresses.map((address) => ({ address, port }))
+  );
   return [...new Map(targets.map((target) => [written(target), target]))];
 }
 
-async function lookAtAddress(
-  world: NodeWorld,
-  stashes: readonly Stash[],
+async function readAddress(
+  deps: NodeDeps,
+  stagingStore: readonly StagingState[],
   where: string,
   target: TargetAddress,
   context: CallContext,
-): Promise<AddressLook> {
-  const ask = (limited: CallContext) => world.connector.offered(target, limited);
-  const failure = await failureOf(world, context, "get an answer", ask);
-  const live = failure !== undefined && await isLiveAt(world, stashes, where, context);
+): Promise<AddressReading> {
+  const ask = (limited: CallContext) => deps.connector.offered(target, limited);
+  const failure = await failureOf(deps, context, "get an answer", ask);
+  const live = failure !== undefined && await isLiveAt(deps, stagingStore, where, context);
   return { where, failure, live };
 }
 
 async function isLiveAt(
-  world: NodeWorld,
-  stashes: readonly Stash[],
+  deps: NodeDeps,
+  stagingStore: readonly StagingState[],
   where: string,
   context: CallContext,
 ): Promise<boolean> {
-  const there = stashes.filter((stash) => whereabouts(stash).includes(where)).slice(0, maxAsked);
+  const there = stagingStore.filter((stagingState) => whereabouts(stagingState).includes(where)).slice(
+    0,
+    maxAsked,
+  );
   for (const { nqn } of there) {
-    const connections = await world.connector.connections(nqn, context);
+    const connections = await deps.connector.connections(nqn, context);
     if (connections.some((path) => path.state === "live" && written(path) === where)) return true;
   }
   return false;
@@ -107,13 +116,13 @@ async function isLiveAt(
 
 /** Why it failed, for people; undefined when it did not. */
 async function failureOf(
-  world: NodeWorld,
+  deps: NodeDeps,
   context: CallContext,
   what: string,
   attempt: (limited: CallContext) => Promise<unknown>,
 ): Promise<string | undefined> {
   try {
-    await withDeadline(world.clock, context, answerMs, what, attempt);
+    await withDeadline(deps.clock, context, answerMs, what, attempt);
     return undefined;
   } catch (error) {
     context.signal.throwIfAborted();
@@ -122,7 +131,7 @@ async function failureOf(
   }
 }
 
-function whereabouts({ addresses, port }: Stash): readonly string[] {
+function whereabouts({ addresses, port }: StagingState): readonly string[] {
   return addresses.map((address) => written({ address, port }));
 }
 

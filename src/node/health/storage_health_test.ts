@@ -1,6 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_world.ts";
+import { call, FakeNode, nqn, volumeId } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { TargetAddress } from "../../volume/ports/node_ports.ts";
 
@@ -21,8 +21,8 @@ async function staged(addresses = "10.0.0.1"): Promise<FakeNode> {
 /** Notes who is asked. */
 function noteAsked(node: FakeNode): TargetAddress[] {
   const asked: TargetAddress[] = [];
-  const { offered } = node.world.connector;
-  node.world.connector.offered = (target, context) => {
+  const { offered } = node.deps.connector;
+  node.deps.connector.offered = (target, context) => {
     asked.push(target);
     return offered(target, context);
   };
@@ -40,7 +40,7 @@ Deno.test("storageHealth() asks nobody while the node has no volumes, and leaves
 Deno.test("storageHealth() asks each address in use once, and not again for a while", async () => {
   const node = await staged("10.0.0.1,10.0.0.2");
   const other = {
-    ...node.stash!,
+    ...node.stagingState!,
     volumeId: "pvc-2",
     sizeBytes: "5",
     addresses: ["10.0.0.2"],
@@ -58,7 +58,7 @@ Deno.test("storageHealth() asks each address in use once, and not again for a wh
   assert.equal(asked.length, 4);
 });
 
-Deno.test("storageHealth() tells a router that does not answer, and whether connections to it are live", async () => {
+Deno.test("storageHealth() reports a router that does not answer, and whether connections to it are live", async () => {
   const node = await staged();
   node.offered = refuse;
   assert.deepEqual(await reasons(node), ["ExportsNotListed"]);
@@ -70,41 +70,41 @@ Deno.test("storageHealth() tells a router that does not answer, and whether conn
   assert.deepEqual(await reasons(node), ["RouterUnreachable"]);
 });
 
-Deno.test("storageHealth() tells a router that never answers, in time", async () => {
+Deno.test("storageHealth() reports a router that never answers, in time", async () => {
   const node = await staged();
   node.device.connected = false;
-  node.world.connector.offered = () => new Promise(() => {});
+  node.deps.connector.offered = () => new Promise(() => {});
   const late = reasons(node);
   await node.clock.advance(4_000);
   assert.deepEqual(await late, ["RouterUnreachable"]);
 });
 
-Deno.test("storageHealth() tells one silent address of two", async () => {
+Deno.test("storageHealth() reports one silent address of two", async () => {
   const node = await staged("10.0.0.1,10.0.0.2");
-  node.world.connector.offered = ({ address }) => address === "10.0.0.2" ? refuse() : Promise.resolve([nqn]);
+  node.deps.connector.offered = ({ address }) => address === "10.0.0.2" ? refuse() : Promise.resolve([nqn]);
   assert.deepEqual(await reasons(node), ["AddressUnreachable"]);
 });
 
-Deno.test("storageHealth() tells that nothing can be connected", async () => {
+Deno.test("storageHealth() reports that nothing can be connected", async () => {
   const node = new FakeNode();
   node.obstacle = "there is no transport";
   const [problem] = await node.service.storageHealth(call());
   assert.deepEqual([problem?.status, problem?.reason], ["STORAGE_UNREACHABLE", "TransportMissing"]);
 });
 
-Deno.test("storageHealth() tells a state folder that takes no writes, or never answers", async () => {
+Deno.test("storageHealth() reports a state folder that takes no writes, or never answers", async () => {
   const node = new FakeNode();
-  const { writeFile } = node.world.paths;
-  node.world.paths.writeFile = () => Promise.reject(new Error("Read-only file system (os error 30)"));
+  const { writeFile } = node.deps.paths;
+  node.deps.paths.writeFile = () => Promise.reject(new Error("Read-only file system (os error 30)"));
   const [problem] = await node.service.storageHealth(call());
   assert.equal(problem?.reason, "StateNotWritable");
   assert.match(problem.message, /Read-only file system/);
   await node.clock.advance(10_000);
-  node.world.paths.writeFile = () => new Promise(() => {});
+  node.deps.paths.writeFile = () => new Promise(() => {});
   const late = reasons(node);
   await node.clock.advance(4_000);
   assert.deepEqual(await late, ["StateNotWritable"]);
-  node.world.paths.writeFile = writeFile;
+  node.deps.paths.writeFile = writeFile;
 });
 
 Deno.test("storageHealth() goes on when a state file is damaged", async () => {
@@ -116,22 +116,22 @@ Deno.test("storageHealth() goes on when a state file is damaged", async () => {
 Deno.test("storageHealth() reads once for all who ask, and lets one leave without the others", async () => {
   const node = await staged();
   const asked = noteAsked(node);
-  const leaving = new AbortController();
+  const release = new AbortController();
   const reason = new VolumeError("cancelled", "gone");
-  const left = assert.rejects(node.service.storageHealth(call(leaving.signal)), (error) => error === reason);
+  const left = assert.rejects(node.service.storageHealth(call(release.signal)), (error) => error === reason);
   const stayed = reasons(node);
-  leaving.abort(reason);
+  release.abort(reason);
   await left;
   assert.deepEqual([await stayed, asked.length], [[], 1]);
 });
 
 Deno.test("storageHealth() throws deadline for a read that never ends, and begins another one", async () => {
   const node = await staged();
-  const { obstacle } = node.world.connector;
-  node.world.connector.obstacle = () => new Promise(() => {});
+  const { obstacle } = node.deps.connector;
+  node.deps.connector.obstacle = () => new Promise(() => {});
   const rejected = assert.rejects(reasons(node), refusal("deadline"));
   await node.clock.advance(10_000);
   await rejected;
-  node.world.connector.obstacle = obstacle;
+  node.deps.connector.obstacle = obstacle;
   assert.deepEqual(await reasons(node), []);
 });

@@ -1,6 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { block, call, FakeNode, nqn, targetPath, volumeId } from "../../../tests/fakes/node_world.ts";
+import { block, call, FakeNode, nqn, targetPath, volumeId } from "../../../tests/fakes/node_deps.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 
 async function published(capability?: Capability): Promise<FakeNode> {
@@ -29,8 +29,8 @@ for (const capability of [undefined, block]) {
     assert.deepEqual(node.events.health.get(volumeId), []);
   });
 
-  Deno.test(`volumeHealth() tells what happened to a ${kind} volume`, async () => {
-    const happenings: readonly [(node: FakeNode) => void, readonly string[]][] = [
+  Deno.test(`volumeHealth() reports what happened to a ${kind} volume`, async () => {
+    const statusEvents: readonly [(node: FakeNode) => void, readonly string[]][] = [
       [(node) => node.device.connected = false, ["NotConnected"]],
       [(node) => node.connections.set(nqn, { state: "connecting" }), ["ConnectionLost"]],
       [(node) => node.device.uniqueId = "another", []], // None was seen when it was staged.
@@ -43,31 +43,31 @@ for (const capability of [undefined, block]) {
       [(node) => node.table = node.table.filter((entry) => entry.mountPoint !== targetPath), [
         "TargetMissing",
       ]],
-      [(node) => node.setStash({ staged: false }), ["NotStaged"]],
+      [(node) => node.setStagingState({ staged: false }), ["NotStaged"]],
     ];
-    for (const [happen, expected] of happenings) {
+    for (const [occur, expected] of statusEvents) {
       const node = await published(capability);
-      happen(node);
-      assert.deepEqual(await reasons(node), expected, happen.toString());
-      assert.deepEqual(node.events.health.get(volumeId), node.stash?.staged ? expected : undefined);
+      occur(node);
+      assert.deepEqual(await reasons(node), expected, occur.toString());
+      assert.deepEqual(node.events.health.get(volumeId), node.stagingState?.staged ? expected : undefined);
       assert.deepEqual(node.operations.filter((operation) => operation !== "stats"), []);
     }
   });
 }
 
-Deno.test("volumeHealth() tells a file system that never answers, in time", async () => {
+Deno.test("volumeHealth() reports a file system that never answers, in time", async () => {
   const node = await published();
-  Object.assign(node.world.filesystems, { stats: () => new Promise(() => {}) });
+  Object.assign(node.deps.filesystems, { stats: () => new Promise(() => {}) });
   const late = reasons(node);
   await node.clock.advance(5_000);
   assert.deepEqual(await late, ["FilesystemSilent"]);
 });
 
-Deno.test("volumeHealth() tells a target of a block volume that never answers, in time", async () => {
+Deno.test("volumeHealth() reports a target of a block volume that never answers, in time", async () => {
   const node = await published(block);
-  const { info } = node.world.paths;
-  node.world.paths.info = (path, context) =>
-    path === targetPath ? new Promise(() => {}) : info.call(node.world.paths, path, context);
+  const { info } = node.deps.paths;
+  node.deps.paths.info = (path, context) =>
+    path === targetPath ? new Promise(() => {}) : info.call(node.deps.paths, path, context);
   const late = reasons(node);
   await node.clock.advance(5_000);
   assert.deepEqual(await late, ["TargetSilent"]);
@@ -75,13 +75,13 @@ Deno.test("volumeHealth() tells a target of a block volume that never answers, i
 
 Deno.test("volumeHealth() throws deadline when the kernel shows nothing", async () => {
   const node = await published();
-  node.world.mounts.table = () => new Promise(() => {});
+  node.deps.mounts.table = () => new Promise(() => {});
   const rejected = assert.rejects(node.service.volumeHealth(volumeId, call()), refusal("deadline"));
   await node.clock.advance(15_000);
   await rejected;
 });
 
-Deno.test("volumeHealth() tells a damaged state file", async () => {
+Deno.test("volumeHealth() reports a damaged state file", async () => {
   const node = await published();
   node.paths.nodes.set(`/state/volumes/${volumeId}.json`, { kind: "file", text: "{" });
   assert.deepEqual(await reasons(node), ["StateDamaged"]);
@@ -91,5 +91,5 @@ Deno.test("volumeHealth() counts a mismatch as no refused action", async () => {
   const node = await published();
   node.device.nsid = 2;
   await reasons(node);
-  assert.equal(node.events.told.includes("identity mismatch"), false);
+  assert.equal(node.events.reported.includes("identity mismatch"), false);
 });

@@ -52,8 +52,8 @@ const bad: readonly (readonly string[])[] = [
   ["x".repeat(300)],
 ];
 
-for (const words of bad) {
-  Deno.test(`parseMountFlags() throws invalid for ${JSON.stringify(words).slice(0, 60)}`, () => {
-    assert.throws(() => parseMountFlags(words), refusal("invalid"));
+for (const text of bad) {
+  Deno.test(`parseMountFlags() throws invalid for ${JSON.stringify(text).slice(0, 60)}`, () => {
+    assert.throws(() => parseMountFlags(text), refusal("invalid"));
   });
 }

@@ -5,7 +5,7 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import {
   type PublishedTarget,
-  type Stash,
+  type StagingState,
   wantsReadOnlyDevice,
   withoutPublished,
   withPublished,
@@ -14,9 +14,9 @@ import { isReadOnlyMount, mountsAt, rootAnswers } from "../mount_table.ts";
 import { holdProven, proveStaged } from "../connections/device.ts";
 import { parseMountFlags } from "./mount_flags.ts";
 import { assertTargetApart } from "./target_paths.ts";
-import { Stashes } from "../stage/staging_store.ts";
+import { StagingStore } from "../stage/staging_store.ts";
 import { type Undo, withUndo } from "../stage/undo.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /** What NodePublishVolume asks for. */
 export interface PublishRequest {
@@ -37,106 +37,113 @@ export interface PublishRequest {
  * when the target is taken otherwise
  */
 export async function publishVolume(
-  world: NodeWorld,
+  deps: NodeDeps,
   request: PublishRequest,
   context: CallContext,
 ): Promise<void> {
-  const stashes = new Stashes(world);
-  const stash = getStaged(await stashes.find(request.volumeId), request);
-  await assertTargetApart(stashes, stash, request.targetPath);
-  const readOnly = isReadOnlyPublish(stash, request);
-  const point = await world.paths.mountPoint(request.targetPath);
-  const staged = stash.kind === "block" ? stash.stagingPath : await world.paths.mountPoint(stash.stagingPath);
-  const device = await proveUnchanged(world, stash, context);
-  const table = await world.mounts.table();
-  if (stash.kind !== "block") await assertMounted(world, table, stash, staged, context);
-  const live = await livePublished(world, table, stash);
+  const stagingStore = new StagingStore(deps);
+  const stagingState = getStaged(await stagingStore.find(request.volumeId), request);
+  await assertTargetApart(stagingStore, stagingState, request.targetPath);
+  const readOnly = isReadOnlyPublish(stagingState, request);
+  const mountPoint = await deps.paths.mountPoint(request.targetPath);
+  const staged = stagingState.kind === "block"
+    ? stagingState.stagingPath
+    : await deps.paths.mountPoint(stagingState.stagingPath);
+  const device = await proveUnchanged(deps, stagingState, context);
+  const table = await deps.mounts.table();
+  if (stagingState.kind !== "block") await assertMounted(deps, table, stagingState, staged, context);
+  const live = await livePublished(deps, table, stagingState);
   const target = { targetPath: request.targetPath, readOnly };
-  assertPublishable(stash, live, target, request.capability);
-  const mounted = mountsAt(table, point);
-  await assertTargetFits(world, mounted, stash, device, live, target, context);
-  const planned = withPublished({ ...stash, published: live }, target);
+  assertPublishable(stagingState, live, target, request.capability);
+  const mounted = mountsAt(table, mountPoint);
+  await assertTargetFits(deps, mounted, stagingState, device, live, target, context);
+  const planned = withPublished({ ...stagingState, published: live }, target);
   const isAt = async (undoing: CallContext) => {
-    const top = mountsAt(await world.mounts.table(), point).at(-1);
-    return top !== undefined && await isThisVolume(world, top, stash, device, undoing);
+    const top = mountsAt(await deps.mounts.table(), mountPoint).at(-1);
+    return top !== undefined && await isThisVolume(deps, top, stagingState, device, undoing);
   };
-  await withUndo(world.clock, context, async (undo) => {
+  await withUndo(deps.clock, context, async (undo) => {
     undo.add("forget the target", async (undoing) => {
-      if (!await isAt(undoing)) await stashes.write(withoutPublished(planned, target.targetPath));
+      if (!await isAt(undoing)) await stagingStore.write(withoutPublished(planned, target.targetPath));
     });
-    await stashes.write(planned);
-    const { letGo } = await holdProven(world, device, undo, context);
-    if (stash.kind === "block") {
-      await world.devices.setReadOnly(device, wantsReadOnlyDevice(planned), context);
+    await stagingStore.write(planned);
+    const { release } = await holdProven(deps, device, undo, context);
+    if (stagingState.kind === "block") {
+      await deps.devices.setReadOnly(device, wantsReadOnlyDevice(planned), context);
     }
     if (mounted.length === 0) {
-      await makeTarget(world, stash, target.targetPath, undo, context);
+      await makeTarget(deps, stagingState, target.targetPath, undo, context);
       undo.add("unmount", async (undoing) => {
-        if (await isAt(undoing)) await world.mounts.unmount(point, undoing);
+        if (await isAt(undoing)) await deps.mounts.unmount(mountPoint, undoing);
       });
     }
-    await bind(world, stash, device, { source: staged, target: point, readOnly }, context);
-    await letGo();
+    await bind(deps, stagingState, device, { source: staged, target: mountPoint, readOnly }, context);
+    await release();
   });
 }
 
-function getStaged(stash: Stash | undefined, request: PublishRequest): Stash {
+function getStaged(stagingState: StagingState | undefined, request: PublishRequest): StagingState {
   const volume = `volume=${request.volumeId}`;
-  if (stash?.staged !== true) {
+  if (stagingState?.staged !== true) {
     throw new VolumeError(
       "precondition",
       `Cannot publish the volume as it is not staged on this node: ${volume}`,
     );
   }
-  if (stash.stagingPath !== request.stagingPath) {
+  if (stagingState.stagingPath !== request.stagingPath) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume as it is staged at another path: ${volume} staged at=${stash.stagingPath}`,
+      `Cannot publish the volume as it is staged at another path: ${volume} staged at=${stagingState.stagingPath}`,
     );
   }
   const epoch = request.publishContext.epoch ?? "";
-  if (epoch !== "" && epoch !== stash.epoch) {
+  if (epoch !== "" && epoch !== stagingState.epoch) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume as it is staged in another epoch: ${volume} staged=${stash.epoch} asked=${epoch}`,
+      `Cannot publish the volume as it is staged in another epoch: ${volume} staged=${stagingState.epoch} asked=${epoch}`,
     );
   }
-  return stash;
+  return stagingState;
 }
 
-function isReadOnlyPublish(stash: Stash, request: PublishRequest): boolean {
-  return request.readOnly || stash.readOnly || isReadOnlyMode(request.capability.mode) ||
+function isReadOnlyPublish(stagingState: StagingState, request: PublishRequest): boolean {
+  return request.readOnly || stagingState.readOnly || isReadOnlyMode(request.capability.mode) ||
     parseMountFlags(request.mountFlags).readOnly;
 }
 
 /** The device that the volume was staged with, proven right now. */
-async function proveUnchanged(world: NodeWorld, stash: Stash, context: CallContext): Promise<ProvenDevice> {
-  const found = await world.connector.find(stash.nqn, context);
-  if (found === undefined || found.deviceNumber !== stash.device?.deviceNumber) {
+async function proveUnchanged(
+  deps: NodeDeps,
+  stagingState: StagingState,
+  context: CallContext,
+): Promise<ProvenDevice> {
+  const found = await deps.connector.find(stagingState.nqn, context);
+  if (found === undefined || found.deviceNumber !== stagingState.device?.deviceNumber) {
     throw new VolumeError(
       "precondition",
       `Cannot publish the volume as its device is ${
         found === undefined ? "gone" : "another one"
       } since it was ` +
-        `staged: volume=${stash.volumeId}; it has to be unstaged and staged again`,
+        `staged: volume=${stagingState.volumeId}; it has to be unstaged and staged again`,
     );
   }
-  return await proveStaged(world, found, stash, context);
+  return await proveStaged(deps, found, stagingState, context);
 }
 
 /** A staging whose file system is not mounted, or was given up by the kernel, must not look healthy to a pod. */
 async function assertMounted(
-  world: NodeWorld,
+  deps: NodeDeps,
   table: readonly MountEntry[],
-  stash: Stash,
+  stagingState: StagingState,
   staged: string,
   context: CallContext,
 ): Promise<void> {
   const entry = mountsAt(table, staged).at(-1);
-  const right = entry?.deviceNumber === stash.device?.deviceNumber && entry?.filesystem === stash.kind;
-  const usable = right && isReadOnlyMount(entry) === stash.readOnly;
-  if (usable && await rootAnswers(world, stash.stagingPath, context)) return;
-  if (entry !== undefined && !right) world.events.happened({ kind: "stale-mount", finder: "publish" });
+  const right = entry?.deviceNumber === stagingState.device?.deviceNumber &&
+    entry?.filesystem === stagingState.kind;
+  const usable = right && isReadOnlyMount(entry) === stagingState.readOnly;
+  if (usable && await rootAnswers(deps, stagingState.stagingPath, context)) return;
+  if (entry !== undefined && !right) deps.events.occurred({ kind: "stale-mount", finder: "publish" });
   const state = entry === undefined
     ? "is not mounted"
     : usable
@@ -146,30 +153,30 @@ async function assertMounted(
     : "is another one";
   throw new VolumeError(
     "precondition",
-    `Cannot publish the volume as its file system at the staging path ${state}: volume=${stash.volumeId} ` +
-      `path=${stash.stagingPath}; it has to be unstaged and staged again`,
+    `Cannot publish the volume as its file system at the staging path ${state}: volume=${stagingState.volumeId} ` +
+      `path=${stagingState.stagingPath}; it has to be unstaged and staged again`,
   );
 }
 
 /** The targets on record that are there; after a reboot, for one, none is. */
 async function livePublished(
-  world: NodeWorld,
+  deps: NodeDeps,
   table: readonly MountEntry[],
-  stash: Stash,
+  stagingState: StagingState,
 ): Promise<readonly PublishedTarget[]> {
   const live: PublishedTarget[] = [];
-  for (const target of stash.published) {
-    const point = await world.paths.mountPoint(target.targetPath);
-    if (mountsAt(table, point).length > 0) live.push(target);
+  for (const target of stagingState.published) {
+    const mountPoint = await deps.paths.mountPoint(target.targetPath);
+    if (mountsAt(table, mountPoint).length > 0) live.push(target);
   }
   return live;
 }
 
 /** What is mounted at the target already has to be this volume, and as it is asked for. */
 async function assertTargetFits(
-  world: NodeWorld,
+  deps: NodeDeps,
   mounted: readonly MountEntry[],
-  stash: Stash,
+  stagingState: StagingState,
   device: ProvenDevice,
   live: readonly PublishedTarget[],
   target: PublishedTarget,
@@ -177,10 +184,10 @@ async function assertTargetFits(
 ): Promise<void> {
   const top = mounted.at(-1);
   if (top === undefined) return;
-  if (!await isThisVolume(world, top, stash, device, context)) {
+  if (!await isThisVolume(deps, top, stagingState, device, context)) {
     throw new VolumeError(
       "exists-incompatible",
-      `Cannot publish the volume as something else is mounted at the target: volume=${stash.volumeId} ` +
+      `Cannot publish the volume as something else is mounted at the target: volume=${stagingState.volumeId} ` +
         `path=${target.targetPath} device=${top.deviceNumber} type=${top.filesystem}`,
     );
   }
@@ -190,60 +197,60 @@ async function assertTargetFits(
   if (isReadOnly === target.readOnly && (target.readOnly || !isReadOnlyMount(top))) return;
   throw new VolumeError(
     "exists-incompatible",
-    `Cannot publish the volume as it is published there otherwise: volume=${stash.volumeId} ` +
+    `Cannot publish the volume as it is published there otherwise: volume=${stagingState.volumeId} ` +
       `path=${target.targetPath} readonly=${isReadOnly} asked=${target.readOnly}`,
   );
 }
 
 async function isThisVolume(
-  world: NodeWorld,
+  deps: NodeDeps,
   entry: MountEntry,
-  stash: Stash,
+  stagingState: StagingState,
   device: ProvenDevice,
   context: CallContext,
 ): Promise<boolean> {
-  if (stash.kind !== "block") return entry.deviceNumber === device.deviceNumber && entry.root === "/";
-  const info = await world.paths.info(entry.mountPoint, context);
+  if (stagingState.kind !== "block") return entry.deviceNumber === device.deviceNumber && entry.root === "/";
+  const info = await deps.paths.info(entry.mountPoint, context);
   return info?.kind === "block" && info.deviceNumber === device.deviceNumber;
 }
 
 async function makeTarget(
-  world: NodeWorld,
-  stash: Stash,
+  deps: NodeDeps,
+  stagingState: StagingState,
   path: string,
   undo: Undo,
   context: CallContext,
 ): Promise<void> {
-  const wanted = stash.kind === "block" ? "file" : "directory";
-  const info = await world.paths.info(path, context);
+  const wanted = stagingState.kind === "block" ? "file" : "directory";
+  const info = await deps.paths.info(path, context);
   if (info?.kind === wanted) return;
   if (info !== undefined) {
     throw new VolumeError(
       "precondition",
-      `Cannot publish the volume as the target is not a ${wanted}: volume=${stash.volumeId} path=${path} is=${info.kind}`,
+      `Cannot publish the volume as the target is not a ${wanted}: volume=${stagingState.volumeId} path=${path} is=${info.kind}`,
     );
   }
   if (wanted === "directory") {
-    undo.add("remove the target", () => world.paths.removeEmptyFolder(path));
-    await world.paths.makeFolder(path, 0o750);
+    undo.add("remove the target", () => deps.paths.removeEmptyFolder(path));
+    await deps.paths.makeFolder(path, 0o750);
   } else {
-    undo.add("remove the target", () => world.paths.removeEmptyFile(path));
-    await world.paths.makeFolder(dirname(path), 0o750);
-    await world.paths.makeFile(path, 0o600);
+    undo.add("remove the target", () => deps.paths.removeEmptyFile(path));
+    await deps.paths.makeFolder(dirname(path), 0o750);
+    await deps.paths.makeFile(path, 0o600);
   }
 }
 
 async function bind(
-  world: NodeWorld,
-  stash: Stash,
+  deps: NodeDeps,
+  stagingState: StagingState,
   device: ProvenDevice,
   wanted: { readonly source: string; readonly target: string; readonly readOnly: boolean },
   context: CallContext,
 ): Promise<void> {
   const { source, target, readOnly } = wanted;
   context.signal.throwIfAborted();
-  if (stash.kind === "block") await world.mounts.bindDevice(device, target, { readOnly }, context);
-  else await world.mounts.bindFolder(device, source, target, { readOnly }, context);
+  if (stagingState.kind === "block") await deps.mounts.bindDevice(device, target, { readOnly }, context);
+  else await deps.mounts.bindFolder(device, source, target, { readOnly }, context);
   context.signal.throwIfAborted();
 }
 
@@ -258,39 +265,43 @@ async function bind(
  * when the access mode or the other uses forbid it
  */
 function assertPublishable(
-  stash: Stash,
+  stagingState: StagingState,
   published: readonly PublishedTarget[],
   target: PublishedTarget,
   capability: Capability,
 ): void {
   const others = published.filter((other) => other.targetPath !== target.targetPath);
   const [other] = others;
-  if (kindName(capability) !== stash.kind) {
+  if (kindName(capability) !== stagingState.kind) {
     const again = others.length < published.length;
     throw refused(
       again ? "exists-incompatible" : "precondition",
-      stash,
-      `it is staged as ${stash.kind}: asked=${kindName(capability)}`,
+      stagingState,
+      `it is staged as ${stagingState.kind}: asked=${kindName(capability)}`,
     );
   }
   if (capability.mode === "single-node-single-writer" && other !== undefined) {
     throw refused(
       "precondition",
-      stash,
+      stagingState,
       `its access mode SINGLE_NODE_SINGLE_WRITER allows one target: published at=${other.targetPath}`,
     );
   }
   const unlike = others.find((each) => each.readOnly !== target.readOnly);
-  if (stash.kind === "block" && unlike !== undefined) {
+  if (stagingState.kind === "block" && unlike !== undefined) {
     throw refused(
       "precondition",
-      stash,
+      stagingState,
       `a device is read-only for all its uses on a node or for none: published at=${unlike.targetPath} ` +
         `readonly=${unlike.readOnly} asked=${target.readOnly}`,
     );
   }
 }
 
-function refused(kind: "exists-incompatible" | "precondition", stash: Stash, why: string): VolumeError {
-  return new VolumeError(kind, `Cannot publish the volume as ${why} volume=${stash.volumeId}`);
+function refused(
+  kind: "exists-incompatible" | "precondition",
+  stagingState: StagingState,
+  why: string,
+): VolumeError {
+  return new VolumeError(kind, `Cannot publish the volume as ${why} volume=${stagingState.volumeId}`);
 }

@@ -11,7 +11,7 @@ import {
   stagingPath,
   targetPath,
   volumeId,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 import { VolumeError, type VolumeErrorKind } from "../../volume/errors.ts";
 
@@ -45,7 +45,7 @@ for (const capability of [ext4, block]) {
     await breakEachStep(() => staged(capability), publish, async (node, step) => {
       assert.deepEqual(at(node, targetPath), []);
       assert.equal(node.paths.nodes.has(targetPath), false, step);
-      assert.deepEqual(node.stash?.published, []);
+      assert.deepEqual(node.stagingState?.published, []);
       await node.publish({ capability });
       assert.equal(at(node, targetPath).length, 1);
     });
@@ -67,10 +67,10 @@ for (const capability of [ext4, block]) {
       const check = async (node: FakeNode) => {
         await node.publish({ capability, readOnly });
         assert.equal(at(node, targetPath).length, 1);
-        assert.equal(node.stash?.published.length, 1);
+        assert.equal(node.stagingState?.published.length, 1);
         await node.unpublish();
         await node.unstage();
-        assert.deepEqual([node.table, node.stash], [[], undefined]);
+        assert.deepEqual([node.table, node.stagingState], [[], undefined]);
       };
       await breakEachStep(() => staged(capability), publish, check, "crashes");
     }
@@ -94,7 +94,7 @@ for (const capability of [ext4, block]) {
 }
 
 const unready: readonly [string, (node: FakeNode) => void, VolumeErrorKind, RegExp][] = [
-  ["staging did not end", (node) => node.setStash({ staged: false }), "precondition", /not staged/],
+  ["staging did not end", (node) => node.setStagingState({ staged: false }), "precondition", /not staged/],
   [
     "its device is another one",
     (node) => void (node.device.deviceNumber = "7:9"),
@@ -171,7 +171,7 @@ for (const mode of ["single-node-writer", "single-node-multi-writer", "multi-nod
     const capability: Capability = { access: "block", mode };
     const node = await published(capability);
     await node.publish({ capability, targetPath: secondTarget });
-    assert.equal(node.stash?.published.length, 2);
+    assert.equal(node.stagingState?.published.length, 2);
   });
 }
 
@@ -180,7 +180,7 @@ Deno.test("publish() for a single writer does not count a target that is not mou
   const node = await published(capability);
   node.table = node.table.filter((entry) => entry.mountPoint !== targetPath);
   await node.publish({ capability, targetPath: secondTarget });
-  assert.deepEqual(node.stash?.published.map((target) => target.targetPath), [secondTarget]);
+  assert.deepEqual(node.stagingState?.published.map((target) => target.targetPath), [secondTarget]);
 });
 
 Deno.test("publish() of a block volume makes the device read-only while all its uses are, and no longer", async () => {
@@ -204,13 +204,13 @@ Deno.test("unpublish() takes the target off the record, and no other", async () 
   const node = await published();
   await node.publish({ targetPath: secondTarget });
   await node.unpublish();
-  assert.deepEqual(node.stash?.published.map((target) => target.targetPath), [secondTarget]);
+  assert.deepEqual(node.stagingState?.published.map((target) => target.targetPath), [secondTarget]);
 });
 
 Deno.test("expand() scans, waits for the device and grows the file system at its staging path", async () => {
   const node = await published();
-  const { rescan } = node.world.connector;
-  node.world.connector.rescan = async (nqn, context) => {
+  const { rescan } = node.deps.connector;
+  node.deps.connector.rescan = async (nqn, context) => {
     await rescan(nqn, context);
     node.clock.timer(3000, () => node.device.sizeBytes = sizeBytes * 2n);
   };
@@ -223,7 +223,7 @@ Deno.test("expand() scans, waits for the device and grows the file system at its
   await node.clock.advance(10_000);
   assert.equal(await expanding, sizeBytes * 2n);
   assert.equal(node.operations.at(-1), "grow");
-  assert.equal(node.stash?.sizeBytes, sizeBytes * 2n);
+  assert.equal(node.stagingState?.sizeBytes, sizeBytes * 2n);
 });
 
 Deno.test("expand() throws unavailable when the device does not grow", async () => {

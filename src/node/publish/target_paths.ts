@@ -1,11 +1,11 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry } from "../../volume/ports/node_ports.ts";
-import type { Stash } from "../../volume/model/staging_state.ts";
+import type { StagingState } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice } from "../mount_table.ts";
-import type { Stashes } from "../stage/staging_store.ts";
+import type { StagingStore } from "../stage/staging_store.ts";
 import { connectedNqns, findAll, recordedNumbers } from "../connections/teardown.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /**
  * Refuses a staging path at which another volume is staged, or that lies in or round a place of another one: what is
@@ -13,9 +13,13 @@ import type { NodeWorld } from "../deps.ts";
  *
  * @throws {VolumeError} precondition when it is
  */
-export async function assertStagingFree(stashes: Stashes, volumeId: string, path: string): Promise<void> {
-  const others = await stashes.others(volumeId);
-  const owner = others.find((other) => placesOf(other).some((place) => overlaps(path, place)));
+export async function assertStagingFree(
+  stagingStore: StagingStore,
+  volumeId: string,
+  path: string,
+): Promise<void> {
+  const others = await stagingStore.others(volumeId);
+  const owner = others.find((other) => placesOf(other).some((location) => overlaps(path, location)));
   if (owner === undefined) return;
   throw new VolumeError(
     "precondition",
@@ -30,23 +34,27 @@ export async function assertStagingFree(stashes: Stashes, volumeId: string, path
  *
  * @throws {VolumeError} invalid when it does
  */
-export async function assertTargetApart(stashes: Stashes, stash: Stash, targetPath: string): Promise<void> {
-  const all = [stash, ...await stashes.others(stash.volumeId)];
-  const places = all.flatMap((each) => placesOf(each));
+export async function assertTargetApart(
+  stagingStore: StagingStore,
+  stagingState: StagingState,
+  targetPath: string,
+): Promise<void> {
+  const all = [stagingState, ...await stagingStore.others(stagingState.volumeId)];
+  const locations = all.flatMap((each) => placesOf(each));
   // What is at the target itself is looked at in the mount table: it may be this volume, or long gone.
   const stagings = all.map(({ stagingPath }) => stagingPath);
   const near = stagings.find((staging) => staging === targetPath) ??
-    places.find((place) => place !== targetPath && overlaps(targetPath, place));
+    locations.find((location) => location !== targetPath && overlaps(targetPath, location));
   if (near === undefined) return;
   throw new VolumeError(
     "invalid",
-    `Cannot publish the volume as target and another place of a volume overlap: volume=${stash.volumeId} ` +
+    `Cannot publish the volume as target and another place of a volume overlap: volume=${stagingState.volumeId} ` +
       `path=${targetPath} place=${near}`,
   );
 }
 
 /** Where a volume is staged and on record as published. */
-function placesOf({ stagingPath, published }: Stash): readonly string[] {
+function placesOf({ stagingPath, published }: StagingState): readonly string[] {
   return [stagingPath, ...published.map(({ targetPath }) => targetPath)];
 }
 
@@ -65,8 +73,8 @@ function isWithin(path: string, folder: string): boolean {
  * @throws {VolumeError} precondition when it is a staging path, another volume's target or some other mount
  */
 export async function assertMayUnmount(
-  world: NodeWorld,
-  stashes: Stashes,
+  deps: NodeDeps,
+  stagingStore: StagingStore,
   { volumeId, targetPath }: { readonly volumeId: string; readonly targetPath: string },
   mounted: readonly MountEntry[],
   context: CallContext,
@@ -77,28 +85,28 @@ export async function assertMayUnmount(
       `Cannot unpublish the volume as ${why}: volume=${volumeId} path=${targetPath}`,
     );
   };
-  const stash = await stashes.findUndamaged(volumeId);
-  const others = await stashes.others(volumeId);
-  const staged = [stash, ...others].find((each) => each?.stagingPath === targetPath);
+  const stagingState = await stagingStore.findUndamaged(volumeId);
+  const others = await stagingStore.others(volumeId);
+  const staged = [stagingState, ...others].find((each) => each?.stagingPath === targetPath);
   if (staged !== undefined) refuse(`${staged.volumeId} is staged there`);
   const foreign = mounted.find((entry) => !isOnBlockDevice(entry) && !isNodeBind(entry));
   if (foreign !== undefined) refuse(`something else is mounted there: type=${foreign.filesystem}`);
-  if (stash !== undefined && isPublishedAt(stash, targetPath)) return;
+  if (stagingState !== undefined && isPublishedAt(stagingState, targetPath)) return;
   const owner = others.find((other) => isPublishedAt(other, targetPath));
   if (owner !== undefined) refuse(`${owner.volumeId} is published there`);
-  if (stash === undefined) return;
-  const found = await findAll(world, await connectedNqns(world, volumeId, context), context);
-  const own = [...recordedNumbers(stash), ...found.map((device) => device.deviceNumber)];
+  if (stagingState === undefined) return;
+  const found = await findAll(deps, await connectedNqns(deps, volumeId, context), context);
+  const own = [...recordedNumbers(stagingState), ...found.map((device) => device.deviceNumber)];
   if (own.length === 0) return;
   for (const entry of mounted) {
-    const number = await shownDevice(world, entry, context);
+    const number = await shownDevice(deps, entry, context);
     if (number === undefined || own.includes(number)) continue;
     refuse(`it was never published there, and another device is: device=${number}`);
   }
 }
 
-function isPublishedAt(stash: Stash, targetPath: string): boolean {
-  return stash.published.some((target) => target.targetPath === targetPath);
+function isPublishedAt(stagingState: StagingState, targetPath: string): boolean {
+  return stagingState.published.some((target) => target.targetPath === targetPath);
 }
 
 /** Of a file system, only a part of it can be a device node. */
@@ -108,10 +116,10 @@ function isNodeBind(entry: MountEntry): boolean {
 
 /** The number of the device that is mounted or bound there. */
 async function shownDevice(
-  world: NodeWorld,
+  deps: NodeDeps,
   entry: MountEntry,
   context: CallContext,
 ): Promise<string | undefined> {
   if (isOnBlockDevice(entry)) return entry.deviceNumber;
-  return (await world.paths.info(entry.mountPoint, context))?.deviceNumber;
+  return (await deps.paths.info(entry.mountPoint, context))?.deviceNumber;
 }

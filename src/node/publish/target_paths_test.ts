@@ -9,7 +9,7 @@ import {
   publishContext,
   stagingPath,
   targetPath,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
 const other = {
@@ -55,7 +55,7 @@ for (const [name, deviceNumber, change] of foreign) {
 Deno.test("unpublish() takes a target of the volume's device that is not on record", async () => {
   const node = await twoVolumes();
   await node.publish();
-  node.setStash({ published: [] });
+  node.setStagingState({ published: [] });
   await node.unpublish();
   assert.ok(!node.table.some((entry) => entry.mountPoint === targetPath));
 });
@@ -101,7 +101,7 @@ const overlapping = [
 ];
 
 for (const path of overlapping) {
-  Deno.test(`publish() throws invalid for the target ${path}, which overlaps a place of a volume`, async () => {
+  Deno.test(`publish() throws invalid for the target ${path}, which overlaps a path of a volume`, async () => {
     const node = await twoVolumes(block);
     const before = node.operations.length;
     const request = { capability: block, targetPath: path };
@@ -113,7 +113,7 @@ for (const path of overlapping) {
 for (
   const path of [`${other.stagingPath}/in/it`, `${other.targetPath}/in/it`, other.targetPath, "/kubelet/pods"]
 ) {
-  Deno.test(`stage() leaves alone the staging path ${path}, which overlaps another volume's place`, async () => {
+  Deno.test(`stage() leaves alone the staging path ${path}, which overlaps another volume's path`, async () => {
     const node = await twoVolumes();
     await node.unstage();
     const before = structuredClone([node.table, [...node.paths.nodes.keys()]]);
@@ -132,7 +132,7 @@ Deno.test("publish() that fails leaves alone what another volume has put at the 
   };
   await assert.rejects(node.publish(), refusal("internal", /injected/));
   assert.deepEqual(node.table.at(-1)?.mountPoint, targetPath);
-  assert.deepEqual(node.stash?.published, []);
+  assert.deepEqual(node.stagingState?.published, []);
 });
 
 for (const capability of [ext4, block]) {
@@ -142,7 +142,11 @@ for (const capability of [ext4, block]) {
       node.addMount("0:6", "/stale", { filesystem: "devtmpfs", root: `/${name}//deleted` });
       node.paths.nodes.set("/stale", { kind: "block", deviceNumber: "7:3" });
       await assert.rejects(node.stage({ capability }), refusal("in-use", /bound elsewhere.*\/stale/));
-      assert.deepEqual([node.formats.length, node.device.connected, node.stash], [0, false, undefined]);
+      assert.deepEqual([node.formats.length, node.device.connected, node.stagingState], [
+        0,
+        false,
+        undefined,
+      ]);
       // Another device's; or files of others that were replaced since, as the kubelet's secrets are.
       const others = [{ kind: "block", deviceNumber: "7:9" }, { kind: "file" }, {
         kind: "directory",
@@ -176,7 +180,7 @@ Deno.test("stage() of a published block volume again passes over the kubelet's o
   node.addMount("0:6", kubeletsOwn, { filesystem: "devtmpfs", root: "/loop3" });
   node.paths.nodes.set(kubeletsOwn, { kind: "block", deviceNumber: "7:3" });
   await node.stage({ capability: block });
-  assert.equal(node.stash?.staged, true);
+  assert.equal(node.stagingState?.staged, true);
   node.table = node.table.map((entry) =>
     entry.mountPoint === kubeletsOwn ? { ...entry, root: "/loop3//deleted" } : entry
   );
@@ -191,5 +195,5 @@ Deno.test("unpublish() of a block volume goes through when its state was lost an
   await assert.rejects(node.stage({ capability: block }), refusal("in-use", /bound elsewhere/));
   await node.unpublish();
   await node.unstage();
-  assert.deepEqual([node.table, node.stash], [[], undefined]);
+  assert.deepEqual([node.table, node.stagingState], [[], undefined]);
 });

@@ -3,8 +3,8 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { withoutPublished } from "../../volume/model/staging_state.ts";
 import { mountsAt } from "../mount_table.ts";
 import { assertMayUnmount } from "./target_paths.ts";
-import { Stashes } from "../stage/staging_store.ts";
-import type { NodeWorld } from "../deps.ts";
+import { StagingStore } from "../stage/staging_store.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /** What NodeUnpublishVolume asks for. */
 export interface UnpublishRequest {
@@ -20,32 +20,32 @@ export interface UnpublishRequest {
  * the volume
  */
 export async function unpublishVolume(
-  world: NodeWorld,
+  deps: NodeDeps,
   request: UnpublishRequest,
   context: CallContext,
 ): Promise<void> {
   const { targetPath } = request;
-  const stashes = new Stashes(world);
-  const point = await world.paths.mountPoint(targetPath);
-  const mounted = mountsAt(await world.mounts.table(), point);
-  if (mounted.length > 0) await assertMayUnmount(world, stashes, request, mounted, context);
-  await world.mounts.unmount(point, context);
-  const info = await world.paths.info(targetPath, context);
-  if (info?.kind === "directory") await world.paths.removeEmptyFolder(targetPath);
-  else if (info?.kind === "file") await world.paths.removeEmptyFile(targetPath);
+  const stagingStore = new StagingStore(deps);
+  const mountPoint = await deps.paths.mountPoint(targetPath);
+  const mounted = mountsAt(await deps.mounts.table(), mountPoint);
+  if (mounted.length > 0) await assertMayUnmount(deps, stagingStore, request, mounted, context);
+  await deps.mounts.unmount(mountPoint, context);
+  const info = await deps.paths.info(targetPath, context);
+  if (info?.kind === "directory") await deps.paths.removeEmptyFolder(targetPath);
+  else if (info?.kind === "file") await deps.paths.removeEmptyFile(targetPath);
   else if (info !== undefined) {
     throw new VolumeError(
       "precondition",
       `Cannot remove the target as it is neither a file nor a folder: volume=${request.volumeId} path=${targetPath}`,
     );
   }
-  await forgetTarget(stashes, request);
+  await forgetTarget(stagingStore, request);
 }
 
 /** A damaged state file must not keep a pod from ending; whoever needs it will complain. */
-async function forgetTarget(stashes: Stashes, request: UnpublishRequest): Promise<void> {
-  const stash = await stashes.findUndamaged(request.volumeId);
-  if (stash?.published.some((target) => target.targetPath === request.targetPath)) {
-    await stashes.write(withoutPublished(stash, request.targetPath));
+async function forgetTarget(stagingStore: StagingStore, request: UnpublishRequest): Promise<void> {
+  const stagingState = await stagingStore.findUndamaged(request.volumeId);
+  if (stagingState?.published.some((target) => target.targetPath === request.targetPath)) {
+    await stagingStore.write(withoutPublished(stagingState, request.targetPath));
   }
 }

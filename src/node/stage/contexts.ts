@@ -1,4 +1,4 @@
-import { fromEarlierContext, parseNvmeAddresses } from "../../volume/model/parameters.ts";
+import { fromLegacyContext, parseNvmeAddresses } from "../../volume/model/parameters.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseMkfsOptions } from "../../volume/model/mkfs_options.ts";
@@ -13,7 +13,7 @@ export interface PublishContext {
   /** Addresses of the router that the volume is reached at; never empty. */
   readonly addresses: readonly string[];
   readonly port: number;
-  /** The size that it has at least; 0 where the earlier driver published it, which does not say. */
+  /** The size that it has at least; 0 where the legacy driver published it, which does not say. */
   readonly sizeBytes: bigint;
   readonly readOnly: boolean;
   readonly mayFormat: boolean;
@@ -37,9 +37,9 @@ type Values = Readonly<Record<string, string>>;
 const maxNqnLength = 223;
 
 /**
- * Reads the publish context of a volume, also one of the earlier Go driver's.
+ * Reads the publish context of a volume, also one of the legacy Go driver's.
  *
- * @param volumeContext what stands there, for the earlier driver
+ * @param volumeContext what stands there, for the legacy driver
  * @throws {VolumeError} invalid when a key is missing or its value is wrong; identity-mismatch when the NQN is another
  * volume's
  */
@@ -90,7 +90,7 @@ function isNqnOf(nqn: string, volumeId: string, epoch: string): boolean {
  * @throws {VolumeError} invalid when a value is wrong
  */
 export function parseVolumeContext(given: Values, filesystem: FilesystemType | undefined): NodeParameters {
-  const values = fromEarlierContext(given);
+  const values = fromLegacyContext(given);
   const take = (key: string, form: RegExp): string | undefined => {
     const value = Object.hasOwn(values, key) ? values[key]! : "";
     if (value === "") return undefined;
@@ -138,11 +138,11 @@ function wrong(where: string, key: string, value: string): VolumeError {
   );
 }
 
-/** The keys of this driver's own publish context that the earlier Go driver's has not. */
+/** The keys of this driver's own publish context that the legacy Go driver's has not. */
 const ownKeys = ["epoch", "size", "nqn"];
 
 /**
- * The publish context of the earlier Go driver's controller in the words of this one; any other as it stands. That driver
+ * The publish context of the legacy Go driver's controller in the words of this one; any other as it stands. That driver
  * knows neither epochs nor sizes: its export has the name of {@linkcode earlierEpoch}, and a size is not claimed. How it
  * decides what is blank is not known here, so that its volumes are never formatted.
  *

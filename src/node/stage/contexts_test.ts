@@ -11,7 +11,7 @@ import {
   stagingPath,
   targetPath,
   volumeId,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 
 const context = {
   nvmeAddress: "10.0.0.1",
@@ -130,7 +130,7 @@ Deno.test("parseVolumeContext() reads every key", () => {
   });
 });
 
-Deno.test("parseVolumeContext() leaves a keep-alive of 0 to the kernel, also where the earlier driver has written it", () => {
+Deno.test("parseVolumeContext() leaves a keep-alive of 0 to the kernel, also where the legacy driver has written it", () => {
   const earlier = { nqn: "nqn.2000-02.com.mikrotik:pvc-1", ctrlLossTmo: "0", keepAliveTmo: "0" };
   for (const values of [{ keepAliveTmo: "0" }, earlier]) {
     const { connection } = parseVolumeContext(values, "ext4");
@@ -162,7 +162,7 @@ for (const [key, value] of wrongParameters) {
 }
 
 const nqn = `nqn.2000-02.com.mikrotik:${volumeId}`;
-/** As the earlier driver's controller publishes. */
+/** As the legacy driver's controller publishes. */
 const earlier = { nvme_address: "10.0.0.1", nvme_port: "4420", nvme_nqn: nqn, fs_type: "ext4" };
 /** The volume context of its volumes. */
 const volume = {
@@ -180,7 +180,7 @@ const volume = {
 /** As this driver's controller publishes what it has taken over. */
 const takenOver = publishContext({ nqn, epoch: "0-00000000", mayFormat: "false" });
 
-/** A node that can reach the volume under the earlier driver's NQN. */
+/** A node that can reach the volume under the legacy driver's NQN. */
 function earlierNode(change: Parameters<FakeNode["newDevice"]>[0] = {}): FakeNode {
   const node = new FakeNode();
   node.devices.clear();
@@ -204,7 +204,7 @@ Deno.test("inOwnWords() leaves a context of this driver's as it stands, whatever
   }
 });
 
-Deno.test("parsePublishContext() reads the earlier driver's, by the publish context before the volume's", () => {
+Deno.test("parsePublishContext() reads the legacy driver's, by the publish context before the volume's", () => {
   const parsed = {
     nqn,
     epoch: "0-00000000",
@@ -223,7 +223,7 @@ Deno.test("parsePublishContext() reads the earlier driver's, by the publish cont
   });
 });
 
-Deno.test("parsePublishContext() refuses a context of the earlier driver's that is not whole, or another volume's", () => {
+Deno.test("parsePublishContext() refuses a context of the legacy driver's that is not whole, or another volume's", () => {
   const refused = (context: Record<string, string>, kind: "invalid" | "identity-mismatch") =>
     assert.throws(() => parsePublishContext(context, volumeId), (error) => VolumeError.is(error, kind));
   refused({ ...earlier, nvme_nqn: `${nqn}1` }, "identity-mismatch");
@@ -235,25 +235,25 @@ Deno.test("parsePublishContext() refuses a context of the earlier driver's that 
   refused({ ...takenOver, size: "0" }, "invalid");
 });
 
-Deno.test("filesystemNamed() goes by the volume, then by what the earlier driver published", () => {
+Deno.test("filesystemNamed() goes by the volume, then by what the legacy driver published", () => {
   assert.equal(filesystemNamed({ fs_type: "xfs" }, { fsType: "ext4" }), "ext4");
   assert.equal(filesystemNamed({ fs_type: "xfs" }, {}), "xfs");
   assert.equal(filesystemNamed({}, {}), "");
 });
 
-Deno.test("a node stages and publishes what the earlier controller publishes, and its life goes on under this one", async () => {
+Deno.test("a node stages and publishes what the legacy controller publishes, and its life goes on under this one", async () => {
   const node = earlierNode();
   await stage(node, earlier);
-  assert.equal(node.stash?.sizeBytes, sizeBytes);
+  assert.equal(node.stagingState?.sizeBytes, sizeBytes);
   await node.publish({ publishContext: earlier });
   const before = [...node.operations];
-  const places = () => node.table.map(({ mountPoint, deviceNumber }) => `${deviceNumber} ${mountPoint}`);
-  const table = places();
+  const locations = () => node.table.map(({ mountPoint, deviceNumber }) => `${deviceNumber} ${mountPoint}`);
+  const table = locations();
   // The controller was replaced, and the kubelet asks again.
   await stage(node, takenOver);
   await node.publish({ publishContext: takenOver });
   await node.publish({ publishContext: takenOver, targetPath: "/kubelet/pods/1/other" });
-  assert.deepEqual(places().slice(0, table.length), table);
+  assert.deepEqual(locations().slice(0, table.length), table);
   const since = node.operations.slice(before.length);
   assert.ok(
     !since.some((operation) => /^(format|disconnect|unmount)/.test(operation)),
@@ -264,10 +264,10 @@ Deno.test("a node stages and publishes what the earlier controller publishes, an
   await node.unstage();
   assert.equal(node.devices.get(nqn)!.connected, false);
   assert.deepEqual(node.table, []);
-  assert.equal(node.stash, undefined);
+  assert.equal(node.stagingState, undefined);
 });
 
-Deno.test("a block volume of the earlier controller's is staged and published", async () => {
+Deno.test("a block volume of the legacy controller's is staged and published", async () => {
   const node = earlierNode({ content: "garbage" });
   await stage(node, { ...earlier, fs_type: "" }, block);
   await node.publish({ publishContext: earlier, capability: block });
@@ -280,7 +280,7 @@ Deno.test("what the earlier node has staged is taken as it is: mounted, with no 
     node.paths.nodes.set(stagingPath, { kind: "directory" });
     node.addMount("7:3", stagingPath, { filesystem: "ext4" });
     await stage(node, context);
-    assert.equal(node.stash?.staged, true);
+    assert.equal(node.stagingState?.staged, true);
     assert.deepEqual(node.formats, []);
     assert.equal(node.table.length, 1);
     await node.publish({ publishContext: context });
@@ -288,7 +288,7 @@ Deno.test("what the earlier node has staged is taken as it is: mounted, with no 
   }
 });
 
-Deno.test("nothing that the earlier controller publishes is formatted, however blank it looks", async () => {
+Deno.test("nothing that the legacy controller publishes is formatted, however blank it looks", async () => {
   for (const context of [earlier, { ...earlier, mayFormat: "true" }, takenOver]) {
     const node = earlierNode({ content: "blank" });
     await assert.rejects(

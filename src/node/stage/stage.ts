@@ -2,18 +2,18 @@ import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/ca
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { beginAnew, stagingDifference, type Stash } from "../../volume/model/staging_state.ts";
+import { beginAnew, stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
 import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
-import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingPoint } from "../mount_table.ts";
+import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingMountPoint } from "../mount_table.ts";
 import { awaitDevice, holdProven, prove } from "../connections/device.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { parseMountFlags } from "../publish/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
-import { Stashes } from "./staging_store.ts";
+import { StagingStore } from "./staging_store.ts";
 import { connectedNqns, disconnectUnused, tearDown } from "../connections/teardown.ts";
 import { withUndo } from "./undo.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /** What NodeStageVolume asks for. */
 export interface StageRequest {
@@ -33,7 +33,7 @@ export interface StageRequest {
  * published; precondition when its device may not be used as it is
  */
 export async function stageVolume(
-  world: NodeWorld,
+  deps: NodeDeps,
   fencing: Fencing,
   request: StageRequest,
   context: CallContext,
@@ -42,25 +42,25 @@ export async function stageVolume(
   const publish = parsePublishContext(request.publishContext, volumeId, volumeContext);
   const filesystem = capability.access === "mount" ? capability.filesystem : undefined;
   const parameters = parseVolumeContext(volumeContext, filesystem);
-  const wanted = newStash(request, publish);
-  const stashes = new Stashes(world);
-  const known = await dropOlder(world, fencing, stashes, publish, wanted, context);
-  await withUndo(world.clock, context, async (undo) => {
-    const staging: Staging = { world, stashes, publish, parameters, undo, context };
-    const stash = known ?? await remember(staging, wanted);
-    const point = await ensureStagingFolder(staging, stash);
-    const { device, sameDevice, letGo } = await connect(staging, stash);
-    await refuseWhileBound(staging, stash, device);
+  const wanted = newStagingState(request, publish);
+  const stagingStore = new StagingStore(deps);
+  const known = await dropOlder(deps, fencing, stagingStore, publish, wanted, context);
+  await withUndo(deps.clock, context, async (undo) => {
+    const staging: Staging = { deps, stagingStore, publish, parameters, undo, context };
+    const stagingState = known ?? await remember(staging, wanted);
+    const mountPoint = await ensureStagingFolder(staging, stagingState);
+    const { device, sameDevice, release } = await connect(staging, stagingState);
+    await refuseWhileBound(staging, stagingState, device);
     // Written with the next step that goes by it: until then the NQN leads to whatever is to be taken down.
-    const located = locate(stash, device);
-    const ready = await stageDevice({ ...staging, device, sameDevice, point }, located, filesystem);
+    const located = locate(stagingState, device);
+    const ready = await stageDevice({ ...staging, device, sameDevice, mountPoint }, located, filesystem);
     context.signal.throwIfAborted();
-    await stashes.write({ ...ready, staged: true });
-    await letGo();
+    await stagingStore.write({ ...ready, staged: true });
+    await release();
   });
 }
 
-function newStash(request: StageRequest, publish: PublishContext): Stash {
+function newStagingState(request: StageRequest, publish: PublishContext): StagingState {
   const { readOnly, flags } = parseMountFlags(request.mountFlags);
   return {
     volumeId: request.volumeId,
@@ -88,32 +88,32 @@ function newStash(request: StageRequest, publish: PublishContext): Stash {
  * fenced, and what was bound from it is not this volume any more.
  */
 async function dropOlder(
-  world: NodeWorld,
+  deps: NodeDeps,
   fencing: Fencing,
-  stashes: Stashes,
+  stagingStore: StagingStore,
   publish: PublishContext,
-  wanted: Stash,
+  wanted: StagingState,
   context: CallContext,
-): Promise<Stash | undefined> {
-  const stash = await stashes.find(wanted.volumeId);
-  const isCurrent = stash?.epoch === publish.epoch && stash.nqn === publish.nqn;
-  const connected = await connectedNqns(world, wanted.volumeId, context);
+): Promise<StagingState | undefined> {
+  const stagingState = await stagingStore.find(wanted.volumeId);
+  const isCurrent = stagingState?.epoch === publish.epoch && stagingState.nqn === publish.nqn;
+  const connected = await connectedNqns(deps, wanted.volumeId, context);
   const older = new Set(connected.filter((nqn) => nqn !== publish.nqn));
-  if (stash !== undefined && !isCurrent) older.add(stash.nqn);
+  if (stagingState !== undefined && !isCurrent) older.add(stagingState.nqn);
   if (older.size > 0) {
-    const left = isCurrent ? undefined : stash;
+    const left = isCurrent ? undefined : stagingState;
     const stagingPaths = left === undefined ? [] : [left.stagingPath];
-    const volume = { volumeId: wanted.volumeId, nqns: [...older], stagingPaths, stash: left };
+    const volume = { volumeId: wanted.volumeId, nqns: [...older], stagingPaths, stagingState: left };
     await fencing.release(volume, context, publish.nqn);
-    await tearDown(world, volume, context);
+    await tearDown(deps, volume, context);
   }
-  if (stash === undefined || !isCurrent) return undefined;
-  const difference = stagingDifference(stash, wanted);
-  if (difference === undefined) return { ...stash, addresses: publish.addresses, port: publish.port };
+  if (stagingState === undefined || !isCurrent) return undefined;
+  const difference = stagingDifference(stagingState, wanted);
+  if (difference === undefined) return { ...stagingState, addresses: publish.addresses, port: publish.port };
   // Only the memory of an unfinished file system is here.
-  const isHere = stash.staged || connected.includes(stash.nqn) ||
-    await isAnyMounted(world, [stash.stagingPath]);
-  if (!isHere) return beginAnew(stash, wanted);
+  const isHere = stagingState.staged || connected.includes(stagingState.nqn) ||
+    await isAnyMounted(deps, [stagingState.stagingPath]);
+  if (!isHere) return beginAnew(stagingState, wanted);
   throw new VolumeError(
     "exists-incompatible",
     `Cannot stage the volume as it is staged in another way: volume=${wanted.volumeId} ${difference}`,
@@ -124,57 +124,59 @@ async function dropOlder(
  * Kept after a failure while the volume is connected, because unstaging goes by it, and once mkfs was started, because
  * nobody else knows that what is on the device is an unfinished one.
  */
-async function remember({ world, stashes, undo }: Staging, wanted: Stash): Promise<Stash> {
+async function remember({ deps, stagingStore, undo }: Staging, wanted: StagingState): Promise<StagingState> {
   undo.add("forget the volume", async (undoing) => {
-    const stash = await stashes.find(wanted.volumeId);
-    const connected = await world.connector.connected(undoing);
-    if (stash?.mkfs === "none" && !connected.includes(stash.nqn)) await stashes.remove(wanted.volumeId);
+    const stagingState = await stagingStore.find(wanted.volumeId);
+    const connected = await deps.connector.connected(undoing);
+    if (stagingState?.mkfs === "none" && !connected.includes(stagingState.nqn)) {
+      await stagingStore.remove(wanted.volumeId);
+    }
   });
-  return await stashes.write(wanted);
+  return await stagingStore.write(wanted);
 }
 
 /** Answers what the kernel calls it when something is mounted there. */
-async function ensureStagingFolder(staging: Staging, stash: Stash): Promise<string> {
-  const { world, stashes, undo, context } = staging;
-  const { volumeId, stagingPath: path } = stash;
-  await assertStagingFree(stashes, volumeId, path);
-  const point = await stagingPoint(world, path);
-  const mounted = mountsAt(await world.mounts.table(), point);
-  if (mounted.length > 0) return point; // It is a folder, and looking at it would ask what is mounted there.
-  const info = await world.paths.ownInfo(path, context);
-  if (info?.kind === "directory") return point;
+async function ensureStagingFolder(staging: Staging, stagingState: StagingState): Promise<string> {
+  const { deps, stagingStore, undo, context } = staging;
+  const { volumeId, stagingPath: path } = stagingState;
+  await assertStagingFree(stagingStore, volumeId, path);
+  const mountPoint = await stagingMountPoint(deps, path);
+  const mounted = mountsAt(await deps.mounts.table(), mountPoint);
+  if (mounted.length > 0) return mountPoint; // It is a folder, and looking at it would ask what is mounted there.
+  const info = await deps.paths.ownInfo(path, context);
+  if (info?.kind === "directory") return mountPoint;
   if (info !== undefined) {
     throw new VolumeError("precondition", `Cannot stage as the staging path is not a folder: path=${path}`);
   }
-  undo.add("remove the staging folder", () => world.paths.removeEmptyFolder(path));
-  await world.paths.makeFolder(path, 0o750);
-  return point;
+  undo.add("remove the staging folder", () => deps.paths.removeEmptyFolder(path));
+  await deps.paths.makeFolder(path, 0o750);
+  return mountPoint;
 }
 
 /** Connects, proves and holds; `sameDevice` says whether it is the device that an earlier attempt saw. */
 async function connect(
-  { world, publish, parameters, undo, context }: Staging,
-  stash: Stash,
-): Promise<{ device: ProvenDevice; letGo: () => Promise<void>; sameDevice: boolean }> {
-  const { connector } = world;
+  { deps, publish, parameters, undo, context }: Staging,
+  stagingState: StagingState,
+): Promise<{ device: ProvenDevice; release: () => Promise<void>; sameDevice: boolean }> {
+  const { connector } = deps;
   const { nqn, addresses, port } = publish;
   const wasConnected = (await connector.connected(context)).includes(nqn);
-  if (!wasConnected) undo.add("disconnect", (undoing) => disconnectUnused(world, nqn, undoing));
+  if (!wasConnected) undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));
   try {
     const target = { nqn, addresses, port, sizeBytes: publish.sizeBytes, ...parameters.connection };
     await connector.connect(target, context);
-    if (!wasConnected) world.events.happened({ kind: "connected", outcome: "ok" });
+    if (!wasConnected) deps.events.occurred({ kind: "connected", outcome: "ok" });
   } catch (error) {
-    world.events.happened({ kind: "connected", outcome: "failed" });
+    deps.events.occurred({ kind: "connected", outcome: "failed" });
     throw error;
   }
-  const sizeBytes = stash.sizeBytes > publish.sizeBytes ? stash.sizeBytes : publish.sizeBytes;
-  const found = await awaitDevice(world, nqn, 0n, context);
-  const uniqueId = stash.device?.uniqueId;
-  const first = await prove(world, found, { nqn, sizeBytes, uniqueId }, context);
-  const { device, letGo } = await holdProven(world, first, undo, context);
-  const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stash.device?.sizeBytes;
-  return { device, letGo, sameDevice };
+  const sizeBytes = stagingState.sizeBytes > publish.sizeBytes ? stagingState.sizeBytes : publish.sizeBytes;
+  const found = await awaitDevice(deps, nqn, 0n, context);
+  const uniqueId = stagingState.device?.uniqueId;
+  const first = await prove(deps, found, { nqn, sizeBytes, uniqueId }, context);
+  const { device, release } = await holdProven(deps, first, undo, context);
+  const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stagingState.device?.sizeBytes;
+  return { device, release, sameDevice };
 }
 
 /**
@@ -182,17 +184,19 @@ async function connect(
  * So would whoever has mounted what is to be handed out as a raw device.
  */
 async function refuseWhileBound(
-  { world, context }: Staging,
-  stash: Stash,
+  { deps, context }: Staging,
+  stagingState: StagingState,
   device: ProvenDevice,
 ): Promise<void> {
-  const own = await Promise.all(stash.published.map((target) => world.paths.mountPoint(target.targetPath)));
+  const own = await Promise.all(
+    stagingState.published.map((target) => deps.paths.mountPoint(target.targetPath)),
+  );
   // Since it was staged as this device, the kubelet has bound its node once more for each pod, and tells nobody where.
-  const isSame = stash.staged && stash.device?.deviceNumber === device.deviceNumber;
+  const isSame = stagingState.staged && stagingState.device?.deviceNumber === device.deviceNumber;
   const isOwn = (entry: MountEntry) => own.includes(entry.mountPoint) || (isSame && !isDeleted(entry));
-  const table = await world.mounts.table();
-  const binds = await bindsOf(world, table, device, context);
-  const uses = stash.kind === "block"
+  const table = await deps.mounts.table();
+  const binds = await bindsOf(deps, table, device, context);
+  const uses = stagingState.kind === "block"
     ? [...binds.filter((entry) => !isOwn(entry)), ...mountsOf(table, new Set([device.deviceNumber]))]
     : binds;
   const [use] = uses;
@@ -200,15 +204,15 @@ async function refuseWhileBound(
   throw new VolumeError(
     "in-use",
     `Cannot stage the volume as its device is ${binds.includes(use) ? "bound" : "mounted"} elsewhere: ` +
-      `volume=${stash.volumeId} device=${device.path} path=${use.mountPoint}`,
+      `volume=${stagingState.volumeId} device=${device.path} path=${use.mountPoint}`,
   );
 }
 
 /** Notes what the device is now. What an unfinished mkfs was started on stays on record, all but its number. */
-function locate(stash: Stash, device: ProvenDevice): Stash {
+function locate(stagingState: StagingState, device: ProvenDevice): StagingState {
   const { deviceNumber, uniqueId, sizeBytes } = device;
-  if (stash.mkfs === "started" && stash.device !== undefined) {
-    return { ...stash, device: { ...stash.device, deviceNumber } };
+  if (stagingState.mkfs === "started" && stagingState.device !== undefined) {
+    return { ...stagingState, device: { ...stagingState.device, deviceNumber } };
   }
-  return { ...stash, device: { deviceNumber, uniqueId, sizeBytes }, sizeBytes };
+  return { ...stagingState, device: { deviceNumber, uniqueId, sizeBytes }, sizeBytes };
 }

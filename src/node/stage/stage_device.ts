@@ -2,13 +2,13 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { DeviceProbe, MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
-import { type Stash, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
+import { type StagingState, wantsReadOnlyDevice } from "../../volume/model/staging_state.ts";
 import { isOnBlockDevice, isReadOnlyMount, mountsAt, mountsOf, rootAnswers } from "../mount_table.ts";
 import { proveAgain } from "../connections/device.ts";
 import { deviceFileName, readDeviceFile } from "../connections/teardown.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 import type { NodeParameters, PublishContext } from "./contexts.ts";
-import type { Stashes } from "./staging_store.ts";
+import type { StagingStore } from "./staging_store.ts";
 import type { Undo } from "./undo.ts";
 import { decideFormat } from "../../volume/rules/format.ts";
 
@@ -17,8 +17,8 @@ const newRootMode = 0o777;
 
 /** A stage under way: what each of its steps works with. */
 export interface Staging {
-  readonly world: NodeWorld;
-  readonly stashes: Stashes;
+  readonly deps: NodeDeps;
+  readonly stagingStore: StagingStore;
   readonly publish: PublishContext;
   readonly parameters: NodeParameters;
   readonly undo: Undo;
@@ -31,7 +31,7 @@ interface DeviceStaging extends Staging {
   /** Whether the device is the one that an earlier attempt saw. */
   readonly sameDevice: boolean;
   /** The staging path as the kernel writes it. */
-  readonly point: string;
+  readonly mountPoint: string;
 }
 
 /**
@@ -43,54 +43,54 @@ interface DeviceStaging extends Staging {
  */
 export async function stageDevice(
   staging: DeviceStaging,
-  stash: Stash,
+  stagingState: StagingState,
   filesystem: FilesystemType | undefined,
-): Promise<Stash> {
-  const { world, device, context } = staging;
-  await world.devices.setReadOnly(device, wantsReadOnlyDevice(stash), context);
-  if (filesystem !== undefined) return await stageFilesystem(staging, stash, filesystem);
-  await writeDeviceFile(staging, stash);
-  return stash;
+): Promise<StagingState> {
+  const { deps, device, context } = staging;
+  await deps.devices.setReadOnly(device, wantsReadOnlyDevice(stagingState), context);
+  if (filesystem !== undefined) return await stageFilesystem(staging, stagingState, filesystem);
+  await writeDeviceFile(staging, stagingState);
+  return stagingState;
 }
 
 /** Names the device of a raw block volume in its staging folder. Nothing on the device is looked at. */
 async function writeDeviceFile(
-  { world, undo, context, device, point }: DeviceStaging,
-  stash: Stash,
+  { deps, undo, context, device, mountPoint }: DeviceStaging,
+  stagingState: StagingState,
 ): Promise<void> {
-  const [mounted] = mountsAt(await world.mounts.table(), point);
+  const [mounted] = mountsAt(await deps.mounts.table(), mountPoint);
   if (mounted !== undefined) {
     throw new VolumeError(
       "precondition",
-      `Cannot stage the block volume as something is mounted at its staging path: path=${stash.stagingPath} ` +
+      `Cannot stage the block volume as something is mounted at its staging path: path=${stagingState.stagingPath} ` +
         `type=${mounted.filesystem}`,
     );
   }
-  const path = `${stash.stagingPath}/${deviceFileName}`;
-  if (await readDeviceFile(world, path, context) === device.path) return;
-  undo.add("remove the device file", () => world.paths.removeFile(path));
-  await world.paths.writeFile(path, device.path, 0o600);
+  const path = `${stagingState.stagingPath}/${deviceFileName}`;
+  if (await readDeviceFile(deps, path, context) === device.path) return;
+  undo.add("remove the device file", () => deps.paths.removeFile(path));
+  await deps.paths.writeFile(path, device.path, 0o600);
 }
 
 async function stageFilesystem(
   staging: DeviceStaging,
-  stash: Stash,
+  stagingState: StagingState,
   filesystem: FilesystemType,
-): Promise<Stash> {
-  const { world, context, device, point } = staging;
-  let current = stash;
+): Promise<StagingState> {
+  const { deps, context, device, mountPoint } = staging;
+  let current = stagingState;
   if (!await isMountedRight(staging, current)) {
     current = await prepareFilesystem(staging, current, filesystem);
     await mount(staging, current, filesystem);
   }
   if (current.mkfs === "done" && !current.rootOpened) {
-    await world.paths.setMode(current.stagingPath, newRootMode);
+    await deps.paths.setMode(current.stagingPath, newRootMode);
     // Written with the end of staging: whoever is killed before that has handed it to nobody, and may do it again.
     current = { ...current, rootOpened: true };
   }
-  const isNew = stash.mkfs === "none" && current.mkfs === "done"; // It fills the device that it was made on.
+  const isNew = stagingState.mkfs === "none" && current.mkfs === "done"; // It fills the device that it was made on.
   if (!current.readOnly && !isNew) {
-    await world.filesystems.grow(await proveAgain(world, device, context), filesystem, point, context);
+    await deps.filesystems.grow(await proveAgain(deps, device, context), filesystem, mountPoint, context);
   }
   return current;
 }
@@ -100,64 +100,64 @@ async function stageFilesystem(
  * unmounted if nobody uses it.
  */
 async function isMountedRight(
-  { world, context, device, point }: DeviceStaging,
-  stash: Stash,
+  { deps, context, device, mountPoint }: DeviceStaging,
+  stagingState: StagingState,
 ): Promise<boolean> {
-  const table = await world.mounts.table();
-  const entries = mountsAt(table, point);
+  const table = await deps.mounts.table();
+  const entries = mountsAt(table, mountPoint);
   if (entries.length === 0) {
-    refuseWhileMounted(mountsOf(table, new Set([device.deviceNumber])), stash);
+    refuseWhileMounted(mountsOf(table, new Set([device.deviceNumber])), stagingState);
     return false;
   }
-  const isOnlyOne = entries.length === 1 && isRight(entries[0]!, stash, device);
-  if (isOnlyOne && await rootAnswers(world, stash.stagingPath, context)) return true;
+  const isOnlyOne = entries.length === 1 && isRight(entries[0]!, stagingState, device);
+  if (isOnlyOne && await rootAnswers(deps, stagingState.stagingPath, context)) return true;
   const own = new Set([device.deviceNumber]);
   for (const entry of entries) {
-    if (!isOnBlockDevice(entry) || !isOurs(entry, stash, device)) {
+    if (!isOnBlockDevice(entry) || !isOurs(entry, stagingState, device)) {
       throw new VolumeError(
         "precondition",
-        `Cannot stage the volume as something else is mounted at its staging path: volume=${stash.volumeId} ` +
-          `path=${point} device=${entry.deviceNumber} type=${entry.filesystem}`,
+        `Cannot stage the volume as something else is mounted at its staging path: volume=${stagingState.volumeId} ` +
+          `path=${mountPoint} device=${entry.deviceNumber} type=${entry.filesystem}`,
       );
     }
     own.add(entry.deviceNumber);
   }
-  world.events.happened({ kind: "stale-mount", finder: "stage" });
-  refuseWhileMounted(mountsOf(table, own).filter((entry) => entry.mountPoint !== point), stash);
-  await world.mounts.unmount(point, context);
+  deps.events.occurred({ kind: "stale-mount", finder: "stage" });
+  refuseWhileMounted(mountsOf(table, own).filter((entry) => entry.mountPoint !== mountPoint), stagingState);
+  await deps.mounts.unmount(mountPoint, context);
   return false;
 }
 
-function isRight(entry: MountEntry, stash: Stash, device: ProvenDevice): boolean {
-  return entry.deviceNumber === device.deviceNumber && entry.filesystem === stash.kind &&
+function isRight(entry: MountEntry, stagingState: StagingState, device: ProvenDevice): boolean {
+  return entry.deviceNumber === device.deviceNumber && entry.filesystem === stagingState.kind &&
     entry.root === "/" &&
-    isReadOnlyMount(entry) === stash.readOnly;
+    isReadOnlyMount(entry) === stagingState.readOnly;
 }
 
 /** Of this device, or left by the device that the volume was before it came back under another number. */
-function isOurs(entry: MountEntry, stash: Stash, device: ProvenDevice): boolean {
-  return entry.filesystem === stash.kind &&
-    (entry.deviceNumber === device.deviceNumber || stash.mountedAs === entry.deviceNumber);
+function isOurs(entry: MountEntry, stagingState: StagingState, device: ProvenDevice): boolean {
+  return entry.filesystem === stagingState.kind &&
+    (entry.deviceNumber === device.deviceNumber || stagingState.mountedAs === entry.deviceNumber);
 }
 
-function refuseWhileMounted(elsewhere: readonly MountEntry[], stash: Stash): void {
+function refuseWhileMounted(elsewhere: readonly MountEntry[], stagingState: StagingState): void {
   const [entry] = elsewhere;
   if (entry === undefined) return;
   throw new VolumeError(
     "in-use",
-    `Cannot stage the volume as it is mounted elsewhere: volume=${stash.volumeId} path=${entry.mountPoint}`,
+    `Cannot stage the volume as it is mounted elsewhere: volume=${stagingState.volumeId} path=${entry.mountPoint}`,
   );
 }
 
 async function mount(
-  { world, undo, context, device, point }: DeviceStaging,
-  stash: Stash,
+  { deps, undo, context, device, mountPoint }: DeviceStaging,
+  stagingState: StagingState,
   filesystem: FilesystemType,
 ): Promise<void> {
-  const proven = await proveAgain(world, device, context);
-  undo.add("unmount", (undoing) => world.mounts.unmount(point, undoing));
-  const options = { readOnly: stash.readOnly, flags: stash.mountFlags };
-  await world.mounts.mountDevice(proven, point, filesystem, options, context);
+  const proven = await proveAgain(deps, device, context);
+  undo.add("unmount", (undoing) => deps.mounts.unmount(mountPoint, undoing));
+  const options = { readOnly: stagingState.readOnly, flags: stagingState.mountFlags };
+  await deps.mounts.mountDevice(proven, mountPoint, filesystem, options, context);
   context.signal.throwIfAborted();
 }
 
@@ -170,60 +170,60 @@ async function mount(
  */
 async function prepareFilesystem(
   staging: DeviceStaging,
-  stash: Stash,
+  stagingState: StagingState,
   filesystem: FilesystemType,
-): Promise<Stash> {
-  const { world, publish, parameters, context, device, sameDevice } = staging;
+): Promise<StagingState> {
+  const { deps, publish, parameters, context, device, sameDevice } = staging;
   // What is found while it is still being made says nothing about what it will be.
-  if (stash.mkfs === "started") await refuseWhileBusy(staging);
-  const early = lookEarly(staging, stash);
+  if (stagingState.mkfs === "started") await refuseWhileBusy(staging);
+  const early = readEarly(staging, stagingState);
   const probe = await probeDevice(staging);
   const seenFree = await early;
-  const mayBeUnfinished = stash.mkfs === "started" && probe.signature.state === "found" &&
+  const mayBeUnfinished = stagingState.mkfs === "started" && probe.signature.state === "found" &&
     probe.signature.type === filesystem;
   const decision = decideFormat({
-    volumeId: stash.volumeId,
+    volumeId: stagingState.volumeId,
     wanted: filesystem,
     mayFormat: publish.mayFormat,
-    sameEpoch: stash.epoch === publish.epoch,
-    readOnly: stash.readOnly,
+    sameEpoch: stagingState.epoch === publish.epoch,
+    readOnly: stagingState.readOnly,
     sizeMatches: device.sizeBytes === publish.sizeBytes,
     probe,
-    mkfs: stash.mkfs,
+    mkfs: stagingState.mkfs,
     sameDevice,
-    everMounted: stash.everMounted,
-    complete: mayBeUnfinished && await world.filesystems.isComplete(device, filesystem, context),
+    everMounted: stagingState.everMounted,
+    complete: mayBeUnfinished && await deps.filesystems.isComplete(device, filesystem, context),
   });
   switch (decision.action) {
     case "refuse":
-      world.events.happened({ kind: "format-refused", reason: decision.refusal });
+      deps.events.occurred({ kind: "format-refused", reason: decision.refusal });
       throw new VolumeError(decision.kind, decision.reason);
     case "format":
-      return await format(staging, stash, filesystem, { again: false, seenFree });
+      return await format(staging, stagingState, filesystem, { again: false, seenFree });
     case "reformat-interrupted":
-      return await format(staging, stash, filesystem, { again: true, seenFree });
+      return await format(staging, stagingState, filesystem, { again: true, seenFree });
     case "mount-existing":
-      if (parameters.fsck === "preen" && !stash.readOnly) {
-        await world.filesystems.check(await proveAgain(world, device, context), filesystem, context);
+      if (parameters.fsck === "preen" && !stagingState.readOnly) {
+        await deps.filesystems.check(await proveAgain(deps, device, context), filesystem, context);
         context.signal.throwIfAborted();
       }
-      return await staging.stashes.write(
-        toBeMounted(mayBeUnfinished ? { ...stash, mkfs: "done" } : stash, device),
+      return await staging.stagingStore.write(
+        toBeMounted(mayBeUnfinished ? { ...stagingState, mkfs: "done" } : stagingState, device),
       );
   }
 }
 
 /** One state for the end of making it and the beginning of mounting it: nothing is decided otherwise in between. */
-function toBeMounted(stash: Stash, device: ProvenDevice): Stash {
-  return { ...stash, everMounted: true, mountedAs: device.deviceNumber };
+function toBeMounted(stagingState: StagingState, device: ProvenDevice): StagingState {
+  return { ...stagingState, everMounted: true, mountedAs: device.deviceNumber };
 }
 
-async function probeDevice({ world, device, context }: DeviceStaging): Promise<DeviceProbe> {
+async function probeDevice({ deps, device, context }: DeviceStaging): Promise<DeviceProbe> {
   try {
-    return await world.filesystems.probe(device, context);
+    return await deps.filesystems.probe(device, context);
   } catch (error) {
     if (VolumeError.is(error, "unavailable")) {
-      world.events.happened({ kind: "format-refused", reason: "unreadable" });
+      deps.events.occurred({ kind: "format-refused", reason: "unreadable" });
     }
     throw error;
   }
@@ -231,20 +231,20 @@ async function probeDevice({ world, device, context }: DeviceStaging): Promise<D
 
 async function format(
   staging: DeviceStaging,
-  stash: Stash,
+  stagingState: StagingState,
   filesystem: FilesystemType,
   { again, seenFree }: { readonly again: boolean; readonly seenFree: boolean },
-): Promise<Stash> {
-  const { world, parameters, context, device } = staging;
-  const { filesystems } = world;
+): Promise<StagingState> {
+  const { deps, parameters, context, device } = staging;
+  const { filesystems } = deps;
   await refuseWhileBusy(staging, seenFree);
-  const started = await staging.stashes.write({ ...stash, mkfs: "started" });
-  if (again) await filesystems.eraseEnds(await proveAgain(world, device, context), context);
+  const started = await staging.stagingStore.write({ ...stagingState, mkfs: "started" });
+  if (again) await filesystems.eraseEnds(await proveAgain(deps, device, context), context);
   const options = { label: parameters.fsLabel, extra: parameters.mkfsOptions, lazy: !again };
   // What comes before can take long, and the tools go by the path.
-  await filesystems.format(await proveAgain(world, device, context), filesystem, options, context);
+  await filesystems.format(await proveAgain(deps, device, context), filesystem, options, context);
   // Even if the call was cancelled meanwhile: the file system is there.
-  const done = await staging.stashes.write(toBeMounted({ ...started, mkfs: "done" }, device));
+  const done = await staging.stagingStore.write(toBeMounted({ ...started, mkfs: "done" }, device));
   context.signal.throwIfAborted();
   return done;
 }
@@ -253,13 +253,13 @@ async function format(
  * Whether nobody has a device open that is likely to be formatted: looked at while the tool runs that looks for signatures.
  * Where that one is met itself, or anybody else, or it cannot be told, one looks again later.
  */
-async function lookEarly(
-  { world, publish, context, device }: DeviceStaging,
-  stash: Stash,
+async function readEarly(
+  { deps, publish, context, device }: DeviceStaging,
+  stagingState: StagingState,
 ): Promise<boolean> {
-  if (!publish.mayFormat || stash.readOnly || stash.mkfs !== "none") return false;
+  if (!publish.mayFormat || stagingState.readOnly || stagingState.mkfs !== "none") return false;
   try {
-    return await world.devices.holder(device, context) === undefined;
+    return await deps.devices.holder(device, context) === undefined;
   } catch (error) {
     if (context.signal.aborted || VolumeError.is(error)) return false;
     throw error;
@@ -271,14 +271,14 @@ async function lookEarly(
  * seen already, if it was: whatever outlived that process had begun long before this call.
  */
 async function refuseWhileBusy(
-  { world, context, device }: DeviceStaging,
+  { deps, context, device }: DeviceStaging,
   seenFree = false,
 ): Promise<void> {
-  const holder = seenFree ? undefined : await world.devices.holder(device, context);
-  const unclaimed = await world.devices.isUnclaimed(device, context);
+  const holder = seenFree ? undefined : await deps.devices.holder(device, context);
+  const unclaimed = await deps.devices.isUnclaimed(device, context);
   context.signal.throwIfAborted();
   if (unclaimed && holder?.certain !== true) return;
-  world.events.happened({ kind: "format-refused", reason: "in-use" });
+  deps.events.occurred({ kind: "format-refused", reason: "in-use" });
   throw new VolumeError(
     "busy",
     `Cannot format the device as it is in use, perhaps by an earlier attempt: device=${device.path} ` +

@@ -1,6 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { FakeNode, nqn } from "../../../tests/fakes/node_world.ts";
+import { FakeNode, nqn } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
 Deno.test("stage() grows a file system to its device, unless it has just made it there", async () => {
@@ -16,7 +16,7 @@ Deno.test("stage() grows a file system to its device, unless it has just made it
 Deno.test("stage() grows a file system of which the end of mkfs is not on record: the device may have grown since", async () => {
   const node = new FakeNode();
   await node.stage();
-  node.setStash({ mkfs: "started", everMounted: false, rootOpened: false });
+  node.setStagingState({ mkfs: "started", everMounted: false, rootOpened: false });
   node.table = [];
   await node.stage();
   assert.deepEqual(node.operations.filter((operation) => operation === "grow").length, 1);
@@ -33,8 +33,8 @@ for (const at of ["isUnclaimed", "erase"]) {
     node.after = (operation) => {
       if (operation === at) renumber();
     };
-    const { isUnclaimed } = node.world.devices;
-    node.world.devices.isUnclaimed = (...args) => {
+    const { isUnclaimed } = node.deps.devices;
+    node.deps.devices.isUnclaimed = (...args) => {
       if (at === "isUnclaimed") renumber();
       return isUnclaimed(...args);
     };
@@ -58,7 +58,7 @@ const somebody = { certain: true, description: "process 7 (blkid)" };
 const perhaps = { certain: false, description: "perhaps process 8, which cannot be looked into" };
 
 for (
-  const [name, met, looks, formats] of [
+  const [name, met, reads, formats] of [
     ["nobody was met, and looks once", [undefined, somebody], 1, 1],
     ["the tool that looks for signatures was met, and is gone", [somebody, undefined], 2, 1],
     ["somebody may have been met, and looks again", [perhaps, perhaps], 2, 1],
@@ -67,9 +67,9 @@ for (
   Deno.test(`stage() formats when ${name}`, async () => {
     const node = new FakeNode();
     let count = 0;
-    node.world.devices.holder = () => Promise.resolve(met[count++]);
+    node.deps.devices.holder = () => Promise.resolve(met[count++]);
     await node.stage();
-    assert.deepEqual([count, node.formats.length], [looks, formats]);
+    assert.deepEqual([count, node.formats.length], [reads, formats]);
   });
 }
 
@@ -80,20 +80,20 @@ Deno.test("stage() formats nothing when whoever was met is still there, and has 
     node.stage(),
     refusal("busy", /process 7/),
   );
-  assert.deepEqual([node.formats.length, node.stash], [0, undefined]);
+  assert.deepEqual([node.formats.length, node.stagingState], [0, undefined]);
 });
 
 Deno.test("stage() formats nothing when the device is claimed after nobody was met", async () => {
   const node = new FakeNode();
-  node.world.devices.isUnclaimed = () => Promise.resolve(false);
+  node.deps.devices.isUnclaimed = () => Promise.resolve(false);
   await assert.rejects(node.stage(), refusal("busy"));
   assert.equal(node.formats.length, 0);
 });
 
-Deno.test("stage() looks again when the early look fails", async () => {
+Deno.test("stage() reads again when the early read fails", async () => {
   const node = new FakeNode();
   let count = 0;
-  node.world.devices.holder = () =>
+  node.deps.devices.holder = () =>
     count++ === 0 ? Promise.reject(new VolumeError("unavailable", "injected")) : Promise.resolve(undefined);
   await node.stage();
   assert.deepEqual([count, node.formats.length], [2, 1]);

@@ -8,7 +8,7 @@ import {
   injected,
   sizeBytes,
   stagingPath,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 import { type VolumeErrorKind } from "../../volume/errors.ts";
 
 /** A node on which mkfs was started once and never ended. */
@@ -19,7 +19,7 @@ async function interrupted(change: Partial<FakeDevice> = {}): Promise<FakeNode> 
   };
   await assert.rejects(node.stage(), (error) => error === injected);
   node.before = () => {};
-  assert.equal(node.stash?.mkfs, "started");
+  assert.equal(node.stagingState?.mkfs, "started");
   Object.assign(node.device, { content: "garbage" }, change);
   return node;
 }
@@ -50,7 +50,7 @@ Deno.test("stage() after an interrupted mkfs throws busy while the old one may r
     await assert.rejects(node.stage(), refusal("busy"));
     for (const step of ["erase", "check", "mountDevice"]) assert.ok(!node.operations.includes(step));
     assert.equal(node.formats.length, 0);
-    assert.equal(node.stash?.mkfs, "started");
+    assert.equal(node.stagingState?.mkfs, "started");
   }
 });
 
@@ -72,11 +72,11 @@ Deno.test("stage() after an interrupted mkfs that was unstaged finishes it, also
   for (const change of [{}, { mountFlags: ["noatime"] }, { stagingPath: "/kubelet/staging/other" }]) {
     const node = await interrupted();
     await node.unstage();
-    assert.equal(node.stash?.mkfs, "started");
+    assert.equal(node.stagingState?.mkfs, "started");
     await node.stage(change);
     assert.equal(node.formats.length, 1);
     await node.service.unstage({ volumeId: "pvc-1", stagingPath, ...change }, call());
-    assert.equal(node.stash, undefined);
+    assert.equal(node.stagingState, undefined);
   }
 });
 
@@ -85,7 +85,7 @@ Deno.test("stage() after an interrupted mkfs takes what a raw block use has writ
   await node.unstage();
   await node.stage({ capability: block });
   await node.unstage();
-  assert.equal(node.stash, undefined);
+  assert.equal(node.stagingState, undefined);
   node.device.content = "garbage";
   await assert.rejects(node.stage(), refusal("precondition", /data of no known kind/));
   assert.deepEqual([node.formats.length, node.operations.includes("erase")], [0, false]);
@@ -102,7 +102,7 @@ Deno.test("stage() opens the root of a file system whose stage was killed after 
   await node.stage();
   assert.deepEqual([node.formats.length, node.paths.nodes.get(stagingPath)?.mode], [1, 0o777]);
   await node.unstage();
-  assert.equal(node.stash, undefined);
+  assert.equal(node.stagingState, undefined);
 });
 
 Deno.test("stage() refuses another way while anything of the first one is there", async () => {
@@ -116,7 +116,9 @@ Deno.test("stage() refuses another way while anything of the first one is there"
 
 Deno.test("stage() after an interrupted mkfs refuses a device of another identity", async () => {
   const node = await interrupted();
-  node.setStash({ device: { deviceNumber: "7:3", uniqueId: "00ff", sizeBytes: String(sizeBytes) as never } });
+  node.setStagingState({
+    device: { deviceNumber: "7:3", uniqueId: "00ff", sizeBytes: String(sizeBytes) as never },
+  });
   await assert.rejects(node.stage(), refusal("identity-mismatch"));
 });
 

@@ -11,7 +11,7 @@ import {
   nqn,
   sizeBytes,
   stagingPath,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 import { isUnfinished } from "../../volume/model/staging_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -27,8 +27,8 @@ function assertNothingLeft(node: FakeNode, where: string): void {
   assert.deepEqual(node.table, [], where);
   assert.equal(node.device.connected, false, where);
   assert.equal(node.paths.nodes.has(stagingPath), false, where);
-  const { stash } = node;
-  if (stash !== undefined) assert.notEqual(stash.mkfs, "none", where);
+  const { stagingState } = node;
+  if (stagingState !== undefined) assert.notEqual(stagingState.mkfs, "none", where);
 }
 
 const fresh = () => Promise.resolve(new FakeNode());
@@ -40,11 +40,11 @@ for (const capability of [ext4, block]) {
     const node = new FakeNode();
     let known = false;
     node.before = (operation) => {
-      if (operation === "connect") known = node.stash?.nqn === nqn;
+      if (operation === "connect") known = node.stagingState?.nqn === nqn;
     };
     await node.stage({ capability });
     assert.ok(known);
-    assert.equal(node.stash?.staged, true);
+    assert.equal(node.stagingState?.staged, true);
   });
 
   Deno.test(`stage() of a ${kind} volume that fails at any step leaves nothing, and the retry succeeds`, async () => {
@@ -52,7 +52,7 @@ for (const capability of [ext4, block]) {
     await breakEachStep(fresh, attempt, async (node, step) => {
       assertNothingLeft(node, step);
       await node.stage({ capability });
-      assert.equal(node.stash?.staged, true);
+      assert.equal(node.stagingState?.staged, true);
     });
   });
 
@@ -67,10 +67,10 @@ for (const capability of [ext4, block]) {
       };
       const attempt = node.service.stage(node.stageRequest({ capability }), call(controller.signal));
       await attempt.then(() => {}, (error) => assert.equal(error, reason, operations[cancelling - 1]));
-      if (node.stash?.staged !== true) assertNothingLeft(node, operations[cancelling - 1]!);
+      if (node.stagingState?.staged !== true) assertNothingLeft(node, operations[cancelling - 1]!);
       node.after = () => {};
       await node.stage({ capability });
-      assert.equal(node.stash?.staged, true);
+      assert.equal(node.stagingState?.staged, true);
       assert.ok(node.formats.length <= 1);
     }
   });
@@ -81,13 +81,13 @@ for (const capability of [ext4, block]) {
         if (next === "unstage") {
           await node.unstage();
           assert.deepEqual([node.table, node.device.connected], [[], false]);
-          if (node.stash !== undefined) assert.ok(isUnfinished(node.stash));
+          if (node.stagingState !== undefined) assert.ok(isUnfinished(node.stagingState));
         }
         await node.stage({ capability });
-        assert.equal(node.stash?.staged, true, step);
+        assert.equal(node.stagingState?.staged, true, step);
         assert.ok(node.formats.length <= 1);
         await node.unstage();
-        assert.equal(node.stash, undefined);
+        assert.equal(node.stagingState, undefined);
       };
       await breakEachStep(fresh, (node) => node.stage({ capability }), check, "crashes");
     });
@@ -131,7 +131,7 @@ for (const capability of [ext4, block]) {
     await assert.rejects(node.stage({ capability }), (error) => error === injected);
     assert.deepEqual(node.table, table);
     assert.equal(node.device.connected, true);
-    assert.equal(node.stash?.staged, true);
+    assert.equal(node.stagingState?.staged, true);
   });
 }
 
@@ -141,7 +141,7 @@ Deno.test("stage() throws unavailable and keeps its state when it cannot disconn
     if (operation === "probe" || operation === "disconnect") throw injected;
   };
   await assert.rejects(node.stage(), refusal("unavailable", /could not be undone: disconnect/));
-  assert.equal(node.stash?.nqn, nqn);
+  assert.equal(node.stagingState?.nqn, nqn);
 });
 
 const mismatches: readonly [string, Partial<FakeDevice>][] = [
@@ -205,18 +205,18 @@ Deno.test("stage() formats nothing where it mounted a file system before in the 
 
 Deno.test("stage() waits for a device that appears late", async () => {
   const node = new FakeNode();
-  const { find } = node.world.connector;
-  let looks = 0;
-  node.world.connector.find = (nqn, context) => ++looks < 5 ? Promise.resolve(undefined) : find(nqn, context);
+  const { find } = node.deps.connector;
+  let reads = 0;
+  node.deps.connector.find = (nqn, context) => ++reads < 5 ? Promise.resolve(undefined) : find(nqn, context);
   const staging = node.stage();
   await node.clock.advance(10_000);
   await staging;
-  assert.ok(looks >= 5);
+  assert.ok(reads >= 5);
 });
 
 Deno.test("stage() throws unavailable when the device does not appear, and disconnects", async () => {
   const node = new FakeNode();
-  node.world.connector.find = () => Promise.resolve(undefined);
+  node.deps.connector.find = () => Promise.resolve(undefined);
   const rejected = assert.rejects(node.stage(), refusal("unavailable", /does not appear/));
   await node.clock.advance(120_000);
   await rejected;
@@ -246,7 +246,7 @@ for (const [name, content, context, capability] of refusals) {
     );
     assert.equal(node.formats.length, 0);
     assertNothingLeft(node, name);
-    assert.equal(node.stash, undefined);
+    assert.equal(node.stagingState, undefined);
   });
 }
 
@@ -337,7 +337,7 @@ Deno.test("stage() of another epoch that fails at any step succeeds when it is t
   await breakEachStep(reexported, (node) => node.stage({}, later), async (node, step) => {
     await node.stage({}, later);
     assert.deepEqual(node.table.map((entry) => entry.deviceNumber), ["7:4"], step);
-    assert.deepEqual([node.device.connected, node.stash?.epoch, node.stash?.mkfs], [
+    assert.deepEqual([node.device.connected, node.stagingState?.epoch, node.stagingState?.mkfs], [
       false,
       later.epoch,
       "none",

@@ -2,13 +2,17 @@ import { VolumeError } from "../../volume/errors.ts";
 import { decodeHandle, encodeHandle } from "../../volume/model/ids.ts";
 import type { NodeEvents } from "../../volume/ports/node_events.ts";
 import type { Paths } from "../../volume/ports/node_ports.ts";
-import { formatStash, parseStash, type Stash } from "../../volume/model/staging_state.ts";
-import type { NodeWorld } from "../deps.ts";
+import {
+  formatStagingState,
+  parseStagingState,
+  type StagingState,
+} from "../../volume/model/staging_state.ts";
+import type { NodeDeps } from "../deps.ts";
 
 const ending = ".json";
 
 /** Name of a volume's state file: no two volumes share one, and the id can be read from it. */
-export function stashName(volumeId: string): string {
+export function stagingStateName(volumeId: string): string {
   return `${encodeHandle(volumeId)}${ending}`;
 }
 
@@ -18,15 +22,15 @@ function idsOf(names: readonly string[]): string[] {
 }
 
 /** The state files of a node, one a volume. */
-export class Stashes {
+export class StagingStore {
   readonly #paths: Paths;
   readonly #events: NodeEvents;
   readonly #folder: string;
 
-  constructor(world: NodeWorld) {
-    this.#paths = world.paths;
-    this.#events = world.events;
-    this.#folder = `${world.settings.statePath}/volumes`;
+  constructor(deps: NodeDeps) {
+    this.#paths = deps.paths;
+    this.#events = deps.events;
+    this.#folder = `${deps.settings.statePath}/volumes`;
   }
 
   /**
@@ -34,14 +38,14 @@ export class Stashes {
    *
    * @throws {VolumeError} precondition when the state file is damaged
    */
-  async find(volumeId: string): Promise<Stash | undefined> {
+  async find(volumeId: string): Promise<StagingState | undefined> {
     const path = this.#path(volumeId);
     const text = await this.#paths.readFile(path);
-    return text === undefined ? undefined : parseStash(text, volumeId, path);
+    return text === undefined ? undefined : parseStagingState(text, volumeId, path);
   }
 
-  /** As {@linkcode Stashes.find}, but undefined when the state file is damaged. */
-  async findUndamaged(volumeId: string): Promise<Stash | undefined> {
+  /** As {@linkcode StagingStore.find}, but undefined when the state file is damaged. */
+  async findUndamaged(volumeId: string): Promise<StagingState | undefined> {
     try {
       return await this.find(volumeId);
     } catch (error) {
@@ -51,40 +55,40 @@ export class Stashes {
   }
 
   /** What this node remembers of all other volumes. A damaged state file is left out: it must not stop anybody else. */
-  async others(volumeId: string): Promise<readonly Stash[]> {
+  async others(volumeId: string): Promise<readonly StagingState[]> {
     return await this.#read((id) => id !== volumeId);
   }
 
   /** What this node remembers of all volumes, damaged state files left out. */
-  async all(): Promise<readonly Stash[]> {
+  async all(): Promise<readonly StagingState[]> {
     return await this.#read(() => true);
   }
 
   /** Writes and syncs; answers what it wrote. */
-  async write(stash: Stash): Promise<Stash> {
+  async write(stagingState: StagingState): Promise<StagingState> {
     await this.#paths.makeFolder(this.#folder, 0o700);
-    await this.#paths.writeFile(this.#path(stash.volumeId), formatStash(stash), 0o600);
-    this.#events.happened({ kind: "staged", volumeId: stash.volumeId, staged: stash.staged });
-    if (stash.staged && stash.device !== undefined) {
-      this.#events.happened({
+    await this.#paths.writeFile(this.#path(stagingState.volumeId), formatStagingState(stagingState), 0o600);
+    this.#events.occurred({ kind: "staged", volumeId: stagingState.volumeId, staged: stagingState.staged });
+    if (stagingState.staged && stagingState.device !== undefined) {
+      this.#events.occurred({
         kind: "device",
-        volumeId: stash.volumeId,
-        deviceNumber: stash.device.deviceNumber,
+        volumeId: stagingState.volumeId,
+        deviceNumber: stagingState.device.deviceNumber,
       });
     }
-    return stash;
+    return stagingState;
   }
 
   /** OK when there is none. */
   async remove(volumeId: string): Promise<void> {
     await this.#paths.removeFile(this.#path(volumeId));
-    this.#events.happened({ kind: "staged", volumeId, staged: false });
+    this.#events.occurred({ kind: "staged", volumeId, staged: false });
   }
 
-  async #read(wanted: (volumeId: string) => boolean): Promise<readonly Stash[]> {
+  async #read(wanted: (volumeId: string) => boolean): Promise<readonly StagingState[]> {
     const ids = idsOf(await this.#paths.list(this.#folder));
-    const stashes = ids.filter(wanted).map((id) => this.findUndamaged(id));
-    return (await Promise.all(stashes)).filter((stash) => stash !== undefined);
+    const stagingStore = ids.filter(wanted).map((id) => this.findUndamaged(id));
+    return (await Promise.all(stagingStore)).filter((stagingState) => stagingState !== undefined);
   }
 
   /** The volumes of which there is a state file, also a damaged one. */
@@ -93,6 +97,6 @@ export class Stashes {
   }
 
   #path(volumeId: string): string {
-    return `${this.#folder}/${stashName(volumeId)}`;
+    return `${this.#folder}/${stagingStateName(volumeId)}`;
   }
 }

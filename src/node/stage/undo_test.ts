@@ -1,6 +1,6 @@
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import assert from "node:assert/strict";
-import { FakeNode } from "../../../tests/fakes/node_world.ts";
+import { FakeNode } from "../../../tests/fakes/node_deps.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
 const injected = new VolumeError("internal", "injected");
@@ -20,6 +20,6 @@ for (const seen of [true, false]) {
     assert.equal(node.device.connected, true);
     Object.assign(node, { before: () => {}, claimed: false });
     await node.stage();
-    assert.equal(node.stash?.staged, true);
+    assert.equal(node.stagingState?.staged, true);
   });
 }

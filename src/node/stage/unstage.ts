@@ -2,9 +2,9 @@ import type { CallContext } from "../../volume/ports/system.ts";
 import { isUnfinished } from "../../volume/model/staging_state.ts";
 import type { Fencing } from "../fencing/fencing.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
-import { Stashes } from "./staging_store.ts";
+import { StagingStore } from "./staging_store.ts";
 import { connectedNqns, tearDown } from "../connections/teardown.ts";
-import type { NodeWorld } from "../deps.ts";
+import type { NodeDeps } from "../deps.ts";
 
 /** What NodeUnstageVolume asks for. */
 export interface UnstageRequest {
@@ -21,26 +21,29 @@ export interface UnstageRequest {
  * another volume's, unavailable while its target is away and may yet come back
  */
 export async function unstageVolume(
-  world: NodeWorld,
+  deps: NodeDeps,
   fencing: Fencing,
   request: UnstageRequest,
   context: CallContext,
 ): Promise<void> {
-  const stashes = new Stashes(world);
-  const stash = await stashes.find(request.volumeId);
-  if (stash?.stagingPath !== request.stagingPath) {
-    await assertStagingFree(stashes, request.volumeId, request.stagingPath);
+  const stagingStore = new StagingStore(deps);
+  const stagingState = await stagingStore.find(request.volumeId);
+  if (stagingState?.stagingPath !== request.stagingPath) {
+    await assertStagingFree(stagingStore, request.volumeId, request.stagingPath);
   }
-  const connected = await connectedNqns(world, request.volumeId, context);
+  const connected = await connectedNqns(deps, request.volumeId, context);
   const volume = {
     volumeId: request.volumeId,
-    nqns: unique([...(stash === undefined ? [] : [stash.nqn]), ...connected]),
-    stagingPaths: unique([request.stagingPath, ...(stash === undefined ? [] : [stash.stagingPath])]),
-    stash,
+    nqns: unique([...(stagingState === undefined ? [] : [stagingState.nqn]), ...connected]),
+    stagingPaths: unique([
+      request.stagingPath,
+      ...(stagingState === undefined ? [] : [stagingState.stagingPath]),
+    ]),
+    stagingState,
   };
   await fencing.release(volume, context);
-  await tearDown(world, volume, context);
-  if (stash === undefined || !isUnfinished(stash)) await stashes.remove(request.volumeId);
+  await tearDown(deps, volume, context);
+  if (stagingState === undefined || !isUnfinished(stagingState)) await stagingStore.remove(request.volumeId);
 }
 
 function unique(values: readonly string[]): readonly string[] {

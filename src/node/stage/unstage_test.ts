@@ -8,7 +8,7 @@ import {
   injected,
   nqn,
   stagingPath,
-} from "../../../tests/fakes/node_world.ts";
+} from "../../../tests/fakes/node_deps.ts";
 import type { Capability } from "../../volume/model/capabilities.ts";
 
 const deviceFile = `${stagingPath}/device`;
@@ -20,7 +20,7 @@ async function staged(capability: Capability): Promise<FakeNode> {
 }
 
 function assertGone(node: FakeNode): void {
-  assert.deepEqual([node.table, node.device.connected, node.stash], [[], false, undefined]);
+  assert.deepEqual([node.table, node.device.connected, node.stagingState], [[], false, undefined]);
   assert.equal(node.paths.nodes.has(deviceFile), false);
 }
 
@@ -29,7 +29,7 @@ for (const capability of [ext4, block]) {
 
   Deno.test(`unstage() of a ${kind} volume goes through after a failure at any step, and twice`, async () => {
     await breakEachStep(() => staged(capability), (node) => node.unstage(), async (node) => {
-      assert.notEqual(node.stash, undefined, "its state is kept until the end");
+      assert.notEqual(node.stagingState, undefined, "its state is kept until the end");
       await node.unstage();
       assertGone(node);
       await node.unstage();
@@ -54,16 +54,16 @@ for (const capability of [ext4, block]) {
 
   Deno.test(`unstage() of a ${kind} volume goes through when its device is gone`, async () => {
     const node = await staged(capability);
-    node.world.connector.find = () => Promise.resolve(undefined);
+    node.deps.connector.find = () => Promise.resolve(undefined);
     await node.unstage();
     assertGone(node);
   });
 
   Deno.test(`unstage() of a ${kind} volume is not done while the connector still shows it`, async () => {
     const node = await staged(capability);
-    node.world.connector.disconnect = () => Promise.resolve();
+    node.deps.connector.disconnect = () => Promise.resolve();
     await assert.rejects(node.unstage(), refusal("unavailable", /left/));
-    assert.notEqual(node.stash, undefined);
+    assert.notEqual(node.stagingState, undefined);
   });
 }
 
@@ -87,7 +87,7 @@ for (const [name, use, text] of users) {
       const before = node.operations.length;
       await assert.rejects(node.unstage(), refusal("in-use", text));
       assert.equal(node.operations.length, before);
-      assert.equal(node.stash?.staged, true);
+      assert.equal(node.stagingState?.staged, true);
     }
   });
 }
@@ -118,7 +118,7 @@ Deno.test("unstage() unmounts before it disconnects", async () => {
 
 Deno.test("unstage() takes away a device file that was being written when the stage was killed", async () => {
   const node = await staged(block);
-  node.setStash({ staged: false });
+  node.setStagingState({ staged: false });
   node.paths.nodes.delete(deviceFile);
   node.paths.nodes.set(`${deviceFile}.new`, { kind: "file", text: "/dev/lo" });
   await node.unstage();
@@ -157,7 +157,7 @@ Deno.test("unstage() refuses while another disk is mounted at the staging path, 
 
 Deno.test("unstage() takes away a mount of the device that the volume was before", async () => {
   const node = await staged(ext4);
-  node.setStash({ mountedAs: "7:8" });
+  node.setStagingState({ mountedAs: "7:8" });
   node.table = [];
   node.addMount("7:8", stagingPath);
   await node.unstage();

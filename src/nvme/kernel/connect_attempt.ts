@@ -12,7 +12,7 @@ import { joinsPaths, type KernelController, readControllers, readDevices } from 
 import { maxWaitOf } from "../../async/poll.ts";
 
 /** What an attempt works with. */
-interface AttemptSeams extends UseSeams {
+interface AttemptAdapters extends UseAdapters {
   readonly files: KernelFiles;
   readonly tool: NvmeTool;
   readonly attributes: SysfsWriter;
@@ -32,39 +32,39 @@ const pollMs = 100;
  * and looks again. Nothing that a tool says about a connection is believed.
  */
 export class ConnectAttempt {
-  readonly #seams: AttemptSeams;
+  readonly #adapters: AttemptAdapters;
   readonly #target: Target;
   readonly #context: CallContext;
   /** By the address as it was given. */
   readonly #failures = new Map<string, VolumeError>();
-  /** Connections of the earlier driver that are in use, see {@linkcode identityOf}. */
+  /** Connections of the legacy driver that are in use, see {@linkcode identityOf}. */
   readonly #kept = new Set<string>();
   #rounds = 0;
   readonly #startedMs: number;
   readonly #untilMs: number;
 
-  constructor(seams: AttemptSeams, target: Target, context: CallContext) {
-    this.#seams = seams;
+  constructor(adapters: AttemptAdapters, target: Target, context: CallContext) {
+    this.#adapters = adapters;
     this.#target = target;
     this.#context = context;
-    this.#startedMs = seams.clock.now();
-    this.#untilMs = this.#startedMs + maxWaitOf(context, seams.clock);
+    this.#startedMs = adapters.clock.now();
+    this.#untilMs = this.#startedMs + maxWaitOf(context, adapters.clock);
   }
 
   /**
    * Returns when at least one path is live.
    *
    * @throws {VolumeError} unavailable when no path comes to life; precondition when the kernel has no initiator, or a
-   * connection that is neither ours nor the earlier driver's is in use
+   * connection that is neither ours nor the legacy driver's is in use
    */
   async run(): Promise<void> {
-    const { clock, resolve } = this.#seams;
+    const { clock, resolve } = this.#adapters;
     const paths = await targetPaths(this.#target, resolve, this.#context, clock);
     for (;;) {
-      const controllers = readControllers(this.#seams.files, this.#target.nqn);
-      const stranger = controllers.find((controller) => this.#isStranger(controller, paths));
-      const missing = stranger === undefined ? this.#missing(controllers, paths) : [];
-      if (stranger !== undefined) await this.#replace(stranger, paths);
+      const controllers = readControllers(this.#adapters.files, this.#target.nqn);
+      const foreign = controllers.find((controller) => this.#isMismatched(controller, paths));
+      const missing = foreign === undefined ? this.#missing(controllers, paths) : [];
+      if (foreign !== undefined) await this.#replace(foreign, paths);
       else if (missing.length > 0) await this.#add(missing);
       else if (controllers.some(({ state }) => state === "live")) return this.#settle(controllers);
       else if (controllers.length > 0) await this.#wait(controllers);
@@ -73,25 +73,25 @@ export class ConnectAttempt {
   }
 
   /** Not to that address, or not as this host. What is going away belongs to nobody any more. */
-  #isStranger(controller: KernelController, paths: readonly TargetPath[]): boolean {
-    const { hostNqn, hostId } = this.#seams.host;
+  #isMismatched(controller: KernelController, paths: readonly TargetPath[]): boolean {
+    const { hostNqn, hostId } = this.#adapters.host;
     if (controller.state === "deleting" || this.#kept.has(identityOf(controller))) return false;
     return !leadsThere(controller, paths) || controller.hostNqn !== hostNqn ||
       (controller.hostId !== "" && controller.hostId.toLowerCase() !== hostId);
   }
 
   /**
-   * The earlier driver connects as whatever host the tool makes up, under an NQN without an epoch. Its volumes are taken
+   * The legacy driver connects as whatever host the tool makes up, under an NQN without an epoch. Its volumes are taken
    * over with what is mounted; the device is proven as any other.
    */
   #isEarlierDrivers(controller: KernelController, paths: readonly TargetPath[]): boolean {
     return leadsThere(controller, paths) &&
-      parseExportNqn(this.#target.nqn, this.#seams.nqnPrefix)?.epoch === "";
+      parseExportNqn(this.#target.nqn, this.#adapters.nqnPrefix)?.epoch === "";
   }
 
   /** Paths without a connection that were not tried. Where the kernel does not join them, each would be a device. */
   #missing(controllers: readonly KernelController[], paths: readonly TargetPath[]): readonly TargetPath[] {
-    const joined = joinsPaths(this.#seams.files);
+    const joined = joinsPaths(this.#adapters.files);
     // A second path as another host than the first would be a second device, or none.
     if ((!joined || this.#kept.size > 0) && controllers.length > 0) return [];
     const missing = paths.filter((path) =>
@@ -100,28 +100,28 @@ export class ConnectAttempt {
     return joined ? missing : missing.slice(0, 1);
   }
 
-  async #replace(stranger: KernelController, paths: readonly TargetPath[]): Promise<void> {
-    const { files, removeUnused } = this.#seams;
-    const { nqn, name, stateName, address, port, hostNqn } = stranger;
+  async #replace(foreign: KernelController, paths: readonly TargetPath[]): Promise<void> {
+    const { files, removeUnused } = this.#adapters;
+    const { nqn, name, stateName, address, port, hostNqn } = foreign;
     const facts = { nqn, controller: name, state: stateName, address, port, hostnqn: hostNqn };
     for (const device of readDevices(files, nqn)) {
-      const use = await deviceUse(this.#seams, device, this.#context);
+      const use = await deviceUse(this.#adapters, device, this.#context);
       if (use === undefined) continue;
-      if (this.#isEarlierDrivers(stranger, paths)) {
-        this.#kept.add(identityOf(stranger));
-        this.#warn("keeps the connection that the earlier driver has made, as it is in use", {
+      if (this.#isEarlierDrivers(foreign, paths)) {
+        this.#kept.add(identityOf(foreign));
+        this.#warn("keeps the connection that the legacy driver has made, as it is in use", {
           ...facts,
           use,
         });
         return;
       }
-      const words = Object.entries(facts).map(([key, value]) => `${key}=${value}`).join(" ");
+      const text = Object.entries(facts).map(([key, value]) => `${key}=${value}`).join(" ");
       throw new VolumeError(
         "precondition",
         "Cannot connect as the subsystem is connected to another address or as another host, and in use: " +
-          `${words} wanted=${
+          `${text} wanted=${
             this.#target.addresses.join(",")
-          }:${this.#target.port} hostnqn=${this.#seams.host.hostNqn} ` +
+          }:${this.#target.port} hostnqn=${this.#adapters.host.hostNqn} ` +
           `device=${device.path} ${use}; end what uses it, and it is replaced`,
       );
     }
@@ -147,7 +147,7 @@ export class ConnectAttempt {
 
   /** Undefined when it was added, or is there already: which, and what became of it, is looked at next. */
   async #addAddress(address: PathAddress): Promise<VolumeError | undefined> {
-    const { tool, files } = this.#seams;
+    const { tool, files } = this.#adapters;
     try {
       const result = await tool.connect(this.#target, address, this.#context);
       if (result.code === 0 || isAlreadyConnected(result)) return undefined;
@@ -170,7 +170,7 @@ export class ConnectAttempt {
 
   /** The nvme tool has no option for it. */
   #setFastFail(controller: string): void {
-    const { files, attributes } = this.#seams;
+    const { files, attributes } = this.#adapters;
     const { fastIoFailTmo: wanted, nqn } = this.#target;
     const path = `/sys/class/nvme/${controller}/fast_io_fail_tmo`;
     if (wanted === undefined || files.readText(path) === String(wanted)) return;
@@ -183,7 +183,7 @@ export class ConnectAttempt {
   }
 
   #warn(message: string, fields: Readonly<Record<string, unknown>>): void {
-    this.#seams.notes.warn(message, { ...fields, requestId: this.#context.requestId });
+    this.#adapters.notes.warn(message, { ...fields, requestId: this.#context.requestId });
   }
 
   async #wait(controllers: readonly KernelController[]): Promise<void> {
@@ -194,7 +194,7 @@ export class ConnectAttempt {
   }
 
   async #pause(states = "state=being connected by somebody else"): Promise<void> {
-    const { clock } = this.#seams;
+    const { clock } = this.#adapters;
     if (clock.now() + pollMs > this.#untilMs) {
       const seconds = Math.round((clock.now() - this.#startedMs) / 1000);
       throw new VolumeError(
@@ -231,14 +231,14 @@ function identityOf({ name, hostNqn, hostId, address, port }: KernelController):
 }
 
 /** What {@linkcode deviceUse} asks. */
-interface UseSeams {
+interface UseAdapters {
   readonly devices: BlockDevices;
   readonly mounts: Mounts;
 }
 
 /** Who uses a device, or may be using it; undefined when provably nobody. */
 async function deviceUse(
-  { devices, mounts }: UseSeams,
+  { devices, mounts }: UseAdapters,
   device: FoundDevice,
   context: CallContext,
 ): Promise<string | undefined> {

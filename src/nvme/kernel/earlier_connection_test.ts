@@ -2,16 +2,16 @@ import assert from "node:assert/strict";
 import { type FakeController } from "../../../tests/fakes/nvme_kernel.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
-import { host, prefix, World } from "./kernel_test_support.ts";
+import { Deps, host, prefix } from "./kernel_test_support.ts";
 
 const nqn = `${prefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;
 const [A, B] = ["10.0.0.1", "10.0.0.2"] as const;
-/** As the earlier driver connects: as the host that the tool made up. */
+/** As the legacy driver connects: as the host that the tool made up. */
 const theirs = { nqn, address: A, ...hostIdentityOf("made-up") };
 
-/** A connector on a kernel with a connection of the earlier driver, mounted unless it is said otherwise. */
-function world(difference: Partial<FakeController> = {}, use: "mounted" | "unused" = "mounted") {
-  const kernel = new World(true, 5_000);
+/** A connector on a kernel with a connection of the legacy driver, mounted unless it is said otherwise. */
+function deps(difference: Partial<FakeController> = {}, use: "mounted" | "unused" = "mounted") {
+  const kernel = new Deps(true, 5_000);
   const controller = kernel.add({ ...theirs, ...difference });
   if (use === "mounted") {
     const { minor } = kernel.namespaces[0]!;
@@ -25,28 +25,28 @@ function world(difference: Partial<FakeController> = {}, use: "mounted" | "unuse
   return { kernel, connect };
 }
 
-Deno.test("connect() keeps what the earlier driver has connected and is in use, and says so", async () => {
+Deno.test("connect() keeps what the legacy driver has connected and is in use, and says so", async () => {
   for (const addresses of [[A], [A, B]]) {
-    const { kernel, connect } = world();
+    const { kernel, connect } = deps();
     await connect(addresses);
     assert.deepEqual(kernel.controllers.map(({ hostNqn }) => hostNqn), [theirs.hostNqn]);
     assert.deepEqual(kernel.processes.lines, []);
     assert.deepEqual(kernel.warnings.length, 1);
     assert.match(
       kernel.warnings[0]!,
-      /^keeps the connection that the earlier driver has made, as it is in use/,
+      /^keeps the connection that the legacy driver has made, as it is in use/,
     );
   }
 });
 
-Deno.test("connect() replaces what the earlier driver has connected and nobody uses", async () => {
-  const { kernel, connect } = world({}, "unused");
+Deno.test("connect() replaces what the legacy driver has connected and nobody uses", async () => {
+  const { kernel, connect } = deps({}, "unused");
   await connect();
   assert.deepEqual(kernel.controllers.map(({ hostNqn }) => hostNqn), [host.hostNqn]);
 });
 
-Deno.test("connect() waits for a connection of the earlier driver's that is lost, and replaces none that is in use", async () => {
-  const { kernel, connect } = world({ state: "connecting" });
+Deno.test("connect() waits for a connection of the legacy driver's that is lost, and replaces none that is in use", async () => {
+  const { kernel, connect } = deps({ state: "connecting" });
   await assert.rejects(connect(), refusal("unavailable", /does not come to life/));
   assert.deepEqual(kernel.processes.lines, []);
 });
@@ -59,7 +59,7 @@ const others: Readonly<Record<string, Partial<FakeController>>> = {
 };
 for (const [what, difference] of Object.entries(others)) {
   Deno.test(`connect() refuses one as another host ${what} that is in use`, async () => {
-    const { kernel, connect } = world(difference);
+    const { kernel, connect } = deps(difference);
     await assert.rejects(connect(), refusal("precondition", /in use: .*mounted at .staging/));
     assert.deepEqual(kernel.processes.lines, []);
   });

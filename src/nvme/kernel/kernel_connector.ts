@@ -95,7 +95,7 @@ export class KernelConnector implements Connector {
     await this.#remove(nqn, context);
   }
 
-  async cutOff(nqn: string, context: CallContext): Promise<void> {
+  async forceDisconnect(nqn: string, context: CallContext): Promise<void> {
     this.#assertOwn("cut off", nqn);
     await this.#remove(nqn, context);
   }
@@ -120,7 +120,7 @@ export class KernelConnector implements Connector {
   async #remove(nqn: string, context: CallContext): Promise<void> {
     const { files, clock } = this.#options;
     if (isGone(files, nqn)) return;
-    const said = await this.#tellToRemove(nqn, context);
+    const said = await this.#reportRemoval(nqn, context);
     if (await poll(clock, context, () => isGone(files, nqn) || undefined)) return;
     throw new VolumeError(
       "unavailable",
@@ -129,7 +129,7 @@ export class KernelConnector implements Connector {
   }
 
   /** An earlier attempt that still hangs in the kernel is as good as another one: it is waited for. */
-  async #tellToRemove(nqn: string, context: CallContext): Promise<string> {
+  async #reportRemoval(nqn: string, context: CallContext): Promise<string> {
     try {
       return complaint(await this.#tool.disconnect(nqn, context));
     } catch (error) {

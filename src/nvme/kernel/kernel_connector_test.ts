@@ -5,7 +5,7 @@ import { hostIdentityOf } from "../../volume/model/host_identity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 
-import { host, prefix, World as Kernel } from "./kernel_test_support.ts";
+import { Deps as Kernel, host, prefix } from "./kernel_test_support.ts";
 
 const nqn = `${prefix}:pvc-1:1-0a0b0c0d`;
 const other = `${prefix}:pvc-2:1-00000000`;
@@ -15,7 +15,7 @@ const two: Target = { ...target, addresses: [A, B] };
 const ours = { nqn, address: A, ...host };
 
 /** A connector on a fake kernel, which connects to the target unless it is told otherwise. */
-class World extends Kernel {
+class Deps extends Kernel {
   override connect(to: Target = target): Promise<void> {
     return super.connect(to);
   }
@@ -30,12 +30,12 @@ for (const multipath of [true, false]) {
   const layout = multipath ? "with paths joined" : "with a device for each path";
 
   Deno.test(`connect() connects, and find() finds the namespace, ${layout}`, async () => {
-    const world = new World(multipath);
-    world.serves = () => [{ uuid: "0A0B0C0D-0000-4000-8000-000000000001", sectors: 4096 }];
-    world.add({ nqn: other });
-    await world.connect();
-    const found = await world.connector.find(nqn);
-    const { minor } = world.namespaces.find((one) => one.nqn === nqn)!;
+    const deps = new Deps(multipath);
+    deps.serves = () => [{ uuid: "0A0B0C0D-0000-4000-8000-000000000001", sectors: 4096 }];
+    deps.add({ nqn: other });
+    await deps.connect();
+    const found = await deps.connector.find(nqn);
+    const { minor } = deps.namespaces.find((one) => one.nqn === nqn)!;
     assert.match(found?.path ?? "", /^\/dev\/nvme[0-9]+n[0-9]+$/);
     assert.deepEqual({ ...found, path: "" }, {
       path: "",
@@ -48,19 +48,19 @@ for (const multipath of [true, false]) {
   });
 
   Deno.test(`find() gives no other subsystem's device, whatever came and went before, ${layout}`, async () => {
-    const world = new World(multipath);
+    const deps = new Deps(multipath);
     const nqns = [nqn, other, `${nqn}0`, `${prefix}:pvc-1`, "nqn.2024-01.com.example:pvc-1"];
     let seed = 11;
     const draw = (below: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31) % below;
     for (let step = 0; step < 400; step++) {
       const one = nqns[draw(nqns.length)]!;
-      const there = world.controllers.some((controller) => controller.nqn === one);
-      if (!there) world.add({ nqn: one });
-      else if (draw(3) === 0) world.set(world.controllers[draw(world.controllers.length)]!, "connecting");
-      else world.remove(one);
+      const there = deps.controllers.some((controller) => controller.nqn === one);
+      if (!there) deps.add({ nqn: one });
+      else if (draw(3) === 0) deps.set(deps.controllers[draw(deps.controllers.length)]!, "connecting");
+      else deps.remove(one);
       for (const asked of nqns) {
-        const found = await world.connector.find(asked);
-        const own = world.namespaces.find((namespace) => namespace.nqn === asked);
+        const found = await deps.connector.find(asked);
+        const own = deps.namespaces.find((namespace) => namespace.nqn === asked);
         assert.equal(found?.nqn ?? asked, asked);
         assert.equal(found?.deviceNumber, own && `259:${own.minor}`);
       }
@@ -69,13 +69,13 @@ for (const multipath of [true, false]) {
 
   Deno.test(`find() gives nothing of a subsystem that takes over its names at any moment, ${layout}`, async () => {
     for (let moment = 1;; moment++) {
-      const world = new World(multipath);
-      world.serves = () => [{ uuid: "0A0B0C0D-0000-4000-8000-000000000001" }];
-      world.add(ours);
-      const own = await world.connector.find(nqn);
-      const { texts } = world.files;
+      const deps = new Deps(multipath);
+      deps.serves = () => [{ uuid: "0A0B0C0D-0000-4000-8000-000000000001" }];
+      deps.add(ours);
+      const own = await deps.connector.find(nqn);
+      const { texts } = deps.files;
       let reads = 0;
-      world.files.readText = (path) => {
+      deps.files.readText = (path) => {
         if (++reads === moment) {
           for (const [key, text] of texts) {
             if (text === nqn) texts.set(key, other);
@@ -86,117 +86,117 @@ for (const multipath of [true, false]) {
         }
         return texts.get(path);
       };
-      const found = await world.connector.find(nqn);
+      const found = await deps.connector.find(nqn);
       if (reads < moment) break;
       if (found !== undefined) assert.deepEqual(found, own, String(moment));
     }
   });
 
   Deno.test(`find() throws identity-mismatch for two namespaces, ${layout}`, async () => {
-    const world = new World(multipath);
-    world.serves = () => [{}, {}];
-    world.add(ours);
-    await assert.rejects(world.connector.find(nqn), refusal("identity-mismatch", /nsid 1\).*nsid 2/));
+    const deps = new Deps(multipath);
+    deps.serves = () => [{}, {}];
+    deps.add(ours);
+    await assert.rejects(deps.connector.find(nqn), refusal("identity-mismatch", /nsid 1\).*nsid 2/));
   });
 
   Deno.test(`find() is undefined while the namespace has no size, or is not there, ${layout}`, async () => {
-    const world = new World(multipath);
-    world.add(ours);
-    world.namespaces[0]!.sectors = 0;
-    world.show();
-    assert.equal(await world.connector.find(nqn), undefined);
-    world.namespaces.splice(0);
-    world.show();
-    assert.equal(await world.connector.find(nqn), undefined);
+    const deps = new Deps(multipath);
+    deps.add(ours);
+    deps.namespaces[0]!.sectors = 0;
+    deps.show();
+    assert.equal(await deps.connector.find(nqn), undefined);
+    deps.namespaces.splice(0);
+    deps.show();
+    assert.equal(await deps.connector.find(nqn), undefined);
   });
 }
 
 Deno.test("find() throws identity-mismatch for two connections that are two devices", async () => {
-  const world = new World(false);
-  world.add(ours);
-  world.add({ ...ours, address: B });
+  const deps = new Deps(false);
+  deps.add(ours);
+  deps.add({ ...ours, address: B });
   // Each controller shows a device of its own; the fake gives both the same number.
-  await assert.rejects(world.connector.find(nqn), refusal("identity-mismatch", /has several/));
+  await assert.rejects(deps.connector.find(nqn), refusal("identity-mismatch", /has several/));
 });
 
 Deno.test("find() passes over a head that lost its last path and is only held open", async () => {
-  const world = new World();
-  world.add(ours);
-  const folder = world.files.folders.get("/sys/class/nvme-subsystem/nvme-subsys0")!;
-  world.files.folders.set("/sys/class/nvme-subsystem/nvme-subsys0", [...folder, "nvme0n99"]);
-  world.files.texts.set("/sys/class/nvme-subsystem/nvme-subsys0/nvme0n99/dev", "259:99");
-  world.files.texts.set("/sys/class/nvme-subsystem/nvme-subsys0/nvme0n99/size", "2048");
-  world.files.texts.set("/sys/class/nvme-subsystem/nvme-subsys0/nvme0n99/nsid", "1");
-  assert.equal((await world.connector.find(nqn))?.deviceNumber, `259:${world.namespaces[0]!.minor}`);
+  const deps = new Deps();
+  deps.add(ours);
+  const folder = deps.files.folders.get("/sys/class/nvme-subsystem/nvme-subsys0")!;
+  deps.files.folders.set("/sys/class/nvme-subsystem/nvme-subsys0", [...folder, "nvme0n99"]);
+  deps.files.texts.set("/sys/class/nvme-subsystem/nvme-subsys0/nvme0n99/dev", "259:99");
+  deps.files.texts.set("/sys/class/nvme-subsystem/nvme-subsys0/nvme0n99/size", "2048");
+  deps.files.texts.set("/sys/class/nvme-subsystem/nvme-subsys0/nvme0n99/nsid", "1");
+  assert.equal((await deps.connector.find(nqn))?.deviceNumber, `259:${deps.namespaces[0]!.minor}`);
 });
 
 Deno.test("find() prefers the NGUID, and takes an id of zeros for none", async () => {
-  const world = new World();
+  const deps = new Deps();
   const zeros = "00000000-0000-0000-0000-000000000000";
   const uuid = "0a0b0c0d-0000-4000-8000-000000000001";
-  world.serves = (one) =>
+  deps.serves = (one) =>
     one === nqn ? [{ nguid: "ABCDEF00-0000-0000-0000-000000000009", uuid }] : [{ nguid: zeros, uuid: zeros }];
-  world.add(ours);
-  world.add({ nqn: other });
-  assert.equal((await world.connector.find(nqn))?.uniqueId, "abcdef00000000000000000000000009");
-  assert.equal((await world.connector.find(other))?.uniqueId, "");
+  deps.add(ours);
+  deps.add({ nqn: other });
+  assert.equal((await deps.connector.find(nqn))?.uniqueId, "abcdef00000000000000000000000009");
+  assert.equal((await deps.connector.find(other))?.uniqueId, "");
 });
 
 Deno.test("connect() says who this host is, and how long to try", async () => {
-  const world = new World();
-  await world.connect({ ...target, ctrlLossTmo: -1, keepAliveTmo: 7, nrIoQueues: 2, fastIoFailTmo: 30 });
-  await world.connect({ ...target, nqn: other });
+  const deps = new Deps();
+  await deps.connect({ ...target, ctrlLossTmo: -1, keepAliveTmo: 7, nrIoQueues: 2, fastIoFailTmo: 30 });
+  await deps.connect({ ...target, nqn: other });
   const whom = `hostnqn=${host.hostNqn},hostid=${host.hostId}`;
   const line = "dd of=/dev/nvme-fabrics bs=4096 count=1 iflag=fullblock conv=nocreat,notrunc status=none";
-  assert.deepEqual(world.processes.lines, [line, line]);
-  assert.deepEqual(world.processes.runs.map(({ options }) => options.input), [
+  assert.deepEqual(deps.processes.lines, [line, line]);
+  assert.deepEqual(deps.processes.runs.map(({ options }) => options.input), [
     `transport=tcp,traddr=${A},trsvcid=4420,nqn=${nqn},${whom},ctrl_loss_tmo=-1,reconnect_delay=5,` +
     "keep_alive_tmo=7,nr_io_queues=2",
     `transport=tcp,traddr=${A},trsvcid=4420,nqn=${other},${whom},ctrl_loss_tmo=1800,reconnect_delay=5`,
   ]);
-  assert.deepEqual(world.written, [`/sys/class/nvme/${world.controllers[0]!.name}/fast_io_fail_tmo=30`]);
+  assert.deepEqual(deps.written, [`/sys/class/nvme/${deps.controllers[0]!.name}/fast_io_fail_tmo=30`]);
 });
 
 Deno.test("connect() runs nothing when it is connected", async () => {
-  const world = new World();
-  world.add(ours);
-  await world.connect();
-  assert.deepEqual(world.processes.lines, []);
+  const deps = new Deps();
+  deps.add(ours);
+  await deps.connect();
+  assert.deepEqual(deps.processes.lines, []);
 });
 
 Deno.test("connect() connects every address where paths are joined, and one where they are not", async () => {
   for (const [multipath, expected] of [[true, [A, B]], [false, [A]]] as const) {
-    const world = new World(multipath);
-    await world.connect(two);
-    assert.deepEqual(world.addresses, expected);
+    const deps = new Deps(multipath);
+    await deps.connect(two);
+    assert.deepEqual(deps.addresses, expected);
   }
 });
 
 Deno.test("connect() runs on one path of two, says so, and tries the other one the next time", async () => {
-  const world = new World();
-  world.refuse = (address) => address === A ? "Connection timed out" : undefined;
-  await world.connect(two);
-  assert.deepEqual(world.addresses, [B]);
-  assert.match(world.warnings.join(), /one path of several is missing.*"address":"10.0.0.1"/);
-  world.refuse = () => undefined;
-  await world.connect(two);
-  assert.deepEqual(world.addresses, [A, B]);
+  const deps = new Deps();
+  deps.refuse = (address) => address === A ? "Connection timed out" : undefined;
+  await deps.connect(two);
+  assert.deepEqual(deps.addresses, [B]);
+  assert.match(deps.warnings.join(), /one path of several is missing.*"address":"10.0.0.1"/);
+  deps.refuse = () => undefined;
+  await deps.connect(two);
+  assert.deepEqual(deps.addresses, [A, B]);
 });
 
 Deno.test("connect() takes the second address where paths are not joined and the first refuses", async () => {
-  const world = new World(false);
-  world.refuse = (address) => address === A ? "Connection refused" : undefined;
-  await world.inTime(world.connect(two));
-  assert.deepEqual(world.addresses, [B]);
+  const deps = new Deps(false);
+  deps.refuse = (address) => address === A ? "Connection refused" : undefined;
+  await deps.inTime(deps.connect(two));
+  assert.deepEqual(deps.addresses, [B]);
 });
 
 Deno.test("connect() looks names up, and knows its connection by any way of writing its address", async () => {
-  const world = new World();
-  world.names["router"] = ["fd00::1"];
-  await world.connect({ ...target, addresses: ["router"] });
-  await world.connect({ ...target, addresses: ["fd00:0:0:0:0:0:0:1"] });
-  assert.deepEqual(world.addresses, ["fd00::1"]);
-  const unknown = world.connect({ ...target, addresses: ["nowhere"] });
+  const deps = new Deps();
+  deps.names["router"] = ["fd00::1"];
+  await deps.connect({ ...target, addresses: ["router"] });
+  await deps.connect({ ...target, addresses: ["fd00:0:0:0:0:0:0:1"] });
+  assert.deepEqual(deps.addresses, ["fd00::1"]);
+  const unknown = deps.connect({ ...target, addresses: ["nowhere"] });
   await assert.rejects(unknown, refusal("unavailable", /name=nowhere: ENOTFOUND/));
 });
 
@@ -212,232 +212,232 @@ const refusals: readonly (readonly [said: string, reason: RegExp])[] = [
 ];
 for (const [said, reason] of refusals) {
   Deno.test(`connect() throws unavailable for "${said}", and says what it means`, async () => {
-    const world = new World();
-    world.refuse = () => said;
-    await assert.rejects(world.connect(), refusal("unavailable", reason));
-    await assert.rejects(world.connect(two), refusal("unavailable", /at any address.*10.0.0.1.*10.0.0.2/));
+    const deps = new Deps();
+    deps.refuse = () => said;
+    await assert.rejects(deps.connect(), refusal("unavailable", reason));
+    await assert.rejects(deps.connect(two), refusal("unavailable", /at any address.*10.0.0.1.*10.0.0.2/));
   });
 }
 
 Deno.test("connect() throws precondition where the kernel has no initiator, and names the module", async () => {
-  const world = new World();
-  world.refuse = () => "Invalid argument";
-  world.files.folders.delete("/sys/module/nvme_tcp");
-  await assert.rejects(world.connect(), refusal("precondition", /nvme_tcp is not loaded.*Talos/));
-  world.files.nodes.delete("/dev/nvme-fabrics");
-  await assert.rejects(world.connect(), refusal("precondition", /no \/dev\/nvme-fabrics/));
+  const deps = new Deps();
+  deps.refuse = () => "Invalid argument";
+  deps.files.folders.delete("/sys/module/nvme_tcp");
+  await assert.rejects(deps.connect(), refusal("precondition", /nvme_tcp is not loaded.*Talos/));
+  deps.files.nodes.delete("/dev/nvme-fabrics");
+  await assert.rejects(deps.connect(), refusal("precondition", /no \/dev\/nvme-fabrics/));
 });
 
 Deno.test("connect() waits for its own connection to come back", async () => {
-  const world = new World();
-  const controller = world.add({ ...ours, state: "connecting" });
-  const connecting = world.connect();
-  await world.clock.advance(10_000);
-  world.set(controller, "live");
-  await world.inTime(connecting);
-  assert.deepEqual(world.processes.lines, []);
+  const deps = new Deps();
+  const controller = deps.add({ ...ours, state: "connecting" });
+  const connecting = deps.connect();
+  await deps.clock.advance(10_000);
+  deps.set(controller, "live");
+  await deps.inTime(connecting);
+  assert.deepEqual(deps.processes.lines, []);
 });
 
 for (const state of ["connecting", "resetting", "new", "deleting", "deleting (no IO)"]) {
   Deno.test(`connect() throws unavailable shortly before the call's end when it stays ${state}`, async () => {
-    const world = new World(true, 5_000);
-    world.add({ ...ours, state });
+    const deps = new Deps(true, 5_000);
+    deps.add({ ...ours, state });
     const text = new RegExp(`state=${state.replace(/[()]/g, "\\$&")} .*watched for 4 s|5 s`);
-    await assert.rejects(world.inTime(world.connect()), refusal("unavailable", text));
-    assert.ok(world.clock.now() <= world.call.deadlineMs + 1000);
-    assert.deepEqual(world.processes.lines, []);
+    await assert.rejects(deps.inTime(deps.connect()), refusal("unavailable", text));
+    assert.ok(deps.clock.now() <= deps.call.deadlineMs + 1000);
+    assert.deepEqual(deps.processes.lines, []);
   });
 }
 
 Deno.test("connect() waits until an old connection is deleted, and connects anew", async () => {
-  const world = new World();
-  world.add({ ...ours, state: "deleting" });
-  const connecting = world.connect();
-  await world.clock.advance(2_000);
-  assert.deepEqual(world.processes.lines, []);
-  world.remove(nqn);
-  await world.inTime(connecting);
-  assert.equal(world.controllers[0]?.state, "live");
+  const deps = new Deps();
+  deps.add({ ...ours, state: "deleting" });
+  const connecting = deps.connect();
+  await deps.clock.advance(2_000);
+  assert.deepEqual(deps.processes.lines, []);
+  deps.remove(nqn);
+  await deps.inTime(connecting);
+  assert.equal(deps.controllers[0]?.state, "live");
 });
 
-Deno.test("connect() looks again when somebody else was quicker", async () => {
-  const world = new World();
-  world.script = () => {
-    world.script = () => undefined;
-    world.add({ ...ours, state: "live" });
+Deno.test("connect() reads again when somebody else was quicker", async () => {
+  const deps = new Deps();
+  deps.script = () => {
+    deps.script = () => undefined;
+    deps.add({ ...ours, state: "live" });
     return { code: 1, stderr: "already connected\n" };
   };
-  await world.inTime(world.connect());
-  assert.deepEqual(world.processes.lines.length, 1);
+  await deps.inTime(deps.connect());
+  assert.deepEqual(deps.processes.lines.length, 1);
 });
 
 Deno.test("connect() does not believe that it is connected", async () => {
-  const world = new World(true, 5_000);
-  world.script = () => ({ code: 1, stderr: "already connected\n" });
-  await assert.rejects(world.inTime(world.connect()), refusal("unavailable", /does not come to life/));
+  const deps = new Deps(true, 5_000);
+  deps.script = () => ({ code: 1, stderr: "already connected\n" });
+  await assert.rejects(deps.inTime(deps.connect()), refusal("unavailable", /does not come to life/));
 });
 
-const strangers: Readonly<Record<string, Partial<FakeController>>> = {
+const foreigners: Readonly<Record<string, Partial<FakeController>>> = {
   "another address": { address: "10.9.9.9" },
   "another port": { port: 4421 },
   "another host NQN": { hostNqn: hostIdentityOf("node-2").hostNqn },
   "another host id": { hostId: hostIdentityOf("node-2").hostId },
   "another transport": { transport: "rdma" },
 };
-for (const [what, difference] of Object.entries(strangers)) {
+for (const [what, difference] of Object.entries(foreigners)) {
   Deno.test(`connect() replaces a connection with ${what} when nothing uses it`, async () => {
-    const world = new World();
-    world.add({ ...ours, ...difference });
-    await world.inTime(world.connect());
-    const [{ address, port, hostNqn, hostId, transport }] = world.controllers as [FakeController];
+    const deps = new Deps();
+    deps.add({ ...ours, ...difference });
+    await deps.inTime(deps.connect());
+    const [{ address, port, hostNqn, hostId, transport }] = deps.controllers as [FakeController];
     assert.deepEqual([address, port, hostNqn, hostId, transport], [A, 4420, ...Object.values(host), "tcp"]);
   });
 
   for (const use of ["mounted", "bound", "open"] as const) {
     Deno.test(`connect() throws precondition and keeps one with ${what} that is ${use}`, async () => {
-      const world = new World();
-      world.add({ ...ours, ...difference });
-      const device = (await world.connector.find(nqn))!;
+      const deps = new Deps();
+      deps.add({ ...ours, ...difference });
+      const device = (await deps.connector.find(nqn))!;
       const entry = {
         ...{ mountId: 1, parentId: 0, mountPoint: "/somewhere", mountOptions: [], superOptions: [] },
         ...{ deviceNumber: "0:6", filesystem: "devtmpfs", source: "udev", root: "/" },
       };
-      if (use === "mounted") world.mounts.push({ ...entry, deviceNumber: device.deviceNumber });
-      if (use === "bound") world.mounts.push({ ...entry, root: `${device.path.slice(4)}//deleted` });
-      if (use === "open") world.openBy.set(device.deviceNumber, "process 7 (qemu)");
-      await assert.rejects(world.connect(), refusal("precondition", /in use: .*(at \/somewhere|qemu)/));
-      assert.equal(world.controllers.length, 1);
-      assert.deepEqual(world.processes.lines, []);
+      if (use === "mounted") deps.mounts.push({ ...entry, deviceNumber: device.deviceNumber });
+      if (use === "bound") deps.mounts.push({ ...entry, root: `${device.path.slice(4)}//deleted` });
+      if (use === "open") deps.openBy.set(device.deviceNumber, "process 7 (qemu)");
+      await assert.rejects(deps.connect(), refusal("precondition", /in use: .*(at \/somewhere|qemu)/));
+      assert.equal(deps.controllers.length, 1);
+      assert.deepEqual(deps.processes.lines, []);
     });
   }
 }
 
 Deno.test("disconnect() flushes, disconnects, and is done when nothing is left", async () => {
-  const world = new World();
-  const { name } = world.add(ours);
-  const device = (await world.connector.find(nqn))!;
-  await world.connector.disconnect(nqn, world.call);
-  assert.deepEqual(world.processes.lines, [`blockdev --flushbufs ${device.path}`, deleting(name)]);
-  assert.deepEqual([world.processes.runs[1]?.options.input, world.held], ["1\n", 0]);
-  assert.deepEqual(await world.connector.connections(nqn), []);
-  await world.connector.disconnect(nqn, world.call);
-  assert.equal(world.processes.lines.length, 2);
+  const deps = new Deps();
+  const { name } = deps.add(ours);
+  const device = (await deps.connector.find(nqn))!;
+  await deps.connector.disconnect(nqn, deps.call);
+  assert.deepEqual(deps.processes.lines, [`blockdev --flushbufs ${device.path}`, deleting(name)]);
+  assert.deepEqual([deps.processes.runs[1]?.options.input, deps.held], ["1\n", 0]);
+  assert.deepEqual(await deps.connector.connections(nqn), []);
+  await deps.connector.disconnect(nqn, deps.call);
+  assert.equal(deps.processes.lines.length, 2);
 });
 
-Deno.test("disconnect() does not flush to a target that is away, and cutOff() never", async () => {
-  const world = new World();
-  const away = world.add({ ...ours, state: "connecting" });
-  const cut = world.add({ ...ours, nqn: other });
-  await world.connector.disconnect(nqn, world.call);
-  await world.connector.cutOff(other, world.call);
-  assert.deepEqual(world.processes.lines, [deleting(away.name), deleting(cut.name)]);
+Deno.test("disconnect() does not flush to a target that is away, and forceDisconnect() never", async () => {
+  const deps = new Deps();
+  const away = deps.add({ ...ours, state: "connecting" });
+  const cut = deps.add({ ...ours, nqn: other });
+  await deps.connector.disconnect(nqn, deps.call);
+  await deps.connector.forceDisconnect(other, deps.call);
+  assert.deepEqual(deps.processes.lines, [deleting(away.name), deleting(cut.name)]);
 });
 
 Deno.test("disconnect() removes every path of the subsystem, and none of another one", async () => {
-  const world = new World();
-  const paths = [world.add({ ...ours, state: "connecting" }), world.add({ ...ours, address: B })];
-  world.add({ ...ours, nqn: other });
-  await world.connector.cutOff(nqn, world.call);
-  assert.deepEqual(world.processes.lines, paths.map(({ name }) => deleting(name)));
-  assert.deepEqual(world.controllers.map((controller) => controller.nqn), [other]);
+  const deps = new Deps();
+  const paths = [deps.add({ ...ours, state: "connecting" }), deps.add({ ...ours, address: B })];
+  deps.add({ ...ours, nqn: other });
+  await deps.connector.forceDisconnect(nqn, deps.call);
+  assert.deepEqual(deps.processes.lines, paths.map(({ name }) => deleting(name)));
+  assert.deepEqual(deps.controllers.map((controller) => controller.nqn), [other]);
 });
 
 Deno.test("disconnect() leaves a controller alone whose name is another subsystem's by now", async () => {
-  const world = new World();
-  const { name } = world.add({ ...ours, state: "connecting" });
-  world.onHold = () => {
-    world.remove(nqn);
-    world.add({ ...ours, name, nqn: other });
+  const deps = new Deps();
+  const { name } = deps.add({ ...ours, state: "connecting" });
+  deps.onHold = () => {
+    deps.remove(nqn);
+    deps.add({ ...ours, name, nqn: other });
   };
-  await world.connector.cutOff(nqn, world.call);
-  assert.deepEqual([world.processes.lines, world.held], [[], 0]);
-  assert.deepEqual(world.controllers.map((controller) => controller.nqn), [other]);
+  await deps.connector.forceDisconnect(nqn, deps.call);
+  assert.deepEqual([deps.processes.lines, deps.held], [[], 0]);
+  assert.deepEqual(deps.controllers.map((controller) => controller.nqn), [other]);
 });
 
 Deno.test("disconnect() goes on when the flush fails", async () => {
-  const world = new World();
-  world.add(ours);
-  world.script = ({ tool }) => tool === "blockdev" ? { code: 1, stderr: "Input/output error" } : undefined;
-  await world.connector.disconnect(nqn, world.call);
-  assert.deepEqual(world.controllers, []);
-  assert.match(world.warnings.join(), /cannot flush.*Input\/output error/);
+  const deps = new Deps();
+  deps.add(ours);
+  deps.script = ({ tool }) => tool === "blockdev" ? { code: 1, stderr: "Input/output error" } : undefined;
+  await deps.connector.disconnect(nqn, deps.call);
+  assert.deepEqual(deps.controllers, []);
+  assert.match(deps.warnings.join(), /cannot flush.*Input\/output error/);
 });
 
 for (const [state, kind] of [["live", "deadline"], ["live", "unavailable"], ["new", "deadline"]] as const) {
   const kept = state === "live";
   Deno.test(`disconnect() ${kept ? "leaves" : "goes on with"} a controller that is ${state} after its flush did not end: ${kind}`, async () => {
-    const world = new World();
-    const controller = world.add(ours);
-    world.script = ({ tool }) => {
+    const deps = new Deps();
+    const controller = deps.add(ours);
+    deps.script = ({ tool }) => {
       if (tool !== "blockdev") return undefined;
       controller.state = state;
-      world.show();
+      deps.show();
       throw new VolumeError(kind, "Cannot run blockdev to its end");
     };
-    const disconnecting = world.connector.disconnect(nqn, world.call);
+    const disconnecting = deps.connector.disconnect(nqn, deps.call);
     if (kept) await assert.rejects(disconnecting, refusal("unavailable", /blockdev/));
     else await disconnecting;
-    assert.deepEqual(world.controllers, kept ? [controller] : []);
+    assert.deepEqual(deps.controllers, kept ? [controller] : []);
   });
 }
 
 Deno.test("disconnect() throws unavailable while the kernel keeps it, whatever the tool says", async () => {
-  const world = new World(true, 5_000);
-  const controller = world.add(ours);
-  world.script = ({ tool }) => tool === "dd" ? 0 : undefined;
+  const deps = new Deps(true, 5_000);
+  const controller = deps.add(ours);
+  deps.script = ({ tool }) => tool === "dd" ? 0 : undefined;
   const refused = refusal("unavailable", new RegExp(`controllers=${controller.name}:live`));
-  await assert.rejects(world.inTime(world.connector.disconnect(nqn, world.call)), refused);
+  await assert.rejects(deps.inTime(deps.connector.disconnect(nqn, deps.call)), refused);
 });
 
 Deno.test("disconnect() waits for an earlier attempt that hangs in the kernel", async () => {
-  const world = new World();
-  world.add({ ...ours, state: "deleting" });
-  world.script = () => {
+  const deps = new Deps();
+  deps.add({ ...ours, state: "deleting" });
+  deps.script = () => {
     throw new VolumeError("unavailable", "Cannot begin nvme as an earlier attempt still hangs");
   };
-  const disconnecting = world.connector.disconnect(nqn, world.call);
-  await world.clock.advance(5_000);
-  world.remove(nqn);
-  await world.inTime(disconnecting);
-  assert.deepEqual(await world.connector.connected(), []);
+  const disconnecting = deps.connector.disconnect(nqn, deps.call);
+  await deps.clock.advance(5_000);
+  deps.remove(nqn);
+  await deps.inTime(disconnecting);
+  assert.deepEqual(await deps.connector.connected(), []);
 });
 
 for (const foreign of ["nqn.2024-01.com.example:x", `${prefix}x:pvc-1`, prefix, ""]) {
   Deno.test(`no call changes anything of ${JSON.stringify(foreign)}`, async () => {
-    const world = new World();
-    const { connector, call } = world;
+    const deps = new Deps();
+    const { connector, call } = deps;
     await assert.rejects(connector.connect({ ...target, nqn: foreign }, call), refusal("precondition"));
     await assert.rejects(connector.disconnect(foreign, call), refusal("precondition"));
-    await assert.rejects(connector.cutOff(foreign, call), refusal("precondition"));
-    assert.deepEqual(world.processes.lines, []);
+    await assert.rejects(connector.forceDisconnect(foreign, call), refusal("precondition"));
+    assert.deepEqual(deps.processes.lines, []);
   });
 }
 
 Deno.test("connected() names this driver's subsystems once, in any state, and no other", async () => {
-  const world = new World();
-  world.add({ ...ours, state: "connecting" });
-  world.add({ ...ours, address: B });
-  world.add({ nqn: other, state: "deleting" });
-  world.add({ nqn: "nqn.2024-01.com.example:x" });
-  world.add({ nqn: "(efault)" }); // As the kernel shows one whose first connect is under way.
-  assert.deepEqual(await world.connector.connected(), [nqn, other]);
+  const deps = new Deps();
+  deps.add({ ...ours, state: "connecting" });
+  deps.add({ ...ours, address: B });
+  deps.add({ nqn: other, state: "deleting" });
+  deps.add({ nqn: "nqn.2024-01.com.example:x" });
+  deps.add({ nqn: "(efault)" }); // As the kernel shows one whose first connect is under way.
+  assert.deepEqual(await deps.connector.connected(), [nqn, other]);
 });
 
-Deno.test("connections() tells of every path", async () => {
-  const world = new World();
-  const { name } = world.add({ ...ours, state: "deleting (no IO)" });
-  assert.deepEqual(await world.connector.connections(nqn), [{
+Deno.test("connections() reports every path", async () => {
+  const deps = new Deps();
+  const { name } = deps.add({ ...ours, state: "deleting (no IO)" });
+  assert.deepEqual(await deps.connector.connections(nqn), [{
     ...{ nqn, name, state: "deleting", stateName: "deleting (no IO)", transport: "tcp" },
     ...{ address: A, port: 4420, ...host },
   }]);
 });
 
 Deno.test("rescan() asks live controllers only, and throws unavailable when there is none", async () => {
-  const world = new World();
-  const { name } = world.add(ours);
-  const lost = world.add({ ...ours, address: B, state: "connecting" });
-  await world.connector.rescan(nqn, world.call);
-  assert.deepEqual(world.processes.lines, [`nvme ns-rescan /dev/${name}`]);
-  world.set(world.controllers[0]!, "connecting");
-  await assert.rejects(world.connector.rescan(nqn, world.call), refusal("unavailable", RegExp(lost.name)));
+  const deps = new Deps();
+  const { name } = deps.add(ours);
+  const lost = deps.add({ ...ours, address: B, state: "connecting" });
+  await deps.connector.rescan(nqn, deps.call);
+  assert.deepEqual(deps.processes.lines, [`nvme ns-rescan /dev/${name}`]);
+  deps.set(deps.controllers[0]!, "connecting");
+  await assert.rejects(deps.connector.rescan(nqn, deps.call), refusal("unavailable", RegExp(lost.name)));
 });

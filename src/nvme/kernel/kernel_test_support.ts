@@ -10,7 +10,7 @@ export const host = hostIdentityOf("node-1");
 /** What the NQNs of this driver begin with. */
 export const prefix = "nqn.2000-02.com.mikrotik";
 /** A connector on a fake kernel. */
-export class World extends FakeNvmeKernel {
+export class Deps extends FakeNvmeKernel {
   readonly clock = new FakeClock();
   readonly warnings: string[] = [];
   readonly written: string[] = [];

@@ -20,7 +20,7 @@ const disconnectMs = 100_000;
 const rescanMs = 10_000;
 
 /** A tool takes some memory, of which a node has little to give. */
-const mostAtOnce = 8;
+const maxAtOnce = 8;
 
 /** Where one path to a subsystem leads. */
 export interface PathAddress {
@@ -30,7 +30,7 @@ export interface PathAddress {
 }
 
 /** What the initiator is told with. */
-export interface InitiatorSeams {
+export interface InitiatorAdapters {
   readonly processes: Processes;
   readonly files: KernelFiles;
   readonly attributes: SysfsWriter;
@@ -46,18 +46,18 @@ export interface InitiatorSeams {
  * kernel, so a child makes it: nobody could leave a thread behind without this process being there until it ends.
  */
 export class NvmeTool {
-  readonly #seams: InitiatorSeams;
+  readonly #adapters: InitiatorAdapters;
   /** Whoever disconnects does not queue behind those who wait for a target that is away. */
-  readonly #connecting = new Semaphore(mostAtOnce);
-  readonly #disconnecting = new Semaphore(mostAtOnce);
+  readonly #connecting = new Semaphore(maxAtOnce);
+  readonly #disconnecting = new Semaphore(maxAtOnce);
 
-  constructor(seams: InitiatorSeams) {
-    this.#seams = seams;
+  constructor(adapters: InitiatorAdapters) {
+    this.#adapters = adapters;
   }
 
   /** Adds a path to a subsystem. Throws what {@linkcode Processes.run} throws. */
   async connect(target: Target, path: PathAddress, context: CallContext): Promise<ToolResult> {
-    const input = connectOptions(target, path, this.#seams.host);
+    const input = connectOptions(target, path, this.#adapters.host);
     // A path that hangs keeps neither another one nor a disconnect from the subsystem.
     const subject = `${target.nqn} at ${path.address}:${path.port}`;
     const options = { args: writingTo("/dev/nvme-fabrics"), subject, input, timeoutMs: connectMs };
@@ -66,13 +66,13 @@ export class NvmeTool {
 
   /** Removes every controller of a subsystem; waits for that in the kernel. Answers the first failure, if there is one. */
   async disconnect(nqn: string, context: CallContext): Promise<ToolResult> {
-    const controllers = readControllers(this.#seams.files, nqn);
+    const controllers = readControllers(this.#adapters.files, nqn);
     const results = await Promise.all(controllers.map(({ name }) => this.#delete(name, nqn, context)));
     return results.find(({ code }) => code !== 0) ?? results[0] ?? nothingDone;
   }
 
   async #delete(controller: string, nqn: string, context: CallContext): Promise<ToolResult> {
-    const { files, attributes } = this.#seams;
+    const { files, attributes } = this.#adapters;
     const folder = `/sys/class/nvme/${controller}`;
     const held = attributes.hold(`${folder}/delete_controller`);
     if (held === undefined) {
@@ -106,7 +106,7 @@ export class NvmeTool {
     options: Omit<RunOptions, "signal">,
     context: CallContext,
   ): Promise<ToolResult> {
-    const { processes, clock } = this.#seams;
+    const { processes, clock } = this.#adapters;
     const { signal } = context;
     return limit.run(context, clock, () => processes.run(tool, { ...options, signal }));
   }

@@ -1,8 +1,8 @@
-import { leastCommand } from "../../router_profile/limits.ts";
+import { minCommand } from "../../router_profile/limits.ts";
 import { VolumeError } from "../../volume/errors.ts";
 
 /** The longest command that is ever sent, in bytes: a small exec buffer is reported for RouterOS. */
-export const maxCommandBytes = leastCommand;
+export const maxCommandBytes = minCommand;
 /** The most statements one command may have; what {@linkcode onlyIf} puts together is one. */
 export const maxStatements = 4;
 
@@ -100,21 +100,21 @@ export function command(...statements: readonly Fragment[]): Command {
 }
 
 /**
- * Chains statements into a command of up to `mostBytes` bytes. Only for a probe, which asks a router how long a command
+ * Chains statements into a command of up to `maxBytes` bytes. Only for a probe, which asks a router how long a command
  * may be, and for what it then knows to be taken.
  *
  * @throws {VolumeError} invalid when it would be longer
  * @throws {VolumeError} internal when it has no statement or more than {@linkcode maxStatements}
  */
-export function limitedCommand(mostBytes: number, statements: readonly Fragment[]): Command {
+export function limitedCommand(maxBytes: number, statements: readonly Fragment[]): Command {
   if (statements.length === 0 || statements.length > maxStatements) {
     throw new VolumeError("internal", `Cannot send a command of ${statements.length} statements`);
   }
   const text = chain(statements);
-  if (text.length > mostBytes) {
+  if (text.length > maxBytes) {
     throw new VolumeError(
       "invalid",
-      `Cannot send the command as it is too long: bytes=${text.length} most=${mostBytes}; ` +
+      `Cannot send the command as it is too long: bytes=${text.length} most=${maxBytes}; ` +
         "shorter base paths, volume ids or comments make room",
     );
   }

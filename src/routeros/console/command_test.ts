@@ -54,7 +54,7 @@ Deno.test("ros throws internal when a literal holds a second statement or a line
   throwsWith(() => ros`/disk print\n/quit`, "internal");
 });
 
-Deno.test("ros quotes an object that only looks like a fragment", () => {
+Deno.test("ros quotes an object that only reads like a fragment", () => {
   const forged = { text: "/quit" } as unknown as Fragment;
   assert.equal(ros`${forged}`.text, `"[object Object]"`);
 });

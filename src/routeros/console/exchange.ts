@@ -5,7 +5,7 @@ import { backoffMs, type BackoffOptions } from "../ssh/circuit_breaker.ts";
 import type { ExecRequest } from "../ssh/exec_request.ts";
 import type { Session } from "../ssh/session.ts";
 import { command, fits, type Fragment, onlyIf } from "./command.ts";
-import { explainRefusal, framed, nonceBytes, parseReply, sign } from "./reply.ts";
+import { explainRefusal, framed, nonceBytes, parseReply, sentinelOf } from "./reply.ts";
 
 /** What is to be read in one exec, and how it is sent. */
 export interface Question extends Omit<ExecRequest, "command"> {
@@ -51,7 +51,7 @@ export interface ExchangeOptions {
 /** Milliseconds for settling an unknown outcome when the call itself has no deadline. */
 const settleLimitMs = 60_000;
 const readAttempts = 5;
-const retryBackoff: BackoffOptions = { firstMs: 50, mostMs: 2000 };
+const retryBackoff: BackoffOptions = { firstMs: 50, maxMs: 2000 };
 const sampleNonce = "0".repeat(nonceBytes * 2);
 
 /** Whether statements and the frames of these queries go into one exec. */
@@ -60,7 +60,9 @@ export function fitsOneExec(statements: readonly Fragment[], queries: readonly F
 }
 
 function framesOf(nonce: string, queries: readonly Fragment[]): Fragment[] {
-  return queries.length === 0 ? [sign(nonce)] : queries.map((query, index) => framed(nonce, index, query));
+  return queries.length === 0
+    ? [sentinelOf(nonce)]
+    : queries.map((query, index) => framed(nonce, index, query));
 }
 
 /**
@@ -103,15 +105,15 @@ export class Exchange {
       const { answer, refusal, cut } = await this.exec([], question);
       if (answer !== undefined) return answer;
       if (cut && whenCut === "return") return "cut";
-      const place = `router=${this.#session.target} what=${question.kind}`;
+      const location = `router=${this.#session.target} what=${question.kind}`;
       if (refusal !== undefined) {
-        throw new ReadRefused(`Cannot read from the router as it refused: ${refusal}; ${place}`);
+        throw new ReadRefused(`Cannot read from the router as it refused: ${refusal}; ${location}`);
       }
       if (attempt === readAttempts) {
         const reason = cut ? "its answer came cut" : "its answer was lost";
         throw new VolumeError(
           "unavailable",
-          `Cannot read from the router as ${reason} ${attempt} times: ${place}`,
+          `Cannot read from the router as ${reason} ${attempt} times: ${location}`,
         );
       }
       await this.#pause(attempt, question.context);

@@ -72,7 +72,7 @@ for (
   });
 }
 
-Deno.test("Exchange.ask() throws unavailable with the router's words when it refuses, and does not ask again", async () => {
+Deno.test("Exchange.ask() throws unavailable with the router's message when it refuses, and does not ask again", async () => {
   const { exchange, question, ssh } = bench(() => ended("purple elephants\r\n"));
   await rejectsWith(exchange.ask(question()), "unavailable", /purple elephants/);
   assert.equal(ssh.commands.length, 1);
@@ -104,9 +104,9 @@ const change = [ros`/disk set x=${"y"}`];
 
 Deno.test("Exchange.exec() gives the frames behind the change", async () => {
   const { exchange, question, ssh } = bench(good);
-  const told = await exchange.exec(change, question());
-  assert.deepEqual(told.answer?.frames, ["[0]", "[1]"]);
-  assert.equal(told.refusal, undefined);
+  const reported = await exchange.exec(change, question());
+  assert.deepEqual(reported.answer?.frames, ["[0]", "[1]"]);
+  assert.equal(reported.refusal, undefined);
   assert.match(ssh.commands[0]!, /^\/disk set x="y"; :put \(/);
 });
 
@@ -121,18 +121,18 @@ for (
 ) {
   Deno.test(`Exchange.exec() never sends again after ${name}`, async () => {
     const { exchange, question, ssh, clock } = bench(router, good);
-    const told = await exchange.exec(change, question());
+    const reported = await exchange.exec(change, question());
     await clock.advance(60_000);
-    assert.deepEqual(told, { answer: undefined, refusal, cut: isCut });
+    assert.deepEqual(reported, { answer: undefined, refusal, cut: isCut });
     assert.equal(ssh.commands.length, 1);
   });
 }
 
 Deno.test("Exchange.exec() gives text in front of whole frames as a refusal: a silent verb has nothing to say", async () => {
   const { exchange, question } = bench((command) => ended(`oops\r\n${printFrames(command, () => "[]")}`));
-  const told = await exchange.exec(change, question());
-  assert.equal(told.refusal, `"oops"`);
-  assert.equal(told.answer?.frames.length, 2);
+  const reported = await exchange.exec(change, question());
+  assert.equal(reported.refusal, `"oops"`);
+  assert.equal(reported.answer?.frames.length, 2);
 });
 
 Deno.test("Exchange.settle() reads until it succeeds", async () => {
@@ -167,16 +167,16 @@ Deno.test("Exchange.settle() hands on at once what is not a lack of answers", as
 
 Deno.test("Exchange.exec() without queries takes a sign of the end for the answer", async () => {
   const { exchange, question, ssh } = bench(good);
-  const told = await exchange.exec([ros`/disk set x=${"y"}`], { ...question(), queries: [] });
-  assert.notEqual(told.answer, undefined);
+  const reported = await exchange.exec([ros`/disk set x=${"y"}`], { ...question(), queries: [] });
+  assert.notEqual(reported.answer, undefined);
   assert.match(ssh.commands[0]!, /^\/disk set x="y"; :put "([0-9a-f]{12})0 - \1"$/);
 });
 
 Deno.test("Exchange.exec() has no answer where its conditions do not hold", async () => {
   const { exchange, question, ssh } = bench(() => ended(""));
   const conditions = [ros`[:len [/file find]] = ${0}`];
-  const told = await exchange.exec([ros`/file copy ${"a"}`], { ...question(), queries: [], conditions });
-  assert.deepEqual(told, { answer: undefined, refusal: undefined, cut: false });
+  const reported = await exchange.exec([ros`/file copy ${"a"}`], { ...question(), queries: [], conditions });
+  assert.deepEqual(reported, { answer: undefined, refusal: undefined, cut: false });
   assert.match(
     ssh.commands[0]!,
     /^:if \(\[:len \[\/file find\]\] = "0"\) do=\{\/file copy "a"; :put "[^"]*"\}$/,

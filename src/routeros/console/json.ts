@@ -111,7 +111,7 @@ export class Row {
    *
    * @throws {VolumeError} unavailable when it is anything else
    */
-  words(key: string): readonly string[] {
+  texts(key: string): readonly string[] {
     const value = this.#find(key) ?? "";
     const parts = typeof value === "string" ? value.split(",") : value;
     if (!Array.isArray(parts)) throw this.#wrong(key, value);

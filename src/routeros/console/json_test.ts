@@ -95,16 +95,16 @@ Deno.test("Row does not take inherited names for keys", () => {
 
 Deno.test("Row.words() reads a list however it is given, and nothing where there is none", () => {
   for (
-    const [json, words] of [
+    const [json, wording] of [
       [`{"hosts":"a,b"}`, ["a", "b"]],
       [`{"hosts":["a"," b"]}`, ["a", "b"]],
       [`{"hosts":""}`, []],
       [`{}`, []],
     ] as const
   ) {
-    assert.deepEqual(row(json).words("hosts"), words, json);
+    assert.deepEqual(row(json).texts("hosts"), wording, json);
   }
   for (const json of [`{"hosts":5}`, `{"hosts":true}`, `{"hosts":["a",1]}`]) {
-    unavailable(() => row(json).words("hosts"), /hosts/);
+    unavailable(() => row(json).texts("hosts"), /hosts/);
   }
 });

@@ -26,7 +26,7 @@ export function framed(nonce: string, index: number, query: Fragment): Fragment 
 }
 
 /** A statement that prints a frame with nothing in it: a sign that what is before it ran through. */
-export function sign(nonce: string): Fragment {
+export function sentinelOf(nonce: string): Fragment {
   return ros`:put ${`${nonce}0 - ${nonce}`}`;
 }
 
@@ -111,7 +111,7 @@ const hints: readonly (readonly [RegExp, string])[] = [
  * Nothing decides by these words: a refusal is noticed by the missing frame.
  */
 export function explainRefusal(text: string): string {
-  const words = text.length > 300 ? `${text.slice(0, 297)}...` : text;
+  const wording = text.length > 300 ? `${text.slice(0, 297)}...` : text;
   const hint = hints.find(([form]) => form.test(text))?.[1];
-  return hint === undefined ? `"${words}"` : `"${words}" (${hint})`;
+  return hint === undefined ? `"${wording}"` : `"${wording}" (${hint})`;
 }

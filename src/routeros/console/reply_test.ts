@@ -97,7 +97,7 @@ Deno.test("parseReply() takes a line of its own for text, also one with which a 
   assert.equal(parseReply("failure\r\n0", nonce, 1).begun, true);
 });
 
-Deno.test("explainRefusal() adds what to do where the words are known", () => {
+Deno.test("explainRefusal() adds what to do where the text is known", () => {
   assert.match(
     explainRefusal("not enough permissions (9) (/disk/add; line 1)"),
     /policies ssh, read and write/,
@@ -105,7 +105,7 @@ Deno.test("explainRefusal() adds what to do where the words are known", () => {
   assert.match(explainRefusal("failure: not allowed by device-mode (x)"), /device-mode\/update/);
 });
 
-Deno.test("explainRefusal() shows unknown words as they are, shortened", () => {
+Deno.test("explainRefusal() shows unknown texts as they are, shortened", () => {
   assert.equal(explainRefusal("blue giraffe"), `"blue giraffe"`);
   assert.ok(explainRefusal("x".repeat(5000)).length < 320);
 });

@@ -16,10 +16,10 @@ export interface RouterInfo {
 }
 
 /** What of a router decides how its answers are read. */
-export type RouterWords = Pick<RouterInfo, "supportsNqn" | "supportsSubvolumes">;
+export type RouterVocabulary = Pick<RouterInfo, "supportsNqn" | "supportsSubvolumes">;
 
 /** What is assumed of a router that was not asked yet. */
-export const unknownRouter: RouterWords = { supportsNqn: true, supportsSubvolumes: false };
+export const unknownRouter: RouterVocabulary = { supportsNqn: true, supportsSubvolumes: false };
 
 /**
  * Reads what `/system resource print` says about the router itself.

@@ -6,7 +6,7 @@ export interface BackoffOptions {
   /** The first delay in milliseconds, before jitter. */
   readonly firstMs: number;
   /** The longest delay in milliseconds. */
-  readonly mostMs: number;
+  readonly maxMs: number;
 }
 
 /**
@@ -15,7 +15,7 @@ export interface BackoffOptions {
  */
 export function backoffMs(failures: number, random: Random, options: BackoffOptions): number {
   if (failures <= 0) return 0;
-  const full = Math.min(options.mostMs, options.firstMs * 2 ** Math.min(failures - 1, 30));
+  const full = Math.min(options.maxMs, options.firstMs * 2 ** Math.min(failures - 1, 30));
   return Math.round(full / 2 + random.fraction() * full / 2);
 }
 
@@ -56,7 +56,7 @@ export class CircuitBreaker {
   }
 
   /** Why nobody is to wait, in words that follow "as", with the time of the next try; made for a breaker not closed. */
-  get words(): string {
+  get texts(): string {
     const times = this.#failures === 1 ? "once" : `${this.#failures} times in a row`;
     const next = this.#state === "trying"
       ? "another try is under way"

@@ -5,7 +5,7 @@
  */
 export class FairQueue<Item> {
   /** In the order of turns: the first key is next. */
-  readonly #lanes = new Map<string, Item[]>();
+  readonly #workers = new Map<string, Item[]>();
   #size = 0;
 
   /** How many items wait. */
@@ -15,29 +15,29 @@ export class FairQueue<Item> {
 
   /** Appends an item behind the others of its key. */
   push(key: string, item: Item): void {
-    const lane = this.#lanes.get(key);
-    if (lane === undefined) this.#lanes.set(key, [item]);
-    else lane.push(item);
+    const worker = this.#workers.get(key);
+    if (worker === undefined) this.#workers.set(key, [item]);
+    else worker.push(item);
     this.#size++;
   }
 
   /** Puts an item that was taken out back to where it goes next. */
   putBack(key: string, item: Item): void {
-    const others = [...this.#lanes].filter(([other]) => other !== key);
-    const lane = [item, ...this.#lanes.get(key) ?? []];
-    this.#lanes.clear();
-    this.#lanes.set(key, lane);
-    for (const [other, items] of others) this.#lanes.set(other, items);
+    const others = [...this.#workers].filter(([other]) => other !== key);
+    const worker = [item, ...this.#workers.get(key) ?? []];
+    this.#workers.clear();
+    this.#workers.set(key, worker);
+    for (const [other, items] of others) this.#workers.set(other, items);
     this.#size++;
   }
 
   /** Takes the next item that may go; undefined when none waits. One that may not holds up its own key only. */
   shift(mayGo: (item: Item) => boolean = () => true): Item | undefined {
-    for (const [key, lane] of this.#lanes) {
-      if (!mayGo(lane[0]!)) continue;
-      const item = lane.shift()!;
-      this.#lanes.delete(key);
-      if (lane.length > 0) this.#lanes.set(key, lane);
+    for (const [key, worker] of this.#workers) {
+      if (!mayGo(worker[0]!)) continue;
+      const item = worker.shift()!;
+      this.#workers.delete(key);
+      if (worker.length > 0) this.#workers.set(key, worker);
       this.#size--;
       return item;
     }
@@ -46,17 +46,17 @@ export class FairQueue<Item> {
 
   /** Takes an item out, wherever it waits; false when it does not. */
   remove(key: string, item: Item): boolean {
-    const lane = this.#lanes.get(key);
-    const index = lane?.indexOf(item) ?? -1;
-    if (lane === undefined || index < 0) return false;
-    lane.splice(index, 1);
-    if (lane.length === 0) this.#lanes.delete(key);
+    const worker = this.#workers.get(key);
+    const index = worker?.indexOf(item) ?? -1;
+    if (worker === undefined || index < 0) return false;
+    worker.splice(index, 1);
+    if (worker.length === 0) this.#workers.delete(key);
     this.#size--;
     return true;
   }
 
   /** Every item that waits, in no particular order. */
   items(): Item[] {
-    return [...this.#lanes.values()].flat();
+    return [...this.#workers.values()].flat();
   }
 }

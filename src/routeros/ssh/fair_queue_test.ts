@@ -7,7 +7,7 @@ function drain(queue: FairQueue<string>): string[] {
   return items;
 }
 
-Deno.test("FairQueue lets keys take turns and keeps the order within a key", () => {
+Deno.test("FairQueue serves keys in turn and keeps the order within a key", () => {
   const queue = new FairQueue<string>();
   for (const item of ["a1", "a2", "a3", "b1", "c1", "c2"]) queue.push(item[0]!, item);
   assert.equal(queue.size, 6);

@@ -113,7 +113,7 @@ function codeOf(error: Error): string {
 }
 
 /** What an SSH server tells to whoever comes, before any secret is sent. */
-export interface Greeting {
+export interface Handshake {
   /** The host key it presented, in wire form; undefined when it never came so far. */
   readonly hostKey: Uint8Array | undefined;
   /** How it lets people in, such as `publickey`; undefined when it never came so far. */
@@ -125,7 +125,7 @@ export interface Greeting {
 }
 
 /** Whom to greet. */
-export interface GreetingOptions {
+export interface HandshakeOptions {
   readonly host: string;
   readonly port: number;
   readonly user: string;
@@ -136,12 +136,12 @@ export interface GreetingOptions {
 }
 
 /** Asks an SSH server for its host key and for its ways to log in, with no credentials. Never rejects. */
-export function askGreeting(options: GreetingOptions, signal: AbortSignal): Promise<Greeting> {
+export function readHandshake(options: HandshakeOptions, signal: AbortSignal): Promise<Handshake> {
   const { host, port, user, pins, timeoutMs } = options;
   const client = new ssh2.Client();
   let hostKey: Uint8Array | undefined;
   let methods: readonly string[] | undefined;
-  const { promise, resolve } = Promise.withResolvers<Greeting>();
+  const { promise, resolve } = Promise.withResolvers<Handshake>();
   const end = ({ open = false, error }: { readonly open?: boolean; readonly error?: unknown }) => {
     const failure = open || methods !== undefined ? undefined : describeConnectFailure(error).message;
     resolve({ hostKey, methods, open, failure });

@@ -1,4 +1,4 @@
-import type { WholeLook } from "../../volume/rules/totals.ts";
+import type { WholeInventory } from "../../volume/rules/totals.ts";
 import type { RouterInfo } from "../console/router_info.ts";
 
 /** What became of one exec request. */
@@ -47,7 +47,7 @@ export interface RouterObserver {
   /** When the router has said for the first time what it is, or something else than before. */
   identified?(router: RouterInfo): void;
   /** After each look at every disk, whoever asked for it. */
-  inventory?(look: WholeLook): void;
+  inventory?(reading: WholeInventory): void;
   /** Why the router cannot be used, once a connection. */
   unfit?(reason: string): void;
   /** Something a person should read: a host key that is not checked, an answer that had to be asked for in parts. */
@@ -56,15 +56,15 @@ export interface RouterObserver {
 
 /** Tells several. */
 export function observedBy(...observers: readonly RouterObserver[]): RouterObserver {
-  const telling = <Event>(tell: (observer: RouterObserver, event: Event) => void) => (event: Event) =>
-    observers.forEach((observer) => tell(observer, event));
+  const reporting = <Event>(report: (observer: RouterObserver, event: Event) => void) => (event: Event) =>
+    observers.forEach((observer) => report(observer, event));
   return {
-    command: telling((observer, event) => observer.command?.(event)),
-    connection: telling((observer, event) => observer.connection?.(event)),
-    breaker: telling((observer, event) => observer.breaker?.(event)),
-    identified: telling((observer, event) => observer.identified?.(event)),
-    inventory: telling((observer, event) => observer.inventory?.(event)),
-    unfit: telling((observer, event) => observer.unfit?.(event)),
-    warning: telling((observer, event) => observer.warning?.(event)),
+    command: reporting((observer, event) => observer.command?.(event)),
+    connection: reporting((observer, event) => observer.connection?.(event)),
+    breaker: reporting((observer, event) => observer.breaker?.(event)),
+    identified: reporting((observer, event) => observer.identified?.(event)),
+    inventory: reporting((observer, event) => observer.inventory?.(event)),
+    unfit: reporting((observer, event) => observer.unfit?.(event)),
+    warning: reporting((observer, event) => observer.warning?.(event)),
   };
 }

@@ -37,8 +37,8 @@ const maxLong = 2;
 /** Refusals of a channel that one request sits through. */
 const channelAttempts = 8;
 /** Delays between connection attempts. */
-const connectBackoff: BackoffOptions = { firstMs: 250, mostMs: 5000 };
-const channelBackoff: BackoffOptions = { firstMs: 100, mostMs: 2000 };
+const connectBackoff: BackoffOptions = { firstMs: 250, maxMs: 5000 };
+const channelBackoff: BackoffOptions = { firstMs: 100, maxMs: 2000 };
 
 /** One connection and what runs on it. */
 interface Link {
@@ -153,7 +153,7 @@ export class Session {
     const fenced = fence();
     if (fenced !== undefined) return this.#unavailable(fenced);
     if (this.#breaker.state !== "closed" && (worksLong || !this.#mayTry())) {
-      return this.#unavailable(this.#breaker.words);
+      return this.#unavailable(this.#breaker.texts);
     }
     if (this.#queue.size < maxQueued) return undefined;
     return this.#unavailable(`${maxQueued} commands already wait for it`);
@@ -203,12 +203,12 @@ export class Session {
     try {
       this.#opened(await transport.connect(controller.signal));
     } catch (error) {
-      const words = controller.signal.aborted
+      const text = controller.signal.aborted
         ? `it did not answer within ${connectTimeoutMs / 1000} s`
         : error instanceof Error
         ? error.message
         : String(error);
-      this.#failed(words, error instanceof ConnectError && error.lasting);
+      this.#failed(text, error instanceof ConnectError && error.lasting);
     } finally {
       cancelTimer();
     }
@@ -239,7 +239,7 @@ export class Session {
     if (this.#state === "closed") return;
     const delayMs = this.#breaker.failed(reason, lasting);
     this.#enter("backing-off", reason);
-    if (this.#breaker.state === "open") this.#failWaiting(this.#breaker.words);
+    if (this.#breaker.state === "open") this.#failWaiting(this.#breaker.texts);
     this.#interrupt = this.#options.clock.timer(delayMs, () => {
       this.#enter("idle");
       this.#pump();
@@ -304,10 +304,10 @@ export class Session {
   #notRun(link: Link, pending: Pending, reason: string): void {
     const { clock, random } = this.#options;
     if (pending.settled) return;
-    if (this.#breaker.state === "open") return pending.fail(this.#unavailable(this.#breaker.words));
+    if (this.#breaker.state === "open") return pending.fail(this.#unavailable(this.#breaker.texts));
     if (this.#state === "closed" || ++pending.refusals >= channelAttempts) {
-      const words = `it gives no channel (${reason}); it may be at its limit of SSH sessions`;
-      return pending.fail(this.#unavailable(words));
+      const text = `it gives no channel (${reason}); it may be at its limit of SSH sessions`;
+      return pending.fail(this.#unavailable(text));
     }
     this.#queue.putBack(pending.request.key, pending);
     if (this.#link !== link || link.resume !== undefined) return;

@@ -5,7 +5,7 @@ import { ended, notRun, torn } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
 import { bench, frozen, manual, refuse } from "./session_test_support.ts";
 
-Deno.test("Session runs at most eight commands at once and lets keys take turns", async () => {
+Deno.test("Session runs at most eight commands at once and serves keys in turn", async () => {
   const { session, ssh, run, clock } = bench();
   const open = manual(ssh);
   const many = Array.from({ length: 20 }, (_, index) => run(`many${index}`, { key: "many" }));

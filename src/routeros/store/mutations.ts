@@ -6,7 +6,7 @@ import type {
   NewVolume,
   VolumeChange,
 } from "../../volume/ports/store.ts";
-import type { ImagePlace } from "../../volume/model/inventory.ts";
+import type { ImageLocation } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
 import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
 
@@ -38,16 +38,16 @@ export function folderStatement({ path, label }: NewFolder): Fragment {
  * would adopt whatever lies there.
  */
 function diskStatement(volume: NewVolume): Fragment {
-  const { id, place, imported } = volume;
+  const { id, location, imported } = volume;
   // Of somebody's file the last name alone may be that of many others.
-  const image = imported ? place.path : endOf(place);
+  const image = imported ? location.path : endOf(location);
   return onlyIf([noDisk(id, image), ...imageConditions(volume)], plainAdd(volume));
 }
 
-function imageConditions({ place, sizeBytes, subvolume }: NewVolume): Fragment[] {
+function imageConditions({ location, sizeBytes, subvolume }: NewVolume): Fragment[] {
   // In an empty subvolume that was made right before is nothing; a snapshot was made only if its conditions held.
-  if (subvolume !== undefined) return subvolume.parent === undefined ? [] : [oneFile(place.path)];
-  return [sizeBytes === undefined ? oneFile(place.path) : noFile(place.path)];
+  if (subvolume !== undefined) return subvolume.parent === undefined ? [] : [oneFile(location.path)];
+  return [sizeBytes === undefined ? oneFile(location.path) : noFile(location.path)];
 }
 
 /**
@@ -55,13 +55,13 @@ function imageConditions({ place, sizeBytes, subvolume }: NewVolume): Fragment[]
  * the copy is not there any more, nothing is at the image's path, and without a size the router makes nothing there.
  */
 function copiedDiskStatement(volume: NewVolume, from: string): Fragment {
-  const { id, place } = volume;
-  const rename = ros`/file set [find where name=${fileName(from)}] name=${fileName(place.path)}`;
-  return onlyIf([noDisk(id, endOf(place)), noFile(place.path)], rename, plainAdd(volume));
+  const { id, location } = volume;
+  const rename = ros`/file set [find where name=${fileName(from)}] name=${fileName(location.path)}`;
+  return onlyIf([noDisk(id, endOf(location)), noFile(location.path)], rename, plainAdd(volume));
 }
 
-function plainAdd({ id, place, sizeBytes, comment }: NewVolume): Fragment {
-  const path = imagePathOf(place.path);
+function plainAdd({ id, location, sizeBytes, comment }: NewVolume): Fragment {
+  const path = imagePathOf(location.path);
   const size = sizeBytes === undefined ? [] : [ros`file-size=${sizeBytes}`];
   const settings = joined([ros`type=${"file"} slot=${id} file-path=${path}`, ...size], " ");
   return ros`/disk add ${settings} mount-filesystem=${false} nvme-tcp-export=${false} comment=${comment}`;
@@ -119,19 +119,19 @@ function bounceStatement(
  * Removes a disk whose comment is still exactly the guard's, and then the image: the router itself looks first whether
  * any disk is left in that slot or on that image.
  */
-export function removeStatements(disk: DiskGuard, place: ImagePlace): Fragment[] {
+export function removeStatements(disk: DiskGuard, location: ImageLocation): Fragment[] {
   return [
     ros`/disk remove ${ownDisk(disk)}`,
-    onlyIf([noDisk(disk.id, endOf(place))], removeAt(place)),
+    onlyIf([noDisk(disk.id, endOf(location))], removeAt(location)),
   ];
 }
 
 /** Removes an image that no disk uses, or the subvolume with it. */
-export function removeImageStatement(place: ImagePlace): Fragment {
-  return onlyIf([none(ros`/disk find where file-path~${holding(endOf(place))}`)], removeAt(place));
+export function removeImageStatement(location: ImageLocation): Fragment {
+  return onlyIf([none(ros`/disk find where file-path~${holding(endOf(location))}`)], removeAt(location));
 }
 
-function removeAt({ path, subvolume }: ImagePlace): Fragment {
+function removeAt({ path, subvolume }: ImageLocation): Fragment {
   if (subvolume === undefined) return ros`/file remove [find where name=${fileName(path)}]`;
   const { label, path: fullName } = subvolume;
   return ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`;
@@ -212,6 +212,6 @@ function one(find: Fragment): Fragment {
 }
 
 /** What the path of every disk on that image holds. Its end only, as the whole takes room that the comments need. */
-function endOf({ path, subvolume }: ImagePlace): string {
+function endOf({ path, subvolume }: ImageLocation): string {
   return subvolume === undefined ? `/${lastSegment(path)}` : `/${lastSegment(subvolume.path)}/`;
 }

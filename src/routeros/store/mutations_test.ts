@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { plainPlace, subvolumePlace } from "../../volume/model/layout.ts";
+import { plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
 import { maxImagePathBytes } from "../../volume/rules/import.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
 import { fitsOneExec } from "../console/exchange.ts";
@@ -18,9 +18,9 @@ function lines(statements: readonly { readonly text: string }[]): string[] {
   return statements.map((statement) => statement.text);
 }
 
-const plain = plainPlace("/pool/csi/s1.1a2b3c4d.img");
-const inSubvolume = subvolumePlace("/pool/csi/s1.1a2b3c4d", "pool-fs");
-const added: NewVolume = { id: "s1", place: plain, sizeBytes: 1073741824n, comment: "c$" };
+const plain = plainLocation("/pool/csi/s1.1a2b3c4d.img");
+const inSubvolume = subvolumeLocation("/pool/csi/s1.1a2b3c4d", "pool-fs");
+const added: NewVolume = { id: "s1", location: plain, sizeBytes: 1073741824n, comment: "c$" };
 const settings = `mount-filesystem="no" nvme-tcp-export="no" comment="c\\$"`;
 const noDisk = `[:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d[.]img"]]=0`;
 const image = `name="pool/csi/s1.1a2b3c4d.img"`;
@@ -47,7 +47,7 @@ Deno.test("addStatements() makes the folder first, unless another volume has jus
 
 Deno.test("addStatements() makes the image's subvolume and a new image in it", () => {
   const subvolume = { ...inSubvolume.subvolume!, readOnly: false };
-  assert.deepEqual(lines(addStatements({ ...added, place: inSubvolume, subvolume })), [
+  assert.deepEqual(lines(addStatements({ ...added, location: inSubvolume, subvolume })), [
     `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d"`,
     `:if ([:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
     `/disk add type="file" slot="s1" file-path="/pool/csi/s1.1a2b3c4d/disk.img" file-size="1073741824" ${settings}}`,
@@ -58,7 +58,7 @@ Deno.test("addStatements() takes the image of a snapshot as it is, naming its pa
   const parent = { label: "pool-fs", path: "csi/snap-1.s0.x.n.1a2b3c4d" };
   const subvolume = { ...inSubvolume.subvolume!, parent, readOnly: false };
   const [make, add] = lines(
-    addStatements({ ...added, sizeBytes: undefined, place: inSubvolume, subvolume }),
+    addStatements({ ...added, sizeBytes: undefined, location: inSubvolume, subvolume }),
   );
   assert.equal(
     make,
@@ -146,7 +146,7 @@ Deno.test("removeImageStatement() lets the router look for users of the image fi
     `:if ([:len [/disk find where file-path~"/s1[.]1a2b3c4d[.]img"]]=0) do={/file remove [find where ${image}]}`,
   );
   assert.equal(
-    removeImageStatement(subvolumePlace("/pool/s1.1a2b3c4d", "pool-fs")).text,
+    removeImageStatement(subvolumeLocation("/pool/s1.1a2b3c4d", "pool-fs")).text,
     `:if ([:len [/disk find where file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
       `/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="s1.1a2b3c4d"]}`,
   );
@@ -181,14 +181,14 @@ Deno.test("every command about an imported image has room for the longest path a
   const id = "s".repeat(32);
   const added = {
     id,
-    place: plainPlace(path),
+    location: plainLocation(path),
     sizeBytes: undefined,
     comment: "c".repeat(255),
     imported: true,
   };
   assert.ok(fitsOneExec(addStatements(added), []));
   assert.ok(fitsOneExec([], viewQueries(id, path)));
-  assert.ok(fitsOneExec([], createQueries(true, { id, stem: path, folder: "" })));
+  assert.ok(fitsOneExec([], createQueries(true, { id, filePrefix: path, folder: "" })));
   assert.deepEqual(divideIntoQuestions([path, path, path, "/a/b"]).flat(), [path, path, path, "/a/b"]);
   for (const some of divideIntoQuestions([path, path, path, path, path, path, path, path])) {
     assert.ok(fitsOneExec([], namedFilesViewQueries(some)));

@@ -1,7 +1,7 @@
 import { VolumeError } from "../../volume/errors.ts";
 import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
 import { unreadable } from "../console/json.ts";
-import type { RouterWords } from "../console/router_info.ts";
+import type { RouterVocabulary } from "../console/router_info.ts";
 import { holding } from "./queries.ts";
 import { parseDisks, parseFiles, sorted } from "./rows.ts";
 
@@ -74,16 +74,16 @@ function oneMore(character: string, pattern: string, depth: number): Part {
  */
 export async function listDisksInParts(
   ask: (pattern: string) => Promise<string | undefined>,
-  router: () => RouterWords,
+  router: () => RouterVocabulary,
 ): Promise<StoredVolume[]> {
   const parse = (frame: string, pattern: string) => {
     const form = new RegExp(pattern);
     const { volumes, others } = parseDisks(frame, router());
-    const stray = volumes.find((volume) => !form.test(volume.id)) ?? others[0];
-    if (stray === undefined) return volumes;
+    const orphan = volumes.find((volume) => !form.test(volume.id)) ?? others[0];
+    if (orphan === undefined) return volumes;
     throw unreadable(
       "list of disks",
-      `it shows a disk that was not asked for: slot=${stray.id} asked=${pattern}`,
+      `it shows a disk that was not asked for: slot=${orphan.id} asked=${pattern}`,
     );
   };
   return sorted(await listInParts("disks", divideSlots(), ask, parse));

@@ -11,10 +11,10 @@ const diskKeys =
 const diskKeysWithNqn = ros`${diskKeys},nvme-tcp-server-nqn`;
 
 /** The disk in a slot, every disk whose image path holds the stem, and the mounted pools. */
-export function disksQuery(slot: string, stem?: string): Fragment {
+export function disksQuery(slot: string, filePrefix?: string): Fragment {
   const terms = [
     ros`slot=${slot}`,
-    ...stem === undefined ? [] : [ros`file-path~${holding(stem)}`],
+    ...filePrefix === undefined ? [] : [ros`file-path~${holding(filePrefix)}`],
     ros`mounted`,
   ];
   return ros`/disk print detail as-value where ${joined(terms, " or ")}`;
@@ -65,8 +65,8 @@ export function createFilesQuery(wanted: Wanted | undefined): Fragment {
   return filesWhere([...terms, ros`name~${holding(anySnapshot)}`]);
 }
 
-function wantedTerms({ stem, folder }: Wanted): Fragment[] {
-  return [ros`name~${holding(stem)}`, ...folder === "" ? [] : [ros`name=${fileName(folder)}`]];
+function wantedTerms({ filePrefix, folder }: Wanted): Fragment[] {
+  return [ros`name~${holding(filePrefix)}`, ...folder === "" ? [] : [ros`name=${fileName(folder)}`]];
 }
 
 /** Never without a list of keys, else the contents of small files come along. */
@@ -86,9 +86,9 @@ export const resourceQuery: Fragment = ros`/system resource print as-value`;
 export const packagesQuery: Fragment = ros`/system package print detail as-value`;
 
 /** The frames of a view: disks first, then files if a stem is asked about, the router's own row last. */
-export function viewQueries(id: string, stem: string | undefined): Fragment[] {
-  const disks = disksQuery(id, stem);
-  return stem === undefined ? [disks, resourceQuery] : [disks, filesQuery(stem), resourceQuery];
+export function viewQueries(id: string, filePrefix: string | undefined): Fragment[] {
+  const disks = disksQuery(id, filePrefix);
+  return filePrefix === undefined ? [disks, resourceQuery] : [disks, filesQuery(filePrefix), resourceQuery];
 }
 
 /** The frames of a create's view: disks, files, the router's own row. */

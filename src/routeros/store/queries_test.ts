@@ -41,14 +41,14 @@ Deno.test("filesQuery() asks by a part of the path", () => {
   assert.equal(filesQuery("/snap-1.").text, `${keys}name~"/snap-1[.]"`);
 });
 
-Deno.test("createFilesQuery() asks for stem, folder and snapshots, or for snapshots alone", () => {
-  const wanted = { id: "v", stem: "v.1a", folder: "/pool/csi" };
+Deno.test("createFilesQuery() asks for file-name prefix, folder and snapshots, or for snapshots alone", () => {
+  const wanted = { id: "v", filePrefix: "v.1a", folder: "/pool/csi" };
   assert.equal(createFilesQuery(wanted).text, `${keys}name~"v[.]1a" or name="pool/csi" or name~"/snap-"`);
   assert.equal(createFilesQuery({ ...wanted, folder: "" }).text, `${keys}name~"v[.]1a" or name~"/snap-"`);
   assert.equal(createFilesQuery(undefined).text, `${keys}name~"/snap-"`);
 });
 
-Deno.test("disksQuery() asks by slot, and by the stem in the path of the image", () => {
+Deno.test("disksQuery() asks by slot, and by the file-name prefix in the path of the image", () => {
   const disks = "/disk print detail as-value where ";
   assert.equal(disksQuery("v").text, `${disks}slot="v" or mounted`);
   assert.equal(disksQuery("v", "v.1a").text, `${disks}slot="v" or file-path~"v[.]1a" or mounted`);

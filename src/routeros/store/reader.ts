@@ -21,7 +21,12 @@ import {
   type Question,
   ReadRefused,
 } from "../console/exchange.ts";
-import { parseResource, type RouterInfo, type RouterWords, unknownRouter } from "../console/router_info.ts";
+import {
+  parseResource,
+  type RouterInfo,
+  type RouterVocabulary,
+  unknownRouter,
+} from "../console/router_info.ts";
 import type { RouterObserver } from "../ssh/observer.ts";
 import { listDisksInParts, listFilesInParts } from "./paged_lists.ts";
 import {
@@ -55,7 +60,7 @@ export class RouterReader {
   protected readonly observer: RouterObserver | undefined;
   readonly #inventories: SharedRead<Inventory>;
   /** The connection on which each call has looked. */
-  readonly #looks = new WeakMap<CallContext, number>();
+  readonly #reads = new WeakMap<CallContext, number>();
   /** The last uptime that was read, and with which answer. */
   #uptime: { readonly upMs: number; readonly answer: Answer } | undefined;
   #info: RouterInfo | undefined;
@@ -78,23 +83,23 @@ export class RouterReader {
 
   /** Whether an export can be given an NQN; assumed of a router that was not asked yet. */
   protected get supportsNqn(): boolean {
-    return this.#words.supportsNqn;
+    return this.#texts.supportsNqn;
   }
 
   /**
    * The connection on which a call has looked last at what it is about; undefined when it has not. A router that has just
    * booted may not show a disk yet, and would give its image away as unused.
    */
-  protected lookedOn(context: CallContext): number | undefined {
-    return this.#looks.get(context);
+  protected readFrom(context: CallContext): number | undefined {
+    return this.#reads.get(context);
   }
 
   /** See `VolumeStore.view()`; without a stem no files and no sharers. */
-  async view(id: string, stem: string | undefined, context: CallContext): Promise<VolumeView> {
-    const queries = viewQueries(id, stem);
+  async view(id: string, filePrefix: string | undefined, context: CallContext): Promise<VolumeView> {
+    const queries = viewQueries(id, filePrefix);
     const answer = await this.exchange.ask({ kind: "view", key: id, queries, context });
-    this.#looks.set(context, answer.connection);
-    return this.viewOf(id, stem, answer);
+    this.#reads.set(context, answer.connection);
+    return this.viewOf(id, filePrefix, answer);
   }
 
   /** See `VolumeStore.createView()`. */
@@ -102,10 +107,10 @@ export class RouterReader {
     const question = { kind: "create-view", key: wanted?.id ?? "", context };
     const answer = await this.#list(question, (nqn) => createQueries(nqn, wanted));
     if (answer === "cut") return await this.#createViewInParts(wanted, context);
-    this.#looks.set(context, answer.connection);
+    this.#reads.set(context, answer.connection);
     const { volumes, others, state } = this.#disksOf(answer);
     const foreign = others.find((disk) => disk.id === wanted?.id);
-    return this.#told({ ...state, volumes, foreign, files: createFilesOf(wanted, answer.frames[1]!) });
+    return this.#reported({ ...state, volumes, foreign, files: createFilesOf(wanted, answer.frames[1]!) });
   }
 
   /** See `VolumeStore.inventory()`. */
@@ -119,7 +124,7 @@ export class RouterReader {
     const answer = await this.exchange.ask({ ...question, queries: fileViewQueries(part) }, "return");
     if (answer !== "cut") {
       // What is decided may rest on an earlier look; only the first connection vouches for both.
-      if (!this.#looks.has(context)) this.#looks.set(context, answer.connection);
+      if (!this.#reads.has(context)) this.#reads.set(context, answer.connection);
       return this.fileViewOf(part, answer);
     }
     const files = await this.#filesInParts(part, part, context);
@@ -173,7 +178,7 @@ export class RouterReader {
    */
   protected viewOf(
     id: string,
-    stem: string | undefined,
+    filePrefix: string | undefined,
     answer: Answer,
     upMs = this.readResource(answer),
   ): VolumeView {
@@ -183,9 +188,9 @@ export class RouterReader {
       volume: volumes.find((volume) => volume.id === id),
       foreign: others.find((disk) => disk.id === id),
       sharers: volumes.filter((volume) =>
-        volume.id !== id && stem !== undefined && volume.imagePath.includes(stem)
+        volume.id !== id && filePrefix !== undefined && volume.imagePath.includes(filePrefix)
       ),
-      files: stem === undefined ? [] : filesHolding(stem, answer.frames[1]!),
+      files: filePrefix === undefined ? [] : filesHolding(filePrefix, answer.frames[1]!),
     };
   }
 
@@ -199,16 +204,16 @@ export class RouterReader {
     const upMs = this.#carriedUpMs(answer);
     if (upMs === undefined) return undefined;
     const { volumes, state } = this.#disksOf(answer, 0, upMs);
-    return this.#told({ ...state, volumes });
+    return this.#reported({ ...state, volumes });
   }
 
   /**
    * What is left of a volume, of an answer to `disksQuery()` and `filesQuery()`. The command has no room for the
    * router's own row: the uptime is carried over, and where none was read on this connection the result is undefined.
    */
-  protected leftOf(id: string, stem: string, answer: Answer): VolumeView | undefined {
+  protected leftOf(id: string, filePrefix: string, answer: Answer): VolumeView | undefined {
     const upMs = this.#carriedUpMs(answer);
-    return upMs === undefined ? undefined : this.viewOf(id, stem, answer, upMs);
+    return upMs === undefined ? undefined : this.viewOf(id, filePrefix, answer, upMs);
   }
 
   /** Reads the router's own row, the last frame, and remembers what it says; returns the uptime in milliseconds. */
@@ -230,20 +235,20 @@ export class RouterReader {
     return this.#uptime.upMs + Math.max(0, receivedMs - this.#uptime.answer.receivedMs);
   }
 
-  get #words(): RouterWords {
+  get #texts(): RouterVocabulary {
     return this.#info ?? unknownRouter;
   }
 
   /** The disks in one frame of an answer, and the state of the router that every read returns with its subject. */
   #disksOf(answer: Answer, index = 0, upMs = this.readResource(answer)): Disks & { state: RouterState } {
-    const disks = parseDisks(answer.frames[index]!, this.#words);
+    const disks = parseDisks(answer.frames[index]!, this.#texts);
     const { pools } = disks;
     return { ...disks, state: { pools, upMs, ...this.supportsNqn ? {} : { unfenced: true } } };
   }
 
-  #told<Look extends Inventory>(look: Look): Look {
-    this.observer?.inventory?.(look);
-    return look;
+  #reported<Look extends Inventory>(reading: Look): Look {
+    this.observer?.inventory?.(reading);
+    return reading;
   }
 
   async #readInventory(context: CallContext, onSent: () => void): Promise<Inventory> {
@@ -256,7 +261,7 @@ export class RouterReader {
       answer = await this.exchange.ask({ kind: "inventory", key: "", queries, context });
     }
     const { volumes, state } = this.#disksOf(answer);
-    return this.#told({ ...state, volumes: inParts ?? volumes });
+    return this.#reported({ ...state, volumes: inParts ?? volumes });
   }
 
   /**
@@ -290,12 +295,12 @@ export class RouterReader {
     const foreign = others.find((disk) => disk.id === wanted?.id);
     const own = wanted === undefined ? [] : createFilesOf(wanted, answer.frames[1]!);
     const files = [...own.filter((file) => !file.path.includes(anySnapshot)), ...snapshots];
-    return this.#told({ ...state, volumes, foreign, files });
+    return this.#reported({ ...state, volumes, foreign, files });
   }
 
   #volumesInParts(key: string, context: CallContext): Promise<StoredVolume[]> {
     const query = (pattern: string) => someDisksQuery(this.supportsNqn, pattern);
-    return listDisksInParts(this.#partOf({ kind: "inventory-part", key, context }, query), () => this.#words);
+    return listDisksInParts(this.#partOf({ kind: "inventory-part", key, context }, query), () => this.#texts);
   }
 
   #filesInParts(text: string, key: string, context: CallContext): Promise<StoredFile[]> {
@@ -324,6 +329,6 @@ function filesHolding(part: string, frame: string): StoredFile[] {
 function createFilesOf(wanted: Wanted | undefined, frame: string): StoredFile[] {
   return parseFiles(frame, (path) => {
     if (path.includes(anySnapshot)) return true;
-    return wanted !== undefined && (path.includes(wanted.stem) || path === wanted.folder);
+    return wanted !== undefined && (path.includes(wanted.filePrefix) || path === wanted.folder);
   });
 }

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { type AccessMode, formatCapabilities, modeLetters } from "../../volume/model/capabilities.ts";
 import { hostIdentityOf } from "../../volume/model/host_identity.ts";
-import { plainPlace, subvolumePlace, unfinishedPath } from "../../volume/model/layout.ts";
+import { plainLocation, subvolumeLocation, unfinishedPath } from "../../volume/model/layout.ts";
 import { maxBasePathBytes } from "../../volume/model/parameters.ts";
-import type { ImagePlace } from "../../volume/model/inventory.ts";
+import type { ImageLocation } from "../../volume/model/inventory.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
 import { formatComment, maxCommentBytes, newComment } from "../../volume/model/record.ts";
 import { formatSnapshotName, snapshotPart } from "../../volume/model/snapshots.ts";
@@ -44,14 +44,14 @@ interface Lengths {
 
 const hash = "1a2b3c4d";
 const ownId = "pvc-0123456789abcdef0123456789ab";
-const earlierId = "pvc-01234567-89ab-cdef-0123-456789abcdef";
+const legacyId = "pvc-01234567-89ab-cdef-0123-456789abcdef";
 const longest: Lengths = {
   base: `/${"p".repeat(7)}/${"b".repeat(maxBasePathBytes - 9)}`,
   id: ownId,
   label: "l".repeat(32),
   comment: "x".repeat(maxCommentBytes),
 };
-const usual: Lengths = {
+const defaults: Lengths = {
   base: "/storage-pool/metal-csi",
   id: ownId,
   label: "storage-pool-fs",
@@ -88,59 +88,59 @@ function snapshotName(source: string): string {
 
 /** Every way to add a volume. */
 function additions({ base, id, label, comment }: Lengths): Record<string, NewVolume> {
-  const stem = `${id}.${hash}`;
-  const plain = plainPlace(`${base}/${stem}.img`);
-  const inner = subvolumePlace(`${base}/${stem}`, label);
+  const filePrefix = `${id}.${hash}`;
+  const plain = plainLocation(`${base}/${filePrefix}.img`);
+  const inner = subvolumeLocation(`${base}/${filePrefix}`, label);
   const folder = (label: string | undefined) => ({ makeFolder: { path: base, label } });
   const empty = { id, sizeBytes: 1n << 50n, comment: newRecord(undefined) };
-  const filled = { id, sizeBytes: undefined, comment: newRecord(`v:${earlierId}`) };
-  const snapshot = `${base}/${snapshotName(earlierId)}`;
-  const parent = subvolumePlace(snapshot, label).subvolume!;
+  const filled = { id, sizeBytes: undefined, comment: newRecord(`v:${legacyId}`) };
+  const snapshot = `${base}/${snapshotName(legacyId)}`;
+  const parent = subvolumeLocation(snapshot, label).subvolume!;
   const subvolume = { ...inner.subvolume!, readOnly: false };
   const copied = { path: unfinishedPath(plain.path, "00ff00ff") };
   return {
-    plain: { ...empty, place: plain },
-    "plain, in a new folder": { ...empty, place: plain, ...folder(undefined) },
-    subvolume: { ...empty, place: inner, subvolume },
-    "subvolume, in a new folder": { ...empty, place: inner, subvolume, ...folder(label) },
-    clone: { ...filled, place: inner, subvolume: { ...subvolume, parent } },
+    plain: { ...empty, location: plain },
+    "plain, in a new folder": { ...empty, location: plain, ...folder(undefined) },
+    subvolume: { ...empty, location: inner, subvolume },
+    "subvolume, in a new folder": { ...empty, location: inner, subvolume, ...folder(label) },
+    clone: { ...filled, location: inner, subvolume: { ...subvolume, parent } },
     "clone, in a new folder": {
       ...filled,
-      place: inner,
+      location: inner,
       subvolume: { ...subvolume, parent },
       ...folder(label),
     },
     "clone of a blank volume": {
       ...filled,
-      place: inner,
+      location: inner,
       subvolume: {
         ...subvolume,
-        parent: subvolumePlace(`${base}/${earlierId}.${hash}`, label).subvolume!,
-        guard: { id: earlierId, comment },
+        parent: subvolumeLocation(`${base}/${legacyId}.${hash}`, label).subvolume!,
+        guard: { id: legacyId, comment },
       },
     },
-    "clone that was made before": { ...filled, place: inner },
-    copy: { ...filled, place: plain, copied },
-    "copy, in a new folder": { ...filled, place: plain, copied, ...folder(undefined) },
+    "clone that was made before": { ...filled, location: inner },
+    copy: { ...filled, location: plain, copied },
+    "copy, in a new folder": { ...filled, location: plain, copied, ...folder(undefined) },
   };
 }
 
 /** Every other change, each of which has to go into one exec. */
 function changes({ base, id, label, comment }: Lengths): Record<string, Fragment[]> {
-  const stem = `${earlierId}.${hash}`;
-  const disk = { id: earlierId, comment };
-  const plain = plainPlace(`${base}/${stem}.img`);
-  const inner = subvolumePlace(`${base}/${stem}`, label);
-  const name = snapshotName(earlierId);
-  const snapshot = plainPlace(`${base}/${name}.img`);
+  const filePrefix = `${legacyId}.${hash}`;
+  const disk = { id: legacyId, comment };
+  const plain = plainLocation(`${base}/${filePrefix}.img`);
+  const inner = subvolumeLocation(`${base}/${filePrefix}`, label);
+  const name = snapshotName(legacyId);
+  const snapshot = plainLocation(`${base}/${name}.img`);
   const part = unfinishedPath(snapshot.path, "00ff00ff");
-  const frozen = subvolumePlace(`${base}/${name}`, label);
+  const frozen = subvolumeLocation(`${base}/${name}`, label);
   const make = { ...frozen.subvolume!, parent: inner.subvolume!, readOnly: true };
   const snapshotsPart = base + snapshotPart(name.slice(0, 33));
   return {
     "remove a plain image": removeStatements(disk, plain),
     "remove a subvolume": removeStatements(disk, inner),
-    "remove an unfinished copy": [removeImageStatement(plainPlace(part))],
+    "remove an unfinished copy": [removeImageStatement(plainLocation(part))],
     "remove a snapshot": [removeImageStatement(frozen)],
     "make a snapshot": [subvolumeStatement(make, snapshotsPart)],
     "make a snapshot of a blank volume": [subvolumeStatement({ ...make, guard: disk }, snapshotsPart)],
@@ -158,19 +158,19 @@ function changes({ base, id, label, comment }: Lengths): Record<string, Fragment
 }
 
 function queries({ base, id, label }: Lengths): Record<string, Fragment[]> {
-  const stem = `${id}.${hash}`;
-  const wanted = { id, stem, folder: base };
-  const name = snapshotName(earlierId);
+  const filePrefix = `${id}.${hash}`;
+  const wanted = { id, filePrefix, folder: base };
+  const name = snapshotName(legacyId);
   return {
-    view: viewQueries(id, stem),
-    "view of an earlier driver's volume": viewQueries(earlierId, `${earlierId}.${hash}`),
+    view: viewQueries(id, filePrefix),
+    "view of an legacy driver's volume": viewQueries(legacyId, `${legacyId}.${hash}`),
     "create view": createQueries(true, wanted),
     "create view without volume": createQueries(true, undefined),
     "rest of a create view": createBaseQueries(wanted),
     inventory: [allDisksQuery(true), resourceQuery],
     "files of a snapshot": fileViewQueries(snapshotPart(name.slice(0, 33))),
     "files of a path": fileViewQueries(`${base}/${name}.img.00ff00ff.part`),
-    subvolume: [subvolumeQuery(subvolumePlace(`${base}/${name}`, label).subvolume!)],
+    subvolume: [subvolumeQuery(subvolumeLocation(`${base}/${name}`, label).subvolume!)],
   };
 }
 
@@ -200,7 +200,7 @@ const withRoom: readonly (readonly [what: string, Lengths, query: Fragment, ways
     "subvolume, in a new folder",
     "clone that was made before",
   ]],
-  ["usual addition", usual, allDisksQuery(true), ["plain", "subvolume", "subvolume, in a new folder"]],
+  ["usual addition", defaults, allDisksQuery(true), ["plain", "subvolume", "subvolume, in a new folder"]],
 ];
 
 for (const [what, lengths, query, ways] of withRoom) {
@@ -212,16 +212,16 @@ for (const [what, lengths, query, ways] of withRoom) {
   }
 }
 
-Deno.test("usual changes read everything back in the same exec", () => {
-  const { id, comment, base, label } = usual;
-  const stem = `${id}.${hash}`;
-  const places: ImagePlace[] = [
-    plainPlace(`${base}/${stem}.img`),
-    subvolumePlace(`${base}/${stem}`, label),
+Deno.test("default changes read everything back in the same exec", () => {
+  const { id, comment, base, label } = defaults;
+  const filePrefix = `${id}.${hash}`;
+  const locations: ImageLocation[] = [
+    plainLocation(`${base}/${filePrefix}.img`),
+    subvolumeLocation(`${base}/${filePrefix}`, label),
   ];
-  for (const place of places) {
-    const statements = removeStatements({ id, comment }, place);
-    assert.ok(fitsOneExec(statements, [disksQuery(id), filesQuery(stem)]), `remove ${place.path}`);
+  for (const location of locations) {
+    const statements = removeStatements({ id, comment }, location);
+    assert.ok(fitsOneExec(statements, [disksQuery(id), filesQuery(filePrefix)]), `remove ${location.path}`);
   }
   const on = { nqn: `nqn.2000-02.com.mikrotik:${id}:12-ab12cd34`, port: 4420 };
   const longer = "x".repeat(200);
@@ -229,7 +229,7 @@ Deno.test("usual changes read everything back in the same exec", () => {
   assert.ok(fitsOneExec(published, viewQueries(id, undefined)), "publish");
   for (const name of ["make a snapshot", "remove a snapshot"]) {
     const part = base + snapshotPart(snapshotName(ownId).slice(0, 33));
-    assert.ok(fitsOneExec(changes(usual)[name]!, fileViewQueries(part)), name);
+    assert.ok(fitsOneExec(changes(defaults)[name]!, fileViewQueries(part)), name);
   }
 });
 

@@ -8,7 +8,7 @@ import type {
 import type { StoredSubvolume } from "../../volume/ports/store.ts";
 import { isSendable } from "../console/command.ts";
 import { parseRows, type Row, unreadable } from "../console/json.ts";
-import type { RouterWords } from "../console/router_info.ts";
+import type { RouterVocabulary } from "../console/router_info.ts";
 import { imagePathOf, lastSegment } from "./queries.ts";
 
 /** The disks of a frame, sorted by what they are. */
@@ -25,7 +25,7 @@ export interface Disks {
  *
  * @throws {VolumeError} unavailable when a disk cannot be read, or two sit in one slot
  */
-export function parseDisks(frame: string, router: RouterWords): Disks {
+export function parseDisks(frame: string, router: RouterVocabulary): Disks {
   const what = "list of disks";
   const volumes: StoredVolume[] = [];
   const others: ForeignDisk[] = [];
@@ -51,10 +51,10 @@ export function sorted(volumes: readonly StoredVolume[]): StoredVolume[] {
   return volumes.toSorted((a, b) => a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
-function volumeOf(row: Row, id: string, router: RouterWords, upon: readonly string[]): StoredVolume {
+function volumeOf(row: Row, id: string, router: RouterVocabulary, upon: readonly string[]): StoredVolume {
   const exported = row.flag("nvme-tcp-export");
   const uses = routerUses(row, upon);
-  const hosts = row.words("nvme-tcp-server-allow-host-name");
+  const hosts = row.texts("nvme-tcp-server-allow-host-name");
   return {
     id,
     imagePath: imagePathOf(row.text("file-path")),
@@ -74,7 +74,7 @@ function volumeOf(row: Row, id: string, router: RouterWords, upon: readonly stri
  * A mounted disk as a pool. One that says nothing about its mount point or space (a network mount, say) is none: a
  * volume on it would be refused, and no other volume suffers for it.
  */
-function poolOf(row: Row, router: RouterWords): Pool | undefined {
+function poolOf(row: Row, router: RouterVocabulary): Pool | undefined {
   if (!row.flag("mounted", false) || !row.has("size") || !row.has("free")) return undefined;
   const mountPoint = row.text("mount-point", "").replace(/^\/+|\/+$/g, "");
   if (mountPoint === "") return undefined;

@@ -67,7 +67,7 @@ Deno.test("parseDisks() sorts file disks, other disks and mounted pools", () => 
   });
 });
 
-Deno.test("parseDisks() tells whom an export lets in where that is not everybody", () => {
+Deno.test("parseDisks() reports whom an export lets in where that is not everybody", () => {
   const hosts = (list: unknown) =>
     disksOf({ ...disk, "nvme-tcp-server-allow-host-name": list }).volumes[0]!.allowedHosts;
   assert.deepEqual(hosts("nqn.a,nqn.b"), ["nqn.a", "nqn.b"]);
@@ -137,8 +137,8 @@ Deno.test("parseDisks() takes only mounted disks that tell their space for pools
 });
 
 Deno.test("parseDisks() gives a pool no label where subvolumes cannot be made by it", () => {
-  const labelOf = (row: object, words = router) =>
-    parseDisks(JSON.stringify([row]), words).pools[0]!.subvolumeLabel;
+  const labelOf = (row: object, text = router) =>
+    parseDisks(JSON.stringify([row]), text).pools[0]!.subvolumeLabel;
   assert.equal(labelOf(pool, { ...router, supportsSubvolumes: false }), undefined);
   // The last could not be sent.
   const changes = [{ fs: "xfs" }, { fs: undefined }, { "fs-label": undefined }, { "fs-label": "" }, {

@@ -8,9 +8,9 @@ import { Session } from "../ssh/session.ts";
 import { RouterVolumeStore, type RouterVolumeStoreOptions } from "./volume_store.ts";
 
 /** What the paths of the volume `s1` hold. */
-export const stem = "s1.1a2b3c4d";
+export const filePrefix = "s1.1a2b3c4d";
 /** Its image, as a plain file. */
-export const path = `/pool/csi/${stem}.img`;
+export const path = `/pool/csi/${filePrefix}.img`;
 
 /** A pool as the router prints it. */
 export const poolRow = {

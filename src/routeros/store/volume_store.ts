@@ -9,7 +9,7 @@ import type {
   VolumeChange,
   VolumeStore,
 } from "../../volume/ports/store.ts";
-import type { FileView, ImagePlace, Inventory, VolumeView } from "../../volume/model/inventory.ts";
+import type { FileView, ImageLocation, Inventory, VolumeView } from "../../volume/model/inventory.ts";
 import { type Fragment, isSendable } from "../console/command.ts";
 import { type Answer, divideIntoExecs, fitsOneExec } from "../console/exchange.ts";
 import { assertFit } from "../console/router_info.ts";
@@ -76,7 +76,7 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
   readonly #copyTimeoutMs: number;
   readonly #allowUnfenced: boolean;
   /** The last connection of which it was told that its router cannot be used. */
-  #toldUnfit: number | undefined;
+  #reportedUnfit: number | undefined;
   /** The last successful probe. */
   #probed: { readonly connection: number; readonly atMs: number } | undefined;
 
@@ -141,37 +141,37 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
 
   async remove(
     disk: DiskGuard,
-    place: ImagePlace,
-    stem: string,
+    location: ImageLocation,
+    filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>> {
     const { id } = disk;
     assertComparable(disk);
-    if (place.subvolume !== undefined) await this.assertSubvolumes(context);
+    if (location.subvolume !== undefined) await this.assertSubvolumes(context);
     return await this.#mutate({
       kind: "remove",
       key: id,
-      statements: removeStatements(disk, place),
+      statements: removeStatements(disk, location),
       // There is no room to ask who else uses the image: that is asked when anything of it is still there.
-      queries: [[disksQuery(id), filesQuery(stem)]],
+      queries: [[disksQuery(id), filesQuery(filePrefix)]],
       read: (answer) => {
-        const after = this.leftOf(id, stem, answer);
+        const after = this.leftOf(id, filePrefix, answer);
         return after?.files.length === 0 ? after : undefined;
       },
-      readAgain: () => this.view(id, stem, context),
+      readAgain: () => this.view(id, filePrefix, context),
       context,
-      onlyOn: this.lookedOn(context),
+      onlyOn: this.readFrom(context),
     });
   }
 
   async removeImage(
-    place: ImagePlace,
+    location: ImageLocation,
     part: string,
     context: CallContext,
   ): Promise<MutationOutcome<FileView>> {
-    if (place.subvolume !== undefined) await this.assertSubvolumes(context);
-    const onlyOn = this.lookedOn(context);
-    return await this.#changeFiles("remove-image", removeImageStatement(place), part, context, onlyOn);
+    if (location.subvolume !== undefined) await this.assertSubvolumes(context);
+    const onlyOn = this.readFrom(context);
+    return await this.#changeFiles("remove-image", removeImageStatement(location), part, context, onlyOn);
   }
 
   async addSubvolume(
@@ -236,8 +236,8 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
     try {
       assertFit(this.routerInfo!, frames[0]!);
     } catch (error) {
-      if (connection !== this.#toldUnfit && error instanceof Error) this.observer?.unfit?.(error.message);
-      this.#toldUnfit = connection;
+      if (connection !== this.#reportedUnfit && error instanceof Error) this.observer?.unfit?.(error.message);
+      this.#reportedUnfit = connection;
       throw error;
     }
   }

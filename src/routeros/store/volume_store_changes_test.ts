@@ -8,18 +8,18 @@ import {
   torn,
 } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
-import { plainPlace, subvolumePlace } from "../../volume/model/layout.ts";
+import { plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { NewVolume } from "../../volume/ports/store.ts";
-import { bench, diskRow, path, poolRow, pools, stem, volume } from "./store_test_support.ts";
+import { bench, diskRow, filePrefix, path, poolRow, pools, volume } from "./store_test_support.ts";
 import type { RouterVolumeStore } from "./volume_store.ts";
 
 type Use = (store: RouterVolumeStore, context: CallContext) => Promise<unknown>;
 
-const place = plainPlace(path);
-const newVolume: NewVolume = { id: "s1", place, sizeBytes: 1024n, comment: "c" };
+const location = plainLocation(path);
+const newVolume: NewVolume = { id: "s1", location, sizeBytes: 1024n, comment: "c" };
 const guard = { id: "s1", comment: "old" };
-const wanted = { id: "s1", stem, folder: "/pool/csi" };
+const wanted = { id: "s1", filePrefix, folder: "/pool/csi" };
 const part = "/snap-1.";
 const copy = `${path}.00ff00ff.part`;
 
@@ -57,11 +57,11 @@ Deno.test("add() reads disks with all their keys back where there is no room to 
   const folder = `/pool/${"f".repeat(58)}`;
   await store.createView({ ...wanted, folder }, call());
   held.disks = [poolRow, diskRow("s1")];
-  const { path, subvolume } = subvolumePlace(`${folder}/${stem}`, "pool-fs");
+  const { path, subvolume } = subvolumeLocation(`${folder}/${filePrefix}`, "pool-fs");
   await store.add({
     ...newVolume,
     comment: "c".repeat(140),
-    place: { path, subvolume },
+    location: { path, subvolume },
     subvolume: { ...subvolume!, readOnly: false },
     makeFolder: { path: folder, label: "pool-fs" },
   }, call());
@@ -78,8 +78,8 @@ const copied: NewVolume = {
   sizeBytes: undefined,
   comment: "n".repeat(130),
   makeFolder: { path: longFolder, label: undefined },
-  copied: { path: `${longFolder}/${stem}.img.00ff00ff.part` },
-  place: plainPlace(`${longFolder}/${stem}.img`),
+  copied: { path: `${longFolder}/${filePrefix}.img.00ff00ff.part` },
+  location: plainLocation(`${longFolder}/${filePrefix}.img`),
 };
 
 Deno.test("add() that is too long for one command goes on only after the first part ran through", async () => {
@@ -118,7 +118,7 @@ Deno.test("change() of two long comments reads back in a second command", async 
   assert.ok(ssh.commands.every((command) => command.length <= 1024));
 });
 
-Deno.test("change() of nothing only looks", async () => {
+Deno.test("change() of nothing only reads", async () => {
   const { store, ssh, call } = bench();
   await store.change("s1", "old", {}, call());
   assert.deepEqual(ssh.commands.map(statementsOf), [""]);
@@ -134,9 +134,9 @@ for (
       "change, of a comment in two lines": (store, context) =>
         store.change("s1", "a\nb", { comment: "x" }, context),
       change: (store, context) => store.change("s1", odd.comment, { comment: "x" }, context),
-      remove: (store, context) => store.remove(odd, place, stem, context),
+      remove: (store, context) => store.remove(odd, location, filePrefix, context),
       addSubvolume: (store, context) => store.addSubvolume(guarded, part, context),
-      renameFile: (store, context) => store.renameFile(copy, path, odd, stem, context),
+      renameFile: (store, context) => store.renameFile(copy, path, odd, filePrefix, context),
     } satisfies Record<string, Use>,
   )
 ) {
@@ -149,7 +149,7 @@ for (
 
 Deno.test("change() withdraws an export that cannot be fenced, whatever is allowed", async () => {
   const { store, ssh, call } = bench({ version: "7.20.8 (long-term)" });
-  await store.view("s1", stem, call());
+  await store.view("s1", filePrefix, call());
   await store.change("s1", "old", { export: false }, call());
   assert.equal(ssh.commands.length, 2);
 });
@@ -187,31 +187,31 @@ Deno.test("change() throws unavailable when it was certainly not sent", async ()
 
 Deno.test("remove() never takes the uptime of another connection for its own", async () => {
   const { store, ssh, call, held, clock } = bench();
-  await store.view("s1", stem, call());
+  await store.view("s1", filePrefix, call());
   ssh.drop();
   await clock.advance(0);
   held.uptime = "00:00:05";
-  const { after } = await store.remove(guard, place, stem, call());
+  const { after } = await store.remove(guard, location, filePrefix, call());
   assert.equal(after.upMs, 5000);
 });
 
 Deno.test("remove() is not sent when the connection was lost since its call looked: the router may have rebooted", async () => {
   const { store, ssh, call, clock } = bench();
   const context = call();
-  await store.view("s1", stem, context);
+  await store.view("s1", filePrefix, context);
   ssh.drop();
   await clock.advance(0);
-  await store.view("s1", stem, call());
-  await rejectsWith(store.remove(guard, place, stem, context), "unavailable", /looked at again/);
+  await store.view("s1", filePrefix, call());
+  await rejectsWith(store.remove(guard, location, filePrefix, context), "unavailable", /looked at again/);
   assert.deepEqual(ssh.commands.map(statementsOf), ["", ""]);
-  await store.view("s1", stem, context);
-  await store.remove(guard, place, stem, context);
+  await store.view("s1", filePrefix, context);
+  await store.remove(guard, location, filePrefix, context);
   assert.equal(ssh.commands.length, 4);
 });
 
 for (
-  const [name, look] of Object.entries({
-    view: (store: RouterVolumeStore, context: CallContext) => store.view("s1", stem, context),
+  const [name, reading] of Object.entries({
+    view: (store: RouterVolumeStore, context: CallContext) => store.view("s1", filePrefix, context),
     createView: (store: RouterVolumeStore, context: CallContext) => store.createView(wanted, context),
     files: (store: RouterVolumeStore, context: CallContext) => store.files(part, context),
   })
@@ -219,23 +219,23 @@ for (
   Deno.test(`removeImage() is not sent when the connection was lost since its call looked by ${name}()`, async () => {
     const { store, ssh, call, clock } = bench();
     const context = call();
-    await look(store, context);
+    await reading(store, context);
     ssh.drop();
     await clock.advance(0);
-    await store.view("s1", stem, call());
-    await rejectsWith(store.removeImage(place, stem, context), "unavailable", /looked at again/);
+    await store.view("s1", filePrefix, call());
+    await rejectsWith(store.removeImage(location, filePrefix, context), "unavailable", /looked at again/);
     assert.deepEqual(ssh.commands.map(statementsOf), ["", ""]);
   });
 }
 
-Deno.test("removeImage() is not sent when files() alone looked at the router after it came back", async () => {
+Deno.test("removeImage() is not sent when files() alone read the router after it came back", async () => {
   const { store, ssh, call, clock } = bench();
   const context = call();
-  await store.view("s1", stem, context);
+  await store.view("s1", filePrefix, context);
   ssh.drop();
   await clock.advance(0);
-  await store.files(stem, context);
-  await rejectsWith(store.removeImage(place, stem, context), "unavailable", /looked at again/);
+  await store.files(filePrefix, context);
+  await rejectsWith(store.removeImage(location, filePrefix, context), "unavailable", /looked at again/);
 });
 
 Deno.test("copyFile() makes the folder first where it is missing", async () => {

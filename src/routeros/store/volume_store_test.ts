@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { ended, printFrames, queriesOf } from "../../../tests/fakes/ssh_transport.ts";
 import { rejectsWith } from "../../../tests/fakes/volume_errors.ts";
-import { bench, diskRow, fileRow, path, poolRow, pools, stem, volume } from "./store_test_support.ts";
+import { bench, diskRow, filePrefix, fileRow, path, poolRow, pools, volume } from "./store_test_support.ts";
 
-const wanted = { id: "s1", stem, folder: "/pool/csi" };
+const wanted = { id: "s1", filePrefix, folder: "/pool/csi" };
 const snapshot = "/pool/csi/snap-1.s0.x.n.1a2b3c4d.img";
 const image = { path, directory: false, sizeBytes: 1024n };
 
@@ -14,22 +14,22 @@ Deno.test("view() finds volume, sharers, files and pools, to the letter", async 
       diskRow("s1"),
       diskRow("S1"),
       diskRow("s2", { "file-path": path.slice(1) }),
-      diskRow("s3", { "file-path": `/pool/old/${stem}/disk.img` }),
+      diskRow("s3", { "file-path": `/pool/old/${filePrefix}/disk.img` }),
       diskRow("s4", { "file-path": "/pool/csi/s1-1a2b3c4d.img" }),
     ],
     files: [fileRow(path), fileRow("/pool/csi/S1.1a2b3c4d.img"), {
-      name: `pool/old/${stem}`,
+      name: `pool/old/${filePrefix}`,
       type: "directory",
     }],
   });
-  assert.deepEqual(await store.view("s1", stem, call()), {
+  assert.deepEqual(await store.view("s1", filePrefix, call()), {
     volume: volume("s1"),
     foreign: undefined,
     sharers: [
       volume("s2", { imagePath: path }),
-      volume("s3", { imagePath: `/pool/old/${stem}/disk.img` }),
+      volume("s3", { imagePath: `/pool/old/${filePrefix}/disk.img` }),
     ],
-    files: [image, { path: `/pool/old/${stem}`, directory: true, sizeBytes: 0n }],
+    files: [image, { path: `/pool/old/${filePrefix}`, directory: true, sizeBytes: 0n }],
     pools,
     upMs: 86_400_000,
   });
@@ -42,18 +42,18 @@ for (
     true,
   ]] as const
 ) {
-  Deno.test(`every look tells at once what RouterOS ${version} cannot do`, async () => {
+  Deno.test(`every read reports at once what RouterOS ${version} cannot do`, async () => {
     const { store, call } = bench({ version });
     for (
-      const look of [
-        await store.view("s1", stem, call()),
+      const reading of [
+        await store.view("s1", filePrefix, call()),
         await store.createView(undefined, call()),
         await store.inventory(call()),
         await store.files("/snap-", call()),
       ]
     ) {
-      assert.equal(look.pools[0]?.subvolumeLabel, label);
-      assert.equal(look.unfenced, unfenced);
+      assert.equal(reading.pools[0]?.subvolumeLabel, label);
+      assert.equal(reading.unfenced, unfenced);
     }
   });
 }
@@ -134,7 +134,7 @@ Deno.test("inventory() throws unavailable soon when even small parts come cut, a
   assert.equal(warnings.length, 1);
 });
 
-Deno.test("probe() looks at packages once a connection, and rests for some seconds", async () => {
+Deno.test("probe() reads packages once a connection, and rests for some seconds", async () => {
   const { store, ssh, call, clock } = bench();
   await store.probe(call());
   await store.probe(call());

@@ -10,7 +10,7 @@ interface JournalEntry {
   readonly outcome: string;
 }
 
-const mostKept = 20_000;
+const maxKept = 20_000;
 
 /** What the router was asked, and how often. */
 export class Journal {
@@ -38,7 +38,7 @@ export class Journal {
     const time = new Date(this.#clock.now()).toISOString();
     return (outcome) => {
       this.#entries.push({ time, session, command, outcome });
-      if (this.#entries.length > 2 * mostKept) this.#entries = this.#entries.slice(-mostKept);
+      if (this.#entries.length > 2 * maxKept) this.#entries = this.#entries.slice(-maxKept);
     };
   }
 

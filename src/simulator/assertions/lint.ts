@@ -9,21 +9,21 @@ export interface Finding {
   readonly sentence: string;
 }
 
-const mostBytes = 1024;
-const mostStatements = 4;
+const maxBytes = 1024;
+const maxStatements = 4;
 
 /** What is wrong with the size of an exec. */
 export function lintExec(text: string, statements: number): Finding[] {
   const findings: Finding[] = [];
   const bytes = byteLength(text);
-  if (bytes > mostBytes && !mentionsScratch(text)) {
+  if (bytes > maxBytes && !mentionsScratch(text)) {
     findings.push({
       rule: "command-too-long",
-      sentence: `The command has ${bytes} bytes, over ${mostBytes}.`,
+      sentence: `The command has ${bytes} bytes, over ${maxBytes}.`,
     });
   }
-  if (statements > mostStatements) {
-    const sentence = `The exec has ${statements} statements, over ${mostStatements}.`;
+  if (statements > maxStatements) {
+    const sentence = `The exec has ${statements} statements, over ${maxStatements}.`;
     findings.push({ rule: "too-many-statements", sentence });
   }
   return findings;

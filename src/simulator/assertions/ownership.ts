@@ -26,15 +26,15 @@ export interface OwnArea {
 
 /** Slots that it makes. */
 const ownSlot = /^[a-z0-9-]{1,32}$/;
-/** Slots of an earlier driver, which it may change and remove. */
-const earlierSlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** Slots of an legacy driver, which it may change and remove. */
+const legacySlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Volumes and snapshots carry the hash of their cluster: the only thing that tells whose they are. */
 const hashedName =
   /^(?:snap-[0-9a-f]{28}\.[a-z0-9-]+\.[0-9A-Za-z-]+\.[nb]|[a-z0-9-]+)\.([0-9a-f]{8})(?:\.img)?(?:\.part)?$/;
 
 /** Whether a client could have chosen this slot, or, for one that is there, whether it may be its own. */
 function isOwnSlot(slot: string, isNew: boolean): boolean {
-  return ownSlot.test(slot) || isScratchName(slot) || !isNew && earlierSlot.test(slot);
+  return ownSlot.test(slot) || isScratchName(slot) || !isNew && legacySlot.test(slot);
 }
 
 /**
@@ -129,10 +129,10 @@ class Watch {
     const label = row === undefined ? values.get("fs") ?? "" : textOf(row, "fs");
     // The pool counts also while it is not mounted: the router refuses then, and the client did nothing wrong.
     const pool = this.#router.disks.list().find((disk) => disk.pool?.label === label)?.pool;
-    const place = (name: string) => `/${pool?.mountPoint ?? label}/${name}`;
-    const path = place(row === undefined ? values.get("name") ?? "" : textOf(row, "fullname"));
+    const location = (name: string) => `/${pool?.mountPoint ?? label}/${name}`;
+    const path = location(row === undefined ? values.get("name") ?? "" : textOf(row, "fullname"));
     const named = this.#router.subvolumes.findByName(values.get("parent") ?? "")[0];
-    const parent = named === undefined ? place(values.get("parent") ?? "") : `/${named.path}`;
+    const parent = named === undefined ? location(values.get("parent") ?? "") : `/${named.path}`;
     for (const touched of values.get("parent") === undefined ? [path] : [path, parent]) {
       if (isOwnPath(touched, this.#area)) continue;
       this.#report("outside-owner-area", `/disk/btrfs/subvolume ${verb} touches ${touched}.`);

@@ -56,7 +56,7 @@ const clean: readonly (readonly [name: string, commands: readonly string[]])[] =
     `/file remove "${folder}/rds-csi-probe-0123abcd-${"x".repeat(40)}.img"`,
   ]],
   ["a probe's subvolume at the top", [addSubvolume("rds-csi-probe-0123abcd-top")]],
-  ["changing and removing a disk of the earlier driver", [
+  ["changing and removing a disk of the legacy driver", [
     `/disk set "${earlier}" comment="x"`,
     `/disk remove "${earlier}"`,
   ]],
@@ -91,7 +91,7 @@ const broken: readonly (readonly [name: string, command: string, rule: string])[
   ["moving a file out", `/file set "${folder}/ours.img" name="storage-pool/x.img"`, "outside-owner-area"],
   ["a file before its disk", `/file remove "${folder}/ours.img"`, "file-before-disk"],
   ["a folder before its disks", `/file remove "${folder}"`, "file-before-disk"],
-  ["a new slot of the earlier driver's form", addCommand(earlier.replace("0", "1")), "outside-owner-area"],
+  ["a new slot of the legacy driver's form", addCommand(earlier.replace("0", "1")), "outside-owner-area"],
   ["moving the file of a disk", `/file set "${folder}/ours.img" name="${folder}/x.img"`, "file-before-disk"],
   [
     "copying a file from outside the base path",

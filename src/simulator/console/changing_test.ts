@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Knobs } from "../behaviours.ts";
+import type { Behaviours } from "../behaviours.ts";
 import {
   addCommand,
   jsonCommand,
@@ -27,7 +27,7 @@ Deno.test("a disk's path comes back with one leading slash, also in its model", 
   });
 });
 
-Deno.test("an export without port and NQN takes the usual ones", async () => {
+Deno.test("an export without port and NQN takes the default ones", async () => {
   const type = await typing();
   await type(addCommand("a", 'nvme-tcp-export="yes"'));
   const { "nvme-tcp-server-port": port, "nvme-tcp-server-nqn": nqn } = await disk(type, "a");
@@ -86,7 +86,7 @@ Deno.test("a list of names, an id and numbers= all name items", async () => {
   assert.equal(await type(':put [:len [/disk find where disabled comment="x"]]'), "2\r\n");
 });
 
-const refusals: readonly (readonly [command: string, refusal: string, knobs?: Partial<Knobs>])[] = [
+const refusals: readonly (readonly [command: string, refusal: string, behaviours?: Partial<Behaviours>])[] = [
   ['/disk add type="file" slot="b"', "failure: missing value of file-path"],
   ['/disk add slot="b"', "failure: missing value of type"],
   [addCommand("b").replace("metal-csi", "other"), "failure: no such directory storage-pool/other"],
@@ -113,9 +113,9 @@ const refusals: readonly (readonly [command: string, refusal: string, knobs?: Pa
   [':put [:serialize to=json options=foo value="a"]', "input does not match any value of options"],
 ];
 
-for (const [command, refusal, knobs] of refusals) {
+for (const [command, refusal, behaviours] of refusals) {
   Deno.test(`${command} is refused with ${refusal}, and changes nothing`, async () => {
-    const router = makeRouter({ ...(knobs === undefined ? {} : { knobs }) });
+    const router = makeRouter({ ...(behaviours === undefined ? {} : { behaviours }) });
     const type = typeTo(router);
     await type(makeBasePath);
     const nqn = 'nvme-tcp-export="yes" nvme-tcp-server-nqn="nqn.a"';

@@ -3,7 +3,7 @@ import type { MenuCommand, Statement } from "../grammar/syntax.ts";
 import { makeMenus } from "../menu/menus.ts";
 import type { Menus } from "../menu/menu.ts";
 import type { Users } from "../ssh/users.ts";
-import { noQuirks, type Quirks, type Router } from "../model/router.ts";
+import { type Deviations, noDeviations, type Router } from "../model/router.ts";
 import { randomWords, Refusal } from "../refusal.ts";
 import type { Timing } from "../timing.ts";
 import type { ChangeObserver, Program, Run, Turn } from "./run.ts";
@@ -18,7 +18,7 @@ export interface Caller {
   readonly mayManage?: boolean;
   readonly observe: ChangeObserver;
   /** How its commands are treated differently. */
-  readonly quirks?: Quirks;
+  readonly deviations?: Deviations;
   /** Waited for whenever a `[find]` has ended and its verb has not begun. */
   whenFound?(): Promise<void>;
   /** Told of every line once it was understood, before it runs. */
@@ -67,26 +67,26 @@ export class Console {
    * @throws {Interrupted} when the router reboots meanwhile.
    */
   async execute(text: string, caller: Caller): Promise<Outcome> {
-    const { knobs } = this.#router;
+    const { behaviours } = this.#router;
     const lines: string[] = [];
-    if (knobs.noise) lines.push(randomWords(() => this.#router.random.fraction()));
+    if (behaviours.noise) lines.push(randomWords(() => this.#router.random.fraction()));
     const progress: Progress = { statements: 0, verb: undefined };
     let refusal: string | undefined;
     try {
-      await this.#pace(this.#program(text, caller, lines, progress), caller);
+      await this.#rateLimiter(this.#program(text, caller, lines, progress), caller);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       refusal = this.#word(error, progress.verb);
     }
-    const lineEnd = knobs.lineEnd === "crlf" ? "\r\n" : "\n";
+    const lineEnd = behaviours.lineEnd === "crlf" ? "\r\n" : "\n";
     return { output: lines.map((line) => line + lineEnd).join(""), refusal, statements: progress.statements };
   }
 
   *#program(text: string, caller: Caller, lines: string[], progress: Progress): Program<void> {
-    const { knobs } = this.#router;
+    const { behaviours } = this.#router;
     const parser = new Parser(text, this.#menus);
     const run: Run = {
-      knobs,
+      behaviours,
       scanner: parser.scanner,
       mayRead: caller.mayRead ?? true,
       mayWrite: caller.mayWrite,
@@ -112,10 +112,10 @@ export class Console {
 
   /**
    * Runs a program at the router's pace. Usually it runs in one go and the time it takes is spent at its end; with
-   * the knob `interleave` it is spent where it arises, and other sessions get their turns.
+   * the behaviour `interleave` it is spent where it arises, and other sessions get their turns.
    */
-  async #pace(program: Program<void>, caller: Caller): Promise<void> {
-    const { interleave } = this.#router.knobs;
+  async #rateLimiter(program: Program<void>, caller: Caller): Promise<void> {
+    const { interleave } = this.#router.behaviours;
     const boot = this.#router.boots;
     let owedMs = 0;
     try {
@@ -137,22 +137,24 @@ export class Console {
   }
 
   /** Whoever else gets a turn between two steps is treated as usual. */
-  #step(program: Program<void>, { quirks = noQuirks }: Caller): IteratorResult<Turn, void> {
-    this.#router.quirks = quirks;
+  #step(program: Program<void>, { deviations = noDeviations }: Caller): IteratorResult<Turn, void> {
+    this.#router.deviations = deviations;
     try {
       return program.next();
     } finally {
-      this.#router.quirks = noQuirks;
+      this.#router.deviations = noDeviations;
     }
   }
 
   #word(refusal: Refusal, command: MenuCommand | undefined): string {
-    const { knobs, random } = this.#router;
-    const words = knobs.errorText === "random" ? randomWords(() => random.fraction()) : refusal.message;
-    const placed = / \(line \d+ column \d+\)$/.test(words);
-    if (!knobs.errorPlace || placed || command === undefined) return words;
+    const { behaviours, random } = this.#router;
+    const wording = behaviours.errorText === "random"
+      ? randomWords(() => random.fraction())
+      : refusal.message;
+    const placed = / \(line \d+ column \d+\)$/.test(wording);
+    if (!behaviours.errorPlace || placed || command === undefined) return wording;
     const verb = "verb" in command ? command.verb : command.kind;
-    return `${words} (/${command.menu.path}/${verb}; line 1)`;
+    return `${wording} (/${command.menu.path}/${verb}; line 1)`;
   }
 }
 

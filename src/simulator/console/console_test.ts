@@ -5,9 +5,9 @@ import { addCommand, anyone, makeBasePath, makeRouter, typeTo } from "../simulat
 import { Timing } from "../timing.ts";
 import { Console, Interrupted } from "./console.ts";
 
-function timed(scale: number, knobs = {}) {
+function timed(scale: number, behaviours = {}) {
   const clock = new FakeClock();
-  const router = makeRouter({ clock, knobs });
+  const router = makeRouter({ clock, behaviours });
   return { clock, router, console: new Console(router, new Timing(scale, new SeededRandom())) };
 }
 
@@ -29,7 +29,7 @@ Deno.test("a refused command takes its time as well", async () => {
   assert.equal((await running).refusal, "no such item");
 });
 
-Deno.test("with the knob interleave an item found may be gone when its verb runs", async () => {
+Deno.test("with the behaviour interleave an item found may be gone when its verb runs", async () => {
   const { clock, router, console } = timed(1, { interleave: true });
   const prepared = typeTo(router)(`${makeBasePath}; ${addCommand("a")}`);
   await clock.advance(5000);

@@ -36,7 +36,7 @@ function* prepare(where: Expression, menu: Menu, run: Run): Program<Condition> {
     const hopeless = where.right.kind === "word" && /[/:]/.test(where.right.text);
     if (hopeless) return { test: () => false, among: [] };
     const wanted = yield* evaluate(where.right, run);
-    const ignoresCase = run.knobs.textMatch === "ignore-case";
+    const ignoresCase = run.behaviours.textMatch === "ignore-case";
     return comparison(menu, where.left.name, where.operator, wanted, ignoresCase);
   }
   const constant = isTrue(yield* evaluate(where, run));

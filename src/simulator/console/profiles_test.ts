@@ -70,7 +70,7 @@ Deno.test("hostile words its refusals at random, gives no value as its type and 
   );
   const refused = /^[^()]+\n(?!no such item)[^()]+ \(\/disk\/remove; line 1\)\r\n$/;
   assert.match(await type('/disk remove "x"'), refused);
-  assert.deepEqual([router.knobs.exitOnError, router.knobs.errorStream], [1, "stderr"]);
+  assert.deepEqual([router.behaviours.exitOnError, router.behaviours.errorStream], [1, "stderr"]);
 });
 
 Deno.test("a router that becomes xfs-pool has other pools, and none of its subvolumes", async () => {

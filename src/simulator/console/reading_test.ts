@@ -80,7 +80,7 @@ Deno.test("proplist with a property that does not exist is refused", async () =>
   assert.equal(await type(command), "input does not match any value of proplist\r\n");
 });
 
-Deno.test("as-value without detail tells the columns of the table", async () => {
+Deno.test("as-value without detail reports the columns of the table", async () => {
   const type = await typing();
   await type(addCommand("a"));
   assert.equal(

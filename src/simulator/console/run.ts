@@ -1,7 +1,7 @@
 import type { Statement } from "../grammar/syntax.ts";
 import type { Scanner } from "../grammar/scanner.ts";
 import type { Row, Values, Verb } from "../menu/menu.ts";
-import type { Knobs } from "../behaviours.ts";
+import type { Behaviours } from "../behaviours.ts";
 import type { Span } from "../timing.ts";
 import type { Value } from "../value.ts";
 
@@ -22,7 +22,7 @@ export type ChangeObserver = (menu: string, verb: Verb, row: Row | undefined, va
 
 /** What the parts of the interpreter share while a line runs. */
 export interface Run {
-  readonly knobs: Knobs;
+  readonly behaviours: Behaviours;
   /** For the positions in refusals. */
   readonly scanner: Scanner;
   /** Whether the user may look at anything. */

@@ -24,7 +24,7 @@ export function* runStatement(statement: Statement, run: Run): Program<Value> {
       return null;
     case "put": {
       const text = toText(yield* evaluate(statement.value, run));
-      run.print(clipBytes(text, run.knobs.maxPut));
+      run.print(clipBytes(text, run.behaviours.maxPut));
       return null;
     }
     case "len": {

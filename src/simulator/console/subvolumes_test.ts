@@ -7,7 +7,7 @@ import {
   typeTo,
   typing,
 } from "../simulator_test_support.ts";
-import type { Knobs } from "../behaviours.ts";
+import type { Behaviours } from "../behaviours.ts";
 import type { Router } from "../model/router.ts";
 
 const menu = "/disk/btrfs/subvolume";
@@ -100,7 +100,7 @@ Deno.test("a snapshot does not hold what lies in a subvolume inside its parent",
   assert.equal(router.files.find(`${pool}/c/b`)?.kind, "directory");
 });
 
-Deno.test("a snapshot whose parent is gone keeps its files and tells no parent", async () => {
+Deno.test("a snapshot whose parent is gone keeps its files and reports no parent", async () => {
   const type = await typing();
   await type(`${add("vol")}; ${addDiskIn("vol", "a")}; ${add("snap", 'parent="vol" read-only="yes"')}`);
   await type(`${add("clone", 'parent="snap"')}; ${menu}/remove [find where fullname="snap"]`);
@@ -131,7 +131,7 @@ for (const [name, parent, result] of parents) {
   });
 }
 
-const refusals: readonly (readonly [command: string, refusal: string, knobs?: Partial<Knobs>])[] = [
+const refusals: readonly (readonly [command: string, refusal: string, behaviours?: Partial<Behaviours>])[] = [
   [`${menu}/add fs="storage-pool" name="v"`, "failure: not btrfs: storage-pool"],
   [`${menu}/add fs="storage-pool-fs"`, "failure: missing value of name"],
   [`${menu}/add name="v"`, "failure: missing value of fs"],
@@ -163,14 +163,14 @@ const refusals: readonly (readonly [command: string, refusal: string, knobs?: Pa
   [`/file copy "${pool}/vol/a.img" name="${pool}/snap/b.img"`, "failure: read-only file system"],
 ];
 
-for (const [command, refusal, knobs] of refusals) {
+for (const [command, refusal, behaviours] of refusals) {
   Deno.test(`${command} is refused with ${refusal}, and changes nothing`, async () => {
     const router = makeRouter();
     const type = typeTo(router);
     await type(`${makeBasePath}; ${add("vol")}; ${addDiskIn("vol", "a")}`);
     await type(`${add("snap", 'parent="vol" read-only="yes"')}; ${add("outer")}; ${add("outer/inner")}`);
     await type(`${add("metal-csi/in")}; ${add("free")}; ${add("free-snap", 'parent="free"')}`);
-    router.configure(undefined, knobs ?? {});
+    router.configure(undefined, behaviours ?? {});
     const before = [router.disks.list(), router.files.list(), router.subvolumes.list()];
     assert.equal(await type(command), `${refusal}\r\n`);
     assert.deepEqual([router.disks.list(), router.files.list(), router.subvolumes.list()], before);
@@ -185,15 +185,15 @@ Deno.test("a disk on a file that became read-only cannot be resized", async () =
   assert.equal(await type('/disk set "a" file-size="2147483648"'), "");
 });
 
-const removals: readonly (readonly [name: string, command: string, knobs: Partial<Knobs>])[] = [
+const removals: readonly (readonly [name: string, command: string, behaviours: Partial<Behaviours>])[] = [
   ["a subvolume whose files a disk uses", `${menu}/remove "vol"`, {}],
   ["a subvolume of which there is a snapshot", `${menu}/remove "free"`, { subvolumeParent: "free" }],
   ["a read-only snapshot", `${menu}/remove [find where fullname="snap"]`, {}],
 ];
 
-for (const [name, command, knobs] of removals) {
+for (const [name, command, behaviours] of removals) {
   Deno.test(`${name} is removed with all its files`, async () => {
-    const router = makeRouter({ knobs });
+    const router = makeRouter({ behaviours });
     const type = typeTo(router);
     await type(`${add("vol")}; ${addDiskIn("vol", "a")}; ${add("snap", 'parent="vol" read-only="yes"')}`);
     await type(`${add("free")}; ${add("free-snap", 'parent="free"')}`);

@@ -112,8 +112,8 @@ function* resolve(command: TargetCommand | GetCommand, run: Run): Program<readon
   const value = yield* evaluate(target, run);
   if (isList(value)) {
     if (value.length > 0) return value.map((id) => rowOfId(menu, toText(id)));
-    if (run.knobs.emptyFind === "silent" && command.kind === "target") return [];
-    if (run.knobs.emptyFind === "no-such-item") throw Refusal.noSuchItem();
+    if (run.behaviours.emptyFind === "silent" && command.kind === "target") return [];
+    if (run.behaviours.emptyFind === "no-such-item") throw Refusal.noSuchItem();
     throw Refusal.expectedItemId(run.scanner.position(target.offset));
   }
   const text = toText(value);

@@ -19,9 +19,9 @@ import {
 } from "./request.ts";
 import { generateHostKey, readHostKey } from "../ssh/host_key.ts";
 import type { Policies } from "../ssh/users.ts";
-import { printableAnswers } from "../../router_profile/answers.ts";
+import { printableBehaviours } from "../../router_profile/answers.ts";
 import { parseProfile } from "../../router_profile/profile.ts";
-import { parseKnobs } from "../behaviours.ts";
+import { parseBehaviours } from "../behaviours.ts";
 import { getProfile } from "../profile.ts";
 
 /** How a router goes down and comes back. */
@@ -80,7 +80,7 @@ export const machineRoutes: readonly Route[] = [
     path: "reboot",
     named: false,
     what:
-      "Reboots: `downMs` (connections refused), `disksLateMs` (default: the knob), `loseLastMs` (configuration " +
+      "Reboots: `downMs` (connections refused), `disksLateMs` (default: the behaviour), `loseLastMs` (configuration " +
       "lost), `nvmePort` (`before` or `after` the exports are back).",
     handle: postReboot,
   },
@@ -140,7 +140,7 @@ async function postReboot(request: Request, { router, ssh }: Simulation): Promis
   assertOnly(body, ["downMs", "disksLateMs", "loseLastMs", "nvmePort"]);
   const options = {
     downMs: readCount(body, "downMs", 0, 0),
-    disksLateMs: readCount(body, "disksLateMs", 0, router.knobs.disksLate),
+    disksLateMs: readCount(body, "disksLateMs", 0, router.behaviours.disksLate),
     loseLastMs: readCount(body, "loseLastMs", 0, 0),
     nvmePort: readWord(body, "nvmePort", ["before", "after"], "before"),
   };
@@ -215,12 +215,12 @@ async function postSeed(request: Request, { router, area: { basePaths } }: Simul
 function readWord<Word extends string>(
   body: JsonObject,
   name: string,
-  words: readonly Word[],
+  wording: readonly Word[],
   otherwise?: Word,
 ): Word {
   const text = readText(body, name, otherwise);
-  const word = words.find((candidate) => candidate === text);
-  if (word === undefined) throw new BadRequest(`${name} must be one of ${words.join(", ")}.`);
+  const word = wording.find((candidate) => candidate === text);
+  if (word === undefined) throw new BadRequest(`${name} must be one of ${wording.join(", ")}.`);
   return word;
 }
 
@@ -230,7 +230,7 @@ export const settingsRoutes: readonly Route[] = [
     method: "GET",
     path: "profile",
     named: false,
-    what: "The profile, and every knob.",
+    what: "The profile, and every behaviour.",
     handle: (_request, simulation) => profileOf(simulation),
   },
   {
@@ -238,22 +238,22 @@ export const settingsRoutes: readonly Route[] = [
     path: "profile",
     named: false,
     what:
-      "Becomes another kind of router: a name, or `profile` and `knobs`; `knobs` alone are turned alone. Takes " +
+      "Becomes another kind of router: a name, or `profile` and `behaviours`; `behaviours` alone are turned alone. Takes " +
       "a profile file too.",
     handle: putProfile,
   },
 ];
 
-/** Takes a profile's name, bare or as JSON, or `{"profile": …, "knobs": {…}}`; knobs alone are turned alone. */
+/** Takes a profile's name, bare or as JSON, or `{"profile": …, "behaviours": {…}}`; behaviours alone are turned alone. */
 async function putProfile(request: Request, simulation: Simulation): Promise<Response> {
   const text = (await request.text()).trim();
   const body = /^[{["]/.test(text) ? parseJson(text) : text;
   const given: JsonObject = typeof body === "string" ? { profile: body } : asObject(body);
-  const { profile: name, knobs = {}, format } = given;
+  const { profile: name, behaviours = {}, format } = given;
   try {
     if (format === undefined) {
       const profile = name === undefined ? undefined : getProfile(String(name));
-      simulation.router.configure(profile, parseKnobs(asObject(knobs)));
+      simulation.router.configure(profile, parseBehaviours(asObject(behaviours)));
     } else simulation.router.configure(parseProfile(text), {});
   } catch (error) {
     if (error instanceof RangeError) throw new BadRequest(error.message);
@@ -263,12 +263,12 @@ async function putProfile(request: Request, simulation: Simulation): Promise<Res
 }
 
 function profileOf({ router }: Simulation): Response {
-  return json({ profile: router.profile.name, knobs: printableAnswers(router.knobs) });
+  return json({ profile: router.profile.name, behaviours: printableBehaviours(router.behaviours) });
 }
 
 function asObject(value: unknown): JsonObject {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new BadRequest("The body must be the name of a profile, or an object with profile and knobs.");
+    throw new BadRequest("The body must be the name of a profile, or an object with profile and behaviours.");
   }
   return value as JsonObject;
 }

@@ -12,7 +12,7 @@ interface Body extends Row {
   readonly files: readonly Row[];
   readonly pools: readonly Row[];
   readonly sessions: readonly Row[];
-  readonly knobs: Row;
+  readonly behaviours: Row;
   readonly error: string;
 }
 
@@ -31,7 +31,7 @@ async function withDisk(test: (simulator: Simulator, client: SshClient) => Promi
   await test(simulator, client);
 }
 
-Deno.test("GET /health tells that the router is up", async () => {
+Deno.test("GET /health reports that the router is up", async () => {
   await using simulator = await startQuickly();
   assert.deepEqual(await ask(simulator, "GET", "/health"), { status: 200, body: { status: "up" } });
 });
@@ -67,7 +67,7 @@ Deno.test("GET /count counts exec requests and statements, and DELETE starts ove
   });
 });
 
-Deno.test("GET /log tells time, session, command and outcome, and DELETE forgets", async () => {
+Deno.test("GET /log reports time, session, command and outcome, and DELETE forgets", async () => {
   await withDisk(async (simulator, client) => {
     await ask<readonly Row[]>(simulator, "DELETE", "/log");
     await client.exec('/disk remove "x"');
@@ -82,7 +82,7 @@ Deno.test("GET /log tells time, session, command and outcome, and DELETE forgets
   });
 });
 
-Deno.test("GET /violations tells time, session, command, rule and a sentence", async () => {
+Deno.test("GET /violations reports time, session, command, rule and a sentence", async () => {
   await withDisk(async (simulator, client) => {
     assert.deepEqual((await ask<readonly Row[]>(simulator, "GET", "/violations")).body, []);
     await client.exec('/disk set "a" comment=x');
@@ -184,24 +184,31 @@ Deno.test("POST and DELETE /files make and take files and directories", async ()
   assert.equal((await ask(simulator, "DELETE", "/files/storage-pool/a/b.img")).status, 404);
 });
 
-Deno.test("PUT /profile takes a name, or a name with knobs, or knobs alone", async () => {
+Deno.test("PUT /profile takes a name, or a name with behaviours, or behaviours alone", async () => {
   await using simulator = await startQuickly();
   const put = async (body: unknown) => (await ask(simulator, "PUT", "/profile", body)).body;
   assert.equal((await put("ros-7.20")).profile, "ros-7.20");
   assert.equal((await put('"ros-7.21"')).profile, "ros-7.21");
-  const { profile, knobs } = await put({ profile: "ros-7.24", knobs: { grow: "never", maxSlot: 40 } });
-  assert.deepEqual([profile, knobs.grow, knobs.maxSlot], ["ros-7.24", "never", 40]);
-  const turned = await put({ knobs: { unexport: "lingers 100" } });
-  assert.deepEqual([turned.profile, turned.knobs.grow, turned.knobs.unexport], ["ros-7.24", "never", 100]);
-  assert.equal((await put({ profile: "ros-7.24" })).knobs.grow, "live");
+  const { profile, behaviours } = await put({
+    profile: "ros-7.24",
+    behaviours: { grow: "never", maxSlot: 40 },
+  });
+  assert.deepEqual([profile, behaviours.grow, behaviours.maxSlot], ["ros-7.24", "never", 40]);
+  const turned = await put({ behaviours: { unexport: "lingers 100" } });
+  assert.deepEqual([turned.profile, turned.behaviours.grow, turned.behaviours.unexport], [
+    "ros-7.24",
+    "never",
+    100,
+  ]);
+  assert.equal((await put({ profile: "ros-7.24" })).behaviours.grow, "live");
   assert.deepEqual((await ask(simulator, "GET", "/profile")).body.profile, "ros-7.24");
 });
 
 Deno.test("PUT /profile takes a profile file", async () => {
   await using simulator = await startQuickly();
   const file = formatProfile({ ...getProfile("ros-7.20"), name: "probed", answers: { maxPut: 7 } });
-  const { profile, knobs } = (await ask(simulator, "PUT", "/profile", file)).body;
-  assert.deepEqual([profile, knobs.maxPut], ["probed", 7]);
+  const { profile, behaviours } = (await ask(simulator, "PUT", "/profile", file)).body;
+  assert.deepEqual([profile, behaviours.maxPut], ["probed", 7]);
   const broken = await ask(
     simulator,
     "PUT",
@@ -275,8 +282,8 @@ const nonsense: readonly (readonly [method: string, path: string, body: unknown,
   ["POST", "/files", { name: "a", size: -5 }, /size must be/],
   ["DELETE", "/files", undefined, /no file name/],
   ["PUT", "/profile", "ros-1", /no profile ros-1/],
-  ["PUT", "/profile", { knobs: { foo: 1 } }, /no question foo/],
-  ["PUT", "/profile", { knobs: { grow: "later" } }, /no answer to the question grow/],
+  ["PUT", "/profile", { behaviours: { foo: 1 } }, /no question foo/],
+  ["PUT", "/profile", { behaviours: { grow: "later" } }, /no answer to the question grow/],
   ["PUT", "/profile", [], /name of a profile/],
   ["POST", "/reboot", { downMs: "soon" }, /downMs must be/],
   ["POST", "/reboot", { down: 1 }, /no "down"/],

@@ -63,6 +63,6 @@ function parseSequence(reading: Reading, separators: RegExp): Statement[] {
     statements.push(parseStatement(reading));
     scanner.skipBlanks();
     if (!scanner.atEndOfCommand) throw scanner.expectedEndOfCommand();
-    if (scanner.look(separators) === "") return statements;
+    if (scanner.peek(separators) === "") return statements;
   }
 }

@@ -109,7 +109,7 @@ Deno.test(":if without else does nothing when its condition does not hold", asyn
   assert.equal(await type(':if ("a" = "b") do={:put "x"}; :put "end"'), "end\r\n");
 });
 
-Deno.test(":put prints no more than the knob maxPut, without saying so", async () => {
+Deno.test(":put prints no more than the behaviour maxPut, without saying so", async () => {
   const type = await typing({ maxPut: 5 });
   assert.equal(await type(':put "123456789"'), "12345\r\n");
 });

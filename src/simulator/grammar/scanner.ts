@@ -49,7 +49,7 @@ export class Scanner {
   }
 
   /** What `pattern` matches here, without skipping it. The pattern must be sticky. */
-  look(pattern: RegExp): string {
+  peek(pattern: RegExp): string {
     pattern.lastIndex = this.offset;
     return pattern.exec(this.text)?.[0] ?? "";
   }

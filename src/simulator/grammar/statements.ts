@@ -33,7 +33,7 @@ export function parseStatement(reading: Reading): Statement {
   const { scanner } = reading;
   const colon = scanner.take(":");
   const offset = scanner.offset;
-  const word = scanner.look(/[a-z-]+/y);
+  const word = scanner.peek(/[a-z-]+/y);
   const parseGlobal = globals.get(word);
   if (parseGlobal !== undefined) {
     scanner.offset += word.length;
@@ -212,7 +212,7 @@ function parseAssignments(
     const start = scanner.offset;
     const name = scanner.match(propertyName);
     const named = scanner.next === "=";
-    if (named && menu.words(verb).includes(name)) {
+    if (named && menu.texts(verb).includes(name)) {
       scanner.offset++;
       assignments.push({ name, value: parseValue(reading) });
     } else {

@@ -12,7 +12,7 @@ import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
 import { readPort, readSize, readYesNo } from "./inputs.ts";
 import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
-import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
+import { byName, ItemRow, type ReadableProperty, readOnlyOf } from "./rows.ts";
 import type { Value } from "../value.ts";
 
 const verbs: readonly Verb[] = [
@@ -28,7 +28,7 @@ const verbs: readonly Verb[] = [
 ];
 
 /** Words that set something, and how they are read. Those of file disks and exports need `rose-storage`. */
-const words: Readonly<Record<string, (text: string, name: string) => DiskSettings>> = {
+const wording: Readonly<Record<string, (text: string, name: string) => DiskSettings>> = {
   type: (text) => ({ type: text }),
   slot: (text) => ({ slot: text }),
   comment: (text) => ({ comment: text }),
@@ -65,10 +65,10 @@ export class DiskMenu implements Menu {
     return verbs;
   }
 
-  words(verb: Verb): readonly string[] {
+  texts(verb: Verb): readonly string[] {
     if (verb === "format") return ["file-system"];
     const { rose, nqn } = this.#router.profile.vocabulary;
-    const known = Object.keys(words).filter((word) =>
+    const known = Object.keys(wording).filter((word) =>
       (rose || !/^(nvme-tcp|file|raid)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
     );
     return verb === "add" ? [...known, copyFrom] : known;
@@ -141,22 +141,22 @@ export class DiskMenu implements Menu {
 
   #rows(disks: readonly Disk[]): readonly Row[] {
     const properties: ReadonlyMap<string, ReadableProperty<Disk>> = byName(diskProperties(this.#router));
-    const told = { ...tellingOf(this.#router.knobs), extra: (disk: Disk) => disk.extra };
-    return disks.map((disk) => new ItemRow(disk, properties, told));
+    const reported = { ...readOnlyOf(this.#router.behaviours), extra: (disk: Disk) => disk.extra };
+    return disks.map((disk) => new ItemRow(disk, properties, reported));
   }
 }
 
 /** Reads the values of `add` and `set`. */
 function readSettings(values: Values): DiskSettings {
-  return Object.assign({}, ...[...values].map(([name, text]) => words[name]?.(text, name)));
+  return Object.assign({}, ...[...values].map(([name, text]) => wording[name]?.(text, name)));
 }
 
-type Told = (disk: Disk) => boolean;
+type Reported = (disk: Disk) => boolean;
 
-const never: Told = () => false;
-const isFile: Told = (disk) => disk.filePath !== "";
-const isMember: Told = (disk) => disk.raidMaster !== "none";
-const isExport: Told = (disk) => isFile(disk) || disk.exported;
+const never: Reported = () => false;
+const isFile: Reported = (disk) => disk.filePath !== "";
+const isMember: Reported = (disk) => disk.raidMaster !== "none";
+const isExport: Reported = (disk) => isFile(disk) || disk.exported;
 
 /** Properties of a disk. */
 function diskProperties(router: Router): readonly ReadableProperty<Disk>[] {
@@ -238,11 +238,15 @@ function percentUsed(sizeBytes: bigint, freeBytes: bigint | undefined): bigint |
   return (sizeBytes - freeBytes + sizeBytes / 200n) * 100n / sizeBytes;
 }
 
-function plain(name: string, read: (disk: Disk) => Value | undefined, told?: Told): ReadableProperty<Disk> {
+function plain(
+  name: string,
+  read: (disk: Disk) => Value | undefined,
+  reported?: Reported,
+): ReadableProperty<Disk> {
   const own = (disk: Disk) => Object.hasOwn(disk.extra, name) ? disk.extra[name] : read(disk);
-  return told === undefined ? { name, read: own } : { name, read: own, told };
+  return reported === undefined ? { name, read: own } : { name, read: own, reported };
 }
 
-function flag(name: string, read: (disk: Disk) => boolean, told?: Told): ReadableProperty<Disk> {
-  return { ...plain(name, read, told), isFlag: true };
+function flag(name: string, read: (disk: Disk) => boolean, reported?: Reported): ReadableProperty<Disk> {
+  return { ...plain(name, read, reported), isFlag: true };
 }

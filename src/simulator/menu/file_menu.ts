@@ -6,7 +6,7 @@ import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
 import { formatTime } from "./inputs.ts";
 import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
-import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
+import { byName, ItemRow, type ReadableProperty, readOnlyOf } from "./rows.ts";
 
 const properties: readonly ReadableProperty<FileEntry>[] = [
   { name: "name", read: (file) => file.path },
@@ -33,7 +33,7 @@ export class FileMenu implements Menu {
     return this.#router.profile.vocabulary.fileCopy ? [...verbs, "copy"] : verbs;
   }
 
-  words(verb: Verb): readonly string[] {
+  texts(verb: Verb): readonly string[] {
     return verb === "add" ? ["name", "type", "contents"] : verb === "set" ? ["name", "contents"] : ["name"];
   }
 
@@ -127,8 +127,8 @@ export class FileMenu implements Menu {
   }
 
   #rows(files: readonly FileEntry[]): readonly Row[] {
-    const told = tellingOf<FileEntry>(this.#router.knobs);
-    return files.map((file) => new ItemRow(file, propertiesByName, told));
+    const reported = readOnlyOf<FileEntry>(this.#router.behaviours);
+    return files.map((file) => new ItemRow(file, propertiesByName, reported));
   }
 }
 
@@ -147,20 +147,20 @@ const msPerGibibyte = 1000n;
  * `/file copy`: the copy shows at once in its full size, and is whole after a time, unless a reboot overtakes it.
  *
  * @throws {Refusal} when there is no space for it.
- * @returns how long the command itself takes, in milliseconds: no time, or as long as the copying, as the knob
+ * @returns how long the command itself takes, in milliseconds: no time, or as long as the copying, as the behaviour
  * `copyReturns` says.
  */
 function copyFile(router: Router, { path, sizeBytes }: FileEntry, to: string): number {
-  const { backing, clock, delays, files, knobs, timing } = router;
-  const share = knobs.copy === "reflink";
-  const bytes = share ? 0n : knobs.allocation === "full" ? sizeBytes : backing.allocatedBytes(path);
-  const usualMs = Number(bytes * msPerGibibyte / gibibyte);
-  const ms = Math.max(delays.copyMs, timing.draw([usualMs, usualMs]));
+  const { backing, clock, delays, files, behaviours, timing } = router;
+  const share = behaviours.copy === "reflink";
+  const bytes = share ? 0n : behaviours.allocation === "full" ? sizeBytes : backing.allocatedBytes(path);
+  const defaultMs = Number(bytes * msPerGibibyte / gibibyte);
+  const ms = Math.max(delays.copyMs, timing.draw([defaultMs, defaultMs]));
   router.assertSpace(to, bytes);
   const finish = files.startCopy(path, to, share);
   if (ms === 0) finish();
   else clock.timer(ms, () => leaveWhenFull(finish));
-  return knobs.copyReturns === "at-once" ? 0 : ms;
+  return behaviours.copyReturns === "at-once" ? 0 : ms;
 }
 
 /** Nobody is left to be told that there was no space for it: the copy stays as it is. */

@@ -16,7 +16,7 @@ async function copying(
   const router = makeRouter({
     clock,
     backing: new DirectoryBacking(backing),
-    knobs: { copyReturns: "at-once", copy: "full" },
+    behaviours: { copyReturns: "at-once", copy: "full" },
   });
   try {
     router.delays.copyMs = 1000;
@@ -73,7 +73,7 @@ Deno.test("a copy that was abandoned is never whole", async () => {
 Deno.test("a full copy takes a second a gibibyte, scaled, and a reflink no time", async () => {
   for (const [copy, ms] of [["full", 4000], ["reflink", 0]] as const) {
     const clock = new FakeClock();
-    const router = makeRouter({ clock, knobs: { copy }, timing: new Timing(2, new SeededRandom()) });
+    const router = makeRouter({ clock, behaviours: { copy }, timing: new Timing(2, new SeededRandom()) });
     const type = typeTo(router);
     await type(`${makeBasePath}; ${addCommand("a").replace("1073741824", "4294967296")}`);
     router.backing.pretendWritten?.(`${folder}/a.img`, 2n << 30n);

@@ -10,7 +10,7 @@ export interface Shape<Item extends { readonly id: number }> {
   readonly verbs: readonly Verb[];
   readonly columns: readonly string[];
   /** Words that `add`, `set` and `import` take. */
-  readonly words: readonly string[];
+  readonly texts: readonly string[];
   readonly properties: readonly ReadableProperty<Item>[];
   items(): readonly Item[];
   /** What items go by. */
@@ -42,7 +42,7 @@ export function makeItemMenu<Item extends { readonly id: number }>(
     single: false,
     columns,
     verbs: () => shape.verbs,
-    words: () => shape.words,
+    texts: () => shape.texts,
     properties: () => shape.properties,
     rows: () => shape.items().map((item) => new ItemRow(item, properties)),
     lookup: () => undefined,

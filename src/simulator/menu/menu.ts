@@ -46,7 +46,7 @@ export interface Menu {
   /** What can be done here, on this kind of router; where nothing can, there is no such menu. */
   verbs(): readonly Verb[];
   /** Words that a verb takes as `word=value`, on this kind of router. */
-  words(verb: Verb): readonly string[];
+  texts(verb: Verb): readonly string[];
   /** Properties of its items, on this kind of router. */
   properties(): readonly Property[];
   /** Properties that `print` tells without `detail`. */

@@ -16,7 +16,7 @@ interface Rule {
   readonly values: ReadonlyMap<string, string>;
 }
 
-const words = ["chain", "protocol", "src-address", "dst-port", "in-interface", "action", "comment"] as const;
+const text = ["chain", "protocol", "src-address", "dst-port", "in-interface", "action", "comment"] as const;
 
 /** `/ip/firewall/filter`: rules are kept and shown, and nobody goes by them. */
 function firewallMenu(): Menu {
@@ -27,8 +27,8 @@ function firewallMenu(): Menu {
     path: "ip/firewall/filter",
     verbs: ["add", "set", "remove", "print", "find", "get"],
     columns: ["chain", "action", "protocol", "dst-port", "src-address"],
-    words,
-    properties: words.map((name) => ({ name, read: ({ values }) => values.get(name) })),
+    texts: text,
+    properties: text.map((name) => ({ name, read: ({ values }) => values.get(name) })),
     items: () => rules,
     nameOf: ({ id }) => String(id),
   }, {

@@ -1,4 +1,4 @@
-import type { Knobs } from "../behaviours.ts";
+import type { Behaviours } from "../behaviours.ts";
 import { formatId } from "../model/disk.ts";
 import type { RecordValue, Value } from "../value.ts";
 import type { Property, Row } from "./menu.ts";
@@ -8,11 +8,11 @@ export interface ReadableProperty<Item> extends Property {
   /** Undefined when the item does not have it. */
   read(item: Item): Value | undefined;
   /** Whether `as-value` tells it of this item; undefined means always. */
-  told?(item: Item): boolean;
+  reported?(item: Item): boolean;
 }
 
 /** How `as-value` differs from what the properties say. */
-export interface Telling<Item> {
+export interface ReadOnlyProperty<Item> {
   /** Gives a value another form, or leaves it out. */
   adjust?(name: string, value: Value): Value | undefined;
   /** Properties that this item has beside those of its menu. */
@@ -23,12 +23,16 @@ export interface Telling<Item> {
 export class ItemRow<Item extends { readonly id: number }> implements Row {
   readonly item: Item;
   readonly #properties: ReadonlyMap<string, ReadableProperty<Item>>;
-  readonly #told: Telling<Item>;
+  readonly #reported: ReadOnlyProperty<Item>;
 
-  constructor(item: Item, properties: ReadonlyMap<string, ReadableProperty<Item>>, told: Telling<Item> = {}) {
+  constructor(
+    item: Item,
+    properties: ReadonlyMap<string, ReadableProperty<Item>>,
+    reported: ReadOnlyProperty<Item> = {},
+  ) {
     this.item = item;
     this.#properties = properties;
-    this.#told = told;
+    this.#reported = reported;
   }
 
   get order(): number {
@@ -44,7 +48,7 @@ export class ItemRow<Item extends { readonly id: number }> implements Row {
   }
 
   asValue(names?: readonly string[]): RecordValue {
-    const { adjust, extra } = this.#told;
+    const { adjust, extra } = this.#reported;
     const record: Record<string, Value> = names === undefined ? { ...extra?.(this.item) } : {};
     record[".id"] = this.id;
     for (const name of names ?? this.#properties.keys()) {
@@ -52,9 +56,9 @@ export class ItemRow<Item extends { readonly id: number }> implements Row {
       const value = property?.read(this.item);
       if (property === undefined || value === undefined) continue;
       if (property.isFlag && value === false) continue;
-      if (property.told?.(this.item) === false) continue;
-      const told = adjust === undefined ? value : adjust(name, value);
-      if (told !== undefined) record[name] = told;
+      if (property.reported?.(this.item) === false) continue;
+      const reported = adjust === undefined ? value : adjust(name, value);
+      if (reported !== undefined) record[name] = reported;
     }
     return record;
   }
@@ -65,8 +69,8 @@ export function byName<Item>(properties: readonly ReadableProperty<Item>[]) {
   return new Map(properties.map((property) => [property.name, property]));
 }
 
-/** The forms in which a router gives numbers, booleans and `file-size`, as its knobs say. */
-export function tellingOf<Item>({ numbers, booleans, fileSize }: Knobs): Telling<Item> {
+/** The forms in which a router gives numbers, booleans and `file-size`, as its behaviours say. */
+export function readOnlyOf<Item>({ numbers, booleans, fileSize }: Behaviours): ReadOnlyProperty<Item> {
   if (numbers === "number" && booleans === "boolean" && fileSize === "bytes") return {};
   return {
     adjust(name, value) {

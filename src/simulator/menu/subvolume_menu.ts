@@ -5,7 +5,7 @@ import { Refusal } from "../refusal.ts";
 import { type Span, spanOf } from "../timing.ts";
 import { formatTime, readYesNo } from "./inputs.ts";
 import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
-import { byName, ItemRow, type ReadableProperty, tellingOf } from "./rows.ts";
+import { byName, ItemRow, type ReadableProperty, readOnlyOf } from "./rows.ts";
 import { normalisePath, parentOf } from "../model/paths.ts";
 
 const verbs: readonly Verb[] = ["add", "set", "remove", "print", "find", "get"];
@@ -28,7 +28,7 @@ export class SubvolumeMenu implements Menu {
     return rose && subvolumes ? verbs : [];
   }
 
-  words(verb: Verb): readonly string[] {
+  texts(verb: Verb): readonly string[] {
     return verb === "set" ? ["read-only"] : ["fs", "name", "parent", "read-only"];
   }
 
@@ -101,9 +101,9 @@ export class SubvolumeMenu implements Menu {
         .map(({ pool }) => pool.mountPoint),
     );
     const properties = byName(this.#properties);
-    const told = tellingOf<Subvolume>(this.#router.knobs);
+    const reported = readOnlyOf<Subvolume>(this.#router.behaviours);
     return subvolumes.filter(({ path }) => seen.has(path.split("/")[0]!))
-      .map((subvolume) => new ItemRow(subvolume, properties, told));
+      .map((subvolume) => new ItemRow(subvolume, properties, reported));
   }
 }
 
@@ -157,9 +157,9 @@ interface NewSubvolume {
  * @throws {Refusal} when it cannot; then nothing has changed.
  */
 function addSubvolume(router: Router, { filesystem, name, parent, readOnly }: NewSubvolume): void {
-  const { files, subvolumes, knobs } = router;
+  const { files, subvolumes, behaviours } = router;
   const mountPoint = mountPointOf(router, filesystem);
-  if (knobs.subvolumeNames === "flat" && name.includes("/")) throw Refusal.noMatch("name");
+  if (behaviours.subvolumeNames === "flat" && name.includes("/")) throw Refusal.noMatch("name");
   const path = `${mountPoint}/${normalisePath(name)}`;
   if (files.find(path) !== undefined) throw Refusal.alreadyHave("subvolume");
   if (!files.isDirectory(parentOf(path))) throw Refusal.noSuchDirectory(parentOf(path));
@@ -186,15 +186,15 @@ function changeSubvolume(router: Router, subvolume: Subvolume, readOnly: boolean
 /**
  * `/disk/btrfs/subvolume remove`: the subvolume goes with all its files.
  *
- * @throws {Refusal} for the root of a file system, for one with another one in it, and, as the knob `subvolumeParent` says,
+ * @throws {Refusal} for the root of a file system, for one with another one in it, and, as the behaviour `subvolumeParent` says,
  * for one that has snapshots.
  */
 function removeSubvolume(router: Router, subvolume: Subvolume): void {
-  const { files, subvolumes, knobs } = router;
+  const { files, subvolumes, behaviours } = router;
   const { path } = subvolume;
   if (isRoot(subvolume)) throw Refusal.notRemovable(nameOf(subvolume));
   if (subvolumes.isAbove(path)) throw Refusal.notRemovable(fullNameOf(subvolume));
-  const held = knobs.subvolumeParent === "held" && subvolumes.snapshotsOf(subvolume).length > 0;
+  const held = behaviours.subvolumeParent === "held" && subvolumes.snapshotsOf(subvolume).length > 0;
   if (held) throw Refusal.notRemovable(fullNameOf(subvolume));
   const outer = subvolumes.containing(path);
   if (outer?.readOnly) throw Refusal.readOnly();

@@ -4,7 +4,7 @@ import type { RecordValue, Value } from "../value.ts";
 import type { Menu, Row, Verb } from "./menu.ts";
 
 /** One thing that the router tells about itself. */
-type Line = readonly [name: string, value: Value];
+type ProbeSession = readonly [name: string, value: Value];
 
 const gibibyte = 1024n ** 3n;
 
@@ -17,7 +17,7 @@ export function systemMenus(router: Router): readonly Menu[] {
   ];
 }
 
-function resourceLines({ system, profile }: Router): readonly Line[] {
+function resourceLines({ system, profile }: Router): readonly ProbeSession[] {
   return [
     ["uptime", formatUptime(system.uptimeMs)],
     ["version", profile.version],
@@ -32,8 +32,8 @@ function resourceLines({ system, profile }: Router): readonly Line[] {
   ];
 }
 
-function packageLines(router: Router): readonly (readonly Line[])[] {
-  return router.packages.map(({ name, version, disabled }): readonly Line[] => [
+function packageLines(router: Router): readonly (readonly ProbeSession[])[] {
+  return router.packages.map(({ name, version, disabled }): readonly ProbeSession[] => [
     ["name", name],
     ["version", version],
     ["disabled", disabled],
@@ -45,7 +45,7 @@ function readOnlyMenu(
   path: string,
   single: boolean,
   columns: readonly string[],
-  read: () => readonly (readonly Line[])[],
+  read: () => readonly (readonly ProbeSession[])[],
 ): Menu {
   const verbs: readonly Verb[] = single ? ["print", "get"] : ["print", "find", "get"];
   const rows = () => read().map((lines, index) => lineRow(lines, index + 1, single));
@@ -54,7 +54,7 @@ function readOnlyMenu(
     single,
     columns,
     verbs: () => verbs,
-    words: () => [],
+    texts: () => [],
     properties: () => (read()[0] ?? []).map(([name]) => ({ name })),
     rows,
     lookup: () => undefined,
@@ -64,7 +64,7 @@ function readOnlyMenu(
   };
 }
 
-function lineRow(lines: readonly Line[], order: number, single: boolean): Row {
+function lineRow(lines: readonly ProbeSession[], order: number, single: boolean): Row {
   const values = new Map(lines.map(([name, value]) => [name, value]));
   const id = `*${order}`;
   return {
@@ -86,7 +86,7 @@ export function serviceMenus(router: Router): readonly Menu[] {
   ];
 }
 
-function clockLines({ clock }: Router): readonly Line[] {
+function clockLines({ clock }: Router): readonly ProbeSession[] {
   const [date = "", time = ""] = new Date(clock.now()).toISOString().split(/[T.]/);
   return [
     ["time", time],
@@ -98,8 +98,8 @@ function clockLines({ clock }: Router): readonly Line[] {
   ];
 }
 
-function sshLines({ knobs }: Router): readonly Line[] {
-  const { maxSessions } = knobs;
+function sshLines({ behaviours }: Router): readonly ProbeSession[] {
+  const { maxSessions } = behaviours;
   return [
     ["name", "ssh"],
     ["port", 22n],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { jsonCommand, typing } from "../simulator_test_support.ts";
 
-Deno.test("/system clock print tells date, time and offset", async () => {
+Deno.test("/system clock print reports date, time and offset", async () => {
   const type = await typing();
   assert.equal(
     await type(jsonCommand("/system clock print as-value")),
@@ -10,7 +10,7 @@ Deno.test("/system clock print tells date, time and offset", async () => {
   );
 });
 
-Deno.test("/ip service print tells the limit of SSH sessions, where there is one", async () => {
+Deno.test("/ip service print reports the limit of SSH sessions, where there is one", async () => {
   const ask = jsonCommand('/ip service print detail as-value where name="ssh"');
   assert.equal(
     await (await typing())(ask),

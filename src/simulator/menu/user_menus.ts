@@ -32,7 +32,7 @@ function userShape(accounts: Accounts): Shape<Account> {
     path: "user",
     verbs: ["add", "set", "remove", "enable", "disable", "print", "find", "get"],
     columns: ["name", "group", "address"],
-    words: ["name", "group", "password", "address", "comment", "disabled"],
+    texts: ["name", "group", "password", "address", "comment", "disabled"],
     properties: [
       { name: "disabled", isFlag: true, read: ({ user }) => user.disabled ?? false },
       { name: "name", read: ({ user }) => user.name },
@@ -50,7 +50,7 @@ function groupShape(accounts: Accounts): Shape<Group> {
     path: "user/group",
     verbs: ["add", "set", "remove", "print", "find", "get"],
     columns: ["name", "policy"],
-    words: ["name", "policy", "comment"],
+    texts: ["name", "policy", "comment"],
     properties: [
       { name: "name", read: ({ name }) => name },
       { name: "policy", read: ({ policies }) => showPolicies(policies) },
@@ -66,7 +66,7 @@ function keyShape(accounts: Accounts): Shape<UserKey> {
     path: "user/ssh-keys",
     verbs: ["import", "remove", "print", "find", "get"],
     columns: ["user", "key-type", "key-owner"],
-    words: ["public-key-file", "user"],
+    texts: ["public-key-file", "user"],
     properties: [
       { name: "user", read: ({ user }) => user },
       { name: "key-type", read: ({ type }) => type },
@@ -170,7 +170,7 @@ export class Accounts {
   readonly users: Users;
   readonly #groups = new Map<string, Group>();
   /** Of users by name: their place in the list, their group and comment. */
-  readonly #places = new Map<string, Omit<Account, "user">>();
+  readonly #locations = new Map<string, Omit<Account, "user">>();
   #lastId = 0;
 
   /** @param users those who are there from the start are of the group `full`, whatever else was said of them */
@@ -180,7 +180,7 @@ export class Accounts {
       const policies = allPolicies.filter((policy) => !without.includes(policy));
       this.#groups.set(name, { id: ++this.#lastId, name, policies, comment: "" });
     }
-    for (const { name } of users.list()) this.#place(name, "full", "");
+    for (const { name } of users.list()) this.#location(name, "full", "");
   }
 
   groups(): readonly Group[] {
@@ -207,7 +207,7 @@ export class Accounts {
   }
 
   list(): readonly Account[] {
-    return this.users.list().map((user) => ({ ...this.#placeOf(user.name), user }));
+    return this.users.list().map((user) => ({ ...this.#locationOf(user.name), user }));
   }
 
   /** Adds a user, or changes who has that name. */
@@ -215,12 +215,12 @@ export class Accounts {
     const group = this.findGroup(groupName);
     if (group === undefined) throw Refusal.noMatch("group");
     this.users.put({ ...user, ...policiesOf(group.policies) });
-    this.#place(user.name, groupName, comment);
+    this.#location(user.name, groupName, comment);
   }
 
   remove(name: string): void {
     this.users.remove(name);
-    this.#places.delete(name);
+    this.#locations.delete(name);
   }
 
   keys(): readonly UserKey[] {
@@ -259,15 +259,15 @@ export class Accounts {
     this.users.put({ ...user, authorizedKeys, keyOnly: user.keyOnly === true && authorizedKeys.length > 0 });
   }
 
-  #place(name: string, group: string, comment: string): void {
-    const id = this.#places.get(name)?.id ?? ++this.#lastId;
-    this.#places.set(name, { id, group, comment });
+  #location(name: string, group: string, comment: string): void {
+    const id = this.#locations.get(name)?.id ?? ++this.#lastId;
+    this.#locations.set(name, { id, group, comment });
   }
 
-  #placeOf(name: string): Omit<Account, "user"> {
-    const place = this.#places.get(name);
-    if (place === undefined) throw new Error(`${name} is a user without a place`);
-    return place;
+  #locationOf(name: string): Omit<Account, "user"> {
+    const location = this.#locations.get(name);
+    if (location === undefined) throw new Error(`${name} is a user without a place`);
+    return location;
   }
 }
 
@@ -277,10 +277,10 @@ export class Accounts {
  * @throws {Refusal} for a word that is none
  */
 function readPolicies(text: string): readonly string[] {
-  const words = text.split(",").filter((word) => word !== "");
+  const wording = text.split(",").filter((word) => word !== "");
   const known: readonly string[] = allPolicies;
-  if (!words.every((word) => known.includes(word.replace(/^!/, "")))) throw Refusal.noMatch("policy");
-  return known.filter((policy) => words.includes(policy));
+  if (!wording.every((word) => known.includes(word.replace(/^!/, "")))) throw Refusal.noMatch("policy");
+  return known.filter((policy) => wording.includes(policy));
 }
 
 /** As a router shows them: what is not allowed too. */

@@ -124,7 +124,7 @@ btrfsTest("a snapshot and a reflink take no space of their own, a full copy does
 });
 
 btrfsTest("a file system that is really full refuses a copy, and leaves it unfinished", async (folder) => {
-  const router = makeRouter({ backing: new DirectoryBacking(folder), knobs: { copy: "full" } });
+  const router = makeRouter({ backing: new DirectoryBacking(folder), behaviours: { copy: "full" } });
   const type = typeTo(router);
   await type(`${add("vol")}; ${addDiskIn("vol", "a").replace("33554432", "167772160")}`);
   const image = await Deno.open(`${folder}/storage-pool/vol/a.img`, { write: true });

@@ -73,10 +73,10 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
   const existing = router.files.find(path);
   router.assertWritable(path);
   if (existing !== undefined) {
-    if (existing.kind !== "file" || router.knobs.adopt === "refused") throw Refusal.fileExists(path);
+    if (existing.kind !== "file" || router.behaviours.adopt === "refused") throw Refusal.fileExists(path);
     if (sizeBytes === undefined || sizeBytes === existing.sizeBytes) return existing.sizeBytes;
-    if (router.knobs.otherSize === "refused") throw Refusal.fileHasOtherSize(path);
-    if (router.knobs.otherSize === "kept") return existing.sizeBytes;
+    if (router.behaviours.otherSize === "refused") throw Refusal.fileHasOtherSize(path);
+    if (router.behaviours.otherSize === "kept") return existing.sizeBytes;
     router.files.resize(path, sizeBytes);
     return sizeBytes;
   }
@@ -84,10 +84,10 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
   const parent = parentOf(path);
   const missing = parent !== "" && !router.files.isDirectory(parent);
   const pool = router.poolOf(path);
-  if (pool === undefined || missing && router.knobs.parentDirectory === "must-exist") {
+  if (pool === undefined || missing && router.behaviours.parentDirectory === "must-exist") {
     throw Refusal.noSuchDirectory(parent);
   }
-  router.assertSpace(path, router.knobs.allocation === "full" ? sizeBytes : 0n);
+  router.assertSpace(path, router.behaviours.allocation === "full" ? sizeBytes : 0n);
   if (missing) router.files.makeDirectories(parent);
   router.files.create(path, sizeBytes);
   return sizeBytes;
@@ -99,15 +99,15 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
  */
 function resize(router: Router, disk: Disk, fileSizeBytes: bigint): Disk {
   if (disk.filePath === "") throw Refusal.noMatch("file-size");
-  if (router.quirks.ignoreResize) return disk;
+  if (router.deviations.ignoreResize) return disk;
   if (fileSizeBytes < disk.fileSizeBytes) throw Refusal.cannotShrink();
   // Its pool is not mounted, or somebody took it away.
   if (router.files.find(disk.filePath.slice(1)) === undefined) throw Refusal.noSuchItem();
   router.assertWritable(disk.filePath.slice(1));
-  if (router.knobs.allocation === "full") {
+  if (router.behaviours.allocation === "full") {
     router.assertSpace(disk.filePath, fileSizeBytes - disk.fileSizeBytes);
   }
-  if (router.knobs.grow === "never") return { ...disk, fileSizeBytes };
+  if (router.behaviours.grow === "never") return { ...disk, fileSizeBytes };
   return { ...disk, fileSizeBytes, sizeBytes: fileSizeBytes };
 }
 
@@ -116,7 +116,7 @@ function attach(router: Router, before: Disk, after: Disk): Disk {
   const wasServed = servedNqn(before) !== undefined;
   const staysServed = wasServed && servedNqn(after) === servedNqn(before);
   if (after.sizeBytes === after.attachedBytes) return after;
-  if (router.knobs.grow === "after-toggle" && staysServed) return after;
+  if (router.behaviours.grow === "after-toggle" && staysServed) return after;
   const path = after.filePath.slice(1);
   const file = router.files.find(path);
   if (file !== undefined && file.sizeBytes < after.sizeBytes) router.files.resize(path, after.sizeBytes);
@@ -133,7 +133,7 @@ function exportDefaults(router: Router, disk: Disk): Disk {
 
 /** Too long texts lose their end without a word. */
 function clip(router: Router, settings: DiskSettings): DiskSettings {
-  const { maxComment, maxNqn } = router.knobs;
+  const { maxComment, maxNqn } = router.behaviours;
   const { comment, nqn } = settings;
   return {
     ...settings,
@@ -144,14 +144,14 @@ function clip(router: Router, settings: DiskSettings): DiskSettings {
 
 function chooseSlot(router: Router, wanted: string | undefined): string {
   if (wanted === undefined) return freeSlot(router, "file");
-  const renames = router.knobs.duplicateSlot === "renamed" && router.disks.isTaken(wanted);
+  const renames = router.behaviours.duplicateSlot === "renamed" && router.disks.isTaken(wanted);
   const slot = renames ? freeSlot(router, `${wanted}-`) : wanted;
   assertSlot(router, slot);
   return slot;
 }
 
 function assertSlot(router: Router, slot: string): void {
-  if (slot.length > router.knobs.maxSlot) throw Refusal.slotTooLong(router.knobs.maxSlot);
+  if (slot.length > router.behaviours.maxSlot) throw Refusal.slotTooLong(router.behaviours.maxSlot);
   if (slot === "") throw Refusal.missingValue("slot");
   if (router.disks.isTaken(slot)) throw Refusal.alreadyHave("slot");
 }

@@ -15,10 +15,10 @@ function recorded() {
   return { calls, exporter };
 }
 
-async function exporting(knobs = {}) {
+async function exporting(behaviours = {}) {
   const clock = new FakeClock();
   const { calls, exporter } = recorded();
-  const router = makeRouter({ clock, exporter, knobs });
+  const router = makeRouter({ clock, exporter, behaviours });
   const type = typeTo(router);
   await type(makeBasePath);
   await type(addCommand("a", 'nvme-tcp-export="yes" nvme-tcp-server-nqn="nqn.1"'));
@@ -59,7 +59,7 @@ Deno.test("an exporter is told when an export lingers", async () => {
   const clock = new FakeClock();
   const { calls, exporter } = recorded();
   const lingering: Exporter = { ...exporter, linger: (nqn) => calls.push(`?${nqn}`) };
-  const type = typeTo(makeRouter({ clock, exporter: lingering, knobs: { unexport: 500 } }));
+  const type = typeTo(makeRouter({ clock, exporter: lingering, behaviours: { unexport: 500 } }));
   await type(makeBasePath);
   await type(addCommand("a", 'nvme-tcp-export="yes" nvme-tcp-server-nqn="nqn.1"'));
   await type('/disk remove "a"');

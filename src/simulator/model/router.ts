@@ -1,6 +1,6 @@
 import type { Clock, Random } from "../../volume/ports/system.ts";
-import type { Knobs } from "../behaviours.ts";
-import { knobsOf, type Profile } from "../profile.ts";
+import type { Behaviours } from "../behaviours.ts";
+import { behavioursOf, type Profile } from "../profile.ts";
 import { Refusal } from "../refusal.ts";
 import { Timing } from "../timing.ts";
 import type { Backing } from "./backing.ts";
@@ -79,7 +79,7 @@ export interface RouterParts {
   readonly clock: Clock;
   readonly random: Random;
   readonly profile: Profile;
-  readonly knobs: Partial<Knobs>;
+  readonly behaviours: Partial<Behaviours>;
   readonly backing: Backing;
   readonly exporter: Exporter;
   readonly pools: readonly PoolOptions[];
@@ -100,7 +100,7 @@ interface Delays {
 }
 
 /** How a command is treated differently. */
-export interface Quirks {
+export interface Deviations {
   /** A new size is accepted and nothing happens. */
   readonly ignoreResize: boolean;
   /** How long exports go on that it withdraws, in milliseconds; undefined as usual. */
@@ -108,7 +108,7 @@ export interface Quirks {
 }
 
 /** Treats a command as usual. */
-export const noQuirks: Quirks = { ignoreResize: false, lingerMs: undefined };
+export const noDeviations: Deviations = { ignoreResize: false, lingerMs: undefined };
 
 /** What became of the package `rose-storage`. */
 export type PackageState = "installed" | "disabled" | "missing";
@@ -127,11 +127,11 @@ export class Router {
   /** What takes longer than usual. */
   readonly delays: Delays = { copyMs: 0, deadMs: 0 };
   /** How the command that runs right now is treated differently. */
-  quirks: Quirks = noQuirks;
+  deviations: Deviations = noDeviations;
   /** Counts boots; whatever started before the last one is dead. */
   boots = 1;
   #profile: Profile;
-  #knobs: Knobs;
+  #behaviours: Behaviours;
   #rose: PackageState = "installed";
   readonly #used = new Map<
     string,
@@ -145,11 +145,11 @@ export class Router {
     this.timing = parts.timing ?? new Timing(0, parts.random);
     this.backing = backing;
     this.#profile = parts.profile;
-    this.#knobs = knobsOf(parts.profile, parts.knobs);
+    this.#behaviours = behavioursOf(parts.profile, parts.behaviours);
     this.exports = new Exports(clock, parts.exporter, {
       locate: (filePath) => backing.locate(filePath.slice(1)),
-      lingerMs: () => this.quirks.lingerMs ?? this.#knobs.unexport,
-      allowHost: () => this.#knobs.allowHost,
+      lingerMs: () => this.deviations.lingerMs ?? this.#behaviours.unexport,
+      allowHost: () => this.#behaviours.allowHost,
     });
     this.subvolumes = new SubvolumeTable(clock, parts.random);
     this.disks = new DiskTable(clock, (before, after) => this.#follow(before, after));
@@ -164,13 +164,15 @@ export class Router {
     return { ...this.#profile, vocabulary: { ...this.#profile.vocabulary, rose: false } };
   }
 
-  get knobs(): Knobs {
-    return this.#knobs;
+  get behaviours(): Behaviours {
+    return this.#behaviours;
   }
 
-  /** Becomes another kind of router, or turns single knobs of the one it is. */
-  configure(profile: Profile | undefined, knobs: Partial<Knobs>): void {
-    this.#knobs = profile === undefined ? { ...this.#knobs, ...knobs } : knobsOf(profile, knobs);
+  /** Becomes another kind of router, or turns single behaviours of the one it is. */
+  configure(profile: Profile | undefined, behaviours: Partial<Behaviours>): void {
+    this.#behaviours = profile === undefined
+      ? { ...this.#behaviours, ...behaviours }
+      : behavioursOf(profile, behaviours);
     this.#profile = profile ?? this.#profile;
   }
 
@@ -232,7 +234,7 @@ export class Router {
     const atMs = this.clock.monotonicMs();
     const cached = this.#used.get(mountPoint);
     // In memory it is cheap; on a real file system it is a stat of every file.
-    const { allocation } = this.#knobs;
+    const { allocation } = this.#behaviours;
     const { version } = this.files;
     if (allocation === "sparse" && this.backing.pretendWritten === undefined && cached?.version === version) {
       if (atMs - cached.atMs < usedCacheMs) return cached.bytes;

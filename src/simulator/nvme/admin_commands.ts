@@ -2,8 +2,8 @@
 import { type Command, type Outcome, putText, Refused, statuses, viewOf } from "./command.ts";
 import {
   type Controller,
-  mostEntries,
-  mostQueues,
+  maxEntries,
+  maxQueues,
   type Subsystem,
   subsystemOf,
   version,
@@ -66,12 +66,12 @@ function noNamespace(namespaceId: number): Uint8Array {
   throw new Refused(statuses.invalidNamespace, `There is no namespace ${namespaceId}.`);
 }
 
-const mostLogBytes = 4n << 20n;
+const maxLogBytes = 4n << 20n;
 
 function readLog(command: Command, controller: Controller, services: AdminServices): Uint8Array {
   const length = 4n * (BigInt(command.word(10) >>> 16) + (BigInt(command.word(11) & 0xffff) << 16n) + 1n);
   const offset = command.long(12);
-  if (length > mostLogBytes || offset % 4n !== 0n) {
+  if (length > maxLogBytes || offset % 4n !== 0n) {
     throw new Refused(statuses.invalidField, `No log is read from ${offset} on, ${length} bytes.`);
   }
   const log = logPage(command.word(10) & 0xff, controller, services);
@@ -130,7 +130,7 @@ function getFeatures(command: Command, controller: Controller): Outcome {
 
 /** Two counts of queues, each less by one. */
 function grantQueues(wanted: number): bigint {
-  const grant = (count: number) => BigInt(Math.min(count, mostQueues - 1));
+  const grant = (count: number) => BigInt(Math.min(count, maxQueues - 1));
   return grant(wanted & 0xffff) | grant(wanted >>> 16) << 16n;
 }
 
@@ -164,7 +164,7 @@ function describeController(controller: Controller): Uint8Array {
   view.setUint16(320, 10, true); // Keep-alive counts whole seconds.
   view.setUint8(512, 0x66);
   view.setUint8(513, 0x44);
-  view.setUint16(514, mostEntries, true);
+  view.setUint16(514, maxEntries, true);
   view.setUint32(516, subsystem === undefined ? 0 : 1, true);
   view.setUint16(520, 0b1000, true); // Write Zeroes.
   view.setUint8(525, 1); // Writes need a flush.

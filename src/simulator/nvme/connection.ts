@@ -1,6 +1,6 @@
 import { type AdminServices, runAdmin } from "./admin_commands.ts";
 import { type Command, fabricsOpcode, type Outcome, parseCommand, Refused, statuses } from "./command.ts";
-import { type Controller, type ControllerQueue, mostEntries, subsystemOf } from "./controller.ts";
+import { type Controller, type ControllerQueue, maxEntries, subsystemOf } from "./controller.ts";
 import {
   type ConnectRequest,
   fabricsTypes,
@@ -142,7 +142,7 @@ export class Connection implements ControllerQueue {
   }
 
   async #askForData(command: Command, length: number): Promise<void> {
-    if (this.#transfers.size >= mostEntries) {
+    if (this.#transfers.size >= maxEntries) {
       throw new ProtocolError(fatal.outOfRange, "The host has more commands than the queue has entries.");
     }
     while (this.#transfers.has(this.#nextTag)) this.#nextTag = (this.#nextTag + 1) & 0xffff;
@@ -201,7 +201,7 @@ export class Connection implements ControllerQueue {
   #connect(request: ConnectRequest): Outcome {
     const { queueId, entries, withoutFlowControl } = request;
     if (this.#membership !== undefined) throw new Refused(statuses.sequence, "It is connected already.");
-    if (entries < 2 || entries > mostEntries) throw wrongEntry("entries");
+    if (entries < 2 || entries > maxEntries) throw wrongEntry("entries");
     const controller = this.#services.admit(request);
     if (controller.queues.has(queueId)) throw wrongEntry("queueId");
     if (queueId !== 0 && !controller.enabled) throw wrongData("controllerId");

@@ -115,7 +115,7 @@ Deno.test("nothing is carried out before Connect, nor before the controller is e
   });
 });
 
-Deno.test("a controller tells its capabilities and its state, and shuts down when it is told to", async () => {
+Deno.test("a controller reports its capabilities and its state, and shuts down when it is told to", async () => {
   await onAdmin(async (admin) => {
     const get = async (offset: number, size = 0) => {
       await admin.send(command({ opcode: fabrics, type: 4, word10: size, word11: offset }));
@@ -189,7 +189,7 @@ Deno.test("features are kept, and queues granted up to a limit", async () => {
   });
 });
 
-Deno.test("a host that wants to know is told once of a disk that grows, until it has looked", async () => {
+Deno.test("a host that wants to know is told once of a disk that grows, until it has read it", async () => {
   await onAdmin(async (admin, { target, access }) => {
     const grow = (sizeBytes: bigint) => target.change(nqn, { ...access, sizeBytes });
     const listed = async () => {

@@ -83,12 +83,12 @@ interface ControllerParts {
 }
 
 /** I/O queues that a host gets at most. */
-export const mostQueues = 16;
+export const maxQueues = 16;
 
 /** What a host is told when the namespace has changed: a notice, of namespaces, to be read in log page 4. */
 const namespaceChanged = 0x04_00_02n;
 const namespaceNotices = 0x100;
-const mostEventRequests = 4;
+const maxEventRequests = 4;
 /** A host is dropped when it was silent for its keep-alive time and this much more. */
 const keepAliveGraceMs = 2000;
 
@@ -144,7 +144,7 @@ export class Controller {
    * @throws {Refused} when it waits too often already
    */
   awaitEvent(answer: (result: bigint) => void): void {
-    if (this.#eventRequests.length >= mostEventRequests) {
+    if (this.#eventRequests.length >= maxEventRequests) {
       throw new Refused(statuses.eventLimit, "So many event requests are not kept.");
     }
     this.#eventRequests.push(answer);
@@ -189,7 +189,7 @@ export const capabilities = 127n | 1n << 16n | 15n << 24n | 1n << 37n;
 /** NVM Express 1.3. */
 export const version = 0x0001_0300;
 /** Entries that a queue has at most. */
-export const mostEntries = 128;
+export const maxEntries = 128;
 
 /** The subsystem of a controller that is for I/O. @throws {Refused} for the discovery service. */
 export function subsystemOf(controller: Controller): Subsystem {

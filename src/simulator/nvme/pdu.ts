@@ -47,18 +47,18 @@ const initBytes = 128;
 const capsuleBytes = 72;
 const plainBytes = 24;
 /** Data may begin this much later than its header ends. */
-const mostPadding = 128;
+const maxPadding = 128;
 
 interface Form {
   readonly header: number;
-  readonly mostBytes: number;
+  readonly maxBytes: number;
 }
 
 const forms: Readonly<Record<number, Form>> = {
-  0x00: { header: initBytes, mostBytes: initBytes },
-  0x02: { header: plainBytes, mostBytes: plainBytes + initBytes },
-  0x04: { header: capsuleBytes, mostBytes: capsuleBytes + mostPadding + inCapsuleBytes },
-  0x06: { header: plainBytes, mostBytes: plainBytes + mostPadding + transferBytes },
+  0x00: { header: initBytes, maxBytes: initBytes },
+  0x02: { header: plainBytes, maxBytes: plainBytes + initBytes },
+  0x04: { header: capsuleBytes, maxBytes: capsuleBytes + maxPadding + inCapsuleBytes },
+  0x06: { header: plainBytes, maxBytes: plainBytes + maxPadding + transferBytes },
 };
 
 /** Cuts what a host sends into PDUs; it never holds more than one of them and what came last. */
@@ -90,7 +90,7 @@ function lengthOf(start: Uint8Array): number {
   const form = forms[type];
   const length = viewOf(start).getUint32(4, true);
   if (form === undefined) throw new ProtocolError(fatal.header, `A host sends no PDU of type ${type}.`);
-  const sound = header === form.header && length >= form.header && length <= form.mostBytes;
+  const sound = header === form.header && length >= form.header && length <= form.maxBytes;
   if (!sound) throw new ProtocolError(fatal.header, `A PDU of type ${type} has not ${length} bytes.`);
   if ((flags & 3) !== 0) throw new ProtocolError(fatal.header, "Digests were not agreed.");
   return length;

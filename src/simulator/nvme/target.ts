@@ -1,7 +1,7 @@
 import type { Clock } from "../../volume/ports/system.ts";
 import type { ExportAccess, Exporter } from "../model/exports.ts";
 import { Connection, type ConnectionServices } from "./connection.ts";
-import { Controller, mostQueues, Subsystem } from "./controller.ts";
+import { Controller, maxQueues, Subsystem } from "./controller.ts";
 import { type ConnectRequest, wrongData, wrongEntry, wrongHost } from "./fabrics_commands.ts";
 import { describeExports, discoveryNqn } from "./admin_commands.ts";
 
@@ -17,7 +17,7 @@ export interface NvmeTargetOptions {
 }
 
 const anyController = 0xffff;
-const mostControllers = 0xffef;
+const maxControllers = 0xffef;
 
 /**
  * An NVMe/TCP target in this process: an exporter to which any initiator can connect. It listens on one port, and a disk
@@ -143,7 +143,7 @@ export class NvmeTarget implements Exporter {
     { queueId, controllerId, hostNqn }: ConnectRequest,
     subsystem: Subsystem | undefined,
   ): Controller {
-    if (queueId > mostQueues || subsystem === undefined) throw wrongEntry("queueId");
+    if (queueId > maxQueues || subsystem === undefined) throw wrongEntry("queueId");
     const controller = this.#controllers.get(controllerId);
     const own = controller?.subsystem === subsystem && controller.hostNqn === hostNqn && !controller.ended;
     if (controller === undefined || !own) throw wrongData("controllerId");
@@ -161,7 +161,7 @@ export class NvmeTarget implements Exporter {
   }
 
   #countController(): void {
-    this.#nextController = this.#nextController % mostControllers + 1;
+    this.#nextController = this.#nextController % maxControllers + 1;
   }
 
   #isReachable({ access, lingering }: Subsystem): boolean {

@@ -189,13 +189,13 @@ export function command(raw: RawCommand): Uint8Array {
   view.setUint32(12, raw.type ?? 0, true);
   view.setUint32(40, length, true);
   bytes[47] = raw.descriptor ?? (data.length > 0 ? 0x01 : 0x5a);
-  const words = [
+  const text = [
     raw.word10 ?? (raw.queueId ?? 0) << 16,
     raw.word11 ?? (raw.depth === undefined ? 0 : raw.depth - 1 | (raw.flags ?? 0) << 16),
     raw.word12 ?? raw.keepAliveMs ?? 0,
     raw.word13 ?? 0,
   ];
-  words.forEach((word, index) => view.setUint32(48 + 4 * index, word, true));
+  text.forEach((word, index) => view.setUint32(48 + 4 * index, word, true));
   bytes.set(data, 72);
   return bytes;
 }

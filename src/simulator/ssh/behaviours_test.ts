@@ -1,12 +1,12 @@
-// Every value of every knob, shown by the bytes that a client gets to see.
+// Every value of every behaviour, shown by the bytes that a client gets to see.
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
-import { type Knobs, parseKnobs } from "../behaviours.ts";
+import { type Behaviours, parseBehaviours } from "../behaviours.ts";
 import type { Simulator } from "../simulator.ts";
 import { addCommand, jsonCommand, makeBasePath, SshClient, startQuickly } from "../simulator_test_support.ts";
 
-/** A simulator with the knob turned, its base path, and a client of it. */
+/** A simulator with the behaviour turned, its base path, and a client of it. */
 interface Bench {
   readonly simulator: Simulator;
   readonly clock: FakeClock;
@@ -40,7 +40,7 @@ const seeSubvolumes = jsonCommand("/disk/btrfs/subvolume/print as-value proplist
 const addVolume = '/disk/btrfs/subvolume/add fs="storage-pool-fs" name="vol"';
 const failed = async ({ client }: Bench) =>
   JSON.stringify(await client.exec(':put "x"; /disk remove "nobody"'));
-const copyAndLook = async ({ simulator, client, clock }: Bench) => {
+const copyAndRead = async ({ simulator, client, clock }: Bench) => {
   const answer = client.exec(`/file copy "${folder}/a.img" name="${folder}/b.img"; :put "copied"`);
   while (clock.waiting === 0) await client.exec(':put "meanwhile"');
   await client.exec(':put "and once more, so that an answer would be here by now"');
@@ -57,7 +57,7 @@ const copyAndLook = async ({ simulator, client, clock }: Bench) => {
   return `${JSON.stringify(early)} ${before} ${JSON.stringify((await answer).stdout)} ${isWhole()}`;
 };
 
-const demonstrations: { readonly [Name in keyof Knobs]: Demonstration<Knobs[Name]> } = {
+const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behaviours[Name]> } = {
   maxSlot: {
     ask: says(addCommand("x".repeat(33))),
     shows: { 32: "failure: slot name longer than 32 characters\r\n", unlimited: "" },
@@ -98,7 +98,7 @@ const demonstrations: { readonly [Name in keyof Knobs]: Demonstration<Knobs[Name
       using other = await SshClient.connect(simulator);
       const both = Promise.all([say(taking), other.exec(taking).then(({ stdout }) => stdout)]);
       // Neither goes on before both have begun.
-      while (simulator.model.knobs.interleave && clock.waiting < 2) await tick();
+      while (simulator.model.behaviours.interleave && clock.waiting < 2) await tick();
       return (await timeless(clock, both)).toSorted().join("");
     },
     shows: { yes: "1\r\n1\r\n", no: "0\r\n1\r\n" },
@@ -159,10 +159,10 @@ const demonstrations: { readonly [Name in keyof Knobs]: Demonstration<Knobs[Name
     async ask({ simulator, say }) {
       await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" file-size="2147483648"');
       const seen = () => simulator.model.disks.findBySlot("a")?.attachedBytes;
-      const told = await say(':put [/disk get "a" size]');
+      const reported = await say(':put [/disk get "a" size]');
       const before = seen();
       await say('/disk set "a" nvme-tcp-export="no"; /disk set "a" nvme-tcp-export="yes"');
-      return `${told.trim()} ${before} ${seen()}`;
+      return `${reported.trim()} ${before} ${seen()}`;
     },
     shows: {
       "live": "2147483648 2147483648 2147483648",
@@ -234,7 +234,7 @@ const demonstrations: { readonly [Name in keyof Knobs]: Demonstration<Knobs[Name
   copyReturns: {
     async ask(bench) {
       bench.simulator.model.delays.copyMs = 1000;
-      return await copyAndLook(bench);
+      return await copyAndRead(bench);
     },
     shows: {
       "when-done": '"" false "copied\\r\\n" true',
@@ -279,12 +279,12 @@ const demonstrations: { readonly [Name in keyof Knobs]: Demonstration<Knobs[Name
 
 for (const [name, { ask, shows }] of Object.entries(demonstrations)) {
   for (const [value, expected] of Object.entries<string>(shows)) {
-    Deno.test(`the knob ${name} at ${value} shows ${JSON.stringify(expected)}`, async () => {
+    Deno.test(`the behaviour ${name} at ${value} shows ${JSON.stringify(expected)}`, async () => {
       const clock = new FakeClock();
       await using simulator = await startQuickly({ clock, random: new SeededRandom() });
       using client = await SshClient.connect(simulator);
       await client.exec(`${makeBasePath}; ${addCommand("a")}`);
-      simulator.model.configure(undefined, parseKnobs({ [name]: value }));
+      simulator.model.configure(undefined, parseBehaviours({ [name]: value }));
       const say = async (command: string) => (await client.exec(command)).stdout;
       assert.equal(await ask({ simulator, clock, client, say }), expected);
     });

@@ -83,7 +83,7 @@ export class RouterConnection {
     this.#channels++;
     session.on("close", () => this.#channels--);
     session.on("exec", (accept, refuse, { command }) => {
-      if (byteLength(command) > this.#service.router.knobs.maxCommand) {
+      if (byteLength(command) > this.#service.router.behaviours.maxCommand) {
         return refuseLong({ session: this.#session, command, refuse }, this.#service);
       }
       const fault = this.#service.faults.strike(command);

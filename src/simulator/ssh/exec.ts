@@ -105,7 +105,7 @@ async function run(request: ExecRequest, service: ExecService): Promise<Outcome>
     mayRead,
     mayWrite,
     mayManage,
-    quirks: {
+    deviations: {
       ignoreResize: fault?.action === "ignore-resize",
       lingerMs: fault?.action === "linger" ? Number(fault.value ?? defaultDelayMs) : undefined,
     },
@@ -141,7 +141,7 @@ async function answer(
   { output, refusal }: Outcome,
   { clock, router }: ExecService,
 ): Promise<void> {
-  const { errorStream, exitOnError, lineEnd } = router.knobs;
+  const { errorStream, exitOnError, lineEnd } = router.behaviours;
   const complaint = refusal === undefined ? "" : refusal + (lineEnd === "crlf" ? "\r\n" : "\n");
   const noise = fault?.action === "noise" ? noiseLine(fault.value) : "";
   const stdout = Buffer.from(noise + output + (errorStream === "stdout" ? complaint : ""));

@@ -44,7 +44,7 @@ Deno.test("drop-after tears the connection down when the command has run", async
   });
 });
 
-Deno.test("close-no-status answers in full and tells no exit status", async () => {
+Deno.test("close-no-status answers in full and reports no exit status", async () => {
   await struck({ action: "close-no-status" }, async (_simulator, client) => {
     assert.deepEqual(await client.exec(`${mark}; :put "done"`), {
       stdout: "done\r\n",
@@ -124,16 +124,16 @@ for (const [value, comment, outcome] of racing) {
 }
 
 const duplicates:
-  readonly (readonly [value: string | undefined, knobs: object, answer: string, slots: string])[] = [
+  readonly (readonly [value: string | undefined, behaviours: object, answer: string, slots: string])[] = [
     [undefined, {}, "failure: already have such slot\r\n", "a"],
     ["after", {}, "", "a"],
     ["after", { duplicateSlot: "renamed" }, "", "a a-1"],
   ];
 
-for (const [value, knobs, answer, slots] of duplicates) {
+for (const [value, behaviours, answer, slots] of duplicates) {
   Deno.test(`duplicate ${value ?? "before"} sends the same add from elsewhere, and there is ${slots}`, async () => {
     await struck({ action: "duplicate", value, match: "^/disk" }, async (simulator, client) => {
-      simulator.model.configure(undefined, knobs);
+      simulator.model.configure(undefined, behaviours);
       await client.exec(mark);
       assert.equal((await client.exec(addCommand("a"))).stdout, answer);
       const made = simulator.model.disks.list().filter(({ type }) => type === "file").map(({ slot }) => slot);
@@ -265,12 +265,14 @@ Deno.test("refuse-channel without a match refuses the opening of the next channe
   });
 });
 
-Deno.test("the journal tells what struck which command", async () => {
+Deno.test("the journal reports what struck which command", async () => {
   await struck({ action: "truncate", value: 1 }, async (simulator, client) => {
     await client.exec(mark);
     await client.exec("foo");
-    const told = simulator.journal.list().map(({ session, command, outcome }) => [session, command, outcome]);
-    assert.deepEqual(told, [
+    const reported = simulator.journal.list().map((
+      { session, command, outcome },
+    ) => [session, command, outcome]);
+    assert.deepEqual(reported, [
       [1, mark, "fault truncate, ok"],
       [1, "foo", "bad command name foo (line 1 column 1)"],
     ]);

@@ -106,7 +106,7 @@ export class SshService {
     socket.on("error", () => socket.destroy());
     if (this.#refusing) return drop(socket);
     const session = ++this.#sessions;
-    const { maxSessions } = this.#service.router.knobs;
+    const { maxSessions } = this.#service.router.behaviours;
     if (this.#peers.size >= maxSessions) {
       const sentence = `Connection ${session} comes while ${maxSessions} are open.`;
       const probed = this.#service.router.disks.list().some(({ slot }) => isScratchName(slot));

@@ -24,10 +24,10 @@ Deno.test("authenticate() refuses an authorized key without the right signature"
   assert.equal(authenticate(attempt({ blob, signature }), [user]), undefined);
 });
 
-Deno.test("authenticate() tells that a key would do", () => {
+Deno.test("authenticate() reports that a key would do", () => {
   assert.equal(authenticate(attempt({}), [user]), user);
-  const stranger = { algo: "ssh-ed25519", data: Buffer.from("another key") };
-  assert.equal(authenticate(attempt({ key: stranger }), [user]), undefined);
+  const foreign = { algo: "ssh-ed25519", data: Buffer.from("another key") };
+  assert.equal(authenticate(attempt({ key: foreign }), [user]), undefined);
 });
 
 Deno.test("authenticate() knows no other way in", () => {

@@ -1,13 +1,13 @@
-import type { FolderFigures, PoolFigures } from "../../volume/model/totals.ts";
+import type { FolderTotals, PoolTotals } from "../../volume/model/totals.ts";
 import {
   ago,
   badge,
   bytes,
   counted,
-  courses,
   duration,
   type Html,
   markup,
+  operationTable,
   pager,
   problemList,
   table,
@@ -21,7 +21,7 @@ ${volumeSection(controller, query, nowMs)}`;
 }
 
 function routerSection(router: RouterStatus, nowMs: number): Html {
-  const { name, address, version, board, folders, lookedAtMs, latency } = router;
+  const { name, address, version, board, folders, readAtMs, latency } = router;
   const kind = [board, version && `RouterOS ${version}`].filter(Boolean).join(", ");
   return markup`<section>
 <h2>Router ${name} <small>${address}${kind === "" ? "" : `; ${kind}`}</small></h2>
@@ -31,9 +31,9 @@ function routerSection(router: RouterStatus, nowMs: number): Html {
 <small>${latencyWords(latency)}; ${
     counted(router.waiting, "command")
   } waiting, ${router.running} running</small></p>
-<h3>Pools <small>as seen ${ago(lookedAtMs, nowMs)}</small></h3>
+<h3>Pools <small>as seen ${ago(readAtMs, nowMs)}</small></h3>
 ${
-    lookedAtMs === undefined
+    readAtMs === undefined
       ? markup`<p class="quiet">Nobody has looked at all disks yet: the next call or round does.</p>`
       : folders.map(folderBlock)
   }
@@ -52,7 +52,7 @@ export function commandSections({ routers }: ControllerStatus): Html {
     routers.map(({ name, commands }) =>
       markup`<section>
 <h2>Commands to router ${name} <small>by what they were for; times are of the last 256 of each</small></h2>
-${courses(commands, "Command", "None yet.")}
+${operationTable(commands, "Command", "None yet.")}
 </section>
 `
     )
@@ -71,7 +71,7 @@ function breakerBadge({ breaker, breakerSinceAtMs, breakerCause }: RouterStatus,
   }${breakerCause && `: ${breakerCause}`}</small>`;
 }
 
-function folderBlock({ basePath, poolName, pool, volumes, attachments }: FolderFigures): Html {
+function folderBlock({ basePath, poolName, pool, volumes, attachments }: FolderTotals): Html {
   // Only worth a word when something is there.
   if (poolName === "") {
     return volumes === 0
@@ -97,7 +97,7 @@ function folderBlock({ basePath, poolName, pool, volumes, attachments }: FolderF
   `;
 }
 
-function poolBars({ sizeBytes, freeBytes, diskBytes, snapshotBytes }: PoolFigures): Html {
+function poolBars({ sizeBytes, freeBytes, diskBytes, snapshotBytes }: PoolTotals): Html {
   const used = sizeBytes - freeBytes;
   const promised = diskBytes + (snapshotBytes ?? 0n);
   const share = (part: bigint) => sizeBytes === 0n ? 0 : Number(part * 1000n / sizeBytes) / 10;
@@ -145,7 +145,7 @@ ${
 
 /** When the router was seen that nobody has looked at for longest; undefined while one was never seen. */
 function seenAtMs(routers: readonly RouterStatus[]): number | undefined {
-  const times = routers.map(({ lookedAtMs }) => lookedAtMs ?? -Infinity);
+  const times = routers.map(({ readAtMs }) => readAtMs ?? -Infinity);
   const oldest = Math.min(...times);
   return Number.isFinite(oldest) ? oldest : undefined;
 }

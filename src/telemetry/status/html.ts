@@ -1,5 +1,5 @@
 import type { HealthProblem } from "../../volume/model/health.ts";
-import { type Course, type Page, type StatusQuery, usualPerPage } from "./model.ts";
+import { defaultPerPage, type OperationStatistics, type Page, type StatusQuery } from "./model.ts";
 
 /** Text that may stand in a page as it is. Only {@linkcode markup} makes it. */
 export class Html {
@@ -142,8 +142,8 @@ export function problemList(problems: readonly HealthProblem[]): Html {
 }
 
 /** A table of how things of several kinds went. */
-export function courses(all: readonly Course[], what: string, none: string): Html {
-  return table<Course>(
+export function operationTable(all: readonly OperationStatistics[], what: string, none: string): Html {
+  return table<OperationStatistics>(
     all,
     [
       { head: what, cell: ({ name }) => name },
@@ -172,11 +172,11 @@ ${query.text === "" ? undefined : markup`<a href="?">show all</a>`}
 </form>`;
 }
 
-function link({ text, perPage }: StatusQuery, page: number, words: string): Html {
+function link({ text, perPage }: StatusQuery, page: number, wording: string): Html {
   const parameters = new URLSearchParams({
     ...text === "" ? {} : { q: text },
     page: String(page),
-    ...perPage === usualPerPage ? {} : { limit: String(perPage) },
+    ...perPage === defaultPerPage ? {} : { limit: String(perPage) },
   });
-  return markup`<a href="?${parameters.toString()}">${words}</a>`;
+  return markup`<a href="?${parameters.toString()}">${wording}</a>`;
 }

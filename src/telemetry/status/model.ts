@@ -1,4 +1,4 @@
-import type { FolderFigures, VolumeFigures } from "../../volume/model/totals.ts";
+import type { FolderTotals, VolumeTotals } from "../../volume/model/totals.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 
 /** What a driver is, as its configuration says. Nothing in it is a secret. */
@@ -14,7 +14,7 @@ export interface DriverFacts {
 }
 
 /** Something that happened, for people. */
-export interface Happening {
+export interface StatusEvent {
   /** When, as all times here in milliseconds since the Unix epoch. */
   readonly atMs: number;
   /** Whether somebody should look at it. */
@@ -40,7 +40,7 @@ export interface Latency {
 }
 
 /** How commands of one kind, or calls of one method, went. */
-export interface Course extends Latency {
+export interface OperationStatistics extends Latency {
   readonly name: string;
   /** How many did not end well. */
   readonly failed: number;
@@ -65,17 +65,17 @@ export interface RouterStatus {
   readonly running: number;
   /** Of commands of all kinds. */
   readonly latency: Latency;
-  readonly commands: readonly Course[];
+  readonly commands: readonly OperationStatistics[];
   /** When the figures below were seen; undefined when nobody has looked yet. */
-  readonly lookedAtMs: number | undefined;
+  readonly readAtMs: number | undefined;
   /** As the last look has shown them; promises to snapshots are of the last look at those. */
-  readonly folders: readonly FolderFigures[];
+  readonly folders: readonly FolderTotals[];
   /** What the last audit found, by kind; undefined before there was one, and where another controller makes them. */
   readonly audit: { readonly atMs: number; readonly found: Readonly<Record<string, number>> } | undefined;
 }
 
 /** A volume with what is known of its health. */
-export interface VolumeStatus extends VolumeFigures {
+export interface VolumeStatus extends VolumeTotals {
   readonly router: string;
   /** What was wrong with it when its health was last looked at; nothing when it was well. */
   readonly problems: readonly HealthProblem[];
@@ -154,9 +154,9 @@ export interface Status {
   readonly unreadiness: string | undefined;
   readonly controller: ControllerStatus | undefined;
   readonly node: NodeStatus | undefined;
-  readonly calls: readonly Course[];
+  readonly calls: readonly OperationStatistics[];
   readonly failedCalls: readonly FailedCall[];
-  readonly happenings: readonly Happening[];
+  readonly events: readonly StatusEvent[];
 }
 
 /** Which part of the volumes is asked for. */
@@ -170,8 +170,8 @@ export interface StatusQuery {
 }
 
 /** How many volumes a page has by itself, and at most. */
-export const usualPerPage = 100;
-const mostPerPage = 1000;
+export const defaultPerPage = 100;
+const maxPerPage = 1000;
 
 /** Reads the query of a request: anything that makes no sense counts as left out. */
 export function parseStatusQuery(parameters: URLSearchParams): StatusQuery {
@@ -182,7 +182,7 @@ export function parseStatusQuery(parameters: URLSearchParams): StatusQuery {
   return {
     text: (parameters.get("q") ?? "").trim().slice(0, 128),
     page: whole("page", 1, 999_999),
-    perPage: whole("limit", usualPerPage, mostPerPage),
+    perPage: whole("limit", defaultPerPage, maxPerPage),
   };
 }
 
@@ -190,12 +190,12 @@ export function parseStatusQuery(parameters: URLSearchParams): StatusQuery {
 export function pageOf<T>(
   all: readonly T[],
   { text, page, perPage }: StatusQuery,
-  words: (one: T) => readonly string[],
+  wording: (one: T) => readonly string[],
 ): Page<T> {
   const wanted = text.toLowerCase();
   const matching = wanted === ""
     ? all
-    : all.filter((one) => words(one).some((word) => word.toLowerCase().includes(wanted)));
+    : all.filter((one) => wording(one).some((word) => word.toLowerCase().includes(wanted)));
   const pages = Math.max(1, Math.ceil(matching.length / perPage));
   const at = Math.min(page, pages);
   return {

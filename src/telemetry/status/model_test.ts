@@ -18,14 +18,14 @@ Deno.test("parseStatusQuery() cuts a long text", () => {
 });
 
 const names = Array.from({ length: 250 }, (_, i) => `pvc-${i}`);
-const words = (name: string) => [name];
+const wording = (name: string) => [name];
 
 Deno.test("pageOf() gives the part that is asked for, and the last one when there are fewer", () => {
-  const second = pageOf(names, parse("page=2"), words);
+  const second = pageOf(names, parse("page=2"), wording);
   assert.deepEqual([second.items[0], second.items.length, second.pages], ["pvc-100", 100, 3]);
-  const last = pageOf(names, parse("page=99"), words);
+  const last = pageOf(names, parse("page=99"), wording);
   assert.deepEqual([last.items[0], last.items.length, last.page], ["pvc-200", 50, 3]);
-  assert.deepEqual(pageOf([], parse("page=2"), words), {
+  assert.deepEqual(pageOf([], parse("page=2"), wording), {
     items: [],
     matching: 0,
     total: 0,
@@ -35,6 +35,6 @@ Deno.test("pageOf() gives the part that is asked for, and the last one when ther
 });
 
 Deno.test("pageOf() looks for a text whatever its case", () => {
-  const { items, matching, total } = pageOf(names, parse("q=VC-24"), words);
+  const { items, matching, total } = pageOf(names, parse("q=VC-24"), wording);
   assert.deepEqual([items.length, matching, total], [11, 11, 250]);
 });

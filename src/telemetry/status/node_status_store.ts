@@ -1,22 +1,22 @@
 import type { HealthProblem } from "../../volume/model/health.ts";
 import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
-import { type Happening, type NodeStatus, pageOf, type StagedVolume, type StatusQuery } from "./model.ts";
+import { type NodeStatus, pageOf, type StagedVolume, type StatusEvent, type StatusQuery } from "./model.ts";
 
 /** Keeps what a node knows. */
-export class NodeBoard implements NodeEvents {
+export class NodeStatusStore implements NodeEvents {
   readonly #nodeId: string;
   readonly #nowMs: () => number;
-  readonly #tell: (happening: Happening) => void;
+  readonly #report: (statusEvent: StatusEvent) => void;
   readonly #staged = new Map<string, StagedVolume>();
   #registration: NodeStatus["registration"];
 
-  constructor(nodeId: string, nowMs: () => number, tell: (happening: Happening) => void) {
+  constructor(nodeId: string, nowMs: () => number, report: (statusEvent: StatusEvent) => void) {
     this.#nodeId = nodeId;
     this.#nowMs = nowMs;
-    this.#tell = tell;
+    this.#report = report;
   }
 
-  happened(event: NodeEvent): void {
+  occurred(event: NodeEvent): void {
     switch (event.kind) {
       case "identity-mismatch":
         return this.#warn(
@@ -109,7 +109,7 @@ export class NodeBoard implements NodeEvents {
   }
 
   #warn(reason: string, message: string, volumeId?: string): void {
-    this.#tell({ atMs: this.#nowMs(), warning: true, reason, message, volumeId });
+    this.#report({ atMs: this.#nowMs(), warning: true, reason, message, volumeId });
   }
 }
 

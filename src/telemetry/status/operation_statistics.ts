@@ -1,7 +1,7 @@
-import type { Course, Latency } from "./model.ts";
+import type { Latency, OperationStatistics } from "./model.ts";
 
 /** How things of several kinds go: how many, how many not well, how quickly. */
-export class Courses {
+export class OperationStatisticsStore {
   readonly #kinds = new Map<string, { readonly latencies: Latencies; failed: number }>();
 
   readonly #all = new Latencies();
@@ -20,7 +20,7 @@ export class Courses {
   }
 
   /** Ordered by kind. */
-  read(): readonly Course[] {
+  read(): readonly OperationStatistics[] {
     return [...this.#kinds].map(([name, { latencies, failed }]) => ({ name, failed, ...latencies.read() }))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
@@ -46,19 +46,19 @@ export class Recent<T> {
 }
 
 /** How many of the last ones a {@linkcode Latencies} keeps: 2 KiB. */
-const mostKept = 256;
+const maxKept = 256;
 
 /** How long things of one kind took lately: the histograms of the metrics are of all time, and of few bounds. */
 export class Latencies {
-  readonly #lastMs = new Float64Array(mostKept);
+  readonly #lastMs = new Float64Array(maxKept);
   #count = 0;
 
   add(ms: number): void {
-    this.#lastMs[this.#count++ % mostKept] = ms;
+    this.#lastMs[this.#count++ % maxKept] = ms;
   }
 
   read(): Latency {
-    const sorted = this.#lastMs.slice(0, Math.min(this.#count, mostKept)).sort();
+    const sorted = this.#lastMs.slice(0, Math.min(this.#count, maxKept)).sort();
     const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)];
     return { count: this.#count, medianMs: at(0.5), p99Ms: at(0.99), slowestMs: at(1) };
   }

@@ -7,7 +7,7 @@ Deno.test("Recent keeps the last ones, the latest first", () => {
   assert.deepEqual(recent.latestFirst(), [5, 4, 3]);
 });
 
-Deno.test("Latencies tells of nothing nothing, and of one that one", () => {
+Deno.test("Latencies reports nothing nothing, and of one that one", () => {
   const latencies = new Latencies();
   const nothing = { medianMs: undefined, p99Ms: undefined, slowestMs: undefined };
   assert.deepEqual(latencies.read(), { count: 0, ...nothing });
@@ -15,7 +15,7 @@ Deno.test("Latencies tells of nothing nothing, and of one that one", () => {
   assert.deepEqual(latencies.read(), { count: 1, medianMs: 7, p99Ms: 7, slowestMs: 7 });
 });
 
-Deno.test("Latencies counts all, and tells how long the last 256 took", () => {
+Deno.test("Latencies counts all, and reports how long the last 256 took", () => {
   const latencies = new Latencies();
   for (let i = 0; i < 1000; i++) latencies.add(100_000);
   for (let i = 1; i <= 256; i++) latencies.add(i);

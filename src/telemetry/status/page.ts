@@ -1,14 +1,14 @@
 import { commandSections, controllerSections } from "./controller_sections.ts";
-import type { FailedCall, Happening, NodeStatus, StagedVolume, Status, StatusQuery } from "./model.ts";
+import type { FailedCall, NodeStatus, StagedVolume, Status, StatusEvent, StatusQuery } from "./model.ts";
 import { isUnwell } from "./node_status_store.ts";
 import {
   ago,
   badge,
   counted,
-  courses,
   type Html,
   markup,
   moment,
+  operationTable,
   pager,
   problemList,
   table,
@@ -25,7 +25,7 @@ export function statusPage(status: Status, query: StatusQuery): string {
       <head>
         <meta charset="utf-8">
         <meta name="viewport" content="width=device-width, initial-scale=1">
-        <title>${title}: ${verdict(status).word}</title>
+        <title>${title}: ${result(status).word}</title>
         <style>${styleSheet}</style>
       </head>
       <body>
@@ -33,7 +33,7 @@ export function statusPage(status: Status, query: StatusQuery): string {
     ${tiles(status)}
     ${controller && controllerSections(controller, query, atMs)}
     ${node && nodeSection(node, query, atMs)}
-    ${happenings(status.happenings, atMs)}
+    ${statusEvents(status.events, atMs)}
     ${calls(status)}
 ${controller && commandSections(controller)}
     ${footer(atMs)}
@@ -52,14 +52,14 @@ export async function contentSecurityPolicy(): Promise<string> {
   return `default-src 'none'; style-src 'sha256-${hash}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'`;
 }
 
-function verdict({ failure, unreadiness }: Status): { kind: "good" | "bad" | "warn"; word: string } {
+function result({ failure, unreadiness }: Status): { kind: "good" | "bad" | "warn"; word: string } {
   if (failure !== undefined) return { kind: "bad", word: "failed" };
   return unreadiness === undefined ? { kind: "good", word: "ready" } : { kind: "warn", word: "not ready" };
 }
 
 function heading(status: Status): Html {
   const { driver, atMs, startedAtMs, failure, unreadiness } = status;
-  const { kind, word } = verdict(status);
+  const { kind, word } = result(status);
   const reason = failure ?? unreadiness;
   return markup`<header>
 <h1>${driver.driverName}</h1> ${badge(kind, word)}
@@ -75,8 +75,8 @@ function leadWords({ controller }: Status): string {
   return controller.leads ? ", which leads" : ", another one leads";
 }
 
-function tiles({ controller, node, happenings, failedCalls }: Status): Html {
-  const warnings = happenings.filter(({ warning }) => warning).length;
+function tiles({ controller, node, events: statusEvents, failedCalls }: Status): Html {
+  const warnings = statusEvents.filter(({ warning }) => warning).length;
   const tile = (name: string, value: number, note: string) =>
     markup`
       <div>
@@ -126,11 +126,11 @@ function stagedState(volume: StagedVolume): Html {
   return isUnwell(volume) ? badge("bad", "no live path") : badge("good", "live");
 }
 
-function happenings(all: readonly Happening[], nowMs: number): Html {
+function statusEvents(all: readonly StatusEvent[], nowMs: number): Html {
   return markup`<section>
 <h2>Last events <small>fencings, refusals, and what else people may have to act on, the latest first</small></h2>
 ${
-    table<Happening>(all, [
+    table<StatusEvent>(all, [
       { head: "When", form: "when", cell: ({ atMs }) => ago(atMs, nowMs) },
       { head: "What", cell: ({ warning, reason }) => badge(warning ? "warn" : "plain", reason) },
       { head: "Volume", form: "id", cell: ({ volumeId }) => volumeId ?? "–" },
@@ -143,7 +143,7 @@ ${
 function calls({ calls, failedCalls, atMs }: Status): Html {
   return markup`<section>
 <h2>Calls <small>of the container orchestrator; times are of the last 256 of each</small></h2>
-${courses(calls, "Method", "None yet.")}
+${operationTable(calls, "Method", "None yet.")}
 <h3>Refused and failed, the latest first</h3>
 ${
     table<FailedCall>(failedCalls, [

@@ -1,31 +1,31 @@
 import type { AuditKind } from "../../volume/model/audit_kinds.ts";
 import type { ControllerEvent, ControllerEvents } from "../../volume/ports/controller_events.ts";
 import { eventText } from "../../volume/rules/event_text.ts";
-import type { Figures, FolderFigures } from "../../volume/model/totals.ts";
+import type { FolderTotals, Totals } from "../../volume/model/totals.ts";
 import type { HealthProblem } from "../../volume/model/health.ts";
 import type { RouterEvents, RouterLoad } from "../router_metrics.ts";
-import { Courses } from "./operation_statistics.ts";
-import type { Happening, RouterStatus, VolumeStatus } from "./model.ts";
+import { OperationStatisticsStore } from "./operation_statistics.ts";
+import type { RouterStatus, StatusEvent, VolumeStatus } from "./model.ts";
 
 /** Keeps what the controller of one router knows. */
-export class RouterBoard implements RouterEvents, ControllerEvents {
+export class RouterStatusStore implements RouterEvents, ControllerEvents {
   readonly #name: string;
   readonly #nowMs: () => number;
-  readonly #tell: (happening: Happening) => void;
-  readonly #commands = new Courses();
+  readonly #report: (statusEvent: StatusEvent) => void;
+  readonly #commands = new OperationStatisticsStore();
   readonly #unwell = new Map<string, readonly HealthProblem[]>();
   #audit: RouterStatus["audit"];
   #session: { state: string; sinceMs: number; reason: string | undefined };
   #breaker: { state: string; sinceMs: number; cause: string | undefined };
   #router: { readonly version: string; readonly board: string } | undefined;
   #load: () => RouterLoad = () => ({ waiting: 0, running: 0 });
-  #look: { readonly figures: Figures; readonly atMs: number } | undefined;
+  #check: { readonly totals: Totals; readonly atMs: number } | undefined;
 
   /** @param nowMs the time, in milliseconds since the Unix epoch */
-  constructor(name: string, nowMs: () => number, tell: (happening: Happening) => void) {
+  constructor(name: string, nowMs: () => number, report: (statusEvent: StatusEvent) => void) {
     this.#name = name;
     this.#nowMs = nowMs;
-    this.#tell = tell;
+    this.#report = report;
     this.#session = { state: "idle", sinceMs: nowMs(), reason: undefined };
     this.#breaker = { state: "closed", sinceMs: nowMs(), cause: undefined };
   }
@@ -52,11 +52,11 @@ export class RouterBoard implements RouterEvents, ControllerEvents {
     this.#load = read;
   }
 
-  happened(event: ControllerEvent): void {
+  occurred(event: ControllerEvent): void {
     const { type, reason, message } = eventText(event);
     const volumeId = "volumeId" in event ? event.volumeId : undefined;
     const warning = type === "Warning";
-    this.#tell({ atMs: this.#nowMs(), warning, reason, message, volumeId, router: this.#name });
+    this.#report({ atMs: this.#nowMs(), warning, reason, message, volumeId, router: this.#name });
     if (event.kind !== "health") return;
     if (event.problems.length === 0) this.#unwell.delete(event.volumeId);
     else this.#unwell.set(event.volumeId, event.problems);
@@ -68,17 +68,17 @@ export class RouterBoard implements RouterEvents, ControllerEvents {
     if (counts === undefined) this.#unwell.clear();
   }
 
-  looked(figures: Figures, atMs: number): void {
-    const before = this.#look?.figures.folders;
-    const folders = figures.withSnapshots
-      ? figures.folders
-      : figures.folders.map((folder) => withSnapshotsOf(before, folder));
-    this.#look = { figures: { ...figures, folders }, atMs };
+  inventoryRead(totals: Totals, atMs: number): void {
+    const before = this.#check?.totals.folders;
+    const folders = totals.withSnapshots
+      ? totals.folders
+      : totals.folders.map((folder) => withSnapshotsOf(before, folder));
+    this.#check = { totals: { ...totals, folders }, atMs };
   }
 
   /** This cluster's volumes as they were seen last. */
   get volumes(): readonly VolumeStatus[] {
-    return (this.#look?.figures.volumes ?? []).map((volume) => ({
+    return (this.#check?.totals.volumes ?? []).map((volume) => ({
       ...volume,
       router: this.#name,
       problems: this.#unwell.get(volume.id) ?? [],
@@ -101,15 +101,15 @@ export class RouterBoard implements RouterEvents, ControllerEvents {
       ...this.#load(),
       latency: this.#commands.readAll(),
       commands: this.#commands.read(),
-      lookedAtMs: this.#look?.atMs,
-      folders: this.#look?.figures.folders ?? [],
+      readAtMs: this.#check?.atMs,
+      folders: this.#check?.totals.folders ?? [],
       audit: this.#audit,
     };
   }
 }
 
 /** A look at disks alone leaves what was seen of snapshots before. */
-function withSnapshotsOf(before: readonly FolderFigures[] | undefined, folder: FolderFigures): FolderFigures {
+function withSnapshotsOf(before: readonly FolderTotals[] | undefined, folder: FolderTotals): FolderTotals {
   const snapshotBytes = before?.find(({ basePath }) => basePath === folder.basePath)?.pool?.snapshotBytes;
   if (folder.pool === undefined || snapshotBytes === undefined) return folder;
   return { ...folder, pool: { ...folder.pool, snapshotBytes } };

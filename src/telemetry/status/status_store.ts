@@ -3,21 +3,21 @@ import {
   type ControllerStatus,
   type DriverFacts,
   type FailedCall,
-  type Happening,
   pageOf,
   type Status,
+  type StatusEvent,
   type StatusQuery,
   type VolumeStatus,
 } from "./model.ts";
-import { NodeBoard } from "./node_status_store.ts";
-import { Courses, Recent } from "./operation_statistics.ts";
-import { RouterBoard } from "./router_status_store.ts";
+import { NodeStatusStore } from "./node_status_store.ts";
+import { OperationStatisticsStore, Recent } from "./operation_statistics.ts";
+import { RouterStatusStore } from "./router_status_store.ts";
 
 /** How many events and failed calls are kept. */
-const mostHappenings = 50;
-const mostFailedCalls = 20;
+const maxEvents = 50;
+const maxFailedCalls = 20;
 /** A message is cut there, in characters: it is for a person, and the log has all of it. */
-const mostMessage = 600;
+const maxMessage = 600;
 
 /** An answered call, as far as it is shown. */
 export interface ShownCall {
@@ -35,15 +35,15 @@ export interface ShownCall {
  * Keeps what a driver knows of itself, so that it can be shown without asking anybody: told of events, it never looks.
  * It is small; the page that is made of it is loaded when somebody reads it.
  */
-export class StatusBoard {
+export class StatusStore {
   readonly #facts: DriverFacts;
   readonly #clock: Pick<Clock, "now">;
   readonly #startedAtMs: number;
-  readonly #happenings = new Recent<Happening>(mostHappenings);
-  readonly #failedCalls = new Recent<FailedCall>(mostFailedCalls);
-  readonly #calls = new Courses();
-  #controller: ControllerBoard | undefined;
-  #node: NodeBoard | undefined;
+  readonly #events = new Recent<StatusEvent>(maxEvents);
+  readonly #failedCalls = new Recent<FailedCall>(maxFailedCalls);
+  readonly #calls = new OperationStatisticsStore();
+  #controller: ControllerStatusStore | undefined;
+  #node: NodeStatusStore | undefined;
 
   constructor(facts: DriverFacts, clock: Pick<Clock, "now">) {
     this.#facts = facts;
@@ -52,13 +52,13 @@ export class StatusBoard {
   }
 
   /** What a controller knows; from the first time on it is shown. */
-  get controller(): ControllerBoard {
-    return this.#controller ??= new ControllerBoard(this.#facts, this.#nowMs, this.#tell);
+  get controller(): ControllerStatusStore {
+    return this.#controller ??= new ControllerStatusStore(this.#facts, this.#nowMs, this.#report);
   }
 
   /** What a node knows; from the first time on it is shown. */
-  get node(): NodeBoard {
-    return this.#node ??= new NodeBoard(this.#facts.nodeId ?? "", this.#nowMs, this.#tell);
+  get node(): NodeStatusStore {
+    return this.#node ??= new NodeStatusStore(this.#facts.nodeId ?? "", this.#nowMs, this.#report);
   }
 
   /** A call was answered. */
@@ -66,49 +66,51 @@ export class StatusBoard {
     const method = path.slice(path.lastIndexOf("/") + 1);
     this.#calls.add(method, durationMs, code === "OK");
     if (code === "OK") return;
-    const shown = { requestId, method, volumeId, code, durationMs, message: message.slice(0, mostMessage) };
+    const shown = { requestId, method, volumeId, code, durationMs, message: message.slice(0, maxMessage) };
     this.#failedCalls.add({ atMs: this.#clock.now(), ...shown });
   }
 
   /** All of it, and the part of the volumes that is asked for. */
-  read(query: StatusQuery, verdict: Pick<Status, "failure" | "unreadiness">): Status {
+  read(query: StatusQuery, result: Pick<Status, "failure" | "unreadiness">): Status {
     return {
       atMs: this.#clock.now(),
       startedAtMs: this.#startedAtMs,
       driver: this.#facts,
-      ...verdict,
+      ...result,
       controller: this.#controller?.read(query),
       node: this.#node?.read(query),
       calls: this.#calls.read(),
       failedCalls: this.#failedCalls.latestFirst(),
-      happenings: this.#happenings.latestFirst(),
+      events: this.#events.latestFirst(),
     };
   }
 
   readonly #nowMs = () => this.#clock.now();
 
-  readonly #tell = (happening: Happening) =>
-    this.#happenings.add({ ...happening, message: happening.message.slice(0, mostMessage) });
+  readonly #report = (statusEvent: StatusEvent) =>
+    this.#events.add({ ...statusEvent, message: statusEvent.message.slice(0, maxMessage) });
 }
 
 /** Keeps what a controller knows. */
-class ControllerBoard {
+class ControllerStatusStore {
   readonly #facts: DriverFacts;
   readonly #nowMs: () => number;
-  readonly #tell: (happening: Happening) => void;
-  readonly #routers = new Map<string, RouterBoard>();
+  readonly #report: (statusEvent: StatusEvent) => void;
+  readonly #routers = new Map<string, RouterStatusStore>();
   #leads: boolean | undefined;
 
-  constructor(facts: DriverFacts, nowMs: () => number, tell: (happening: Happening) => void) {
+  constructor(facts: DriverFacts, nowMs: () => number, report: (statusEvent: StatusEvent) => void) {
     this.#facts = facts;
     this.#nowMs = nowMs;
-    this.#tell = tell;
+    this.#report = report;
   }
 
   /** The board of a router by its name in the facts, by default of the first; from the first time on it is shown. */
-  router(name = Object.keys(this.#facts.routers)[0] ?? ""): RouterBoard {
+  router(name = Object.keys(this.#facts.routers)[0] ?? ""): RouterStatusStore {
     let board = this.#routers.get(name);
-    if (board === undefined) this.#routers.set(name, board = new RouterBoard(name, this.#nowMs, this.#tell));
+    if (board === undefined) {
+      this.#routers.set(name, board = new RouterStatusStore(name, this.#nowMs, this.#report));
+    }
     return board;
   }
 

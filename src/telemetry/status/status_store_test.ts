@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { FakeClock } from "../../../tests/fakes/clock.ts";
-import type { Figures, VolumeFigures } from "../../volume/model/totals.ts";
+import type { Totals, VolumeTotals } from "../../volume/model/totals.ts";
 import { statusJson, statusPage } from "./page.ts";
 import { parseStatusQuery } from "./model.ts";
-import { StatusBoard } from "./status_store.ts";
+import { StatusStore } from "./status_store.ts";
 
 const facts = {
   driverName: "rds.csi.srvlab.io",
@@ -16,7 +16,7 @@ const well = { failure: undefined, unreadiness: undefined };
 
 function opened() {
   const clock = new FakeClock();
-  const board = new StatusBoard(facts, clock);
+  const board = new StatusStore(facts, clock);
   const query = (text = "") => parseStatusQuery(new URLSearchParams(text));
   return {
     clock,
@@ -26,7 +26,7 @@ function opened() {
   };
 }
 
-function volume(id: string, change: Partial<VolumeFigures> = {}): VolumeFigures {
+function volume(id: string, change: Partial<VolumeTotals> = {}): VolumeTotals {
   return {
     ...{ id, sizeBytes: 1n << 30n, basePath: "/pool/csi", holders: [], exported: false, migrating: false },
     epoch: 0,
@@ -34,7 +34,7 @@ function volume(id: string, change: Partial<VolumeFigures> = {}): VolumeFigures 
   };
 }
 
-function look(volumes: readonly VolumeFigures[], snapshotBytes?: bigint): Figures {
+function reading(volumes: readonly VolumeTotals[], snapshotBytes?: bigint): Totals {
   const pool = { sizeBytes: 100n, freeBytes: 70n, diskBytes: 90n, snapshotBytes };
   const counts = { volumes: volumes.length, attachments: 0, migrations: 0 };
   return {
@@ -47,13 +47,13 @@ function look(volumes: readonly VolumeFigures[], snapshotBytes?: bigint): Figure
 const holder = (nodeId: string) =>
   ({ nodeId, sinceSeconds: 0, readOnly: false, mode: "single-node-writer" }) as const;
 
-Deno.test("a board shows volumes as the last look has shown them, ordered, with their health", () => {
+Deno.test("the status store shows volumes as last read, ordered, with their health", () => {
   const { board, read, clock } = opened();
   const controller = board.controller.router();
   const held = volume("pvc-2", { holders: [holder("node-7")], exported: true, epoch: 3 });
-  controller.looked(look([held, volume("pvc-1")]), clock.now());
+  controller.inventoryRead(reading([held, volume("pvc-1")]), clock.now());
   const problem = { status: "INACCESSIBLE", reason: "ImageMissing", message: "the file is gone" } as const;
-  controller.happened({ kind: "health", volumeId: "pvc-1", problems: [problem] });
+  controller.occurred({ kind: "health", volumeId: "pvc-1", problems: [problem] });
   const status = read().controller!;
   assert.deepEqual(status.volumes.items.map(({ id, problems }) => [id, problems.length]), [["pvc-1", 1], [
     "pvc-2",
@@ -65,19 +65,19 @@ Deno.test("a board shows volumes as the last look has shown them, ordered, with 
   ) {
     assert.deepEqual(read(text).controller!.volumes.items.map(({ id }) => id), ids, text);
   }
-  controller.happened({ kind: "health", volumeId: "pvc-1", problems: [] });
+  controller.occurred({ kind: "health", volumeId: "pvc-1", problems: [] });
   assert.equal(read().controller!.unwell, 0);
-  assert.deepEqual(read().happenings.map(({ reason }) => reason), ["VolumeHealthy", "ImageMissing"]);
+  assert.deepEqual(read().events.map(({ reason }) => reason), ["VolumeHealthy", "ImageMissing"]);
 });
 
-Deno.test("a board keeps what was promised to snapshots when only disks are looked at", () => {
+Deno.test("the status store keeps what was promised to snapshots when only disks are read", () => {
   const { board, read, clock } = opened();
-  board.controller.router().looked(look([], 5n), clock.now());
-  board.controller.router().looked(look([]), clock.now());
+  board.controller.router().inventoryRead(reading([], 5n), clock.now());
+  board.controller.router().inventoryRead(reading([]), clock.now());
   assert.equal(read().controller!.routers[0]!.folders[0]!.pool!.snapshotBytes, 5n);
 });
 
-Deno.test("a board shows a router that is away: since when, why, and for how long calls are refused", async () => {
+Deno.test("the status store shows a router that is away: since when, why, and for how long calls are refused", async () => {
   const { board, clock, page, read } = opened();
   const router = board.controller.router();
   router.connection({ state: "ready", reason: undefined });
@@ -94,7 +94,7 @@ Deno.test("a board shows a router that is away: since when, why, and for how lon
   assert.deepEqual([shown!.commands[0]!.count, shown!.commands[0]!.failed], [1, 1]);
   const text = page();
   for (
-    const words of [
+    const wording of [
       "10.0.0.1:22",
       "RDS2216, RouterOS 7.24",
       "SSH session backing-off",
@@ -102,27 +102,27 @@ Deno.test("a board shows a router that is away: since when, why, and for how lon
       "no route to it",
     ]
   ) {
-    assert.ok(text.includes(words), words);
+    assert.ok(text.includes(wording), wording);
   }
 });
 
-Deno.test("a board shows a node's volumes by what was seen of them last, and nothing of what was unstaged", () => {
+Deno.test("the status store shows a node's volumes by what was seen of them last, and nothing of what was unstaged", () => {
   const { board, read, page } = opened();
   const { node } = board;
   for (const id of ["pvc-1", "pvc-2", "pvc-3", "pvc-4"]) {
-    node.happened({ kind: "staged", volumeId: id, staged: true });
+    node.occurred({ kind: "staged", volumeId: id, staged: true });
   }
   const path = { nqn: "nqn.x:y:1-0a0b0c0d", name: "nvme1", port: 4420, hostNqn: "", hostId: "" };
   const live = { ...path, address: "10.0.0.1", state: "live", stateName: "live" } as const;
-  node.happened({ kind: "connections", volumeId: "pvc-1", connections: [live] });
-  node.happened({
+  node.occurred({ kind: "connections", volumeId: "pvc-1", connections: [live] });
+  node.occurred({
     kind: "connections",
     volumeId: "pvc-2",
     connections: [{ ...live, state: "connecting", stateName: "connecting" }],
   });
-  node.happened({ kind: "health", volumeId: "pvc-1", problems: [] });
-  node.happened({ kind: "connections", volumeId: "pvc-9", connections: [live] });
-  node.happened({ kind: "staged", volumeId: "pvc-4", staged: false });
+  node.occurred({ kind: "health", volumeId: "pvc-1", problems: [] });
+  node.occurred({ kind: "connections", volumeId: "pvc-9", connections: [live] });
+  node.occurred({ kind: "staged", volumeId: "pvc-4", staged: false });
   node.registering();
   node.notified("ok");
   const status = read().node!;
@@ -136,11 +136,11 @@ Deno.test("a board shows a node's volumes by what was seen of them last, and not
 Deno.test("a page shows hostile names as text", () => {
   const { board, page, read, clock } = opened();
   const name = `"><script>alert(1)</script>`;
-  board.controller.router().looked(
-    look([volume(name, { holders: [holder(name)], basePath: name })]),
+  board.controller.router().inventoryRead(
+    reading([volume(name, { holders: [holder(name)], basePath: name })]),
     clock.now(),
   );
-  board.controller.router().happened({ kind: "attach-refused", volumeId: name, nodeId: name, message: name });
+  board.controller.router().occurred({ kind: "attach-refused", volumeId: name, nodeId: name, message: name });
   board.called({
     requestId: name,
     path: `/a/${name}`,
@@ -153,7 +153,7 @@ Deno.test("a page shows hostile names as text", () => {
   router.connection({ state: name, reason: name });
   router.identified({ version: name, board: name });
   router.command({ kind: name, outcome: name, ms: 1, waitedMs: 1 });
-  board.node.happened({ kind: "staged", volumeId: name, staged: true });
+  board.node.occurred({ kind: "staged", volumeId: name, staged: true });
   const text = page(`q=${encodeURIComponent('"><script>')}`);
   assert.ok(text.includes("&lt;script&gt;"));
   assert.ok(!text.includes("<script"), text);
@@ -163,7 +163,7 @@ Deno.test("a page shows hostile names as text", () => {
 Deno.test("a page of 5,000 volumes shows a hundred and says so, with ways to the rest", () => {
   const { board, page, read, clock } = opened();
   const volumes = Array.from({ length: 5000 }, (_, i) => volume(`pvc-${String(i).padStart(4, "0")}`));
-  board.controller.router().looked(look(volumes), clock.now());
+  board.controller.router().inventoryRead(reading(volumes), clock.now());
   const text = page("page=3&q=pvc");
   assert.equal(text.match(/pvc-[0-9]{4}/g)!.length, 100);
   assert.ok(text.includes("pvc-0200") && text.includes("pvc-0299"));
@@ -175,34 +175,34 @@ Deno.test("a page of 5,000 volumes shows a hundred and says so, with ways to the
 
 Deno.test("statusJson() writes times as text, bytes as numbers, and what is not known as null", () => {
   const { board, read, clock } = opened();
-  board.controller.router().looked(look([volume("pvc-1")], 5n), clock.now());
+  board.controller.router().inventoryRead(reading([volume("pvc-1")], 5n), clock.now());
   const json = JSON.parse(statusJson(read()));
   const [router] = json.controller.routers;
-  assert.equal(router.lookedAt, new Date(clock.now()).toISOString());
+  assert.equal(router.readAt, new Date(clock.now()).toISOString());
   assert.equal(router.version, null);
   assert.equal(json.at, new Date(clock.now()).toISOString());
   assert.equal(json.controller.volumes.items[0].sizeBytes, 1 << 30);
 });
 
-Deno.test("a board keeps several routers apart, and tells whether its controller leads", () => {
+Deno.test("the status store keeps several routers apart, and tells whether its controller leads", () => {
   const clock = new FakeClock();
-  const board = new StatusBoard({ ...facts, routers: { nas1: "10.0.0.1:22", nas2: "10.0.0.2:22" } }, clock);
+  const board = new StatusStore({ ...facts, routers: { nas1: "10.0.0.1:22", nas2: "10.0.0.2:22" } }, clock);
   const query = parseStatusQuery(new URLSearchParams());
   const [one, two] = ["nas1", "nas2"].map((name) => board.controller.router(name));
-  one!.looked(look([volume("pvc-1")]), clock.now());
+  one!.inventoryRead(reading([volume("pvc-1")]), clock.now());
   one!.audited(new Map([["no-record", 2]]));
-  two!.looked(look([volume("pvc-2", { holders: [holder("a")] })]), clock.now());
-  two!.happened({ kind: "attach-refused", volumeId: "pvc-2", nodeId: "b", message: "held" });
+  two!.inventoryRead(reading([volume("pvc-2", { holders: [holder("a")] })]), clock.now());
+  two!.occurred({ kind: "attach-refused", volumeId: "pvc-2", nodeId: "b", message: "held" });
   board.controller.leads(true);
   const status = board.read(query, well);
   assert.deepEqual(status.controller!.volumes.items.map(({ id, router }) => [id, router]), [
     ["pvc-1", "nas1"],
     ["pvc-2", "nas2"],
   ]);
-  assert.equal(status.happenings[0]!.router, "nas2");
+  assert.equal(status.events[0]!.router, "nas2");
   const text = statusPage(status, query);
-  for (const words of ["10.0.0.2:22", "2 no-record", "which leads", "Commands to router nas1"]) {
-    assert.ok(text.includes(words), words);
+  for (const wording of ["10.0.0.2:22", "2 no-record", "which leads", "Commands to router nas1"]) {
+    assert.ok(text.includes(wording), wording);
   }
   board.controller.leads(false);
   assert.ok(statusPage(board.read(query, well), query).includes("another one leads"));

@@ -25,7 +25,7 @@ export const auditKinds = {
   "earlier-driver": "note",
   /** A disk without any data of the volume that it is called a snapshot of. */
   "earlier-snapshot": "note",
-  /** An image that the earlier driver, or this one after it, had a disk of: of whose cluster nothing tells. */
+  /** An image that the legacy driver, or this one after it, had a disk of: of whose cluster nothing tells. */
   "earlier-image": "note",
 } as const;
 

@@ -25,7 +25,7 @@ export function epochZero(random: RandomBytes): Epoch {
 }
 
 /**
- * The period in which the earlier Go driver, which has none, exports a volume: for as long as it is there, under an NQN
+ * The period in which the legacy Go driver, which has none, exports a volume: for as long as it is there, under an NQN
  * without an epoch. It ends with the first withdrawal after the volume was taken over. Nodes know it by this name whoever
  * published the volume, so that taking it over and giving it back leaves them what they have.
  */

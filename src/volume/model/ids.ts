@@ -7,7 +7,7 @@ export const maxNameBytes = 128;
 export const maxNodeIdBytes = 64;
 
 const ownSlot = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
-const earlierDriverSlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const legacySlot = /^pvc-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const provisionerName = /^pvc-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/;
 const snapshotIdForm = /^snap-[0-9a-f]{28}$/;
 const backendNameForm = /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/;
@@ -84,7 +84,7 @@ export function assertName(name: string): void {
 /**
  * Checks the form of a volume id that came from outside.
  *
- * Ids are slots of at most 32 characters of `[a-z0-9-]`; the 40-character ids of the earlier Go driver are accepted
+ * Ids are slots of at most 32 characters of `[a-z0-9-]`; the 40-character ids of the legacy Go driver are accepted
  * too, though none is made. A snapshot id never has this form.
  *
  * @throws {VolumeError} invalid when it has another form
@@ -112,12 +112,12 @@ export function assertHandle(handle: string): void {
 
 /** Whether it has the form of a volume id, see {@linkcode assertVolumeId}. */
 export function isVolumeId(id: string): boolean {
-  return ownSlot.test(id) || earlierDriverSlot.test(id);
+  return ownSlot.test(id) || legacySlot.test(id);
 }
 
-/** Whether it has the form of the earlier Go driver's volume ids. */
-export function isEarlierDriverId(id: string): boolean {
-  return earlierDriverSlot.test(id);
+/** Whether it has the form of the legacy Go driver's volume ids. */
+export function isLegacyId(id: string): boolean {
+  return legacySlot.test(id);
 }
 
 /**

@@ -9,7 +9,7 @@ import {
   decodeHandle,
   encodeHandle,
   isBackendName,
-  isEarlierDriverId,
+  isLegacyId,
   isSnapshotId,
   isVolumeId,
   nameDigest,
@@ -19,7 +19,7 @@ import {
   volumeIdFor,
   VolumeIdPrefix,
 } from "./ids.ts";
-import { stemOf } from "./layout.ts";
+import { filePrefixOf } from "./layout.ts";
 
 const uuid = "0f8fad5b-d9cb-469f-a165-70867728950e";
 
@@ -117,7 +117,7 @@ Deno.test("assertNodeId() refuses what would not survive in a record", () => {
 
 Deno.test("clusterHash() gives each cluster files of its own", () => {
   assert.match(clusterHash("a"), /^[0-9a-f]{8}$/);
-  assert.notEqual(stemOf("v", clusterHash("a")), stemOf("v", clusterHash("b")));
+  assert.notEqual(filePrefixOf("v", clusterHash("a")), filePrefixOf("v", clusterHash("b")));
 });
 
 Deno.test("parentFolder() and poolOf() take a path apart", () => {
@@ -128,10 +128,10 @@ Deno.test("parentFolder() and poolOf() take a path apart", () => {
   assert.equal(poolOf(""), "");
 });
 
-Deno.test("isEarlierDriverId() knows the earlier driver's ids from all others", () => {
-  assert.equal(isEarlierDriverId(`pvc-${uuid}`), true);
+Deno.test("isLegacyId() knows the legacy driver's ids from all others", () => {
+  assert.equal(isLegacyId(`pvc-${uuid}`), true);
   for (const id of ["pvc-0f8fad5bd9cb469fa16570867728", "a", `pvc-${uuid}0`, `x${uuid}`, ""]) {
-    assert.equal(isEarlierDriverId(id), false, id);
+    assert.equal(isLegacyId(id), false, id);
   }
 });
 

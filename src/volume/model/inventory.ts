@@ -61,7 +61,7 @@ export interface SubvolumeRef {
 // The router
 
 /** Where an image lies, or is to lie. */
-export interface ImagePlace {
+export interface ImageLocation {
   readonly path: string;
   /** The subvolume that holds the image and nothing else; undefined for a plain file. */
   readonly subvolume: SubvolumeRef | undefined;
@@ -121,8 +121,8 @@ export interface Inventory extends RouterState {
 /** What a create is about. */
 export interface Wanted {
   readonly id: string;
-  /** See `stemOf()`. */
-  readonly stem: string;
+  /** See `filePrefixOf()`. */
+  readonly filePrefix: string;
   /** The folder that the image goes into, or its subvolume. */
   readonly folder: string;
 }

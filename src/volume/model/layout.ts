@@ -1,6 +1,6 @@
 import { VolumeError } from "../errors.ts";
-import { isEarlierDriverId, poolOf } from "./ids.ts";
-import type { ImagePlace, Pool, StoredFile } from "./inventory.ts";
+import { isLegacyId, poolOf } from "./ids.ts";
+import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 
 /** Name of the image in a subvolume: the same everywhere, so that a snapshot of the subvolume needs no renaming. */
 const inSubvolume = "disk.img";
@@ -9,11 +9,11 @@ const inSubvolume = "disk.img";
  * What the names of all of a volume's files and folders begin with: `<id>.<cluster hash>`.
  *
  * The cluster hash is in the name because removing the disk entry destroys the record, and a retried delete must still
- * know which file is its own. A volume of the earlier Go driver has another form of id, which this driver gives nothing, and
+ * know which file is its own. A volume of the legacy Go driver has another form of id, which this driver gives nothing, and
  * keeps the file that it has: `<id>`.
  */
-export function stemOf(id: string, cluster: string): string {
-  return isEarlierDriverId(id) ? id : `${id}.${cluster}`;
+export function filePrefixOf(id: string, cluster: string): string {
+  return isLegacyId(id) ? id : `${id}.${cluster}`;
 }
 
 /** Whether subvolumes of a file system may lie anywhere in it, or at its top only. */
@@ -23,21 +23,26 @@ export type SubvolumeNames = "nested" | "flat";
  * Where a new image goes: into a Btrfs subvolume of its own where the pool can have one, so that it can be snapshotted;
  * else it is a plain file.
  */
-export function placeFor(basePath: string, stem: string, pool: Pool, names: SubvolumeNames): ImagePlace {
+export function imageLocationFor(
+  basePath: string,
+  filePrefix: string,
+  pool: Pool,
+  names: SubvolumeNames,
+): ImageLocation {
   const nested = basePath !== `/${pool.mountPoint}`;
   if (pool.subvolumeLabel === undefined || (nested && names === "flat")) {
-    return plainPlace(`${basePath}/${stem}.img`);
+    return plainLocation(`${basePath}/${filePrefix}.img`);
   }
-  return subvolumePlace(`${basePath}/${stem}`, pool.subvolumeLabel);
+  return subvolumeLocation(`${basePath}/${filePrefix}`, pool.subvolumeLabel);
 }
 
 /** A plain file. */
-export function plainPlace(path: string): ImagePlace {
+export function plainLocation(path: string): ImageLocation {
   return { path, subvolume: undefined };
 }
 
 /** The image in a subvolume whose folder is `folder`. */
-export function subvolumePlace(folder: string, label: string): ImagePlace {
+export function subvolumeLocation(folder: string, label: string): ImageLocation {
   return { path: `${folder}/${inSubvolume}`, subvolume: { label, path: withinPool(folder) } };
 }
 
@@ -47,14 +52,14 @@ export function withinPool(path: string): string {
 }
 
 /** Whether a path is where the image of that stem can be, in whatever folder. */
-export function isImageOf(path: string, stem: string): boolean {
-  if (path.endsWith(`/${stem}.img`)) return true;
-  return !isEarlierDriverId(stem) && path.endsWith(`/${stem}/${inSubvolume}`);
+export function isImageOf(path: string, filePrefix: string): boolean {
+  if (path.endsWith(`/${filePrefix}.img`)) return true;
+  return !isLegacyId(filePrefix) && path.endsWith(`/${filePrefix}/${inSubvolume}`);
 }
 
 /** The folder that was chosen for a volume, from the path of its image. */
-export function baseOf(imagePath: string, stem: string): string {
-  return imagePath.slice(0, imagePath.lastIndexOf(`/${stem}`));
+export function baseOf(imagePath: string, filePrefix: string): string {
+  return imagePath.slice(0, imagePath.lastIndexOf(`/${filePrefix}`));
 }
 
 /**
@@ -62,8 +67,8 @@ export function baseOf(imagePath: string, stem: string): string {
  *
  * @throws {VolumeError} unavailable when its pool shows no subvolumes now: it is not mounted, or not by its label
  */
-export function placeOf(imagePath: string, pools: readonly Pool[]): ImagePlace {
-  if (!imagePath.endsWith(`/${inSubvolume}`)) return plainPlace(imagePath);
+export function locationOf(imagePath: string, pools: readonly Pool[]): ImageLocation {
+  if (!imagePath.endsWith(`/${inSubvolume}`)) return plainLocation(imagePath);
   const label = pools.find((pool) => pool.mountPoint === poolOf(imagePath))?.subvolumeLabel;
   if (label === undefined) {
     throw new VolumeError(
@@ -71,48 +76,50 @@ export function placeOf(imagePath: string, pools: readonly Pool[]): ImagePlace {
       `Cannot tell which subvolume holds the image as its pool shows no label of a Btrfs file system: path=${imagePath}`,
     );
   }
-  return subvolumePlace(imagePath.slice(0, -inSubvolume.length - 1), label);
+  return subvolumeLocation(imagePath.slice(0, -inSubvolume.length - 1), label);
 }
 
 /**
  * What of a volume or a snapshot is left in the allowed folders, to be removed: its image, its subvolume, copies that
- * were never finished. What else lies in a subvolume goes with it. The earlier driver made neither: a folder that has the
+ * were never finished. What else lies in a subvolume goes with it. The legacy driver made neither: a folder that has the
  * name of its volume is somebody's.
  *
  * @param files every file and folder whose path holds the stem
  */
 export function leftoversOf(
   files: readonly StoredFile[],
-  stem: string,
+  filePrefix: string,
   basePaths: readonly string[],
   pools: readonly Pool[],
-): ImagePlace[] {
-  const places = files.flatMap(({ path, directory }): ImagePlace[] => {
-    const rest = restOf(path, stem, basePaths);
-    if (isEarlierDriverId(stem)) return rest === ".img" && !directory ? [plainPlace(path)] : [];
-    if (rest === "" && directory) return [placeOf(`${path}/${inSubvolume}`, pools)];
+): ImageLocation[] {
+  const locations = files.flatMap(({ path, directory }): ImageLocation[] => {
+    const rest = restOf(path, filePrefix, basePaths);
+    if (isLegacyId(filePrefix)) return rest === ".img" && !directory ? [plainLocation(path)] : [];
+    if (rest === "" && directory) return [locationOf(`${path}/${inSubvolume}`, pools)];
     if (rest === undefined || directory) return [];
-    if (rest === `/${inSubvolume}`) return [placeOf(path, pools)];
-    return rest === ".img" || isUnfinished(rest) ? [plainPlace(path)] : [];
+    if (rest === `/${inSubvolume}`) return [locationOf(path, pools)];
+    return rest === ".img" || isUnfinished(rest) ? [plainLocation(path)] : [];
   });
   // A subvolume shows as its folder and as the image in it.
-  return places.filter((place, index) => places.findIndex(({ path }) => path === place.path) === index);
+  return locations.filter((location, index) =>
+    locations.findIndex(({ path }) => path === location.path) === index
+  );
 }
 
 /** What follows the stem in a path in one of the folders; undefined for any other path. */
-function restOf(path: string, stem: string, basePaths: readonly string[]): string | undefined {
-  const base = basePaths.find((base) => path.startsWith(`${base}/${stem}`));
-  return base === undefined ? undefined : path.slice(`${base}/${stem}`.length);
+function restOf(path: string, filePrefix: string, basePaths: readonly string[]): string | undefined {
+  const base = basePaths.find((base) => path.startsWith(`${base}/${filePrefix}`));
+  return base === undefined ? undefined : path.slice(`${base}/${filePrefix}`.length);
 }
 
 /** Paths of the copies of a volume in the allowed folders that were never finished. */
 export function unfinishedCopies(
   files: readonly StoredFile[],
-  stem: string,
+  filePrefix: string,
   basePaths: readonly string[],
 ): string[] {
   return files.filter(({ path, directory }) =>
-    !directory && isUnfinished(restOf(path, stem, basePaths) ?? "")
+    !directory && isUnfinished(restOf(path, filePrefix, basePaths) ?? "")
   )
     .map(({ path }) => path);
 }

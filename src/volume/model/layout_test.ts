@@ -2,18 +2,18 @@ import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import {
   baseOf,
+  filePrefixOf,
+  imageLocationFor,
   isImageOf,
   leftoversOf,
-  placeFor,
-  placeOf,
-  plainPlace,
-  stemOf,
-  subvolumePlace,
+  locationOf,
+  plainLocation,
+  subvolumeLocation,
   unfinishedCopies,
   unfinishedPath,
   withinPool,
 } from "./layout.ts";
-import type { ImagePlace, Pool, StoredFile } from "./inventory.ts";
+import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 
 const pool: Pool = {
   mountPoint: "pool",
@@ -26,27 +26,33 @@ const pool: Pool = {
 const plainPool: Pool = { ...pool, mountPoint: "fast", filesystem: "xfs", subvolumeLabel: undefined };
 const pools = [pool, plainPool];
 const bases = ["/pool/csi", "/pool", "/fast/csi"];
-const stem = stemOf("pvc-1", "0123abcd");
+const filePrefix = filePrefixOf("pvc-1", "0123abcd");
 
 const file = (path: string): StoredFile => ({ path, sizeBytes: 1n, directory: false });
 const folder = (path: string): StoredFile => ({ path, sizeBytes: 0n, directory: true });
 const leftovers = (files: readonly StoredFile[], basePaths = bases, mounted = pools) =>
-  leftoversOf(files, stem, basePaths, mounted);
+  leftoversOf(files, filePrefix, basePaths, mounted);
 
-Deno.test("stemOf() names volume and cluster", () => assert.equal(stem, "pvc-1.0123abcd"));
+Deno.test("filePrefixOf() names volume and cluster", () => assert.equal(filePrefix, "pvc-1.0123abcd"));
 
-Deno.test("placeFor() gives a volume a subvolume where there can be one, else a file", () => {
+Deno.test("imageLocationFor() gives a volume a subvolume where there can be one, else a file", () => {
   const inFolder = {
-    path: `/pool/csi/${stem}/disk.img`,
-    subvolume: { label: "pool-fs", path: `csi/${stem}` },
+    path: `/pool/csi/${filePrefix}/disk.img`,
+    subvolume: { label: "pool-fs", path: `csi/${filePrefix}` },
   };
-  const onTop = { path: `/pool/${stem}/disk.img`, subvolume: { label: "pool-fs", path: stem } };
-  assert.deepEqual(placeFor("/pool/csi", stem, pool, "nested"), inFolder);
-  assert.deepEqual(placeFor("/pool", stem, pool, "nested"), onTop);
-  assert.deepEqual(placeFor("/pool", stem, pool, "flat"), onTop);
-  assert.deepEqual(placeFor("/pool/csi", stem, pool, "flat"), plainPlace(`/pool/csi/${stem}.img`));
+  const onTop = { path: `/pool/${filePrefix}/disk.img`, subvolume: { label: "pool-fs", path: filePrefix } };
+  assert.deepEqual(imageLocationFor("/pool/csi", filePrefix, pool, "nested"), inFolder);
+  assert.deepEqual(imageLocationFor("/pool", filePrefix, pool, "nested"), onTop);
+  assert.deepEqual(imageLocationFor("/pool", filePrefix, pool, "flat"), onTop);
+  assert.deepEqual(
+    imageLocationFor("/pool/csi", filePrefix, pool, "flat"),
+    plainLocation(`/pool/csi/${filePrefix}.img`),
+  );
   for (const names of ["nested", "flat"] as const) {
-    assert.deepEqual(placeFor("/fast/csi", stem, plainPool, names), plainPlace(`/fast/csi/${stem}.img`));
+    assert.deepEqual(
+      imageLocationFor("/fast/csi", filePrefix, plainPool, names),
+      plainLocation(`/fast/csi/${filePrefix}.img`),
+    );
   }
 });
 
@@ -57,73 +63,81 @@ Deno.test("withinPool() names what is in a pool as its file system does", () => 
 
 Deno.test("isImageOf() knows both forms in whatever folder, and nothing that looks like them", () => {
   for (const base of [...bases, "/pool/old/deep"]) {
-    for (const path of [`${base}/${stem}.img`, `${base}/${stem}/disk.img`]) {
-      assert.equal(isImageOf(path, stem), true, path);
-      assert.equal(baseOf(path, stem), base);
+    for (const path of [`${base}/${filePrefix}.img`, `${base}/${filePrefix}/disk.img`]) {
+      assert.equal(isImageOf(path, filePrefix), true, path);
+      assert.equal(baseOf(path, filePrefix), base);
     }
   }
   const others = [
-    `/pool/csi/${stem}`,
-    `/pool/csi/${stem}.img.0123abcd.part`,
-    `/pool/csi/${stem}/other.img`,
-    `/pool/csi/${stem}/deep/disk.img`,
-    `/pool/csi/${stem}0.img`,
-    `/pool/csi/${stem}0/disk.img`,
-    `/pool/csi/x${stem}.img`,
-    `/pool/csi/x-${stem}/disk.img`,
+    `/pool/csi/${filePrefix}`,
+    `/pool/csi/${filePrefix}.img.0123abcd.part`,
+    `/pool/csi/${filePrefix}/other.img`,
+    `/pool/csi/${filePrefix}/deep/disk.img`,
+    `/pool/csi/${filePrefix}0.img`,
+    `/pool/csi/${filePrefix}0/disk.img`,
+    `/pool/csi/x${filePrefix}.img`,
+    `/pool/csi/x-${filePrefix}/disk.img`,
     `/pool/csi/pvc-1.0123abce.img`,
     `/pool/csi/pvc-1.img`,
     `/pool/csi/snap-x.pvc-1.zz.n.0123abcd.img`,
-    `${stem}.img`,
+    `${filePrefix}.img`,
   ];
-  for (const path of others) assert.equal(isImageOf(path, stem), false, path);
+  for (const path of others) assert.equal(isImageOf(path, filePrefix), false, path);
 });
 
 Deno.test("baseOf() takes the last segment that is the volume's", () => {
-  assert.equal(baseOf(`/pool/${stem}/${stem}/disk.img`, stem), `/pool/${stem}`);
+  assert.equal(baseOf(`/pool/${filePrefix}/${filePrefix}/disk.img`, filePrefix), `/pool/${filePrefix}`);
 });
 
-Deno.test("placeOf() tells where an image lies, on any pool", () => {
-  const cases: [string, ImagePlace][] = [
-    [`/pool/csi/${stem}.img`, plainPlace(`/pool/csi/${stem}.img`)],
-    [`/fast/csi/${stem}.img`, plainPlace(`/fast/csi/${stem}.img`)],
-    [`/gone/csi/${stem}.img`, plainPlace(`/gone/csi/${stem}.img`)],
-    [`/pool/csi/${stem}/disk.img`, subvolumePlace(`/pool/csi/${stem}`, "pool-fs")],
-    [`/pool/${stem}/disk.img`, subvolumePlace(`/pool/${stem}`, "pool-fs")],
+Deno.test("locationOf() reports where an image lies, on any pool", () => {
+  const cases: [string, ImageLocation][] = [
+    [`/pool/csi/${filePrefix}.img`, plainLocation(`/pool/csi/${filePrefix}.img`)],
+    [`/fast/csi/${filePrefix}.img`, plainLocation(`/fast/csi/${filePrefix}.img`)],
+    [`/gone/csi/${filePrefix}.img`, plainLocation(`/gone/csi/${filePrefix}.img`)],
+    [`/pool/csi/${filePrefix}/disk.img`, subvolumeLocation(`/pool/csi/${filePrefix}`, "pool-fs")],
+    [`/pool/${filePrefix}/disk.img`, subvolumeLocation(`/pool/${filePrefix}`, "pool-fs")],
   ];
-  for (const [path, place] of cases) assert.deepEqual(placeOf(path, pools), place, path);
+  for (const [path, location] of cases) assert.deepEqual(locationOf(path, pools), location, path);
 });
 
-Deno.test("placeOf() does not guess in which subvolume an image lies", () => {
+Deno.test("locationOf() does not guess in which subvolume an image lies", () => {
   for (
-    const path of [`/fast/csi/${stem}/disk.img`, `/gone/csi/${stem}/disk.img`, `/pool2/${stem}/disk.img`]
+    const path of [
+      `/fast/csi/${filePrefix}/disk.img`,
+      `/gone/csi/${filePrefix}/disk.img`,
+      `/pool2/${filePrefix}/disk.img`,
+    ]
   ) {
-    assert.throws(() => placeOf(path, pools), refusal("unavailable", /shows no label/), path);
+    assert.throws(() => locationOf(path, pools), refusal("unavailable", /shows no label/), path);
   }
 });
 
 Deno.test("leftoversOf() finds each form of what a volume can leave, once", () => {
-  const subvolume = subvolumePlace(`/pool/csi/${stem}`, "pool-fs");
-  const cases: [string, StoredFile[], ImagePlace[]][] = [
+  const subvolume = subvolumeLocation(`/pool/csi/${filePrefix}`, "pool-fs");
+  const cases: [string, StoredFile[], ImageLocation[]][] = [
     ["nothing", [], []],
-    ["a file", [file(`/fast/csi/${stem}.img`)], [plainPlace(`/fast/csi/${stem}.img`)]],
-    ["a file on top of a pool", [file(`/pool/${stem}.img`)], [plainPlace(`/pool/${stem}.img`)]],
-    ["an empty subvolume", [folder(`/pool/csi/${stem}`)], [subvolume]],
-    ["a subvolume", [folder(`/pool/csi/${stem}`), file(`/pool/csi/${stem}/disk.img`)], [subvolume]],
-    ["a subvolume whose image comes first", [
-      file(`/pool/csi/${stem}/disk.img`),
-      folder(`/pool/csi/${stem}`),
-    ], [subvolume]],
-    ["a subvolume that is not shown as a folder", [file(`/pool/csi/${stem}/disk.img`)], [subvolume]],
-    ["an unfinished copy", [file(`/pool/csi/${stem}.img.0123abcd.part`)], [
-      plainPlace(`/pool/csi/${stem}.img.0123abcd.part`),
+    ["a file", [file(`/fast/csi/${filePrefix}.img`)], [plainLocation(`/fast/csi/${filePrefix}.img`)]],
+    ["a file on top of a pool", [file(`/pool/${filePrefix}.img`)], [
+      plainLocation(`/pool/${filePrefix}.img`),
     ]],
-    ["one in each folder", [file(`/pool/${stem}.img`), file(`/fast/csi/${stem}.img`)], [
-      plainPlace(`/pool/${stem}.img`),
-      plainPlace(`/fast/csi/${stem}.img`),
+    ["an empty subvolume", [folder(`/pool/csi/${filePrefix}`)], [subvolume]],
+    ["a subvolume", [folder(`/pool/csi/${filePrefix}`), file(`/pool/csi/${filePrefix}/disk.img`)], [
+      subvolume,
+    ]],
+    ["a subvolume whose image comes first", [
+      file(`/pool/csi/${filePrefix}/disk.img`),
+      folder(`/pool/csi/${filePrefix}`),
+    ], [subvolume]],
+    ["a subvolume that is not shown as a folder", [file(`/pool/csi/${filePrefix}/disk.img`)], [subvolume]],
+    ["an unfinished copy", [file(`/pool/csi/${filePrefix}.img.0123abcd.part`)], [
+      plainLocation(`/pool/csi/${filePrefix}.img.0123abcd.part`),
+    ]],
+    ["one in each folder", [file(`/pool/${filePrefix}.img`), file(`/fast/csi/${filePrefix}.img`)], [
+      plainLocation(`/pool/${filePrefix}.img`),
+      plainLocation(`/fast/csi/${filePrefix}.img`),
     ]],
   ];
-  for (const [name, files, places] of cases) assert.deepEqual(leftovers(files), places, name);
+  for (const [name, files, locations] of cases) assert.deepEqual(leftovers(files), locations, name);
 });
 
 Deno.test("leftoversOf() never takes what is not the volume's own", () => {
@@ -132,63 +146,66 @@ Deno.test("leftoversOf() never takes what is not the volume's own", () => {
     folder(`/pool/csi/pvc-1.ffffffff`),
     file("/pool/csi/pvc-1.img"),
     folder("/pool/csi/pvc-1"),
-    file(`/pool/csi/${stem}0.img`),
-    folder(`/pool/csi/${stem}0`),
-    file(`/pool/csi/${stem}0/disk.img`),
-    file(`/pool/csi/${stem}-old.img`),
-    file(`/pool/csi/x${stem}.img`),
-    folder(`/pool/csi/x${stem}`),
-    file(`/pool/old/${stem}.img`),
-    folder(`/pool/old/${stem}`),
-    file(`/pool/old/${stem}/disk.img`),
-    file(`/pool/csi/deep/${stem}.img`),
-    file(`/pool2/csi/${stem}.img`),
-    file(`/pool/csi2/${stem}.img`),
-    file(`/pool/csi/${stem}`),
-    folder(`/pool/csi/${stem}.img`),
-    file(`/pool/csi/${stem}/notes.txt`),
-    file(`/pool/csi/${stem}/deep/disk.img`),
-    folder(`/pool/csi/${stem}/disk.img`),
-    file(`/pool/csi/${stem}.img.bak`),
-    file(`/pool/csi/${stem}.img.part`),
-    file(`/pool/csi/${stem}.img.0123abcd.part2`),
-    file(`/pool/csi/${stem}.img.0123ABCD.part`),
-    file(`/pool/csi/${stem}.img.0123abcd0.part`),
-    folder(`/pool/csi/${stem}.img.0123abcd.part`),
+    file(`/pool/csi/${filePrefix}0.img`),
+    folder(`/pool/csi/${filePrefix}0`),
+    file(`/pool/csi/${filePrefix}0/disk.img`),
+    file(`/pool/csi/${filePrefix}-old.img`),
+    file(`/pool/csi/x${filePrefix}.img`),
+    folder(`/pool/csi/x${filePrefix}`),
+    file(`/pool/old/${filePrefix}.img`),
+    folder(`/pool/old/${filePrefix}`),
+    file(`/pool/old/${filePrefix}/disk.img`),
+    file(`/pool/csi/deep/${filePrefix}.img`),
+    file(`/pool2/csi/${filePrefix}.img`),
+    file(`/pool/csi2/${filePrefix}.img`),
+    file(`/pool/csi/${filePrefix}`),
+    folder(`/pool/csi/${filePrefix}.img`),
+    file(`/pool/csi/${filePrefix}/notes.txt`),
+    file(`/pool/csi/${filePrefix}/deep/disk.img`),
+    folder(`/pool/csi/${filePrefix}/disk.img`),
+    file(`/pool/csi/${filePrefix}.img.bak`),
+    file(`/pool/csi/${filePrefix}.img.part`),
+    file(`/pool/csi/${filePrefix}.img.0123abcd.part2`),
+    file(`/pool/csi/${filePrefix}.img.0123ABCD.part`),
+    file(`/pool/csi/${filePrefix}.img.0123abcd0.part`),
+    folder(`/pool/csi/${filePrefix}.img.0123abcd.part`),
     file(`/pool/csi/snap-${"0".repeat(28)}.pvc-1.zz.n.0123abcd.img`),
   ];
   for (const other of others) assert.deepEqual(leftovers([other]), [], other.path);
-  assert.deepEqual(leftovers([file(`/pool/csi/${stem}.img`)], ["/fast/csi"]), []);
+  assert.deepEqual(leftovers([file(`/pool/csi/${filePrefix}.img`)], ["/fast/csi"]), []);
 });
 
 Deno.test("leftoversOf() is not deceived by folders whose paths have the same length", () => {
-  const deep = `/pool/csi/${stem}0123/${stem}.img`;
-  assert.deepEqual(leftovers([file(deep)], [`/fast/csi/${"x".repeat(stem.length + 4)}`, "/pool/csi"]), []);
+  const deep = `/pool/csi/${filePrefix}0123/${filePrefix}.img`;
+  assert.deepEqual(
+    leftovers([file(deep)], [`/fast/csi/${"x".repeat(filePrefix.length + 4)}`, "/pool/csi"]),
+    [],
+  );
 });
 
 Deno.test("leftoversOf() does not call a subvolume gone whose pool shows no label", () => {
-  const files = [folder(`/pool/csi/${stem}`), file(`/pool/csi/${stem}/disk.img`)];
+  const files = [folder(`/pool/csi/${filePrefix}`), file(`/pool/csi/${filePrefix}/disk.img`)];
   for (const mounted of [[], [{ ...pool, subvolumeLabel: undefined }]]) {
     assert.throws(() => leftovers(files, bases, mounted), refusal("unavailable", /shows no label/));
   }
 });
 
 Deno.test("unfinishedPath() is a leftover and an unfinished copy, and no image", () => {
-  const path = unfinishedPath(`/pool/csi/${stem}.img`, "0123abcd");
-  assert.deepEqual(leftovers([file(path)]), [plainPlace(path)]);
-  assert.deepEqual(unfinishedCopies([file(path)], stem, bases), [path]);
-  assert.equal(isImageOf(path, stem), false);
+  const path = unfinishedPath(`/pool/csi/${filePrefix}.img`, "0123abcd");
+  assert.deepEqual(leftovers([file(path)]), [plainLocation(path)]);
+  assert.deepEqual(unfinishedCopies([file(path)], filePrefix, bases), [path]);
+  assert.equal(isImageOf(path, filePrefix), false);
 });
 
 Deno.test("unfinishedCopies() takes neither an image nor another one's copy", () => {
   const others = [
-    file(`/pool/csi/${stem}.img`),
-    file(`/pool/csi/${stem}/disk.img`),
-    file(`/pool/csi/${stem}0.img.0123abcd.part`),
-    file(`/pool/csi/x${stem}.img.0123abcd.part`),
-    file(`/pool/old/${stem}.img.0123abcd.part`),
-    file(`/pool/csi/${stem}.img.0123abcd.part.bak`),
-    folder(`/pool/csi/${stem}.img.0123abcd.part`),
+    file(`/pool/csi/${filePrefix}.img`),
+    file(`/pool/csi/${filePrefix}/disk.img`),
+    file(`/pool/csi/${filePrefix}0.img.0123abcd.part`),
+    file(`/pool/csi/x${filePrefix}.img.0123abcd.part`),
+    file(`/pool/old/${filePrefix}.img.0123abcd.part`),
+    file(`/pool/csi/${filePrefix}.img.0123abcd.part.bak`),
+    folder(`/pool/csi/${filePrefix}.img.0123abcd.part`),
   ];
-  assert.deepEqual(unfinishedCopies(others, stem, bases), []);
+  assert.deepEqual(unfinishedCopies(others, filePrefix, bases), []);
 });

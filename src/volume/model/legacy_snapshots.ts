@@ -1,35 +1,35 @@
 import { VolumeError } from "../errors.ts";
-import { isEarlierDriverId } from "./ids.ts";
+import { isLegacyId } from "./ids.ts";
 import type { StoredFile, StoredVolume, VolumeView } from "./inventory.ts";
 import { parseComment } from "./record.ts";
 
 /**
- * Snapshots of the earlier Go driver: disks that it had the router add with the properties of a volume's disk. Its data is
+ * Snapshots of the legacy Go driver: disks that it had the router add with the properties of a volume's disk. Its data is
  * not copied with them, as far as the router's manual tells: there is nothing in them to restore.
  *
  * @module
  */
 
 /** Where a person reads on. */
-export const earlierSnapshotsPage = "docs/guides/from-the-go-driver.md";
+export const legacySnapshotsPage = "docs/guides/from-the-go-driver.md";
 
 /** `snap-<uuid>`, and behind it in newer versions `-at-` and decimal or hexadecimal digits. */
 const idForm =
   /^snap-([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})(?:-at-([0-9a-f]{1,32}))?$/;
 
-/** The earlier driver is no older: 2025-01-01, in seconds since the Unix epoch. */
+/** The legacy driver is no older: 2025-01-01, in seconds since the Unix epoch. */
 const firstSeconds = 1_735_689_600;
 
-/** Whether it has the form of the earlier driver's snapshot ids. No id of this driver has. */
-export function isEarlierSnapshotId(id: string): boolean {
+/** Whether it has the form of the legacy driver's snapshot ids. No id of this driver has. */
+export function isLegacySnapshotId(id: string): boolean {
   return idForm.test(id);
 }
 
 /**
- * When a snapshot of the earlier driver was made, in seconds since the Unix epoch, where its id tells: one of its versions
+ * When a snapshot of the legacy driver was made, in seconds since the Unix epoch, where its id tells: one of its versions
  * put the time there. Others put the first digits of the uuid there once more, which follow from a name.
  */
-export function earlierSnapshotTime(id: string, nowMs: number): number | undefined {
+export function legacySnapshotTime(id: string, nowMs: number): number | undefined {
   const [, uuid = "", suffix = ""] = idForm.exec(id) ?? [];
   if (!/^[0-9]{10}$/.test(suffix) || uuid.replaceAll("-", "").startsWith(suffix)) return undefined;
   const seconds = Number(suffix);
@@ -37,35 +37,35 @@ export function earlierSnapshotTime(id: string, nowMs: number): number | undefin
 }
 
 /**
- * Whether a disk is a snapshot of the earlier driver: by slot, image and name of its export together, and without a record.
+ * Whether a disk is a snapshot of the legacy driver: by slot, image and name of its export together, and without a record.
  * Whatever deviates is somebody's.
  */
-export function isEarlierSnapshot(stored: StoredVolume, basePaths: readonly string[]): boolean {
+export function isLegacySnapshot(stored: StoredVolume, basePaths: readonly string[]): boolean {
   const { id, imagePath, comment } = stored;
-  return isEarlierSnapshotId(id) && basePaths.some((base) => imagePath === earlierSnapshotImage(base, id)) &&
+  return isLegacySnapshotId(id) && basePaths.some((base) => imagePath === legacySnapshotImage(base, id)) &&
     parseComment(comment).state === "none" && isNamedAsLeft(stored);
 }
 
 /** It asked for no export: what there is of one came with the properties of the volume, or is called after the slot. */
 function isNamedAsLeft({ id, exported, exportNqn }: StoredVolume): boolean {
   if (exportNqn === "") return !exported;
-  return exportNqn.endsWith(`:${id}`) || isEarlierDriverId(exportNqn.slice(exportNqn.lastIndexOf(":") + 1));
+  return exportNqn.endsWith(`:${id}`) || isLegacyId(exportNqn.slice(exportNqn.lastIndexOf(":") + 1));
 }
 
-function earlierSnapshotImage(base: string, id: string): string {
+function legacySnapshotImage(base: string, id: string): string {
   return `${base}/${id}.img`;
 }
 
 /** What it is and what there is to know about it, for people. */
-export function describeEarlierSnapshot({ exported, exportNqn }: StoredVolume): string {
+export function describeLegacySnapshot({ exported, exportNqn }: StoredVolume): string {
   const named = exportNqn === "" ? "" : ` nqn=${exportNqn}`;
-  return "a snapshot of the earlier driver, which holds no copy of a volume's data as far as the router's manual tells: " +
+  return "a snapshot of the legacy driver, which holds no copy of a volume's data as far as the router's manual tells: " +
     `exported=${exported}${named}`;
 }
 
 /** Why it is kept, and how a person removes it. */
-export function whyEarlierSnapshotKept(sharers: readonly Pick<StoredVolume, "id">[]): string {
-  return `the earlier driver made it; ${howToRemove(sharers)}`;
+export function whyLegacySnapshotKept(sharers: readonly Pick<StoredVolume, "id">[]): string {
+  return `the legacy driver made it; ${howToRemove(sharers)}`;
 }
 
 function howToRemove(sharers: readonly Pick<StoredVolume, "id">[]): string {
@@ -73,17 +73,17 @@ function howToRemove(sharers: readonly Pick<StoredVolume, "id">[]): string {
   const what = sharers.length === 0
     ? "remove its disk entry on the router, and then its image"
     : `remove its disk entry on the router, and not its image, which other disks use: disk=${users}`;
-  return `${what}: ${earlierSnapshotsPage}`;
+  return `${what}: ${legacySnapshotsPage}`;
 }
 
 /**
- * Refuses a call about a snapshot of the earlier driver of which anything is left: a disk in its slot, of whatever kind, or
+ * Refuses a call about a snapshot of the legacy driver of which anything is left: a disk in its slot, of whatever kind, or
  * a file where its image was.
  *
  * @param view a look at the slot and at everything that is called like it
  * @throws {VolumeError} precondition saying what it is, and what a person does with it
  */
-export function assertNoEarlierSnapshot(
+export function assertNoLegacySnapshot(
   verb: string,
   id: string,
   view: VolumeView,
@@ -92,12 +92,12 @@ export function assertNoEarlierSnapshot(
   const { volume, foreign, files } = view;
   const image = files.find((file) => isImage(file, id, basePaths));
   if (volume === undefined && foreign === undefined && image === undefined) return;
-  const isLeft = volume === undefined ? foreign === undefined : isEarlierSnapshot(volume, basePaths);
+  const isLeft = volume === undefined ? foreign === undefined : isLegacySnapshot(volume, basePaths);
   if (!isLeft) {
     const { imagePath = "none" } = volume ?? {};
     throw new VolumeError(
       "precondition",
-      `Cannot ${verb} the snapshot as the disk in its slot is not as the earlier driver leaves one: snapshot=${id} ` +
+      `Cannot ${verb} the snapshot as the disk in its slot is not as the legacy driver leaves one: snapshot=${id} ` +
         `path=${imagePath}; a person has to look at it`,
     );
   }
@@ -105,7 +105,7 @@ export function assertNoEarlierSnapshot(
   const sharers = view.sharers.filter(({ imagePath }) => imagePath === path);
   throw new VolumeError(
     "precondition",
-    `Cannot ${verb} the snapshot as the earlier driver made it, with a copy of a disk's properties and not of its data: ` +
+    `Cannot ${verb} the snapshot as the legacy driver made it, with a copy of a disk's properties and not of its data: ` +
       `snapshot=${id} disk=${volume?.id ?? "none"} path=${path}; nothing can be restored from it; ${
         howToRemove(sharers)
       }`,
@@ -113,15 +113,15 @@ export function assertNoEarlierSnapshot(
 }
 
 function isImage({ path, directory }: StoredFile, id: string, basePaths: readonly string[]): boolean {
-  return !directory && basePaths.some((base) => path === earlierSnapshotImage(base, id));
+  return !directory && basePaths.some((base) => path === legacySnapshotImage(base, id));
 }
 
-/** The error for a volume that is to be made from a snapshot of the earlier driver, whether that is there or not. */
+/** The error for a volume that is to be made from a snapshot of the legacy driver, whether that is there or not. */
 export function noData(id: string): VolumeError {
   return new VolumeError(
     "precondition",
-    "Cannot restore the snapshot as the earlier driver made it, with a copy of a disk's properties and not of its data: " +
+    "Cannot restore the snapshot as the legacy driver made it, with a copy of a disk's properties and not of its data: " +
       `snapshot=${id}; a volume made from it would hold nothing of what is missed; restore from a backup: ` +
-      earlierSnapshotsPage,
+      legacySnapshotsPage,
   );
 }

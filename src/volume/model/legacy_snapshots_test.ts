@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { aDisk, aRecord, testBase, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import {
-  assertNoEarlierSnapshot,
-  earlierSnapshotTime,
-  isEarlierSnapshot,
-  isEarlierSnapshotId,
+  assertNoLegacySnapshot,
+  isLegacySnapshot,
+  isLegacySnapshotId,
+  legacySnapshotTime,
   noData,
 } from "./legacy_snapshots.ts";
 import { isSnapshotId, isVolumeId } from "./ids.ts";
@@ -26,10 +26,10 @@ const left: StoredVolume = {
   comment: "",
 };
 
-Deno.test("isEarlierSnapshotId() knows both forms, which no volume and no snapshot of this driver has", () => {
+Deno.test("isLegacySnapshotId() knows both forms, which no volume and no snapshot of this driver has", () => {
   for (const suffix of ["", "-at-1739800000", "-at-3a9f8c02d1", "-at-0"]) {
     const one = `${id}${suffix}`;
-    assert.equal(isEarlierSnapshotId(one), true, one);
+    assert.equal(isLegacySnapshotId(one), true, one);
     assert.equal(isVolumeId(one) || isSnapshotId(one), false, one);
   }
   const others = [
@@ -46,10 +46,10 @@ Deno.test("isEarlierSnapshotId() knows both forms, which no volume and no snapsh
     id.toUpperCase(),
     `snap-${uuid.slice(1)}`,
   ];
-  for (const other of others) assert.equal(isEarlierSnapshotId(other), false, other);
+  for (const other of others) assert.equal(isLegacySnapshotId(other), false, other);
 });
 
-Deno.test("earlierSnapshotTime() reads a time, and takes no digits of a name for one", () => {
+Deno.test("legacySnapshotTime() reads a time, and takes no digits of a name for one", () => {
   const nowMs = 1_800_000_000_000;
   const cases: readonly [string, number | undefined][] = [
     [`${id}-at-1739800000`, 1_739_800_000],
@@ -63,10 +63,10 @@ Deno.test("earlierSnapshotTime() reads a time, and takes no digits of a name for
     ["snap-17398000-0040-50de-944b-e07fc1f90ae7-at-1739800000", undefined],
     ["1739800000", undefined],
   ];
-  for (const [one, seconds] of cases) assert.equal(earlierSnapshotTime(one, nowMs), seconds, one);
+  for (const [one, seconds] of cases) assert.equal(legacySnapshotTime(one, nowMs), seconds, one);
 });
 
-Deno.test("isEarlierSnapshot() knows one by slot, image and NQN together, and nothing that deviates", () => {
+Deno.test("isLegacySnapshot() knows one by slot, image and NQN together, and nothing that deviates", () => {
   const newer = `${id}-at-3a9f8c02d1`;
   const elsewhere = "/pool/other";
   const cases: readonly [string, Partial<StoredVolume>, boolean][] = [
@@ -93,7 +93,7 @@ Deno.test("isEarlierSnapshot() knows one by slot, image and NQN together, and no
   ];
   for (const [name, change, expected] of cases) {
     const stored = { ...left, ...change };
-    assert.equal(isEarlierSnapshot(stored, ["/pool/more", testBase]), expected, name);
+    assert.equal(isLegacySnapshot(stored, ["/pool/more", testBase]), expected, name);
     // No call that changes a volume ever takes it for one.
     if (expected) assert.equal(judgeOwnership(stored, testCluster).state, "no-record", name);
   }
@@ -109,7 +109,7 @@ const nothing: VolumeView = {
   upMs: 1e9,
 };
 
-Deno.test("assertNoEarlierSnapshot() refuses whatever is left, says what it is and how it goes", () => {
+Deno.test("assertNoLegacySnapshot() refuses whatever is left, says what it is and how it goes", () => {
   const sharer = { ...left, id: "disk1" };
   const cases: readonly [string, Partial<VolumeView>, RegExp][] = [
     [
@@ -128,19 +128,19 @@ Deno.test("assertNoEarlierSnapshot() refuses whatever is left, says what it is a
     ["hardware in its slot", { foreign: { id, kind: "hardware" } }, /path=none.*person/],
   ];
   for (const [name, seen, text] of cases) {
-    const work = () => assertNoEarlierSnapshot("delete", id, { ...nothing, ...seen }, [testBase]);
+    const work = () => assertNoLegacySnapshot("delete", id, { ...nothing, ...seen }, [testBase]);
     assert.throws(work, refusal("precondition", text), name);
     assert.throws(work, refusal("precondition", /^Cannot delete the snapshot as /), name);
   }
 });
 
-Deno.test("assertNoEarlierSnapshot() lets what is none of it pass", () => {
+Deno.test("assertNoLegacySnapshot() lets what is none of it pass", () => {
   const files = [
     { ...image, path: `${testBase}/${id}-at-1739800000.img` },
     { ...image, path: `/pool/backup/${id}.img` },
     { ...image, directory: true },
   ];
   const sharers = [{ ...left, id: `${id}-at-1739800000`, imagePath: files[0]!.path }];
-  assertNoEarlierSnapshot("delete", id, { ...nothing, files, sharers }, [testBase]);
+  assertNoLegacySnapshot("delete", id, { ...nothing, files, sharers }, [testBase]);
   assert.equal(noData(id).kind, "precondition");
 });

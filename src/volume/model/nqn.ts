@@ -5,7 +5,7 @@ import { isBackendName, isVolumeId } from "./ids.ts";
 export interface ExportName {
   /** As clients know it: `<backend>/<volume>` for one of several routers. */
   readonly volumeId: string;
-  /** "" for an export of the earlier Go driver, which has none. */
+  /** "" for an export of the legacy Go driver, which has none. */
   readonly epoch: string;
 }
 

@@ -9,7 +9,7 @@ export interface ParameterDefaults {
   readonly nvmeAddress: string;
   readonly nvmePort: number;
   readonly nqnPrefix: string;
-  /** The router that this controller manages, which a StorageClass of the earlier driver may repeat but not change. */
+  /** The router that this controller manages, which a StorageClass of the legacy driver may repeat but not change. */
   readonly routerAddress: string;
   readonly routerPort: number;
 }
@@ -32,12 +32,12 @@ export interface VolumeParameters {
 type Check = (key: string, value: string, defaults: ParameterDefaults) => void;
 
 const nodeKeys: Readonly<Record<string, Check>> = {
-  /** The earlier driver's key; `csi.storage.k8s.io/fstype`, which ends in the capability, wins over it. */
+  /** The legacy driver's key; `csi.storage.k8s.io/fstype`, which ends in the capability, wins over it. */
   fsType: matching(/^(?:ext4|xfs)$/, "ext4 or xfs"),
   fsLabel: matching(/^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/, "1 to 12 characters of A-Z, a-z, 0-9, ., _ and -"),
   ctrlLossTmo: integer(-1, 86_400),
   reconnectDelay: integer(1, 3_600),
-  // 0 is how the earlier driver says that it is left to the kernel.
+  // 0 is how the legacy driver says that it is left to the kernel.
   keepAliveTmo: integer(0, 3_600),
   nrIoQueues: integer(1, 256),
   fastIoFailTmo: integer(1, 86_400),
@@ -57,14 +57,14 @@ const controllerKeys: Readonly<Record<string, Check>> = {
   migrationTimeoutSeconds: integer(30, 3_600),
 };
 
-/** Keys of the earlier Go driver. They must agree with this controller's settings: a volume on the wrong router is lost. */
-const earlierKeys: Readonly<Record<string, Check>> = {
+/** Keys of the legacy Go driver. They must agree with this controller's settings: a volume on the wrong router is lost. */
+const legacyKeys: Readonly<Record<string, Check>> = {
   rdsAddress: (key, value, defaults) => mustEqual(key, value, defaults.routerAddress, "--rds-address"),
   sshPort: (key, value, defaults) => mustEqual(key, value, String(defaults.routerPort), "--rds-port"),
   nqnPrefix: (key, value, defaults) => mustEqual(key, value, defaults.nqnPrefix, "--nqn-prefix"),
 };
 
-const checks: Readonly<Record<string, Check>> = { ...nodeKeys, ...controllerKeys, ...earlierKeys };
+const checks: Readonly<Record<string, Check>> = { ...nodeKeys, ...controllerKeys, ...legacyKeys };
 
 /** Every key that a StorageClass may have, beside those of the sidecars. */
 export const parameterNames: readonly string[] = Object.keys(checks);
@@ -92,10 +92,10 @@ export const parameterHelp: Readonly<Record<string, string>> = {
     "`preen` checks a file system before its first mount of a stage and repairs what is safe; `off` does not.",
   mkfsOptions: "Options for mkfs, as `-x value` pairs; nothing that forces.",
   fsType:
-    "The earlier driver's key for the file system, ext4 or xfs; `csi.storage.k8s.io/fstype` wins over it.",
-  rdsAddress: "The earlier driver's key; must be the controller's `--rds-address`.",
-  sshPort: "The earlier driver's key; must be the controller's `--rds-port`.",
-  nqnPrefix: "The earlier driver's key; must be the controller's `--nqn-prefix`.",
+    "The legacy driver's key for the file system, ext4 or xfs; `csi.storage.k8s.io/fstype` wins over it.",
+  rdsAddress: "The legacy driver's key; must be the controller's `--rds-address`.",
+  sshPort: "The legacy driver's key; must be the controller's `--rds-port`.",
+  nqnPrefix: "The legacy driver's key; must be the controller's `--nqn-prefix`.",
 };
 
 /** Keys that the sidecars add or take for themselves. */
@@ -165,9 +165,9 @@ export function parseVolumeContext(
   defaults: ParameterDefaults,
 ): VolumeParameters {
   // Where new volumes may go says nothing about one that is there already.
-  const known = ownParameters(fromEarlierContext(context)).filter(([key]) =>
+  const known = ownParameters(fromLegacyContext(context)).filter(([key]) =>
     key !== "volumePath" &&
-    Object.hasOwn(checks, key) && !Object.hasOwn(earlierKeys, key)
+    Object.hasOwn(checks, key) && !Object.hasOwn(legacyKeys, key)
   );
   return parseParameters(Object.fromEntries(known), defaults);
 }
@@ -243,7 +243,7 @@ function refuse(key: string, value: string, allowed: string): never {
   );
 }
 
-/** Numbers of a connection that the earlier driver limits less than this one: the most of each, as it is allowed here. */
+/** Numbers of a connection that the legacy driver limits less than this one: the most of each, as it is allowed here. */
 const most: Readonly<Record<string, number>> = {
   ctrlLossTmo: 86_400,
   reconnectDelay: 3_600,
@@ -251,11 +251,11 @@ const most: Readonly<Record<string, number>> = {
 };
 
 /**
- * A volume context with what the earlier Go driver has written there in the words of this one; any other as it stands. A
+ * A volume context with what the legacy Go driver has written there in the words of this one; any other as it stands. A
  * volume keeps its context for good, so that none may be refused for a number that this driver's StorageClasses do not take:
  * 0 left a time to the kernel, and is left out; what is larger than is allowed becomes the largest.
  */
-export function fromEarlierContext(
+export function fromLegacyContext(
   context: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
   // It names the export there, and this driver the router's backend.

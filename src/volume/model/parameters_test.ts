@@ -3,7 +3,7 @@ import { testBase, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import {
   assertBasePath,
-  fromEarlierContext,
+  fromLegacyContext,
   maxNvmeAddresses,
   type ParameterDefaults,
   parameterHelp,
@@ -245,7 +245,7 @@ const earlier = {
   volumePath: "/pool/csi/pvc-1.img",
 };
 
-Deno.test("fromEarlierContext() leaves out what was left to the kernel, and shortens what is too long", () => {
+Deno.test("fromLegacyContext() leaves out what was left to the kernel, and shortens what is too long", () => {
   const cases: readonly (readonly [given: Record<string, string>, read: Record<string, string>])[] = [
     [{}, {}],
     [{ ctrlLossTmo: "-1", reconnectDelay: "5", keepAliveTmo: "0" }, {
@@ -261,17 +261,17 @@ Deno.test("fromEarlierContext() leaves out what was left to the kernel, and shor
     [{ ctrlLossTmo: "soon", fsckMode: "0" }, { ctrlLossTmo: "soon", fsckMode: "0" }],
   ];
   for (const [given, read] of cases) {
-    assert.deepEqual(fromEarlierContext({ ...earlier, ...given }), { ...earlier, ...read });
+    assert.deepEqual(fromLegacyContext({ ...earlier, ...given }), { ...earlier, ...read });
   }
 });
 
-Deno.test("fromEarlierContext() leaves a context of this driver's as it stands", () => {
+Deno.test("fromLegacyContext() leaves a context of this driver's as it stands", () => {
   const contexts: readonly Readonly<Record<string, string>>[] = [
     {},
     { backend: "default", ctrlLossTmo: "0" },
     { ...earlier, backend: "default", ctrlLossTmo: "0" },
   ];
   for (const own of contexts) {
-    assert.equal(fromEarlierContext(own), own);
+    assert.equal(fromLegacyContext(own), own);
   }
 });

@@ -1,7 +1,7 @@
 import { VolumeError } from "../errors.ts";
 import { isVolumeId } from "./ids.ts";
 import { leftoversOf } from "./layout.ts";
-import type { ImagePlace, Pool, StoredFile } from "./inventory.ts";
+import type { ImageLocation, Pool, StoredFile } from "./inventory.ts";
 
 /**
  * A snapshot, as its name on the router tells: there is no comment to write a record into.
@@ -134,13 +134,13 @@ function compare(a: string, b: string): number {
  *
  * @param files every file and folder of the snapshot, see {@linkcode snapshotPart}
  */
-export function snapshotPlaces(
+export function snapshotLocations(
   files: readonly StoredFile[],
   id: string,
   cluster: string,
   basePaths: readonly string[],
   pools: readonly Pool[],
-): ImagePlace[] {
+): ImageLocation[] {
   const names = new Set(files.flatMap((file) => nameForm.exec(file.path)?.[1] ?? []));
   return [...names].filter((name) => name.startsWith(`${id}.`) && name.endsWith(`.${cluster}`))
     .flatMap((name) => leftoversOf(files, name, basePaths, pools));

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { assertVolumeId, isSnapshotId, isVolumeId, snapshotIdFor, volumeIdFor } from "./ids.ts";
-import { plainPlace, subvolumePlace } from "./layout.ts";
+import { plainLocation, subvolumeLocation } from "./layout.ts";
 import type { Pool, StoredFile } from "./inventory.ts";
 import {
   anySnapshot,
@@ -9,9 +9,9 @@ import {
   formatSnapshotName,
   ownSnapshots,
   parseSnapshots,
+  snapshotLocations,
   type SnapshotName,
   snapshotPart,
-  snapshotPlaces,
 } from "./snapshots.ts";
 
 const cluster = "0123abcd";
@@ -203,8 +203,8 @@ Deno.test("assertSameSource() refuses a snapshot of another volume", () => {
   );
 });
 
-Deno.test("snapshotPlaces() finds everything of one snapshot of one cluster in the allowed folders, once", () => {
-  const subvolume = subvolumePlace(pathOf({}, ""), "pool-fs");
+Deno.test("snapshotLocations() finds everything of one snapshot of one cluster in the allowed folders, once", () => {
+  const subvolume = subvolumeLocation(pathOf({}, ""), "pool-fs");
   const part = pathOf({ createdAtSeconds: 1 }, ".img.0123abcd.part");
   const files = [
     folder(pathOf({}, "")),
@@ -227,20 +227,20 @@ Deno.test("snapshotPlaces() finds everything of one snapshot of one cluster in t
     file(`/pool/csi/${id}.img`),
   ];
   const bases = ["/pool/csi", "/pool/more"];
-  const places = snapshotPlaces([...others, ...files], id, cluster, bases, [pool]);
+  const locations = snapshotLocations([...others, ...files], id, cluster, bases, [pool]);
   assert.deepEqual(
-    places.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
+    locations.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
     [
-      plainPlace(pathOf({ createdAtSeconds: 1 }, ".img")),
-      plainPlace(part),
+      plainLocation(pathOf({ createdAtSeconds: 1 }, ".img")),
+      plainLocation(part),
       subvolume,
-      plainPlace(pathOf({ source: "pvc-2", blank: true }, ".img", "/pool/more")),
+      plainLocation(pathOf({ source: "pvc-2", blank: true }, ".img", "/pool/more")),
     ].toSorted((a, b) => (a.path < b.path ? -1 : 1)),
   );
-  assert.deepEqual(snapshotPlaces(others, id, cluster, bases, [pool]), []);
+  assert.deepEqual(snapshotLocations(others, id, cluster, bases, [pool]), []);
 });
 
-Deno.test("snapshotPlaces() finds a subvolume in which there is nothing", () => {
-  const found = snapshotPlaces([folder(pathOf({}, ""))], id, cluster, ["/pool/csi"], [pool]);
-  assert.deepEqual(found, [subvolumePlace(pathOf({}, ""), "pool-fs")]);
+Deno.test("snapshotLocations() finds a subvolume in which there is nothing", () => {
+  const found = snapshotLocations([folder(pathOf({}, ""))], id, cluster, ["/pool/csi"], [pool]);
+  assert.deepEqual(found, [subvolumeLocation(pathOf({}, ""), "pool-fs")]);
 });

@@ -1,6 +1,6 @@
 import { isSnapshotId, isVolumeId, parentFolder } from "./ids.ts";
 import { digest } from "./digest.ts";
-import { baseOf, isImageOf, stemOf } from "./layout.ts";
+import { baseOf, filePrefixOf, isImageOf } from "./layout.ts";
 import type { OwnedVolume, VolumeRecord } from "./record.ts";
 
 /** What a volume is made from. */
@@ -41,11 +41,11 @@ export function usesOwnImage({ stored, record }: OwnedVolume, cluster: string): 
   const { id, imagePath } = stored;
   return isImported(record)
     ? record.source === importedSource(id, imagePath)
-    : isImageOf(imagePath, stemOf(id, cluster));
+    : isImageOf(imagePath, filePrefixOf(id, cluster));
 }
 
 /** The folder in which the image lies, or its subvolume. */
 export function folderOf({ stored, record }: OwnedVolume, cluster: string): string {
   const { id, imagePath } = stored;
-  return isImported(record) ? parentFolder(imagePath) : baseOf(imagePath, stemOf(id, cluster));
+  return isImported(record) ? parentFolder(imagePath) : baseOf(imagePath, filePrefixOf(id, cluster));
 }

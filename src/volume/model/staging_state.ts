@@ -21,7 +21,7 @@ export interface StagedDevice {
  * What a node remembers of a volume: written and synced before it connects, because unstaging gets no context, and
  * because nobody else knows how far making a file system came.
  */
-export interface Stash {
+export interface StagingState {
   readonly volumeId: string;
   readonly nqn: string;
   readonly epoch: string;
@@ -50,12 +50,12 @@ export interface Stash {
   readonly missed?: FenceMemory;
 }
 
-const stashVersion = 1;
+const stagingStateVersion = 1;
 
 /** The text of a state file. */
-export function formatStash(stash: Stash): string {
+export function formatStagingState(stagingState: StagingState): string {
   return JSON.stringify(
-    { version: stashVersion, ...stash },
+    { version: stagingStateVersion, ...stagingState },
     (_key, value) => typeof value === "bigint" ? String(value) : value,
     2,
   ) + "\n";
@@ -67,20 +67,20 @@ export function formatStash(stash: Stash): string {
  * @throws {VolumeError} precondition when it is damaged, of another version or about another volume: what it says is
  * never guessed at
  */
-export function parseStash(text: string, volumeId: string, path: string): Stash {
+export function parseStagingState(text: string, volumeId: string, path: string): StagingState {
   const fields = readObject(text);
   if (fields === undefined) throw damaged(path, "it is not JSON");
-  if (fields.version !== stashVersion) throw damaged(path, "its version is not known");
-  const stash = readStash(fields);
-  if (typeof stash === "string") throw damaged(path, `of its field ${stash}`);
-  if (stash.volumeId !== volumeId) throw damaged(path, "it is about another volume");
-  return stash;
+  if (fields.version !== stagingStateVersion) throw damaged(path, "its version is not known");
+  const stagingState = readStagingState(fields);
+  if (typeof stagingState === "string") throw damaged(path, `of its field ${stagingState}`);
+  if (stagingState.volumeId !== volumeId) throw damaged(path, "it is about another volume");
+  return stagingState;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The stash, or the name of the first field that is wrong. */
-function readStash(fields: Fields): Stash | string {
+/** The staging state, or the name of the first field that is wrong. */
+function readStagingState(fields: Fields): StagingState | string {
   const wrong = Object.entries(checks).find(([name, check]) => !check(fields[name]));
   if (wrong !== undefined) return wrong[0];
   const { version: _version, missed, ...known } = fields;
@@ -93,7 +93,7 @@ function readStash(fields: Fields): Stash | string {
     mountedAs: known.mountedAs,
     sizeBytes: BigInt(known.sizeBytes as string),
     device: device === undefined ? undefined : { ...device, sizeBytes: BigInt(device.sizeBytes as string) },
-  } as unknown as Stash;
+  } as unknown as StagingState;
 }
 
 type Check = (value: unknown) => boolean;
@@ -123,7 +123,7 @@ const isDevice = isRecord({
   sizeBytes: isSize,
 });
 
-const checks: Readonly<Record<Exclude<keyof Stash, "missed">, Check>> = {
+const checks: Readonly<Record<Exclude<keyof StagingState, "missed">, Check>> = {
   volumeId: isText,
   nqn: isText,
   epoch: isText,
@@ -162,17 +162,17 @@ function damaged(path: string, why: string): VolumeError {
 }
 
 /** What a stage request says that has to agree with what is staged already. */
-export type StagingIntent = Pick<Stash, "kind" | "readOnly" | "mountFlags" | "stagingPath">;
+export type StagingIntent = Pick<StagingState, "kind" | "readOnly" | "mountFlags" | "stagingPath">;
 
 /** The first way in which a staged volume differs from what is asked for now; undefined when it answers the request. */
-export function stagingDifference(stash: Stash, intent: StagingIntent): string | undefined {
-  if (stash.kind !== intent.kind) return `staged=${stash.kind} asked=${intent.kind}`;
-  if (stash.readOnly !== intent.readOnly) {
-    return `staged readonly=${stash.readOnly} asked readonly=${intent.readOnly}`;
+export function stagingDifference(stagingState: StagingState, intent: StagingIntent): string | undefined {
+  if (stagingState.kind !== intent.kind) return `staged=${stagingState.kind} asked=${intent.kind}`;
+  if (stagingState.readOnly !== intent.readOnly) {
+    return `staged readonly=${stagingState.readOnly} asked readonly=${intent.readOnly}`;
   }
-  if (stash.stagingPath !== intent.stagingPath) return `staged at=${stash.stagingPath}`;
+  if (stagingState.stagingPath !== intent.stagingPath) return `staged at=${stagingState.stagingPath}`;
   const flags = (list: readonly string[]) => list.toSorted().join(",");
-  if (flags(stash.mountFlags) !== flags(intent.mountFlags)) return "the mount flags differ";
+  if (flags(stagingState.mountFlags) !== flags(intent.mountFlags)) return "the mount flags differ";
   return undefined;
 }
 
@@ -180,40 +180,46 @@ export function stagingDifference(stash: Stash, intent: StagingIntent): string |
  * Whether a file system was begun here and not handed over yet. Nobody else knows that: without it, what lies on the device
  * would be taken for data, and its root would stay closed.
  */
-export function isUnfinished({ mkfs, rootOpened }: Stash): boolean {
+export function isUnfinished({ mkfs, rootOpened }: StagingState): boolean {
   return mkfs === "started" || (mkfs === "done" && !rootOpened);
 }
 
 /**
- * The stash for another way of staging what was begun: as wanted now, with all that is known of the file system. That ends
+ * The staging state for another way of staging what was begun: as wanted now, with all that is known of the file system. That ends
  * where the device is handed out as it is: what lies on it from then on is data, and no unfinished file system.
  */
 export function beginAnew(
-  { device, mkfs, everMounted, mountedAs, rootOpened }: Stash,
-  wanted: Stash,
-): Stash {
+  { device, mkfs, everMounted, mountedAs, rootOpened }: StagingState,
+  wanted: StagingState,
+): StagingState {
   return wanted.kind === "block" ? wanted : { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened };
 }
 
-/** The stash with that target among the published ones, in place of an earlier entry. */
-export function withPublished(stash: Stash, target: PublishedTarget): Stash {
-  return { ...stash, published: [...withoutPublished(stash, target.targetPath).published, target] };
+/** The staging state with that target among the published ones, in place of an earlier entry. */
+export function withPublished(stagingState: StagingState, target: PublishedTarget): StagingState {
+  return {
+    ...stagingState,
+    published: [...withoutPublished(stagingState, target.targetPath).published, target],
+  };
 }
 
-/** The stash without that target. */
-export function withoutPublished(stash: Stash, targetPath: string): Stash {
-  return { ...stash, published: stash.published.filter((other) => other.targetPath !== targetPath) };
+/** The staging state without that target. */
+export function withoutPublished(stagingState: StagingState, targetPath: string): StagingState {
+  return {
+    ...stagingState,
+    published: stagingState.published.filter((other) => other.targetPath !== targetPath),
+  };
 }
 
-/** The stash with that memory of its target's lacking it, or with none. */
-export function withMissed(stash: Stash, memory: FenceMemory | undefined): Stash {
-  const { missed: _missed, ...rest } = stash;
+/** The staging state with that memory of its target's lacking it, or with none. */
+export function withMissed(stagingState: StagingState, memory: FenceMemory | undefined): StagingState {
+  const { missed: _missed, ...rest } = stagingState;
   return memory === undefined ? rest : { ...rest, missed: memory };
 }
 
 /** Whether every use of the device here is a read-only one: a read-only bind of a device does not stop writes. */
-export function wantsReadOnlyDevice(stash: Stash): boolean {
-  if (stash.readOnly) return true;
-  return stash.kind === "block" && stash.published.length > 0 &&
-    stash.published.every((target) => target.readOnly);
+export function wantsReadOnlyDevice(stagingState: StagingState): boolean {
+  if (stagingState.readOnly) return true;
+  return stagingState.kind === "block" && stagingState.published.length > 0 &&
+    stagingState.published.every((target) => target.readOnly);
 }

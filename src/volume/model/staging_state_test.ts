@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../errors.ts";
 import {
-  formatStash,
-  parseStash,
+  formatStagingState,
+  parseStagingState,
   stagingDifference,
-  type Stash,
+  type StagingState,
   withMissed,
   withoutPublished,
   withPublished,
 } from "./staging_state.ts";
 
-const stash: Stash = {
+const stagingState: StagingState = {
   volumeId: "pvc-1",
   nqn: "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d",
   epoch: "1-0a0b0c0d",
@@ -30,28 +30,28 @@ const stash: Stash = {
   published: [{ targetPath: "/pods/1/mount", readOnly: true }],
 };
 
-Deno.test("parseStash() reads what formatStash() wrote", () => {
-  assert.deepEqual(parseStash(formatStash(stash), "pvc-1", "/f"), stash);
+Deno.test("parseStagingState() reads what formatStagingState() wrote", () => {
+  assert.deepEqual(parseStagingState(formatStagingState(stagingState), "pvc-1", "/f"), stagingState);
 });
 
-Deno.test("parseStash() reads a stash that knows no device yet", () => {
-  const early = { ...stash, device: undefined, mountedAs: undefined, staged: false };
-  assert.deepEqual(parseStash(formatStash(early), "pvc-1", "/f"), early);
+Deno.test("parseStagingState() reads a staging state that knows no device yet", () => {
+  const early = { ...stagingState, device: undefined, mountedAs: undefined, staged: false };
+  assert.deepEqual(parseStagingState(formatStagingState(early), "pvc-1", "/f"), early);
 });
 
-Deno.test("parseStash() keeps when the target began to lack the volume, and drops a damaged note of that", () => {
-  const missing = { ...stash, missed: { lastMissedMs: 5, missedForMs: 6 } };
-  assert.deepEqual(parseStash(formatStash(missing), "pvc-1", "/f"), missing);
+Deno.test("parseStagingState() keeps when the target began to lack the volume, and drops a damaged note of that", () => {
+  const missing = { ...stagingState, missed: { lastMissedMs: 5, missedForMs: 6 } };
+  assert.deepEqual(parseStagingState(formatStagingState(missing), "pvc-1", "/f"), missing);
   for (const missed of [null, "x", { lastMissedMs: "5" }]) {
-    const text = JSON.stringify({ ...JSON.parse(formatStash(stash)), missed });
-    assert.deepEqual(parseStash(text, "pvc-1", "/f"), stash);
+    const text = JSON.stringify({ ...JSON.parse(formatStagingState(stagingState)), missed });
+    assert.deepEqual(parseStagingState(text, "pvc-1", "/f"), stagingState);
   }
 });
 
 Deno.test("withMissed() sets that note and takes it away", () => {
   const memory = { lastMissedMs: 5, missedForMs: 6 };
-  assert.deepEqual(withMissed(stash, memory), { ...stash, missed: memory });
-  assert.deepEqual(withMissed({ ...stash, missed: memory }, undefined), stash);
+  assert.deepEqual(withMissed(stagingState, memory), { ...stagingState, missed: memory });
+  assert.deepEqual(withMissed({ ...stagingState, missed: memory }, undefined), stagingState);
 });
 
 const damage: readonly [string, (fields: Record<string, unknown>) => unknown][] = [
@@ -73,24 +73,27 @@ const damage: readonly [string, (fields: Record<string, unknown>) => unknown][] 
 ];
 
 for (const [name, change] of damage) {
-  Deno.test(`parseStash() throws precondition for ${name}`, () => {
-    const text = JSON.stringify(change(JSON.parse(formatStash(stash))));
-    assert.throws(() => parseStash(text, "pvc-1", "/f"), (error) => VolumeError.is(error, "precondition"));
+  Deno.test(`parseStagingState() throws precondition for ${name}`, () => {
+    const text = JSON.stringify(change(JSON.parse(formatStagingState(stagingState))));
+    assert.throws(
+      () => parseStagingState(text, "pvc-1", "/f"),
+      (error) => VolumeError.is(error, "precondition"),
+    );
   });
 }
 
-Deno.test("parseStash() throws precondition for every truncation", () => {
-  const text = formatStash(stash).trimEnd();
+Deno.test("parseStagingState() throws precondition for every truncation", () => {
+  const text = formatStagingState(stagingState).trimEnd();
   for (let length = 0; length < text.length; length += 7) {
     assert.throws(
-      () => parseStash(text.slice(0, length), "pvc-1", "/f"),
+      () => parseStagingState(text.slice(0, length), "pvc-1", "/f"),
       (error) => VolumeError.is(error, "precondition"),
     );
   }
 });
 
 Deno.test("stagingDifference() is undefined for the same intent whatever the order of flags", () => {
-  const staged = { ...stash, mountFlags: ["noatime", "nodev"] };
+  const staged = { ...stagingState, mountFlags: ["noatime", "nodev"] };
   assert.equal(stagingDifference(staged, { ...staged, mountFlags: ["nodev", "noatime"] }), undefined);
 });
 
@@ -103,12 +106,12 @@ for (
   ] as const
 ) {
   Deno.test(`stagingDifference() notices another ${field}`, () => {
-    assert.notEqual(stagingDifference(stash, { ...stash, [field]: value }), undefined);
+    assert.notEqual(stagingDifference(stagingState, { ...stagingState, [field]: value }), undefined);
   });
 }
 
 Deno.test("withPublished() replaces an entry of the same path and withoutPublished() removes it", () => {
-  const changed = withPublished(stash, { targetPath: "/pods/1/mount", readOnly: false });
+  const changed = withPublished(stagingState, { targetPath: "/pods/1/mount", readOnly: false });
   assert.deepEqual(changed.published, [{ targetPath: "/pods/1/mount", readOnly: false }]);
   assert.deepEqual(withoutPublished(changed, "/pods/1/mount").published, []);
 });

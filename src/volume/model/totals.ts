@@ -1,6 +1,6 @@
 import type { Holder } from "./record.ts";
 /** A pool in numbers. */
-export interface PoolFigures {
+export interface PoolTotals {
   readonly sizeBytes: bigint;
   readonly freeBytes: bigint;
   /** What its disks have together, whoever owns them. */
@@ -10,13 +10,13 @@ export interface PoolFigures {
 }
 
 /** A folder for volumes in numbers. */
-export interface FolderFigures {
+export interface FolderTotals {
   /** The folder; {@linkcode elsewhere} for what lies in none that is allowed now. */
   readonly basePath: string;
   /** Mount point of its pool. */
   readonly poolName: string;
   /** Undefined while it is not mounted: then nothing is known of what lies there. */
-  readonly pool: PoolFigures | undefined;
+  readonly pool: PoolTotals | undefined;
   /** This cluster's volumes. */
   readonly volumes: number;
   /** Nodes that hold one of them, each as often as it holds one. */
@@ -26,7 +26,7 @@ export interface FolderFigures {
 }
 
 /** A volume of this cluster as a look has shown it: what people want to know of it. */
-export interface VolumeFigures {
+export interface VolumeTotals {
   readonly id: string;
   readonly sizeBytes: bigint;
   /** The folder that it lies in; {@linkcode elsewhere} for one that is not allowed now. */
@@ -43,11 +43,11 @@ export interface VolumeFigures {
 }
 
 /** What a router with this cluster's volumes looks like in numbers. */
-export interface Figures {
+export interface Totals {
   /** The allowed folders in their order, then what lies elsewhere. */
-  readonly folders: readonly FolderFigures[];
+  readonly folders: readonly FolderTotals[];
   /** This cluster's volumes, in the order of the look. */
-  readonly volumes: readonly VolumeFigures[];
+  readonly volumes: readonly VolumeTotals[];
   /** Whether it was looked at snapshots too. */
   readonly withSnapshots: boolean;
 }

@@ -25,12 +25,12 @@ export interface NodeAttachment {
   readonly attached: boolean;
   /** Seconds since the Unix epoch; undefined when it is not known. */
   readonly sinceSeconds: number | undefined;
-  /** Counter of the epoch that was answered when it was attached; 0 for none, as by the earlier driver. */
+  /** Counter of the epoch that was answered when it was attached; 0 for none, as by the legacy driver. */
   readonly epochCounter: number;
 }
 
 /** A VolumeAttachment to this driver whose PersistentVolume is gone: which volume it was about cannot be told. */
-export interface StrayAttachment {
+export interface UnknownVolumeAttachment {
   /** Name of the object. */
   readonly name: string;
   /** Name of the PersistentVolume that is gone. */
@@ -67,11 +67,11 @@ export interface ClusterView {
    *
    * @throws {VolumeError} unavailable when the list cannot be read whole
    */
-  strayAttachments(context: CallContext): Promise<readonly StrayAttachment[]>;
+  unknownVolumeAttachments(context: CallContext): Promise<readonly UnknownVolumeAttachment[]>;
   /**
    * Finds that whoever has a volume has a VolumeAttachment, so that without one nobody has it.
    *
    * @throws {VolumeError} precondition when this driver's are not made; unavailable when it cannot be told
    */
-  assertAttachmentsTell(context: CallContext): Promise<void>;
+  assertAttachmentsReadable(context: CallContext): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { type EventListener, fanOut } from "./event_listener.ts";
 import type { AuditKind } from "../model/audit_kinds.ts";
-import type { Figures } from "../model/totals.ts";
+import type { Totals } from "../model/totals.ts";
 import type { HealthProblem } from "../model/health.ts";
 
 /** A claim by name, where there is no volume yet. */
@@ -72,21 +72,21 @@ export interface ControllerEvents extends EventListener<ControllerEvent> {
    */
   audited?(counts: ReadonlyMap<AuditKind, number> | undefined): void;
   /** A look at the whole router that was made for something else has shown this, at that time (`Clock.now()`). */
-  looked?(figures: Figures, atMs: number): void;
+  inventoryRead?(totals: Totals, atMs: number): void;
 }
 
 /** Hears nothing. */
-export const uncountedByController: ControllerEvents = { happened() {} };
+export const uncountedByController: ControllerEvents = { occurred() {} };
 
 /** Tells several. */
-export function tellingAll(...listeners: readonly ControllerEvents[]): ControllerEvents {
+export function fanOutEvents(...listeners: readonly ControllerEvents[]): ControllerEvents {
   return {
     ...fanOut(...listeners),
     audited: (counts) => {
       for (const listener of listeners) listener.audited?.(counts);
     },
-    looked: (figures, atMs) => {
-      for (const listener of listeners) listener.looked?.(figures, atMs);
+    inventoryRead: (totals, atMs) => {
+      for (const listener of listeners) listener.inventoryRead?.(totals, atMs);
     },
   };
 }

@@ -1,13 +1,13 @@
 /** Hears of events. It never throws, waits, or changes what is done. */
 export interface EventListener<Event> {
-  happened(event: Event): void;
+  occurred(event: Event): void;
 }
 
 /** One listener that hands each event to several. */
 export function fanOut<Event>(...listeners: readonly EventListener<Event>[]): EventListener<Event> {
   return {
-    happened: (event) => {
-      for (const listener of listeners) listener.happened(event);
+    occurred: (event) => {
+      for (const listener of listeners) listener.occurred(event);
     },
   };
 }

@@ -39,4 +39,4 @@ export type NodeEvent =
 export type NodeEvents = EventListener<NodeEvent>;
 
 /** Counts nothing. */
-export const uncounted: NodeEvents = { happened() {} };
+export const uncounted: NodeEvents = { occurred() {} };

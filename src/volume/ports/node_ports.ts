@@ -95,7 +95,7 @@ export interface Connector {
    * Cuts off a subsystem that is fenced, whoever has its device open or mounted: what waits for it fails at once, and
    * what was not written is lost, as the fence meant it to be. Nothing is flushed. OK when it was not there.
    */
-  cutOff(nqn: string, context: CallContext): Promise<void>;
+  forceDisconnect(nqn: string, context: CallContext): Promise<void>;
   /** The paths to a subsystem, in any state; empty when it is not connected. */
   connections(nqn: string, context: CallContext): Promise<readonly Connection[]>;
   /**

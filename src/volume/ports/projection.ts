@@ -31,10 +31,10 @@ export interface VolumeProjection {
   /** What was read back of a volume by a call that has it to itself. */
   show(id: string, record: Pick<VolumeRecord, "holders">): void;
   /** To be asked for before a look at all volumes: what is shown from then on is newer than that look. */
-  beforeLook(): number;
+  beforeRead(): number;
   /** What a look showed. Volumes that it does not contain are left as they are: absence is a claim. */
-  showAll(look: number, volumes: readonly OwnedVolume[]): void;
+  showAll(reading: number, volumes: readonly OwnedVolume[]): void;
 }
 
 /** Shows nobody anything. */
-export const noProjection: VolumeProjection = { show() {}, beforeLook: () => 0, showAll() {} };
+export const noProjection: VolumeProjection = { show() {}, beforeRead: () => 0, showAll() {} };

@@ -1,7 +1,7 @@
 import type {
   CreateView,
   FileView,
-  ImagePlace,
+  ImageLocation,
   Inventory,
   SubvolumeRef,
   VolumeView,
@@ -55,7 +55,7 @@ export interface NewFolder {
 /** A disk to be added. It is never exported at first, and never if a disk is in its slot or on its image. */
 export interface NewVolume {
   readonly id: string;
-  readonly place: ImagePlace;
+  readonly location: ImageLocation;
   /** Undefined when the image is there already, from `copied` or `subvolume`: it is adopted with the size it has. */
   readonly sizeBytes: bigint | undefined;
   readonly comment: string;
@@ -118,7 +118,7 @@ export interface MutationOutcome<View> {
  */
 export interface VolumeStore {
   /** Looks at one volume and at its files. One command. */
-  view(id: string, stem: string, context: CallContext): Promise<VolumeView>;
+  view(id: string, filePrefix: string, context: CallContext): Promise<VolumeView>;
   /** Looks at everything. One command, unless the router's output limit forces more. */
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
@@ -147,12 +147,16 @@ export interface VolumeStore {
    */
   remove(
     disk: DiskGuard,
-    place: ImagePlace,
-    stem: string,
+    location: ImageLocation,
+    filePrefix: string,
     context: CallContext,
   ): Promise<MutationOutcome<VolumeView>>;
   /** Removes an image, or the subvolume with it, if no disk uses it; reads back every file that holds `part`. One command. */
-  removeImage(place: ImagePlace, part: string, context: CallContext): Promise<MutationOutcome<FileView>>;
+  removeImage(
+    location: ImageLocation,
+    part: string,
+    context: CallContext,
+  ): Promise<MutationOutcome<FileView>>;
   /** Makes a subvolume if no file's path holds `part`, and reads back those that then do. One command. */
   addSubvolume(
     subvolume: NewSubvolume,

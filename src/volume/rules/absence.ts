@@ -59,13 +59,13 @@ export function assertPoolMounted(state: RouterState, path: string): void {
  */
 export function assertGone(
   id: string,
-  stem: string,
+  filePrefix: string,
   view: RouterState & { readonly files: readonly StoredFile[] },
   basePaths: readonly string[],
   settleMs: number,
 ): void {
   assertAbsenceProven(view, basePaths, settleMs);
-  const image = view.files.find((file) => !file.directory && isImageOf(file.path, stem));
+  const image = view.files.find((file) => !file.directory && isImageOf(file.path, filePrefix));
   if (image === undefined) return;
   throw new VolumeError(
     "unavailable",

@@ -18,9 +18,9 @@ const pool: Pool = {
   subvolumeLabel: "pool-fs",
 };
 const bases = ["/pool/csi", "/fast/csi"];
-const stem = "v.0123abcd";
-const image: StoredFile = { path: `/pool/csi/${stem}.img`, sizeBytes: 1n, directory: false };
-const inSubvolume: StoredFile = { path: `/pool/csi/${stem}/disk.img`, sizeBytes: 1n, directory: false };
+const filePrefix = "v.0123abcd";
+const image: StoredFile = { path: `/pool/csi/${filePrefix}.img`, sizeBytes: 1n, directory: false };
+const inSubvolume: StoredFile = { path: `/pool/csi/${filePrefix}/disk.img`, sizeBytes: 1n, directory: false };
 
 function state(over: { upMs?: number; pools?: readonly string[]; files?: readonly StoredFile[] } = {}) {
   const pools = (over.pools ?? ["pool", "fast"]).map((mountPoint) => ({ ...pool, mountPoint }));
@@ -28,17 +28,17 @@ function state(over: { upMs?: number; pools?: readonly string[]; files?: readonl
 }
 
 Deno.test("assertGone() believes a settled router with every pool mounted and no image", () => {
-  assertGone("v", stem, state(), bases, defaultSettleMs);
+  assertGone("v", filePrefix, state(), bases, defaultSettleMs);
   const others: StoredFile[] = [
     { path: "/pool/csi", sizeBytes: 0n, directory: true },
-    { path: `/pool/csi/${stem}`, sizeBytes: 0n, directory: true },
-    { path: `/pool/csi/${stem}.img`, sizeBytes: 0n, directory: true },
-    { path: `/pool/csi/${stem}.img.0123abcd.part`, sizeBytes: 1n, directory: false },
-    { path: `/pool/csi/w${stem}.img`, sizeBytes: 1n, directory: false },
-    { path: `/pool/csi/${stem}0.img`, sizeBytes: 1n, directory: false },
-    { path: `/pool/csi/${stem}/notes.txt`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/${filePrefix}`, sizeBytes: 0n, directory: true },
+    { path: `/pool/csi/${filePrefix}.img`, sizeBytes: 0n, directory: true },
+    { path: `/pool/csi/${filePrefix}.img.0123abcd.part`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/w${filePrefix}.img`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/${filePrefix}0.img`, sizeBytes: 1n, directory: false },
+    { path: `/pool/csi/${filePrefix}/notes.txt`, sizeBytes: 1n, directory: false },
   ];
-  for (const file of others) assertGone("v", stem, state({ files: [file] }), bases, defaultSettleMs);
+  for (const file of others) assertGone("v", filePrefix, state({ files: [file] }), bases, defaultSettleMs);
 });
 
 Deno.test("assertGone() proves nothing by what a router cannot show", () => {
@@ -53,12 +53,12 @@ Deno.test("assertGone() proves nothing by what a router cannot show", () => {
     ["one in a subvolume", state({ files: [inSubvolume] }), /file=\/pool\/csi\/v\.0123abcd\/disk\.img/],
     [
       "one in the folder of another time",
-      state({ files: [{ ...image, path: `/pool/old/${stem}.img` }] }),
+      state({ files: [{ ...image, path: `/pool/old/${filePrefix}.img` }] }),
       /file=\/pool\/old/,
     ],
   ];
   for (const [name, view, text] of cases) {
-    const gone = () => assertGone("v", stem, view, bases, defaultSettleMs);
+    const gone = () => assertGone("v", filePrefix, view, bases, defaultSettleMs);
     assert.throws(gone, refusal("unavailable", text), name);
   }
 });

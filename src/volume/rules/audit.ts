@@ -1,16 +1,16 @@
 import { type AuditKind, auditKinds } from "../model/audit_kinds.ts";
 import { type AuditFinding, type AuditScope, isSource, keptForAge, orphanGraceMs } from "./audit_finding.ts";
 import { orphanFiles } from "./audit_files.ts";
-import type { NodeAttachment, StrayAttachment } from "../ports/cluster_view.ts";
+import type { NodeAttachment, UnknownVolumeAttachment } from "../ports/cluster_view.ts";
 import {
-  describeEarlierSnapshot,
-  earlierSnapshotTime,
-  isEarlierSnapshot,
-  whyEarlierSnapshotKept,
+  describeLegacySnapshot,
+  isLegacySnapshot,
+  legacySnapshotTime,
+  whyLegacySnapshotKept,
 } from "../model/legacy_snapshots.ts";
 import { isVolumeId, poolOf } from "../model/ids.ts";
 import { isImported } from "../model/sources.ts";
-import { isImageOf, stemOf } from "../model/layout.ts";
+import { filePrefixOf, isImageOf } from "../model/layout.ts";
 import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
 import { judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
@@ -58,12 +58,12 @@ function judgeDisk(stored: StoredVolume, view: Inventory & FileView, scope: Audi
       return [{
         ...base,
         kind: "earlier-driver",
-        found: `a volume of the earlier driver, not taken over: exported=${stored.exported}`,
-        kept: "the earlier driver made it",
+        found: `a volume of the legacy driver, not taken over: exported=${stored.exported}`,
+        kept: "the legacy driver made it",
       }];
     case "no-record":
       return [
-        isEarlierSnapshot(stored, scope.basePaths) ? judgeEarlierSnapshot(stored, view, scope) : {
+        isLegacySnapshot(stored, scope.basePaths) ? judgeLegacySnapshot(stored, view, scope) : {
           ...base,
           kind: "no-record",
           found: "a disk that carries no record of this driver",
@@ -73,16 +73,16 @@ function judgeDisk(stored: StoredVolume, view: Inventory & FileView, scope: Audi
   }
 }
 
-function judgeEarlierSnapshot(stored: StoredVolume, view: Inventory, { nowMs }: AuditScope): AuditFinding {
+function judgeLegacySnapshot(stored: StoredVolume, view: Inventory, { nowMs }: AuditScope): AuditFinding {
   const { id, imagePath: path } = stored;
   const sharers = view.volumes.filter((other) => other.id !== id && other.imagePath === path);
   return {
     kind: "earlier-snapshot",
     id,
     path,
-    found: describeEarlierSnapshot(stored),
-    sinceSeconds: earlierSnapshotTime(id, nowMs),
-    kept: whyEarlierSnapshotKept(sharers),
+    found: describeLegacySnapshot(stored),
+    sinceSeconds: legacySnapshotTime(id, nowMs),
+    kept: whyLegacySnapshotKept(sharers),
   };
 }
 
@@ -171,8 +171,8 @@ function whyKept(
 }
 
 function isOwnImage({ id, imagePath }: StoredVolume, { cluster, basePaths }: AuditScope): boolean {
-  return isImageOf(imagePath, stemOf(id, cluster)) &&
-    basePaths.some((base) => imagePath.startsWith(`${base}/${stemOf(id, cluster)}`));
+  return isImageOf(imagePath, filePrefixOf(id, cluster)) &&
+    basePaths.some((base) => imagePath.startsWith(`${base}/${filePrefixOf(id, cluster)}`));
 }
 
 /** What the cluster names and the router does not have. */
@@ -197,10 +197,10 @@ function judgeUse({ volumes }: Inventory, { used, cluster }: AuditScope): AuditF
     const kept = "there is nothing to delete";
     return [{ kind: "attachment-without-holder", id: volumeId, path: "", found, sinceSeconds, kept }];
   });
-  return [...lost, ...unheld, ...used.strays.map(judgeStray)];
+  return [...lost, ...unheld, ...used.orphans.map(judgeOrphan)];
 }
 
-function judgeStray({ name, volumeName, nodeName, sinceSeconds }: StrayAttachment): AuditFinding {
+function judgeOrphan({ name, volumeName, nodeName, sinceSeconds }: UnknownVolumeAttachment): AuditFinding {
   return {
     kind: "attachment-without-pv",
     id: volumeName,

@@ -1,6 +1,6 @@
 import type { AuditKind } from "../model/audit_kinds.ts";
 import { type AuditFinding, type AuditScope, isSource, keptForAge } from "./audit_finding.ts";
-import { isEarlierDriverId, isVolumeId } from "../model/ids.ts";
+import { isLegacyId, isVolumeId } from "../model/ids.ts";
 import type { FileView, Inventory, StoredFile } from "../model/inventory.ts";
 import { parseSnapshotFolder, parseSnapshots, type StoredSnapshot } from "../model/snapshots.ts";
 
@@ -14,7 +14,7 @@ export function orphanFiles(view: Inventory & FileView, scope: AuditScope): Audi
     ...own.flatMap((file) => judgeFile(file, view, scope)),
     ...judgeSnapshots(view, scope),
     ...emptySnapshots(view, scope),
-    ...earlierImages(view, scope),
+    ...legacyImages(view, scope),
   ];
 }
 
@@ -86,18 +86,18 @@ function isNamed(id: string, { used }: AuditScope): boolean {
 }
 
 /** Their names hold no cluster: only a PersistentVolume tells that one is this cluster's. */
-function earlierImages(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
+function legacyImages(view: Inventory & FileView, scope: AuditScope): AuditFinding[] {
   return view.files.flatMap(({ path, directory, sizeBytes }): AuditFinding[] => {
     const id = /([^/]*)[.]img$/.exec(path)?.[1] ?? "";
     const isInBase = scope.basePaths.some((base) => path === `${base}/${id}.img`);
-    if (directory || !isEarlierDriverId(id) || !isInBase) return [];
+    if (directory || !isLegacyId(id) || !isInBase) return [];
     if (view.volumes.some((stored) => stored.imagePath === path)) return [];
     const isOwn = isNamed(id, scope);
     return [{
       kind: isOwn ? "image-without-disk" : "earlier-image",
       id,
       path,
-      found: `an image named as the earlier driver's are, that no disk uses: bytes=${sizeBytes}`,
+      found: `an image named as the legacy driver's are, that no disk uses: bytes=${sizeBytes}`,
       sinceSeconds: undefined,
       kept: isOwn ? namedByVolume : "nothing proves whose it is: a person has to look whether it is needed",
     }];

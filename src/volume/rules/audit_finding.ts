@@ -1,6 +1,6 @@
 import { formatSource } from "../model/sources.ts";
 import type { AuditKind } from "../model/audit_kinds.ts";
-import type { ClusterVolume, NodeAttachment, StrayAttachment } from "../ports/cluster_view.ts";
+import type { ClusterVolume, NodeAttachment, UnknownVolumeAttachment } from "../ports/cluster_view.ts";
 import { judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, StoredVolume } from "../model/inventory.ts";
 
@@ -42,7 +42,7 @@ export interface ClusterUse {
   /** Volume handles of other drivers. @default {none} */
   readonly others?: ReadonlySet<string>;
   /** Attachments whose PersistentVolume is gone. */
-  readonly strays: readonly StrayAttachment[];
+  readonly orphans: readonly UnknownVolumeAttachment[];
 }
 
 /** What is younger is never deleted: a router may still carry out what it was sent so long ago, in milliseconds. */
@@ -52,12 +52,12 @@ export const orphanGraceMs = 600_000;
 export function keptForAge(
   sinceSeconds: number | undefined,
   nowMs: number,
-  leastMs: number,
+  minMs: number,
 ): string | undefined {
   if (sinceSeconds === undefined) return undefined;
   const ageMs = nowMs - sinceSeconds * 1000;
-  if (ageMs >= leastMs) return undefined;
-  return `it is younger than ${leastMs / 60_000} minutes`;
+  if (ageMs >= minMs) return undefined;
+  return `it is younger than ${minMs / 60_000} minutes`;
 }
 
 /** Whether it may be deleted for its age alone: its age has to be known. */

@@ -56,7 +56,7 @@ const idle = aDisk(aRecord({ epoch, withdrawnAtSeconds: nowSeconds - 7 * 86_400 
 const held = aDisk(aRecord({ epoch, holders: [aHolder("node-1")] }), { id: "pvc-2" });
 const used = (...ids: string[]) => ({
   volumes: ids.map((id) => aClusterVolume(id)),
-  ...{ attachments: [], strays: [] },
+  ...{ attachments: [], orphans: [] },
 });
 
 Deno.test("judgeAudit() finds nothing on a router where everything has its owner", () => {
@@ -66,11 +66,11 @@ Deno.test("judgeAudit() finds nothing on a router where everything has its owner
   assert.deepEqual(judgeAudit(view([idle, held]), scope()), []);
 });
 
-const earlierId = "snap-7c9e6679-7425-40de-944b-e07fc1f90ae7-at-1739800000";
-const earlierSnapshot: StoredVolume = {
+const legacyId = "snap-7c9e6679-7425-40de-944b-e07fc1f90ae7-at-1739800000";
+const legacySnapshot: StoredVolume = {
   ...idle,
-  id: earlierId,
-  imagePath: `${testBase}/${earlierId}.img`,
+  id: legacyId,
+  imagePath: `${testBase}/${legacyId}.img`,
   exportNqn: "",
   comment: "",
 };
@@ -135,9 +135,9 @@ Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says
   }
 });
 
-Deno.test("judgeAudit() tells of a snapshot of the earlier driver what is known, and that it never goes by itself", () => {
+Deno.test("judgeAudit() reports a snapshot of the legacy driver what is known, and that it never goes by itself", () => {
   const nqn = `${testPrefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;
-  const exported = { ...earlierSnapshot, exported: true, exportNqn: nqn };
+  const exported = { ...legacySnapshot, exported: true, exportNqn: nqn };
   const [finding] = judgeAudit(view([exported]), scope({ used: used(), vouched: true }));
   assert.equal(finding!.kind, "earlier-snapshot");
   assert.match(
@@ -147,16 +147,16 @@ Deno.test("judgeAudit() tells of a snapshot of the earlier driver what is known,
   assert.match(finding!.found, /no copy of a volume's data.*exported=true nqn=.*:pvc-0f8fad5b/);
   assert.equal(finding!.sinceSeconds, 1_739_800_000);
   assert.equal(isDue(finding!, nowMs, 0), false);
-  const sharer = { ...idle, id: "disk1", imagePath: earlierSnapshot.imagePath, comment: "" };
-  const shared = judgeAudit(view([earlierSnapshot, sharer]), scope()).find(({ id }) => id === earlierId);
-  const elsewhere = { ...earlierSnapshot, imagePath: `/pool/x/${earlierId}.img` };
-  assert.deepEqual(kinds(judgeAudit(view([elsewhere]), scope())), [`no-record ${earlierId}`]);
+  const sharer = { ...idle, id: "disk1", imagePath: legacySnapshot.imagePath, comment: "" };
+  const shared = judgeAudit(view([legacySnapshot, sharer]), scope()).find(({ id }) => id === legacyId);
+  const elsewhere = { ...legacySnapshot, imagePath: `/pool/x/${legacyId}.img` };
+  assert.deepEqual(kinds(judgeAudit(view([elsewhere]), scope())), [`no-record ${legacyId}`]);
   assert.match(shared!.kept!, /not its image, which other disks use: disk=disk1/);
 });
 
 const goneEarlier = "pvc-7c9e6679-7425-40de-944b-e07fc1f90ae7";
 
-Deno.test("judgeAudit() tells of an image of the earlier driver that no disk uses, and never that it may go", () => {
+Deno.test("judgeAudit() reports an image of the legacy driver that no disk uses, and never that it may go", () => {
   const path = `${testBase}/${goneEarlier}.img`;
   const shown = view([], [file(path)]);
   const image = (over: Partial<AuditScope>) =>
@@ -168,10 +168,10 @@ Deno.test("judgeAudit() tells of an image of the earlier driver that no disk use
   const needed = "a PersistentVolume names it: the data may be needed";
   assert.deepEqual(image({ used: used(goneEarlier) }), [["image-without-disk", needed]]);
   const [{ found }] = judgeAudit(shown, scope()) as [AuditFinding];
-  assert.match(found, /named as the earlier driver.*no disk uses: bytes=1073741824/);
+  assert.match(found, /named as the legacy driver.*no disk uses: bytes=1073741824/);
 });
 
-Deno.test("judgeAudit() takes no file for an image of the earlier driver that it does not name so, or that a disk uses", () => {
+Deno.test("judgeAudit() takes no file for an image of the legacy driver that it does not name so, or that a disk uses", () => {
   const path = `${testBase}/${goneEarlier}.img`;
   const files = [
     file(`${testBase}/${goneEarlier}.img.bak`),
@@ -184,7 +184,7 @@ Deno.test("judgeAudit() takes no file for an image of the earlier driver that it
   assert.deepEqual(kinds(judgeAudit(view([user], files), scope())), ["no-record disk1"]);
 });
 
-Deno.test("judgeAudit() tells of a snapshot's subvolume in which no image is, and that it goes with its VolumeSnapshot", () => {
+Deno.test("judgeAudit() reports a snapshot's subvolume in which no image is, and that it goes with its VolumeSnapshot", () => {
   const findings = judgeAudit(view([idle], [file(snapshot, true)]), scope({ vouched: true }));
   assert.deepEqual(kinds(findings), [`leftover-subvolume snap-${"1".repeat(28)}`]);
   assert.match(findings[0]!.kept!, /VolumeSnapshot may name it/);
@@ -219,10 +219,10 @@ Deno.test("judgeAudit() compares with the cluster where it was asked", () => {
   ]);
 });
 
-Deno.test("judgeAudit() tells of an attachment whose PersistentVolume is gone, on whatever node", () => {
-  const stray = { name: "csi-0a", volumeName: "pv-gone", nodeName: "node-1", sinceSeconds: nowSeconds - 60 };
-  const strays = [stray, { ...stray, name: "csi-0b", nodeName: "node-2" }];
-  const findings = judgeAudit(view([]), scope({ used: { ...used(), strays } }));
+Deno.test("judgeAudit() reports an attachment whose PersistentVolume is gone, on whatever node", () => {
+  const orphan = { name: "csi-0a", volumeName: "pv-gone", nodeName: "node-1", sinceSeconds: nowSeconds - 60 };
+  const orphans = [orphan, { ...orphan, name: "csi-0b", nodeName: "node-2" }];
+  const findings = judgeAudit(view([]), scope({ used: { ...used(), orphans } }));
   assert.deepEqual(kinds(findings), ["attachment-without-pv pv-gone", "attachment-without-pv pv-gone"]);
   assert.match(findings[1]!.found, /PersistentVolume.*gone: attachment=csi-0b node=node-2/);
   assert.equal(findings[0]!.sinceSeconds, nowSeconds - 60);
@@ -232,7 +232,7 @@ Deno.test("judgeAudit() tells of an attachment whose PersistentVolume is gone, o
 Deno.test("judgeAudit() lets a disk without a PersistentVolume go only when nothing protects it", () => {
   const young = aRecord({ epoch, withdrawnAtSeconds: nowSeconds - 60 });
   const attachments = [anAttachment("pvc-1", "node-1", { attached: false })];
-  const named = { volumes: [], strays: [], attachments };
+  const named = { volumes: [], orphans: [], attachments };
   const clone = aDisk(aRecord({ source: "v:pvc-1" }), { id: "pvc-3" });
   const other = { ...held, id: "pvc-3", imagePath: idle.imagePath };
   const cases: readonly [string, Inventory & FileView, Partial<AuditScope>, RegExp | undefined][] = [

@@ -2,74 +2,75 @@ import assert from "node:assert/strict";
 import type { ControllerEvent } from "../ports/controller_events.ts";
 import { eventText } from "./event_text.ts";
 
-const told: readonly (readonly [event: ControllerEvent, type: string, reason: string, message: RegExp])[] = [
-  [
-    { kind: "leaver-unfenced", volumeId: "v", nodeId: "a", remaining: ["b"] },
-    "Warning",
-    "LeaverNotFenced",
-    /^Node a has left the volume, which goes on being exported for b\. .* make sure that nothing there writes/,
-  ],
-  [
-    { kind: "fenced", volumeId: "v", nodeIds: ["a"], remaining: ["b"] },
-    "Normal",
-    "NodeFenced",
-    /^Cut off from the volume: a; it goes on for b$/,
-  ],
-  [
-    { kind: "fenced", volumeId: "v", nodeIds: ["a", "b"], remaining: [] },
-    "Normal",
-    "NodeFenced",
-    /: a and b$/,
-  ],
-  [
-    { kind: "attach-refused", volumeId: "v", nodeId: "a", message: "b holds it" },
-    "Warning",
-    "AttachRefused",
-    /^Node a was refused: b holds it$/,
-  ],
-  [{ kind: "out-of-space", about: "v", message: "full" }, "Warning", "OutOfSpace", /^full$/],
-  [{ kind: "health", volumeId: "v", problems: [] }, "Normal", "VolumeHealthy", /well again/],
-  [
-    {
-      kind: "health",
-      volumeId: "v",
-      problems: [
-        { status: "DATA_LOSS", reason: "ImageMissing", message: "gone" },
-        { status: "DEGRADED", reason: "X", message: "and more" },
-      ],
-    },
-    "Warning",
-    "ImageMissing",
-    /^gone; and more$/,
-  ],
-  [
-    { kind: "migration-overdue", volumeId: "v", older: "a", newer: "b", limitSeconds: 300 },
-    "Warning",
-    "MigrationOverdue",
-    /more than 300 s .* a has it longest/,
-  ],
-  [{ kind: "export-restored", volumeId: "v", nodeIds: ["a"] }, "Normal", "ExportRestored", /as a knew it/],
-  [
-    { kind: "export-unwanted", volumeId: "v", nodeIds: ["a"], withdrawn: true },
-    "Warning",
-    "ExportUnwanted",
-    /held by a, and no VolumeAttachment wants it anywhere; its export was withdrawn$/,
-  ],
-  [
-    { kind: "export-unwanted", volumeId: "v", nodeIds: [], withdrawn: false },
-    "Warning",
-    "ExportUnwanted",
-    /^No node holds the volume, .* left on/,
-  ],
-  [
-    { kind: "older-epoch", volumeId: "v", recorded: 3, known: 5, withdrawn: true },
-    "Warning",
-    "RouterLostState",
-    /epoch 3, .* epoch 5: .* was withdrawn; let go/,
-  ],
-];
+const reported:
+  readonly (readonly [event: ControllerEvent, type: string, reason: string, message: RegExp])[] = [
+    [
+      { kind: "leaver-unfenced", volumeId: "v", nodeId: "a", remaining: ["b"] },
+      "Warning",
+      "LeaverNotFenced",
+      /^Node a has left the volume, which goes on being exported for b\. .* make sure that nothing there writes/,
+    ],
+    [
+      { kind: "fenced", volumeId: "v", nodeIds: ["a"], remaining: ["b"] },
+      "Normal",
+      "NodeFenced",
+      /^Cut off from the volume: a; it goes on for b$/,
+    ],
+    [
+      { kind: "fenced", volumeId: "v", nodeIds: ["a", "b"], remaining: [] },
+      "Normal",
+      "NodeFenced",
+      /: a and b$/,
+    ],
+    [
+      { kind: "attach-refused", volumeId: "v", nodeId: "a", message: "b holds it" },
+      "Warning",
+      "AttachRefused",
+      /^Node a was refused: b holds it$/,
+    ],
+    [{ kind: "out-of-space", about: "v", message: "full" }, "Warning", "OutOfSpace", /^full$/],
+    [{ kind: "health", volumeId: "v", problems: [] }, "Normal", "VolumeHealthy", /well again/],
+    [
+      {
+        kind: "health",
+        volumeId: "v",
+        problems: [
+          { status: "DATA_LOSS", reason: "ImageMissing", message: "gone" },
+          { status: "DEGRADED", reason: "X", message: "and more" },
+        ],
+      },
+      "Warning",
+      "ImageMissing",
+      /^gone; and more$/,
+    ],
+    [
+      { kind: "migration-overdue", volumeId: "v", older: "a", newer: "b", limitSeconds: 300 },
+      "Warning",
+      "MigrationOverdue",
+      /more than 300 s .* a has it longest/,
+    ],
+    [{ kind: "export-restored", volumeId: "v", nodeIds: ["a"] }, "Normal", "ExportRestored", /as a knew it/],
+    [
+      { kind: "export-unwanted", volumeId: "v", nodeIds: ["a"], withdrawn: true },
+      "Warning",
+      "ExportUnwanted",
+      /held by a, and no VolumeAttachment wants it anywhere; its export was withdrawn$/,
+    ],
+    [
+      { kind: "export-unwanted", volumeId: "v", nodeIds: [], withdrawn: false },
+      "Warning",
+      "ExportUnwanted",
+      /^No node holds the volume, .* left on/,
+    ],
+    [
+      { kind: "older-epoch", volumeId: "v", recorded: 3, known: 5, withdrawn: true },
+      "Warning",
+      "RouterLostState",
+      /epoch 3, .* epoch 5: .* was withdrawn; let go/,
+    ],
+  ];
 
-for (const [event, type, reason, message] of told) {
+for (const [event, type, reason, message] of reported) {
   Deno.test(`eventText() puts ${JSON.stringify(event).slice(0, 80)} into words`, () => {
     const text = eventText(event);
     assert.deepEqual([text.type, text.reason], [type, reason]);

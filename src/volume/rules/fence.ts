@@ -37,7 +37,7 @@ export interface FenceInput {
 }
 
 /** What a look at a connection comes to. */
-export type FenceVerdict =
+export type FenceResult =
   /** Nothing is connected: nothing can hang, and there is nothing to cut off. */
   | { readonly state: "gone" }
   | { readonly state: "live" }
@@ -62,7 +62,7 @@ export const defaultFenceSettleMs = 120_000;
  * router that forgot its last seconds or a person's edit, which the controller may yet put right: it counts as the
  * volume lacking.
  */
-export function judgeFence(input: FenceInput): FenceVerdict {
+export function judgeFence(input: FenceInput): FenceResult {
   const { connections, volumeId, nqn } = input;
   if (connections.length === 0) return { state: "gone" };
   if (connections.some((path) => path.state === "live")) return { state: "live" };
@@ -84,7 +84,7 @@ export function judgeFence(input: FenceInput): FenceVerdict {
   return judgeMissing(input);
 }
 
-function judgeMissing(input: FenceInput): FenceVerdict {
+function judgeMissing(input: FenceInput): FenceResult {
   const memory = missedAgain(input);
   const missed = `missed-ms=${memory.missedForMs} settle-ms=${input.settleMs}`;
   if (memory.missedForMs > input.settleMs) {
@@ -104,7 +104,7 @@ function missedAgain({ memory, nowMs, settleMs }: FenceInput): FenceMemory {
   return { lastMissedMs: nowMs, missedForMs: memory.missedForMs + countedMs };
 }
 
-function undecided(why: string, memory?: FenceMemory): FenceVerdict {
+function undecided(why: string, memory?: FenceMemory): FenceResult {
   return { state: "undecided", why, memory };
 }
 
@@ -125,7 +125,7 @@ function isLater(other: string, nqn: string, volumeId: string): boolean {
   return own.epoch === undefined || theirs.epoch.counter > own.epoch.counter;
 }
 
-/** `<prefix>:<volume>` and the epoch, which what the earlier driver exported has not; undefined for anything else. */
+/** `<prefix>:<volume>` and the epoch, which what the legacy driver exported has not; undefined for anything else. */
 function splitNqn(
   nqn: string,
   volumeId: string,

@@ -57,7 +57,7 @@ const fenced: readonly [string, Partial<FenceInput>][] = [
     connections: [path(), path({ address: "10.0.0.2" })],
     reads: [read(undefined), read([later], { address: "10.0.0.2" })],
   }],
-  ["any epoch of a volume that the earlier driver connected", {
+  ["any epoch of a volume that the legacy driver connected", {
     nqn: `${prefix}:pvc-1`,
     connections: [path({ nqn: `${prefix}:pvc-1` })],
     reads: [read([`${prefix}:pvc-1:1-33333333`])],
@@ -140,8 +140,8 @@ const spared: readonly [string, Partial<FenceInput>][] = [
 
 for (const [name, change] of spared) {
   Deno.test(`judgeFence() spares, and starts its clock anew for: ${name}`, () => {
-    const verdict = judgeFence(input(change));
-    assert.deepEqual([verdict.state, verdict.state === "undecided" && verdict.memory], [
+    const result = judgeFence(input(change));
+    assert.deepEqual([result.state, result.state === "undecided" && result.memory], [
       "undecided",
       undefined,
     ]);
@@ -153,7 +153,7 @@ const waiting: readonly [string, readonly string[]][] = [
   ["a list of others", [other]],
   ["an earlier epoch", [`${prefix}:pvc-1:4-44444444`]],
   ["the same counter with another nonce", [`${prefix}:pvc-1:5-ffffffff`]],
-  ["the form of the earlier driver", [`${prefix}:pvc-1`]],
+  ["the form of the legacy driver", [`${prefix}:pvc-1`]],
   ["an epoch of another form", [`${prefix}:pvc-1:7`, `${prefix}:pvc-1:7-zz`, `${prefix}:pvc-1:`]],
   ["a later epoch of a volume whose name begins alike", [`${prefix}:pvc-11:6-11111111`]],
   ["a later epoch of a volume whose name ends alike", [`${prefix}:xpvc-1:6-11111111`]],
@@ -175,10 +175,10 @@ for (const address of ["10.0.0.1", "10.0.0.2"]) {
     const connections = ["10.0.0.1", "10.0.0.2"].map((each) =>
       path({ address: each, state: each === address ? "live" : "connecting" })
     );
-    const verdict = judgeFence(
+    const result = judgeFence(
       input({ connections, memory: almost, reads: [read([later])], publishedNqn: later }),
     );
-    assert.deepEqual(verdict, { state: "live" });
+    assert.deepEqual(result, { state: "live" });
   });
 }
 
@@ -190,9 +190,9 @@ Deno.test("judgeFence() finds nothing to fence where nothing is connected", () =
 function history(reads: readonly (readonly [number, readonly string[] | undefined])[]): readonly string[] {
   let memory: FenceMemory | undefined;
   return reads.map(([seconds, offered]) => {
-    const verdict = judgeFence(input({ reads: [read(offered)], memory, nowMs: now + seconds * 1000 }));
-    memory = verdict.state === "undecided" ? verdict.memory : undefined;
-    return verdict.state;
+    const result = judgeFence(input({ reads: [read(offered)], memory, nowMs: now + seconds * 1000 }));
+    memory = result.state === "undecided" ? result.memory : undefined;
+    return result.state;
   });
 }
 

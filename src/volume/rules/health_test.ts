@@ -138,17 +138,17 @@ Deno.test("judgeHealth() calls every state of a pool degraded that is not known 
 });
 
 Deno.test("judgeHealth() does not judge what is not this cluster's", () => {
-  const earlierId = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+  const legacyId = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
   const disks = [
     aDisk(aRecord({ cluster: "ffffffff" })),
     { ...idle, comment: "", imagePath: "/pool/csi/precious.img" },
     { ...idle, comment: "", imagePath: `/pool/elsewhere/pvc-1.${testCluster}.img` },
     { ...idle, comment: "{rds1 }", imagePath: "/pool/csi/precious.img" },
     aDisk(aRecord(), {
-      id: earlierId,
-      imagePath: `/pool/csi/${earlierId}.img`,
+      id: legacyId,
+      imagePath: `/pool/csi/${legacyId}.img`,
       exported: true,
-      exportNqn: `${testPrefix}:${earlierId}`,
+      exportNqn: `${testPrefix}:${legacyId}`,
       comment: "",
     }),
   ];

@@ -3,11 +3,11 @@ import { type AccessMode, formatCapabilities, type VolumeKind } from "../model/c
 import { epochZero } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
-import { isEarlierDriverId, nameDigest, poolOf } from "../model/ids.ts";
+import { isLegacyId, nameDigest, poolOf } from "../model/ids.ts";
 import { importedSource } from "../model/sources.ts";
 import { assertOwned, judgeOwnership } from "./ownership.ts";
 import type { RouterState, StoredFile, StoredVolume } from "../model/inventory.ts";
-import type { PublishWorld } from "./publish.ts";
+import type { PublishFacts } from "./publish.ts";
 import { hasPartOfRecord, type RecordComment } from "../model/record.ts";
 
 /** What a disk is to be as a volume. Nobody but a person, or the PersistentVolume, can say it. */
@@ -114,7 +114,7 @@ export function importedComment(
   { kind, mode }: ImportClaim,
   cluster: string,
   forgotten: number,
-  { nowMs, random }: PublishWorld,
+  { nowMs, random }: PublishFacts,
 ): RecordComment {
   const record = {
     cluster,
@@ -140,10 +140,10 @@ function assertNobodys(stored: StoredVolume, cluster: string): void {
 
 /** A form that no call could name, or that says whose it is. */
 function assertSlot(id: string): void {
-  if (!isEarlierDriverId(id)) return;
+  if (!isLegacyId(id)) return;
   throw doubt(
     id,
-    "its slot has the form of the earlier driver's volumes",
+    "its slot has the form of the legacy driver's volumes",
     `"rds-csi adopt ${id}" takes those over`,
   );
 }
@@ -181,8 +181,8 @@ function assertImagePath(id: string, path: string): void {
     );
   }
   const file = names.at(-1)!;
-  if (file.endsWith(".img") && isEarlierDriverId(file.slice(0, -".img".length))) {
-    throw doubt(id, `its file is named as the earlier driver's are: name=${file}`, "rename it first");
+  if (file.endsWith(".img") && isLegacyId(file.slice(0, -".img".length))) {
+    throw doubt(id, `its file is named as the legacy driver's are: name=${file}`, "rename it first");
   }
 }
 

@@ -91,25 +91,25 @@ const refused: readonly (readonly [string, StoredVolume, Partial<ImportScene>, R
     /of a cluster/,
   ],
   [
-    "the earlier driver's image",
+    "the legacy driver's image",
     { ...disk, imagePath: "/pool/csi/pvc-0f8fad5b-d9cb-469f-a165-70867728950e.img" },
     {},
-    /earlier driver/,
+    /legacy driver/,
   ],
   [
-    "the earlier driver's slot",
+    "the legacy driver's slot",
     { ...disk, id: "pvc-0f8fad5b-d9cb-469f-a165-70867728950e" },
     {},
-    /earlier driver/,
+    /legacy driver/,
   ],
   ["a path that climbs", { ...disk, imagePath: "/pool/../pool/x" }, {}, /no plain path/],
   ["a file that is a pool", { ...disk, imagePath: "/pool" }, {}, /no plain path/],
   ["another pool", { ...disk, imagePath: "/tank/x.img" }, {}, /--base-path/],
 ];
 
-for (const [what, stored, over, words] of refused) {
+for (const [what, stored, over, text] of refused) {
   Deno.test(`assertImportable() refuses ${what}`, () => {
-    assert.throws(() => assertImportable(stored, claim, scene(stored, over)), refusal("precondition", words));
+    assert.throws(() => assertImportable(stored, claim, scene(stored, over)), refusal("precondition", text));
   });
 }
 

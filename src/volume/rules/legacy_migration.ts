@@ -11,17 +11,17 @@ import { assertNodeId, nameDigest } from "../model/ids.ts";
 import { judgeOwnership } from "./ownership.ts";
 import type { Random } from "../ports/system.ts";
 import type { StoredFile, StoredVolume } from "../model/inventory.ts";
-import { mostMigratingHolders } from "./publish.ts";
+import { maxMigratingHolders } from "./publish.ts";
 import { type Holder, nodeIdsOf, type OwnedVolume, type RecordComment } from "../model/record.ts";
 
-/** What a volume of the earlier Go driver is, and who has it: from the cluster's objects, or from a person. */
-export interface TakeoverClaim {
+/** What a volume of the legacy Go driver is, and who has it: from the cluster's objects, or from a person. */
+export interface LegacyClaim {
   readonly kind: VolumeKind;
   readonly mode: AccessMode;
   readonly holders: readonly Holder[];
   /**
    * Counter of the last epoch that this driver gave a node, of which the router has no record any more; 0 when it gave none.
-   * Nobody has the volume then under the NQN that the earlier driver gave it, other than who was shut out since.
+   * Nobody has the volume then under the NQN that the legacy driver gave it, other than who was shut out since.
    */
   readonly forgotten: number;
 }
@@ -35,7 +35,7 @@ export const modesOfVolumes: Readonly<Record<string, AccessMode>> = {
 };
 
 /**
- * What the cluster's objects say of a volume of the earlier driver. Whoever's attachment is not done has not got it; nor has
+ * What the cluster's objects say of a volume of the legacy driver. Whoever's attachment is not done has not got it; nor has
  * anybody when a node was answered a later epoch: the router was restored to what it was before it.
  *
  * @throws {VolumeError} precondition when they leave a doubt
@@ -44,7 +44,7 @@ export function claimOf(
   volume: ClusterVolume,
   attachments: readonly NodeAttachment[],
   nowMs: number,
-): TakeoverClaim {
+): LegacyClaim {
   const kind = kindOf(volume);
   const mode = modeOf(volume, kind);
   const own = attachments.filter((one) => one.volumeId === volume.volumeId);
@@ -65,13 +65,13 @@ export function claimOf(
  *
  * @throws {VolumeError} precondition when they may not; invalid when a node's id has another form than this driver's
  */
-export function assertClaim(id: string, claim: TakeoverClaim): TakeoverClaim {
+export function assertClaim(id: string, claim: LegacyClaim): LegacyClaim {
   const { mode, kind, holders } = claim;
   for (const { nodeId } of holders) assertNodeId(nodeId);
   const most = mode === "multi-node-reader-only"
     ? Infinity
     : mode === "multi-node-multi-writer"
-    ? mostMigratingHolders
+    ? maxMigratingHolders
     : 1;
   const nodes = nodeIdsOf(holders).join(", ");
   if (holders.length > most) {
@@ -84,7 +84,7 @@ export function assertClaim(id: string, claim: TakeoverClaim): TakeoverClaim {
 }
 
 /** What is seen of a disk that is to be taken over, beside the disk. */
-export interface TakeoverScene {
+export interface LegacyScene {
   readonly basePaths: readonly string[];
   readonly nqnPrefix: string;
   readonly cluster: string;
@@ -95,14 +95,14 @@ export interface TakeoverScene {
 }
 
 /**
- * Refuses a disk that is not beyond doubt as the earlier driver has left it.
+ * Refuses a disk that is not beyond doubt as the legacy driver has left it.
  *
  * @throws {VolumeError} precondition saying in what it differs
  */
-export function assertLeftByEarlierDriver(stored: StoredVolume, scene: TakeoverScene): void {
+export function assertLeftByLegacyDriver(stored: StoredVolume, scene: LegacyScene): void {
   const { id, imagePath, exported, exportNqn, sizeBytes } = stored;
   if (judgeOwnership(stored, scene.cluster).state !== "earlier-driver") {
-    throw doubt(id, "it is none of the earlier driver's");
+    throw doubt(id, "it is none of the legacy driver's");
   }
   if (!scene.basePaths.some((base) => imagePath === `${base}/${id}.img`)) {
     throw doubt(id, `its image lies in no folder of --base-path: path=${imagePath}`);
@@ -121,12 +121,12 @@ export function assertLeftByEarlierDriver(stored: StoredVolume, scene: TakeoverS
 }
 
 /**
- * The comment that makes a volume of the earlier driver one of this cluster's. What somebody wrote stays before the record.
- * It is never blank: nobody knows what the earlier driver has done to it.
+ * The comment that makes a volume of the legacy driver one of this cluster's. What somebody wrote stays before the record.
+ * It is never blank: nobody knows what the legacy driver has done to it.
  */
-export function takenOverComment(
+export function migratedComment(
   stored: StoredVolume,
-  claim: TakeoverClaim,
+  claim: LegacyClaim,
   cluster: string,
   random: Random,
 ): RecordComment {
@@ -182,6 +182,6 @@ function modeOf({ volumeId, accessModes }: ClusterVolume, kind: VolumeKind): Acc
 function doubt(id: string, reason: string): VolumeError {
   return new VolumeError(
     "precondition",
-    `Cannot take the volume over from the earlier driver as ${reason}: volume=${id}; a person has to look at it`,
+    `Cannot take the volume over from the legacy driver as ${reason}: volume=${id}; a person has to look at it`,
   );
 }

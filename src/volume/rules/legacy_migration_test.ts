@@ -9,12 +9,12 @@ import type { StoredVolume } from "../model/inventory.ts";
 import { decidePublish, nqnOf, publishedNodeIds } from "./publish.ts";
 import { formatComment } from "../model/record.ts";
 import {
-  assertLeftByEarlierDriver,
+  assertLeftByLegacyDriver,
   awaitsHolders,
   claimOf,
   commentWithoutRecord,
-  takenOverComment,
-  type TakeoverScene,
+  type LegacyScene,
+  migratedComment,
 } from "./legacy_migration.ts";
 
 const id = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
@@ -92,7 +92,7 @@ Deno.test("claimOf() refuses whatever leaves a doubt", () => {
   );
 });
 
-const scene: TakeoverScene = {
+const scene: LegacyScene = {
   basePaths: [testBase],
   nqnPrefix: testPrefix,
   cluster: testCluster,
@@ -100,42 +100,42 @@ const scene: TakeoverScene = {
   files: [{ path, sizeBytes: 1n << 30n, directory: false }],
 };
 
-Deno.test("assertLeftByEarlierDriver() accepts a disk as it was left, exported or not, with a note or without", () => {
+Deno.test("assertLeftByLegacyDriver() accepts a disk as it was left, exported or not, with a note or without", () => {
   for (const over of [{}, { exported: false }, { exported: false, exportNqn: "" }, { comment: "mine" }]) {
-    assertLeftByEarlierDriver({ ...left, ...over }, scene);
+    assertLeftByLegacyDriver({ ...left, ...over }, scene);
   }
   assert.ok(true);
 });
 
-Deno.test("assertLeftByEarlierDriver() refuses any doubt", () => {
+Deno.test("assertLeftByLegacyDriver() refuses any doubt", () => {
   const elsewhere = `/pool/other/${id}.img`;
-  const cases: readonly [Partial<StoredVolume>, Partial<TakeoverScene>, RegExp][] = [
-    [{ id: "pvc-1" }, {}, /none of the earlier driver's/],
-    [{ comment: aDisk(aRecord()).comment }, {}, /none of the earlier driver's/],
+  const cases: readonly [Partial<StoredVolume>, Partial<LegacyScene>, RegExp][] = [
+    [{ id: "pvc-1" }, {}, /none of the legacy driver's/],
+    [{ comment: aDisk(aRecord()).comment }, {}, /none of the legacy driver's/],
     [{ imagePath: elsewhere }, {}, /no folder of --base-path/],
     [{ imagePath: `${testBase}/deeper/${id}.img` }, {}, /no folder of --base-path/],
     [{ exportNqn: `nqn.2024-01.com.example:${id}` }, {}, /another name/],
     [{ exported: false, exportNqn: `nqn.2024-01.com.example:${id}` }, {}, /another name/],
     [{}, { sharers: [{ ...left, id: "disk1" }] }, /disk=disk1/],
-    // As the earlier driver's snapshots would be without a path of their own.
+    // As the legacy driver's snapshots would be without a path of their own.
     [{}, { sharers: [{ ...left, id: `snap-${id.slice(4)}`, exported: false }] }, /disk=snap-0f8fad5b/],
     [{}, { files: [] }, /not there/],
     [{}, { files: [{ path, sizeBytes: 0n, directory: true }] }, /not there/],
     [{}, { files: [{ path, sizeBytes: 1n, directory: false }] }, /smaller/],
   ];
   for (const [over, other, text] of cases) {
-    const work = () => assertLeftByEarlierDriver({ ...left, ...over }, { ...scene, ...other });
+    const work = () => assertLeftByLegacyDriver({ ...left, ...over }, { ...scene, ...other });
     assert.throws(work, refusal("precondition", text));
   }
 });
 
 function taken(stored: StoredVolume, nodes: readonly string[] = []) {
   const claim = claimOf(aClusterVolume(id), nodes.map((node) => anAttachment(id, node)), 0);
-  const comment = formatComment(takenOverComment(stored, claim, testCluster, random));
+  const comment = formatComment(migratedComment(stored, claim, testCluster, random));
   return assertOwned({ ...stored, comment }, testCluster, "test");
 }
 
-Deno.test("takenOverComment() keeps what somebody wrote, and gives it back", () => {
+Deno.test("migratedComment() keeps what somebody wrote, and gives it back", () => {
   for (const comment of ["", "mine", "mine, of 2024 ", "a {brace}"]) {
     const volume = taken({ ...left, comment }, ["node-1"]);
     assert.equal(commentWithoutRecord(volume.comment), comment);
@@ -144,7 +144,7 @@ Deno.test("takenOverComment() keeps what somebody wrote, and gives it back", () 
   }
 });
 
-Deno.test("takenOverComment() never writes the same record again, for a command that the router runs late", () => {
+Deno.test("migratedComment() never writes the same record again, for a command that the router runs late", () => {
   const comments = Array.from({ length: 20 }, () => taken(left).stored.comment);
   assert.equal(new Set(comments).size, comments.length);
 });

@@ -18,8 +18,8 @@ function entry(mountId: number, parentId: number, mountPoint: string): MountEntr
 
 const root = entry(1, 0, "/");
 
-function idsAt(table: readonly MountEntry[], point: string): readonly number[] {
-  return mountsAt(table, point).map((each) => each.mountId);
+function idsAt(table: readonly MountEntry[], mountPath: string): readonly number[] {
+  return mountsAt(table, mountPath).map((each) => each.mountId);
 }
 
 Deno.test("mountsAt() gives what is stacked at the mount point, the visible one last", () => {

@@ -1,6 +1,6 @@
 import type { HealthProblem, HealthStatus } from "../model/health.ts";
 import type { Connection, FoundDevice, MountEntry } from "../ports/node_ports.ts";
-import type { Stash } from "../model/staging_state.ts";
+import type { StagingState } from "../model/staging_state.ts";
 
 /** What a path shows of a volume's device. */
 export type Shown =
@@ -11,8 +11,8 @@ export type Shown =
   | { readonly state: "silent"; readonly reason: string };
 
 /** One look at a volume of which this node has state. */
-export interface NodeLook {
-  readonly stash: Stash;
+export interface NodeReading {
+  readonly stagingState: StagingState;
   /** The paths to its subsystem, in any state. */
   readonly connections: readonly Connection[];
   readonly device: FoundDevice | undefined;
@@ -26,23 +26,23 @@ export interface NodeLook {
 }
 
 /** Judges a volume as this node sees it. It only tells: whoever acts on a device proves it again. */
-export function judgeNodeHealth(look: NodeLook): HealthProblem[] {
-  if (look.stash.staged) {
+export function judgeNodeHealth(reading: NodeReading): HealthProblem[] {
+  if (reading.stagingState.staged) {
     return [
-      ...connectionProblems(look),
-      ...deviceProblems(look),
-      ...filesystemProblems(look),
-      ...targetProblems(look),
+      ...connectionProblems(reading),
+      ...deviceProblems(reading),
+      ...filesystemProblems(reading),
+      ...targetProblems(reading),
     ];
   }
   const message = "staging has not come to its end on this node, or unstaging has begun";
-  const found = look.device === undefined ? [] : deviceProblems(look);
+  const found = reading.device === undefined ? [] : deviceProblems(reading);
   return [problem("INACCESSIBLE", "NotStaged", message), ...found];
 }
 
-function connectionProblems({ stash, connections }: NodeLook): HealthProblem[] {
+function connectionProblems({ stagingState, connections }: NodeReading): HealthProblem[] {
   if (connections.length === 0) {
-    return [problem("INACCESSIBLE", "NotConnected", `the volume is not connected: nqn=${stash.nqn}`)];
+    return [problem("INACCESSIBLE", "NotConnected", `the volume is not connected: nqn=${stagingState.nqn}`)];
   }
   const live = connections.filter(({ state }) => state === "live");
   const paths = connections.map((path) => `${path.address}:${path.port} ${path.stateName}`).join(", ");
@@ -52,47 +52,51 @@ function connectionProblems({ stash, connections }: NodeLook): HealthProblem[] {
   }
   // A connector without addresses has one way only.
   const ways = new Set(live.map(({ address, port }) => `${address}:${port}`));
-  const expected = live.every(({ address }) => address === "") ? 1 : stash.addresses.length;
+  const expected = live.every(({ address }) => address === "") ? 1 : stagingState.addresses.length;
   if (ways.size >= expected) return [];
   const message = `fewer paths are live than there are addresses: live=${ways.size} of=${expected} ` +
     `paths=${paths}`;
   return [problem("DEGRADED", "PathLost", message)];
 }
 
-function deviceProblems({ stash, connections, device, mismatch }: NodeLook): HealthProblem[] {
+function deviceProblems({ stagingState, connections, device, mismatch }: NodeReading): HealthProblem[] {
   if (device === undefined) {
     // Without a connection there can be none, and that is told already.
     if (connections.length === 0) return [];
     return [
-      problem("INACCESSIBLE", "DeviceMissing", `the volume is connected and has no device: nqn=${stash.nqn}`),
+      problem(
+        "INACCESSIBLE",
+        "DeviceMissing",
+        `the volume is connected and has no device: nqn=${stagingState.nqn}`,
+      ),
     ];
   }
   const { path, sizeBytes, deviceNumber } = device;
   if (sizeBytes === 0n) {
     return [problem("INACCESSIBLE", "DeviceEmpty", `the device has no size any more: device=${path}`)];
   }
-  if (sizeBytes < stash.sizeBytes) {
+  if (sizeBytes < stagingState.sizeBytes) {
     const message =
-      `the device is smaller than the volume: device=${path} size=${sizeBytes} volume=${stash.sizeBytes}`;
+      `the device is smaller than the volume: device=${path} size=${sizeBytes} volume=${stagingState.sizeBytes}`;
     return [problem("DATA_LOSS", "DeviceTooSmall", message)];
   }
-  const staged = stash.device?.deviceNumber;
+  const staged = stagingState.device?.deviceNumber;
   const different = mismatch ??
-    (stash.staged && deviceNumber !== staged ? `staged as=${staged} is=${deviceNumber}` : undefined);
+    (stagingState.staged && deviceNumber !== staged ? `staged as=${staged} is=${deviceNumber}` : undefined);
   if (different === undefined) return [];
   const message = `the device is not the one that was staged: device=${path} ${different}`;
   return [problem("INACCESSIBLE", "DeviceMismatch", message)];
 }
 
-function filesystemProblems({ stash, mount, silence }: NodeLook): HealthProblem[] {
-  if (stash.kind === "block") return [];
-  const at = `path=${stash.stagingPath}`;
+function filesystemProblems({ stagingState, mount, silence }: NodeReading): HealthProblem[] {
+  if (stagingState.kind === "block") return [];
+  const at = `path=${stagingState.stagingPath}`;
   if (mount === undefined) {
     return [
       problem("INACCESSIBLE", "NotMounted", `the file system is not mounted where it is staged: ${at}`),
     ];
   }
-  if (mount.deviceNumber !== stash.device?.deviceNumber || mount.filesystem !== stash.kind) {
+  if (mount.deviceNumber !== stagingState.device?.deviceNumber || mount.filesystem !== stagingState.kind) {
     const found = `device=${mount.deviceNumber} type=${mount.filesystem}`;
     return [
       problem(
@@ -106,12 +110,15 @@ function filesystemProblems({ stash, mount, silence }: NodeLook): HealthProblem[
     ...silence === undefined
       ? []
       : [problem("INACCESSIBLE", "FilesystemSilent", `the file system does not answer: ${at} ${silence}`)],
-    ...writabilityProblems(stash, mount),
+    ...writabilityProblems(stagingState, mount),
   ];
 }
 
-function writabilityProblems(stash: Stash, { superOptions, mountOptions }: MountEntry): HealthProblem[] {
-  const at = `path=${stash.stagingPath}`;
+function writabilityProblems(
+  stagingState: StagingState,
+  { superOptions, mountOptions }: MountEntry,
+): HealthProblem[] {
+  const at = `path=${stagingState.stagingPath}`;
   if (superOptions.includes("shutdown")) {
     return [
       problem(
@@ -123,7 +130,7 @@ function writabilityProblems(stash: Stash, { superOptions, mountOptions }: Mount
   }
   const readOnly = superOptions.includes("ro") || superOptions.includes("emergency_ro") ||
     mountOptions.includes("ro");
-  if (readOnly === stash.readOnly) return [];
+  if (readOnly === stagingState.readOnly) return [];
   return [
     readOnly
       ? problem("DEGRADED", "FilesystemReadOnly", `the file system was turned read-only, as errors do: ${at}`)
@@ -132,8 +139,8 @@ function writabilityProblems(stash: Stash, { superOptions, mountOptions }: Mount
 }
 
 /** One problem a kind, because no two of a volume may have the same reason (CSI specification, VolumeHealthEntry). */
-function targetProblems({ stash, targets }: NodeLook): HealthProblem[] {
-  const own = stash.device?.deviceNumber;
+function targetProblems({ stagingState, targets }: NodeReading): HealthProblem[] {
+  const own = stagingState.device?.deviceNumber;
   const missing = targets.filter(({ shown }) => shown.state === "nothing").map(({ targetPath }) =>
     targetPath
   );

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
-import { judgeNodeHealth, type NodeLook } from "./node_health.ts";
+import { judgeNodeHealth, type NodeReading } from "./node_health.ts";
 import type { Connection, FoundDevice, MountEntry } from "../ports/node_ports.ts";
-import type { Stash } from "../model/staging_state.ts";
+import type { StagingState } from "../model/staging_state.ts";
 
 const nqn = "nqn.2000-02.com.mikrotik:pvc-1:1-0a0b0c0d";
 const size = 1n << 30n;
 
-const stash: Stash = {
+const stagingState: StagingState = {
   volumeId: "pvc-1",
   nqn,
   epoch: "1-0a0b0c0d",
@@ -59,13 +59,13 @@ const mount: MountEntry = {
   superOptions: ["rw"],
 };
 const shows = (deviceNumber: string | undefined) => ({ state: "device", deviceNumber } as const);
-const target = (targetPath: string, shown: NodeLook["targets"][number]["shown"] = shows("259:3")) => ({
+const target = (targetPath: string, shown: NodeReading["targets"][number]["shown"] = shows("259:3")) => ({
   targetPath,
   shown,
 });
 
-const healthy: NodeLook = {
-  stash,
+const healthy: NodeReading = {
+  stagingState,
   connections: [path("10.0.0.1"), path("10.0.0.2")],
   device,
   mismatch: undefined,
@@ -73,16 +73,16 @@ const healthy: NodeLook = {
   silence: undefined,
   targets: [target("/pod/a"), target("/pod/b")],
 };
-const one = { ...stash, addresses: ["10.0.0.1"] };
-const readOnly = { ...stash, readOnly: true };
-const raw: Stash = { ...stash, kind: "block" };
+const one = { ...stagingState, addresses: ["10.0.0.1"] };
+const readOnly = { ...stagingState, readOnly: true };
+const raw: StagingState = { ...stagingState, kind: "block" };
 
-const cases: readonly [string, Partial<NodeLook>, readonly string[]][] = [
+const cases: readonly [string, Partial<NodeReading>, readonly string[]][] = [
   ["as it should be", {}, []],
-  ["one address, one path", { stash: one, connections: [path("10.0.0.1")] }, []],
+  ["one address, one path", { stagingState: one, connections: [path("10.0.0.1")] }, []],
   ["a grown device", { device: { ...device, sizeBytes: size * 2n } }, []],
-  ["read-only as wanted", { stash: readOnly, mount: { ...mount, superOptions: ["ro"] } }, []],
-  ["a block volume", { stash: raw, mount: undefined }, []],
+  ["read-only as wanted", { stagingState: readOnly, mount: { ...mount, superOptions: ["ro"] } }, []],
+  ["a block volume", { stagingState: raw, mount: undefined }, []],
   ["a connector without addresses", { connections: [path("")] }, []],
   ["not connected", { connections: [], device: undefined }, ["INACCESSIBLE NotConnected"]],
   ["one path gone", { connections: [path("10.0.0.1")] }, ["DEGRADED PathLost"]],
@@ -123,10 +123,13 @@ const cases: readonly [string, Partial<NodeLook>, readonly string[]][] = [
   ["shut down", { mount: { ...mount, superOptions: ["rw", "shutdown"] } }, [
     "INACCESSIBLE FilesystemShutDown",
   ]],
-  ["shut down and read-only", { stash: readOnly, mount: { ...mount, superOptions: ["ro", "shutdown"] } }, [
+  ["shut down and read-only", {
+    stagingState: readOnly,
+    mount: { ...mount, superOptions: ["ro", "shutdown"] },
+  }, [
     "INACCESSIBLE FilesystemShutDown",
   ]],
-  ["writable against intent", { stash: readOnly }, ["DEGRADED FilesystemWritable"]],
+  ["writable against intent", { stagingState: readOnly }, ["DEGRADED FilesystemWritable"]],
   ["a silent file system", { silence: "exit=1" }, ["INACCESSIBLE FilesystemSilent"]],
   ["a target without a mount", { targets: [target("/pod/a", { state: "nothing" })] }, [
     "INACCESSIBLE TargetMissing",
@@ -137,19 +140,27 @@ const cases: readonly [string, Partial<NodeLook>, readonly string[]][] = [
   ["a target with another device", { targets: [target("/pod/a", shows("259:9"))] }, [
     "INACCESSIBLE TargetMismatch",
   ]],
-  ["a target that is no device", { stash: raw, targets: [target("/pod/a", shows(undefined))] }, [
+  ["a target that is no device", { stagingState: raw, targets: [target("/pod/a", shows(undefined))] }, [
     "INACCESSIBLE TargetMismatch",
   ]],
   ["a silent target", { targets: [target("/pod/a", { state: "silent", reason: "2 s" })] }, [
     "INACCESSIBLE TargetSilent",
   ]],
-  ["staging unfinished", { stash: { ...stash, staged: false }, connections: [], device: undefined }, [
+  ["staging unfinished", {
+    stagingState: { ...stagingState, staged: false },
+    connections: [],
+    device: undefined,
+  }, [
     "INACCESSIBLE NotStaged",
   ]],
-  ["staging unfinished, another device", { stash: { ...stash, staged: false }, mismatch: "id" }, [
-    "INACCESSIBLE NotStaged",
-    "INACCESSIBLE DeviceMismatch",
-  ]],
+  [
+    "staging unfinished, another device",
+    { stagingState: { ...stagingState, staged: false }, mismatch: "id" },
+    [
+      "INACCESSIBLE NotStaged",
+      "INACCESSIBLE DeviceMismatch",
+    ],
+  ],
   [
     "several at once",
     {

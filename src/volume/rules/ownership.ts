@@ -1,6 +1,6 @@
 import { VolumeError } from "../errors.ts";
-import { isEarlierDriverId } from "../model/ids.ts";
-import { isImageOf, stemOf } from "../model/layout.ts";
+import { isLegacyId } from "../model/ids.ts";
+import { filePrefixOf, isImageOf } from "../model/layout.ts";
 import type { ForeignDisk, StoredVolume } from "../model/inventory.ts";
 import { type OwnedVolume, parseComment } from "../model/record.ts";
 /** Whose disk it is. */
@@ -8,24 +8,24 @@ export type Ownership =
   | { readonly state: "owned"; readonly volume: OwnedVolume }
   | { readonly state: "other-cluster"; readonly cluster: string }
   | { readonly state: "no-record" }
-  /** No record, and in all else a volume of the earlier Go driver. */
+  /** No record, and in all else a volume of the legacy Go driver. */
   | { readonly state: "earlier-driver" }
   | { readonly state: "damaged"; readonly reason: string };
 
 /** Judges by the record alone; look-alike slots and paths count for nothing. */
 export function judgeOwnership(stored: StoredVolume, cluster: string): Ownership {
   const parsed = parseComment(stored.comment);
-  if (parsed.state === "none") return { state: isOfEarlierDriver(stored) ? "earlier-driver" : "no-record" };
+  if (parsed.state === "none") return { state: isOfLegacyDriver(stored) ? "earlier-driver" : "no-record" };
   if (parsed.state === "damaged") return { state: "damaged", reason: parsed.reason };
   const record = parsed.comment.record;
   if (record.cluster !== cluster) return { state: "other-cluster", cluster: record.cluster };
   return { state: "owned", volume: { stored, comment: parsed.comment, record } };
 }
 
-/** The earlier driver left its mark in slot, path and NQN; what has all three is not somebody's disk by accident. */
-function isOfEarlierDriver({ id, imagePath, exported, exportNqn }: StoredVolume): boolean {
+/** The legacy driver left its mark in slot, path and NQN; what has all three is not somebody's disk by accident. */
+function isOfLegacyDriver({ id, imagePath, exported, exportNqn }: StoredVolume): boolean {
   const named = exportNqn.endsWith(`:${id}`) || (!exported && exportNqn === "");
-  return isEarlierDriverId(id) && imagePath.endsWith(`/${id}.img`) && named;
+  return isLegacyId(id) && imagePath.endsWith(`/${id}.img`) && named;
 }
 
 /**
@@ -68,7 +68,7 @@ export function getOwned(stored: StoredVolume, cluster: string, verb: string): O
     case "earlier-driver":
       throw new VolumeError(
         "precondition",
-        `Cannot ${verb} the volume as the earlier driver made it and this one has not taken it over: ` +
+        `Cannot ${verb} the volume as the legacy driver made it and this one has not taken it over: ` +
           `volume=${stored.id} path=${stored.imagePath}; it is left alone until publishing it takes it over, where the ` +
           `cluster says who has it, or "rds-csi adopt ${stored.id}" does`,
       );
@@ -118,7 +118,7 @@ export function isNamedAsOwn(
   basePaths: readonly string[],
 ): boolean {
   const inBase = basePaths.some((base) => imagePath.startsWith(`${base}/`));
-  return inBase && isImageOf(imagePath, stemOf(id, cluster));
+  return inBase && isImageOf(imagePath, filePrefixOf(id, cluster));
 }
 
 /**

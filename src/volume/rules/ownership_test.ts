@@ -20,30 +20,30 @@ Deno.test("judgeOwnership() goes by the record alone, whatever slot and path loo
   }
 });
 
-const earlierId = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
+const legacyId = "pvc-0f8fad5b-d9cb-469f-a165-70867728950e";
 const earlier: StoredVolume = {
   ...whole,
-  id: earlierId,
-  imagePath: `/pool/volumes/${earlierId}.img`,
+  id: legacyId,
+  imagePath: `/pool/volumes/${legacyId}.img`,
   exported: true,
-  exportNqn: `${testPrefix}:${earlierId}`,
+  exportNqn: `${testPrefix}:${legacyId}`,
   comment: "",
 };
 
-Deno.test("judgeOwnership() knows a volume of the earlier driver by slot, path and NQN together", () => {
+Deno.test("judgeOwnership() knows a volume of the legacy driver by slot, path and NQN together", () => {
   const cases: [string, Partial<StoredVolume>, string][] = [
     ["as it was left", {}, "earlier-driver"],
     ["with a note", { comment: "mine" }, "earlier-driver"],
-    ["with another prefix", { exportNqn: `nqn.2024-01.com.example:${earlierId}` }, "earlier-driver"],
+    ["with another prefix", { exportNqn: `nqn.2024-01.com.example:${legacyId}` }, "earlier-driver"],
     ["no longer exported", { exported: false }, "earlier-driver"],
     ["never exported", { exported: false, exportNqn: "" }, "earlier-driver"],
     ["another slot", { id: "pvc-0f8fad5bd9cb469fa16570867728" }, "no-record"],
     ["another file", { imagePath: "/pool/volumes/precious.img" }, "no-record"],
-    ["a file with a longer name", { imagePath: `/pool/volumes/old-${earlierId}.img` }, "no-record"],
-    ["a file of this driver", { imagePath: `/pool/volumes/${earlierId}.${testCluster}.img` }, "no-record"],
+    ["a file with a longer name", { imagePath: `/pool/volumes/old-${legacyId}.img` }, "no-record"],
+    ["a file of this driver", { imagePath: `/pool/volumes/${legacyId}.${testCluster}.img` }, "no-record"],
     ["exported under another NQN", { exportNqn: "nqn.x" }, "no-record"],
     ["exported without an NQN", { exportNqn: "" }, "no-record"],
-    ["exported for an epoch", { exportNqn: `${testPrefix}:${earlierId}:1-0123abcd` }, "no-record"],
+    ["exported for an epoch", { exportNqn: `${testPrefix}:${legacyId}:1-0123abcd` }, "no-record"],
     ["taken over by this driver", { comment: whole.comment }, "owned"],
     ["taken over, then damaged", { comment: whole.comment.slice(0, -2) }, "damaged"],
   ];
@@ -71,7 +71,7 @@ Deno.test("assertOwned() refuses every other disk and says why", () => {
   }
   assert.throws(
     () => assertOwned(earlier, testCluster, "grow"),
-    refusal("precondition", /^Cannot grow the volume as the earlier driver made it .*it is left alone/),
+    refusal("precondition", /^Cannot grow the volume as the legacy driver made it .*it is left alone/),
   );
 });
 

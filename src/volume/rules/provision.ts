@@ -2,7 +2,7 @@ import { formatCapabilities, type VolumeCapabilities } from "../model/capabiliti
 import { epochZero } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { nameDigest, poolOf, volumeIdFor } from "../model/ids.ts";
-import { baseOf, isImageOf, stemOf, type SubvolumeNames, withinPool } from "../model/layout.ts";
+import { baseOf, filePrefixOf, isImageOf, type SubvolumeNames, withinPool } from "../model/layout.ts";
 import { parseMkfsOptions } from "../model/mkfs_options.ts";
 import { assertNotForeign, assertOwned } from "./ownership.ts";
 import { parametersDigest, type VolumeParameters } from "../model/parameters.ts";
@@ -28,8 +28,8 @@ export interface CreateRequest {
 /** What a request will make, as far as that follows from the request alone. */
 export interface VolumePlan {
   readonly id: string;
-  /** See `stemOf()`. */
-  readonly stem: string;
+  /** See `filePrefixOf()`. */
+  readonly filePrefix: string;
   readonly basePath: string;
   /** The record of a blank volume. */
   readonly record: VolumeRecord;
@@ -56,7 +56,7 @@ export function planVolume(request: CreateRequest, cluster: string, random: Rand
     holders: [],
   };
   formatComment(newComment(record));
-  return { id, stem: stemOf(id, cluster), basePath: request.parameters.basePath, record };
+  return { id, filePrefix: filePrefixOf(id, cluster), basePath: request.parameters.basePath, record };
 }
 
 /** What the node would refuse when it is about to make the file system is refused before there is a volume. */
@@ -123,8 +123,8 @@ export function isUnfinishedClone({ record, stored }: OwnedVolume, range: SizeRa
   return record.source !== undefined && record.epoch?.counter === 0 && stored.sizeBytes < range.requiredBytes;
 }
 
-function isOwnPath(imagePath: string, { stem, basePath }: VolumePlan): boolean {
-  return isImageOf(imagePath, stem) && baseOf(imagePath, stem) === basePath;
+function isOwnPath(imagePath: string, { filePrefix, basePath }: VolumePlan): boolean {
+  return isImageOf(imagePath, filePrefix) && baseOf(imagePath, filePrefix) === basePath;
 }
 
 /** Adding a disk on an existing file adopts the old data in it: such a file must never become somebody's new volume. */

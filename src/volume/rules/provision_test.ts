@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { aCreate, gibibyte, testParameters, testSettings } from "../../../tests/fakes/controller_world.ts";
+import { aCreate, gibibyte, testParameters, testSettings } from "../../../tests/fakes/controller_deps.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import {
   aDisk,
@@ -29,7 +29,7 @@ import type { SourceRef } from "../model/sources.ts";
 const request = aCreate("pvc-0f8fad5b-d9cb-469f-a165-70867728950e");
 const plan = planned(request);
 const source: SourceRef = { kind: "volume", id: "pvc-2" };
-const places = { file: plainImage(plan.id), subvolume: subvolumeImage(plan.id) };
+const locations = { file: plainImage(plan.id), subvolume: subvolumeImage(plan.id) };
 
 function planned(wanted: CreateRequest) {
   return planVolume(wanted, testCluster, new SeededRandom());
@@ -43,7 +43,7 @@ function view(over: Partial<CreateView> = {}): CreateView {
 function existing(record: Partial<VolumeRecord> = {}, disk: Partial<StoredVolume> = {}): CreateView {
   const made = aDisk({ ...plan.record, ...record }, {
     id: plan.id,
-    imagePath: places.subvolume,
+    imagePath: locations.subvolume,
     exported: false,
     ...disk,
   });
@@ -57,7 +57,7 @@ function find(seen: CreateView, over: Partial<CreateRequest> = {}) {
 
 Deno.test("planVolume() describes a volume that nobody has published yet", () => {
   assert.equal(plan.id, "pvc-0f8fad5bd9cb469fa16570867728");
-  assert.equal(plan.stem, `${plan.id}.${testCluster}`);
+  assert.equal(plan.filePrefix, `${plan.id}.${testCluster}`);
   assert.equal(plan.basePath, testBase);
   const { cluster, blankEpoch, epoch, holders, source } = plan.record;
   assert.equal(cluster, testCluster);
@@ -84,10 +84,10 @@ Deno.test("planVolume() refuses what can never be made, before anything is asked
 Deno.test("findCreated() finds nothing where slot and image are free, whatever else is there", () => {
   assert.equal(find(view()), undefined);
   const others = [
-    aDisk(aRecord(), { id: "disk1", imagePath: `/pool/other/${plan.stem}.img` }),
-    aDisk(aRecord(), { id: "disk2", imagePath: `${testBase}/x${plan.stem}.img` }),
-    aDisk(aRecord(), { id: "disk3", imagePath: `${testBase}/${plan.stem}0/disk.img` }),
-    aDisk(aRecord(), { id: "disk4", imagePath: `${testBase}/deep/${plan.stem}.img` }),
+    aDisk(aRecord(), { id: "disk1", imagePath: `/pool/other/${plan.filePrefix}.img` }),
+    aDisk(aRecord(), { id: "disk2", imagePath: `${testBase}/x${plan.filePrefix}.img` }),
+    aDisk(aRecord(), { id: "disk3", imagePath: `${testBase}/${plan.filePrefix}0/disk.img` }),
+    aDisk(aRecord(), { id: "disk4", imagePath: `${testBase}/deep/${plan.filePrefix}.img` }),
   ];
   assert.equal(find(view({ volumes: others })), undefined);
 });
@@ -96,7 +96,7 @@ Deno.test("findCreated() finds what an earlier try made, also when it is in use 
   const holders = [aHolder("a")];
   const views = [
     existing(),
-    existing({}, { imagePath: places.file }),
+    existing({}, { imagePath: locations.file }),
     existing({}, { sizeBytes: 5n * gibibyte }),
     existing({ epoch: { counter: 1, nonce: "00000000" }, holders }),
     existing({ growths: 2, blankEpoch: 0 }),
@@ -119,7 +119,7 @@ Deno.test("findCreated() refuses one of the same name that differs", () => {
     ["another kind", existing(), { capabilities: block }, /made for ext4\/w, not block\/w/],
     ["other modes", existing(), { capabilities: readers }, /not ext4\/n/],
     ["other parameters", existing(), { rawParameters: { fsckMode: "off" } }, /other parameters/],
-    ["another folder", existing({}, { imagePath: `/pool/${plan.stem}.img` }), {}, /other parameters/],
+    ["another folder", existing({}, { imagePath: `/pool/${plan.filePrefix}.img` }), {}, /other parameters/],
     ["another image", existing({}, { imagePath: "/pool/csi/x.img" }), {}, /other parameters/],
     ["another name in the same slot", existing({ name: "0".repeat(12) }), {}, /another name/],
     ["made from a source", existing({ source: "v:pvc-2" }), {}, /made from v:pvc-2, not nothing/],
@@ -170,7 +170,7 @@ Deno.test("isUnfinishedClone() holds only for clones that are too small and were
 });
 
 Deno.test("findCreated() refuses an image that another disk uses", () => {
-  for (const imagePath of Object.values(places)) {
+  for (const imagePath of Object.values(locations)) {
     const volumes = [aDisk(aRecord(), { id: "disk1", imagePath })];
     assert.throws(() => find(view({ volumes })), refusal("precondition", /disk=disk1/));
   }
@@ -183,7 +183,7 @@ Deno.test("findCreated() compares the parameters as they were given, not what th
 });
 
 Deno.test("assertNoImage() refuses an image without a disk, in a file and in a subvolume", () => {
-  for (const path of Object.values(places)) {
+  for (const path of Object.values(locations)) {
     const files = [{ path, sizeBytes: 7n, directory: false }];
     assert.throws(
       () => assertNoImage(view({ files }), plan),
@@ -195,10 +195,10 @@ Deno.test("assertNoImage() refuses an image without a disk, in a file and in a s
 Deno.test("assertNoImage() lets pass what is no image of the volume in its folder", () => {
   const files = [
     { path: testBase, sizeBytes: 0n, directory: true },
-    { path: `${testBase}/${plan.stem}`, sizeBytes: 0n, directory: true },
-    { path: places.file, sizeBytes: 0n, directory: true },
-    { path: `${places.file}.0123abcd.part`, sizeBytes: 7n, directory: false },
-    { path: `/pool/other/${plan.stem}.img`, sizeBytes: 7n, directory: false },
+    { path: `${testBase}/${plan.filePrefix}`, sizeBytes: 0n, directory: true },
+    { path: locations.file, sizeBytes: 0n, directory: true },
+    { path: `${locations.file}.0123abcd.part`, sizeBytes: 7n, directory: false },
+    { path: `/pool/other/${plan.filePrefix}.img`, sizeBytes: 7n, directory: false },
     { path: `${testBase}/${plan.id}.ffffffff.img`, sizeBytes: 7n, directory: false },
   ];
   assertNoImage(view({ files }), plan);

@@ -28,13 +28,13 @@ export type PublishDecision =
   | { readonly action: "begin"; readonly record: VolumeRecord };
 
 /** What the world lends to a decision. */
-export interface PublishWorld {
+export interface PublishFacts {
   readonly nowMs: number;
   readonly random: Random;
 }
 
 /** The most nodes that hold an RWX block volume at once: the two sides of a live migration. */
-export const mostMigratingHolders = 2;
+export const maxMigratingHolders = 2;
 
 /**
  * Decides what publishing a volume to a node takes.
@@ -47,7 +47,7 @@ export const mostMigratingHolders = 2;
 export function decidePublish(
   volume: OwnedVolume,
   request: PublishRequest,
-  world: PublishWorld,
+  deps: PublishFacts,
 ): PublishDecision {
   assertKind(volume, request.capability);
   const { record } = volume;
@@ -58,7 +58,7 @@ export function decidePublish(
   }
   const holder: Holder = {
     nodeId: request.nodeId,
-    sinceSeconds: Math.floor(world.nowMs / 1000),
+    sinceSeconds: Math.floor(deps.nowMs / 1000),
     mode: request.capability.mode,
     readOnly: request.readOnly,
   };
@@ -67,7 +67,7 @@ export function decidePublish(
     return { action: "continue", record: { ...record, holders: [...record.holders, holder] } };
   }
   if (volume.stored.exported) return { action: "withdraw" };
-  return { action: "begin", record: beginEpoch(record, holder, request.capability, world.random) };
+  return { action: "begin", record: beginEpoch(record, holder, request.capability, deps.random) };
 }
 
 /** The record of a volume whose last holder is gone: the epoch stays as the last one, the withdrawal gets its time. */
@@ -232,12 +232,12 @@ function assertMayJoin(volume: OwnedVolume, request: PublishRequest): void {
   if (mode === "multi-node-reader-only" && allInMode) return;
   const migrating = mode === "multi-node-multi-writer" && allInMode &&
     request.capability.access === "block" && mayBeShared(volume.record, mode);
-  if (migrating && holders.length < mostMigratingHolders) return;
+  if (migrating && holders.length < maxMigratingHolders) return;
   const names = nodeIdsOf(holders).join(", ");
   throw new VolumeError(
     "published-elsewhere",
     `Cannot publish the volume as another node holds it: volume=${volume.stored.id} node=${names} ` +
       `requested=${request.nodeId}` +
-      (migrating ? `; a block volume has at most ${mostMigratingHolders} holders, while it migrates` : ""),
+      (migrating ? `; a block volume has at most ${maxMigratingHolders} holders, while it migrates` : ""),
   );
 }

@@ -28,8 +28,8 @@ const block = (mode: AccessMode): Capability => ({ access: "block", mode });
 const mount = (mode: AccessMode): Capability => ({ access: "mount", filesystem: "ext4", mode });
 
 function publish(volume: OwnedVolume, request: Partial<PublishRequest> = {}) {
-  const world = { nowMs, random: new SeededRandom() };
-  return decidePublish(volume, { nodeId: "a", capability: ext4, readOnly: false, ...request }, world);
+  const deps = { nowMs, random: new SeededRandom() };
+  return decidePublish(volume, { nodeId: "a", capability: ext4, readOnly: false, ...request }, deps);
 }
 
 /** A volume that these nodes hold in one mode, exported as it should be. */

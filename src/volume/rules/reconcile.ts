@@ -27,12 +27,12 @@ export interface ReconcileRules {
   /** How long a volume has to be unwanted, and held, before it is withdrawn, in milliseconds. */
   readonly graceMs: number;
   /** The most that are withdrawn in a pass. */
-  readonly mostWithdrawals: number;
+  readonly maxWithdrawals: number;
 }
 
 /** What a pass looks at. */
 export interface ReconcileView {
-  /** Looked at before the attachments: what is held by then and wanted by nobody later has been let go. */
+  /** LoadedVolume at before the attachments: what is held by then and wanted by nobody later has been let go. */
   readonly volumes: readonly OwnedVolume[];
   readonly attachments: readonly ClusterAttachment[];
   readonly unwantedSinceMs: ReadonlyMap<string, number>;
@@ -73,7 +73,7 @@ export function reconcile(view: ReconcileView, rules: ReconcileRules): Reconcili
     .toSorted((a, b) => unwantedSinceMs.get(a.stored.id)! - unwantedSinceMs.get(b.stored.id)!);
   const doubt = doubtOf(view, due.length, inUse.length, rules);
   const named = due.filter(({ stored }) => view.isNamed(stored.id));
-  const taken = doubt === undefined ? named.slice(0, rules.mostWithdrawals) : [];
+  const taken = doubt === undefined ? named.slice(0, rules.maxWithdrawals) : [];
   const heldBack = doubt === undefined ? due.filter((volume) => !named.includes(volume)) : due;
   return {
     steps: [...steps, ...taken.map((volume) => ({ action: "withdraw" as const, volume }))],
@@ -141,13 +141,13 @@ function doubtOf(
   { attachments, settled }: ReconcileView,
   due: number,
   inUse: number,
-  { mostWithdrawals }: ReconcileRules,
+  { maxWithdrawals }: ReconcileRules,
 ): string | undefined {
   if (attachments.some(({ volumeId }) => volumeId === undefined)) {
     return "there are VolumeAttachments of which it cannot be told which volume they are about";
   }
   if (!settled) return "the router has booted only just now";
-  if (due > mostWithdrawals && due * 2 > inUse) {
+  if (due > maxWithdrawals && due * 2 > inUse) {
     return "most volumes in use are wanted nowhere, as when the cluster was restored from an old backup";
   }
   return undefined;

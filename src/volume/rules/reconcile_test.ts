@@ -4,7 +4,7 @@ import type { ClusterAttachment } from "../ports/cluster_ports.ts";
 import type { OwnedVolume } from "../model/record.ts";
 import { isStillUnwanted, reconcile, type ReconcileView } from "./reconcile.ts";
 
-const rules = { graceMs: 600_000, mostWithdrawals: 3 };
+const rules = { graceMs: 600_000, maxWithdrawals: 3 };
 const nowMs = 1_800_000_000_000;
 const epoch = { counter: 4, nonce: "0a0b0c0d" };
 const held = (id: string, over: Parameters<typeof aVolume>[1] = {}, sinceSeconds?: number) => {

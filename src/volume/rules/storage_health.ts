@@ -11,7 +11,7 @@ export interface StorageProblem {
 }
 
 /** One address of a router, as it was just asked. */
-export interface AddressLook {
+export interface AddressReading {
   /** `address:port`. */
   readonly where: string;
   /** Why it did not answer; undefined when it did. */
@@ -21,13 +21,13 @@ export interface AddressLook {
 }
 
 /** One look at what all volumes of a node stand on. */
-export interface StorageLook {
+export interface StorageReading {
   /** Why nothing can be connected; undefined when it can. */
   readonly obstacle: string | undefined;
   /** Why the folder of the state files takes no writes; undefined when it does. */
   readonly stateFailure: string | undefined;
   /** Every address in use. */
-  readonly addresses: readonly AddressLook[];
+  readonly addresses: readonly AddressReading[];
   /** Addresses of which one is enough, by volume, without doubles. */
   readonly groups: readonly (readonly string[])[];
 }
@@ -38,8 +38,8 @@ export interface StorageLook {
  * An address that answers nothing while a connection to it is live is not unreachable: the router may be unable to list
  * its exports, and serve them well.
  */
-export function judgeStorage(look: StorageLook): StorageProblem[] {
-  const { obstacle, stateFailure, addresses, groups } = look;
+export function judgeStorage(reading: StorageReading): StorageProblem[] {
+  const { obstacle, stateFailure, addresses, groups } = reading;
   const failed = new Map(
     addresses.flatMap((one) => one.failure === undefined ? [] : [[one.where, one]]),
   );
@@ -53,9 +53,9 @@ export function judgeStorage(look: StorageLook): StorageProblem[] {
     ...obstacle === undefined
       ? []
       : [problem("STORAGE_UNREACHABLE", "TransportMissing", `this node cannot connect: ${obstacle}`)],
-    ...told("STORAGE_UNREACHABLE", "RouterUnreachable", "no address of a router answers", darkOnes),
-    ...told("STORAGE_DEGRADED", "AddressUnreachable", "an address of a router does not answer", lost),
-    ...told("STORAGE_DEGRADED", "ExportsNotListed", "a router does not list its exports", mute),
+    ...reported("STORAGE_UNREACHABLE", "RouterUnreachable", "no address of a router answers", darkOnes),
+    ...reported("STORAGE_DEGRADED", "AddressUnreachable", "an address of a router does not answer", lost),
+    ...reported("STORAGE_DEGRADED", "ExportsNotListed", "a router does not list its exports", mute),
     ...stateFailure === undefined ? [] : [
       problem(
         "STORAGE_DEGRADED",
@@ -66,11 +66,11 @@ export function judgeStorage(look: StorageLook): StorageProblem[] {
   ];
 }
 
-function told(
+function reported(
   status: StorageStatus,
   reason: string,
   message: string,
-  addresses: readonly AddressLook[],
+  addresses: readonly AddressReading[],
 ): StorageProblem[] {
   if (addresses.length === 0) return [];
   const list = addresses.map(({ where, failure }) => `${where} (${failure})`).join(", ");

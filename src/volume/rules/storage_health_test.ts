@@ -1,19 +1,19 @@
 import assert from "node:assert/strict";
-import { judgeStorage, type StorageLook } from "./storage_health.ts";
+import { judgeStorage, type StorageReading } from "./storage_health.ts";
 
 const a = { where: "10.0.0.1:4420", failure: undefined, live: false };
 const b = { where: "10.0.0.2:4420", failure: undefined, live: false };
 const c = { where: "10.0.1.1:4420", failure: undefined, live: false };
 const failure = "no answer";
 
-const healthy: StorageLook = {
+const healthy: StorageReading = {
   obstacle: undefined,
   stateFailure: undefined,
   addresses: [a, b, c],
   groups: [[a.where, b.where], [c.where]],
 };
 
-const cases: readonly [string, Partial<StorageLook>, readonly string[]][] = [
+const cases: readonly [string, Partial<StorageReading>, readonly string[]][] = [
   ["what is as it should be", {}, []],
   ["a node without volumes", { addresses: [], groups: [] }, []],
   ["no transport", { obstacle: "there is no /dev/nvme-fabrics" }, ["STORAGE_UNREACHABLE TransportMissing"]],

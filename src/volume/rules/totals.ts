@@ -1,4 +1,4 @@
-import { elsewhere, type Figures, type PoolFigures, type VolumeFigures } from "../model/totals.ts";
+import { elsewhere, type PoolTotals, type Totals, type VolumeTotals } from "../model/totals.ts";
 import { diskBytes, snapshotBytes } from "./capacity.ts";
 import { poolOf } from "../model/ids.ts";
 import { folderOf } from "../model/sources.ts";
@@ -8,20 +8,20 @@ import type { Inventory, Pool, StoredFile } from "../model/inventory.ts";
 import type { OwnedVolume } from "../model/record.ts";
 
 /** One look at every disk, and at the files of snapshots where it was at those too. */
-export interface WholeLook extends Inventory {
+export interface WholeInventory extends Inventory {
   readonly files?: readonly StoredFile[];
 }
 
 /** Counts what a look has shown. What others have on the router counts only where it takes room. */
-export function figuresOf(look: WholeLook, cluster: string, basePaths: readonly string[]): Figures {
+export function totalsOf(reading: WholeInventory, cluster: string, basePaths: readonly string[]): Totals {
   const counts = new Map([...basePaths, elsewhere].map((base) => [base, noVolumes()]));
-  const volumes: VolumeFigures[] = [];
-  for (const stored of look.volumes) {
+  const volumes: VolumeTotals[] = [];
+  for (const stored of reading.volumes) {
     const ownership = judgeOwnership(stored, cluster);
     if (ownership.state !== "owned") continue;
     const base = folderOf(ownership.volume, cluster);
     const basePath = counts.has(base) ? base : elsewhere;
-    const volume = volumeFigures(ownership.volume, basePath);
+    const volume = volumeTotals(ownership.volume, basePath);
     const count = counts.get(basePath)!;
     count.volumes++;
     count.attachments += volume.holders.length;
@@ -30,16 +30,16 @@ export function figuresOf(look: WholeLook, cluster: string, basePaths: readonly 
   }
   return {
     volumes,
-    withSnapshots: look.files !== undefined,
+    withSnapshots: reading.files !== undefined,
     folders: [...counts].map(([basePath, count]) => {
       const poolName = basePath === elsewhere ? "" : poolOf(basePath);
-      const pool = look.pools.find(({ mountPoint }) => mountPoint === poolName);
-      return { basePath, poolName, pool: pool && poolFigures(pool, look), ...count };
+      const pool = reading.pools.find(({ mountPoint }) => mountPoint === poolName);
+      return { basePath, poolName, pool: pool && poolTotals(pool, reading), ...count };
     }),
   };
 }
 
-function volumeFigures({ stored, record }: OwnedVolume, basePath: string): VolumeFigures {
+function volumeTotals({ stored, record }: OwnedVolume, basePath: string): VolumeTotals {
   return {
     id: stored.id,
     sizeBytes: stored.sizeBytes,
@@ -55,7 +55,7 @@ function noVolumes() {
   return { volumes: 0, attachments: 0, migrations: 0 };
 }
 
-function poolFigures(pool: Pool, { volumes, files }: WholeLook): PoolFigures {
+function poolTotals(pool: Pool, { volumes, files }: WholeInventory): PoolTotals {
   return {
     sizeBytes: pool.sizeBytes,
     freeBytes: pool.freeBytes,

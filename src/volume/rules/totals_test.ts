@@ -10,7 +10,7 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { availableBytes } from "./capacity.ts";
 import { elsewhere } from "../model/totals.ts";
-import { figuresOf, type WholeLook } from "./totals.ts";
+import { totalsOf, type WholeInventory } from "./totals.ts";
 import type { Pool } from "../model/inventory.ts";
 import { formatSnapshotName } from "../model/snapshots.ts";
 
@@ -34,7 +34,7 @@ const snapshot = formatSnapshotName({
   cluster: testCluster,
 });
 
-const look: WholeLook = {
+const reading: WholeInventory = {
   pools: [pool],
   upMs: Infinity,
   volumes: [
@@ -52,16 +52,16 @@ const look: WholeLook = {
   ],
 };
 
-Deno.test("figuresOf() counts this cluster's volumes, holders and migrations by folder, and what everybody's disks take", () => {
-  const { folders, withSnapshots } = figuresOf(look, testCluster, [testBase, `${testBase}/inner`]);
+Deno.test("totalsOf() counts this cluster's volumes, holders and migrations by folder, and what everybody's disks take", () => {
+  const { folders, withSnapshots } = totalsOf(reading, testCluster, [testBase, `${testBase}/inner`]);
   assert.equal(withSnapshots, false);
-  const figures = {
+  const totals = {
     sizeBytes: pool.sizeBytes,
     freeBytes: pool.freeBytes,
     diskBytes: 7n * gibibyte,
     snapshotBytes: undefined,
   };
-  const here = { poolName: "pool", pool: figures };
+  const here = { poolName: "pool", pool: totals };
   assert.deepEqual(folders, [
     { basePath: testBase, ...here, volumes: 3, attachments: 5, migrations: 1 },
     { basePath: `${testBase}/inner`, ...here, volumes: 1, attachments: 0, migrations: 0 },
@@ -69,23 +69,23 @@ Deno.test("figuresOf() counts this cluster's volumes, holders and migrations by 
   ]);
 });
 
-Deno.test("figuresOf() gives of a pool that is not mounted no figures", () => {
-  const [folder] = figuresOf({ ...look, pools: [] }, testCluster, [testBase]).folders;
+Deno.test("totalsOf() gives of a pool that is not mounted no figures", () => {
+  const [folder] = totalsOf({ ...reading, pools: [] }, testCluster, [testBase]).folders;
   assert.equal(folder?.pool, undefined);
 });
 
-Deno.test("figuresOf() promises exactly what is not available any more", () => {
+Deno.test("totalsOf() promises exactly what is not available any more", () => {
   const files = [{ path: `${testBase}/${snapshot}/disk.img`, sizeBytes: 5n * gibibyte, directory: false }];
-  const { folders, withSnapshots } = figuresOf({ ...look, files }, testCluster, [testBase]);
+  const { folders, withSnapshots } = totalsOf({ ...reading, files }, testCluster, [testBase]);
   assert.equal(withSnapshots, true);
   const { diskBytes, snapshotBytes } = folders[0]!.pool!;
   assert.deepEqual([diskBytes, snapshotBytes], [7n * gibibyte, 5n * gibibyte]);
-  const available = availableBytes(pool, { volumes: look.volumes, files }, 1);
+  const available = availableBytes(pool, { volumes: reading.volumes, files }, 1);
   assert.equal(diskBytes + snapshotBytes!, pool.sizeBytes - available);
 });
 
-Deno.test("figuresOf() names this cluster's volumes, with whoever holds them, and no whole name of an export", () => {
-  const { volumes } = figuresOf(look, testCluster, [testBase]);
+Deno.test("totalsOf() names this cluster's volumes, with whoever holds them, and no whole name of an export", () => {
+  const { volumes } = totalsOf(reading, testCluster, [testBase]);
   assert.deepEqual(
     volumes.map(({ id, basePath, holders, migrating, epoch }) => [
       id,

@@ -55,10 +55,10 @@ export function readReport(
     if (report.LeafNodeType !== "It") {
       if (report.State !== "passed" && report.State !== "skipped") failed.push(`${name}: ${why(report)}`);
     } else if (isMeant(name)) {
-      const verdict = judge(report, name, exclusions);
-      if (verdict.kind === "passed") passed.push(name);
-      else if (verdict.kind === "failed") failed.push(`${shortName(name)}: ${verdict.why}`);
-      else count(verdict.kind === "excluded" ? excluded : inapplicable, verdict.why);
+      const result = judge(report, name, exclusions);
+      if (result.kind === "passed") passed.push(name);
+      else if (result.kind === "failed") failed.push(`${shortName(name)}: ${result.why}`);
+      else count(result.kind === "excluded" ? excluded : inapplicable, result.why);
     }
   }
   const reasons = reports.filter((report) => report.SuiteSucceeded === false)
@@ -67,11 +67,11 @@ export function readReport(
   return { all: specs.map(fullName), passed, failed, excluded, inapplicable };
 }
 
-type Verdict =
+type Result =
   | { readonly kind: "passed" }
   | { readonly kind: "failed" | "excluded" | "inapplicable"; readonly why: string };
 
-function judge(report: SpecReport, name: string, exclusions: readonly Exclusion[]): Verdict {
+function judge(report: SpecReport, name: string, exclusions: readonly Exclusion[]): Result {
   if (report.State === "passed") return { kind: "passed" };
   if (report.State !== "skipped") return { kind: "failed", why: why(report) };
   const message = report.Failure?.Message ?? "";

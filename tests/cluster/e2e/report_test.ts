@@ -89,7 +89,7 @@ Deno.test("readReport() finds nothing in a report of no specifications", () => {
   assert.deepEqual([passed, failed], [[], []]);
 });
 
-Deno.test("describeOutcome() tells numbers first, and each reason with its own number", () => {
+Deno.test("describeOutcome() reports numbers first, and each reason with its own number", () => {
   const text = describeOutcome(read(
     spec("stores", "passed"),
     spec("starts by SSH", "skipped"),

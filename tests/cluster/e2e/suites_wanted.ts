@@ -7,7 +7,7 @@ export interface UpstreamSuite {
   /** Whether its volumes are of a file system that is grown here: not everywhere can a mounted ext4 be. */
   readonly grows?: true;
   /** Whether it looks below /var/lib/kubelet, where only one node's pods can be found. */
-  readonly looksBelowKubelet?: true;
+  readonly isBelowKubelet?: true;
   /** A specification that runs a pod with a volume, or more, and passes wherever the suite counts as passed. */
   readonly mustPass: RegExp;
 }
@@ -16,7 +16,7 @@ export interface UpstreamSuite {
 export const upstreamSuites: readonly UpstreamSuite[] = [
   {
     name: "volumeMode",
-    looksBelowKubelet: true,
+    isBelowKubelet: true,
     mustPass: /should not mount \/ map unused volumes in a pod/,
   },
   { name: "multiVolume", part: "block volmode", mustPass: onAnotherNode() },

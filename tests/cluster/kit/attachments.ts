@@ -69,12 +69,12 @@ export async function assertAgreement(cluster: Cluster, pairings: readonly Pairi
   const attachments = await cluster.api.list<Attachment>(paths.attachments);
   const volumes = await cluster.api.list<Volume>(paths.volumes);
   const handles = new Map(volumes.map(({ metadata, spec }) => [metadata.name, spec.csi?.volumeHandle ?? ""]));
-  const told = attachments.map(({ metadata, status }) => {
+  const reported = attachments.map(({ metadata, status }) => {
     assert.equal(status?.attached, true, `${metadata.name} is not attached`);
     return status.attachmentMetadata?.["nqn"] ?? "";
   });
-  assert.deepEqual(told.toSorted(), (await exportsOf(cluster)).toSorted());
-  assert.equal(new Set(told).size, pairings.length);
+  assert.deepEqual(reported.toSorted(), (await exportsOf(cluster)).toSorted());
+  assert.equal(new Set(reported).size, pairings.length);
   const published = await publishedNodes(cluster);
   for (const { name, volume, node } of pairings) {
     const handle = handles.get(volume) ?? "";

@@ -44,10 +44,10 @@ export async function assertNothingRefused(plane: ControlPlane): Promise<string>
   const lines = (await Deno.readTextFile(auditLog(plane.folder))).split("\n").filter((line) => line !== "");
   const events = lines.map((line) => JSON.parse(line) as AuditEvent);
   const refused = events.filter((event) => isRefused(event) && plane.servedAt(timeOf(event)));
-  const told = refused.map(({ user, userAgent, verb, requestURI }) =>
+  const reported = refused.map(({ user, userAgent, verb, requestURI }) =>
     `${userAgent?.split("/")[0]} (${user.username}) may not ${verb} ${requestURI.split("?")[0]}`
   );
-  assert.deepEqual([...new Set(told)].slice(0, 10), []);
+  assert.deepEqual([...new Set(reported)].slice(0, 10), []);
   const clients = new Set(events.map(({ userAgent = "" }) => userAgent.split("/")[0]));
   assert(clients.has("rds-csi"), `only ${[...clients].join(", ")} asked anything`);
   return `${events.length} requests of ${[...clients].toSorted().join(", ")}`;

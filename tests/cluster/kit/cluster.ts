@@ -27,7 +27,7 @@ export interface ClusterOptions {
   /** Where the router listens and who may log in. */
   readonly router?: RouterDoor;
   /** Installs the driver's objects in the place of the rig, and answers them. */
-  readonly install?: (place: Uninstalled) => Promise<Installed>;
+  readonly install?: (location: Uninstalled) => Promise<Installed>;
   /** Whether controller and sidecars are not started yet: see {@linkcode Cluster.startController}. */
   readonly controllerLater?: boolean;
   /** How many controllers there are, each with its sidecars. @default {1} */
@@ -95,17 +95,17 @@ export class Cluster {
     undo(() => plane.stop());
     await plane.start(signal);
     await installSnapshots(plane, tools);
-    const install = options.install ?? ((place) => renderAndApply(place, options.chart ?? {}));
+    const install = options.install ?? ((location) => renderAndApply(location, options.chart ?? {}));
     const installed = await install({ folder, plane, router, tools });
     const { chart } = installed;
     for (const [path, object] of (options.fakeNodes ?? []).flatMap(fakeNode)) {
       await plane.api.create(path, object);
     }
     const kubeconfig = await accountKubeconfig(plane, chart.namespace, chart.controllerAccount);
-    const place = { subject, folder, logs, router, ...installed, plane, tools, kubeconfig };
+    const location = { subject, folder, logs, router, ...installed, plane, tools, kubeconfig };
     const replicas: Replica[] = [];
     for (let number = 1; number <= (options.replicas ?? 1); number++) {
-      const replica = await Replica.prepare(place, `controller-${number}`);
+      const replica = await Replica.prepare(location, `controller-${number}`);
       undo(() => replica.stop());
       replicas.push(replica);
     }
@@ -179,8 +179,8 @@ export class Cluster {
 
   /** What of the control plane has ended although nobody ended it, with the end of its log. */
   async fallen(): Promise<readonly string[]> {
-    const told = this.plane.fallen().map(async (one) => `${one.name} has ended:\n${await one.tail()}`);
-    return await Promise.all(told);
+    const reported = this.plane.fallen().map(async (one) => `${one.name} has ended:\n${await one.tail()}`);
+    return await Promise.all(reported);
   }
 }
 

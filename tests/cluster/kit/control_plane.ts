@@ -151,8 +151,8 @@ export class ControlPlane {
   }
 
   #run(name: string, args: readonly string[]): void {
-    const words = [this.#tools.program(name), ...args];
-    this.#daemons.push(Daemon.start(name, words, { folder: join(this.folder, "log") }));
+    const text = [this.#tools.program(name), ...args];
+    this.#daemons.push(Daemon.start(name, text, { folder: join(this.folder, "log") }));
   }
 
   /** At its first start the API server makes the certificate by which it is known. */

@@ -29,13 +29,13 @@ export class Daemon {
    */
   static start(
     name: string,
-    words: readonly string[],
+    wording: readonly string[],
     options: { readonly folder: string; readonly env?: Readonly<Record<string, string>> },
   ): Daemon {
     const logFile = join(options.folder, `${name}.log`);
     const script = 'log=$1; shift; exec setpriv --pdeathsig KILL "$@" >>"$log" 2>&1';
     const child = new Deno.Command("/bin/sh", {
-      args: ["-c", script, "sh", logFile, ...words],
+      args: ["-c", script, "sh", logFile, ...wording],
       stdin: "null",
       ...(options.env === undefined ? {} : { env: options.env }),
     }).spawn();

@@ -14,7 +14,7 @@ async function inFolder(use: (folder: string) => Promise<void>): Promise<void> {
   }
 }
 
-Deno.test("Daemon.ready() tells what was printed last when the program ends instead", async () => {
+Deno.test("Daemon.ready() reports what was printed last when the program ends instead", async () => {
   await inFolder(async (folder) => {
     const daemon = Daemon.start("short", ["/bin/sh", "-c", "echo why; exit 3"], { folder });
     await assert.rejects(daemon.ready(10, () => Promise.resolve(false)), /short ended at its start:\nwhy$/);
@@ -24,8 +24,8 @@ Deno.test("Daemon.ready() tells what was printed last when the program ends inst
 
 Deno.test("Supervised starts a program again that ends by itself, until it is stopped", async () => {
   await inFolder(async (folder) => {
-    const words = ["/bin/sh", "-c", 'echo run >>"$0"', `${folder}/runs`];
-    const supervised = new Supervised(() => Daemon.start("again", words, { folder }));
+    const text = ["/bin/sh", "-c", 'echo run >>"$0"', `${folder}/runs`];
+    const supervised = new Supervised(() => Daemon.start("again", text, { folder }));
     await until("the program to be started again", () => Promise.resolve(supervised.restarts > 0), {
       limitSeconds: 10,
     });
@@ -39,8 +39,8 @@ Deno.test("Supervised starts a program again that ends by itself, until it is st
 Deno.test("findTraces() finds a process that was told the folder, and its children; killProcesses() ends them", async () => {
   await inFolder(async (folder) => {
     const script = "sleep 100 & echo >$1; wait";
-    const words = ["/bin/sh", "-c", script, "sh", `${folder}/ready`];
-    const daemon = Daemon.start("parent", words, { folder });
+    const text = ["/bin/sh", "-c", script, "sh", `${folder}/ready`];
+    const daemon = Daemon.start("parent", text, { folder });
     await daemon.ready(10, async () => (await findTraces(folder)).length >= 2);
     assert((await findTraces(folder)).includes(`process ${daemon.pid}`));
     await killProcesses(folder);

@@ -57,9 +57,9 @@ export async function accountKubeconfig(
 /** Where the API has an object. */
 export function pathOf({ apiVersion, kind, metadata: { namespace, name } }: KubernetesObject): string {
   const group = apiVersion.includes("/") ? `/apis/${apiVersion}` : `/api/${apiVersion}`;
-  const place = namespace === undefined ? "" : `/namespaces/${namespace}`;
+  const location = namespace === undefined ? "" : `/namespaces/${namespace}`;
   const collection = kind.toLowerCase().replace(/s$/, "se").replace(/y$/, "ie") + "s";
-  return `${group}${place}/${collection}/${name}`;
+  return `${group}${location}/${collection}/${name}`;
 }
 
 /** Whether the API server goes by every rule that is bound to an account; it hears of them a moment late. */

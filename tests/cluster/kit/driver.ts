@@ -126,9 +126,13 @@ export interface DriverPlace {
 }
 
 /** A controller as the chart renders it, under its service account, in a pod of that name. */
-export async function makeController(place: DriverPlace, kubeconfig: string, pod: string): Promise<Driver> {
-  const { subject, folder, logs, chart } = place;
-  const credentialFates = await fatesOfCredentials(place);
+export async function makeController(
+  location: DriverPlace,
+  kubeconfig: string,
+  pod: string,
+): Promise<Driver> {
+  const { subject, folder, logs, chart } = location;
+  const credentialFates = await fatesOfCredentials(location);
   const socket = join(folder, `${pod}.sock`);
   const env = envForRig(chart.controller, {
     "metadata.namespace": chart.namespace,
@@ -166,8 +170,8 @@ async function fatesOfCredentials({ folder, credentials }: DriverPlace): Promise
 }
 
 /** The driver of a node as the chart renders it, whose kubelet has this folder and is told of it by the driver itself. */
-export async function makeNodeDriver(place: DriverPlace, node: string, kubelet: string): Promise<Driver> {
-  const { subject, logs, router, chart } = place;
+export async function makeNodeDriver(location: DriverPlace, node: string, kubelet: string): Promise<Driver> {
+  const { subject, logs, router, chart } = location;
   const folder = join(kubelet, "plugins", driverName);
   await Deno.mkdir(folder, { recursive: true });
   const env = envForRig(chart.node, { "spec.nodeName": node });

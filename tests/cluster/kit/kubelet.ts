@@ -21,26 +21,26 @@ export interface KubeletPlace {
 
 /** A kubelet that can be ended and started again. */
 export class Kubelet {
-  readonly place: KubeletPlace;
+  readonly location: KubeletPlace;
   readonly #configFile: string;
   #daemon: Daemon | undefined;
 
-  private constructor(place: KubeletPlace, configFile: string) {
-    this.place = place;
+  private constructor(location: KubeletPlace, configFile: string) {
+    this.location = location;
     this.#configFile = configFile;
   }
 
   /** Prepares one; `start` starts it. */
-  static async prepare(place: KubeletPlace): Promise<Kubelet> {
-    await Deno.mkdir(join(place.folder, "plugins_registry"), { recursive: true });
-    const file = `${place.folder}.json`;
-    await Deno.writeTextFile(file, JSON.stringify(configuration(place)));
-    return new Kubelet(place, file);
+  static async prepare(location: KubeletPlace): Promise<Kubelet> {
+    await Deno.mkdir(join(location.folder, "plugins_registry"), { recursive: true });
+    const file = `${location.folder}.json`;
+    await Deno.writeTextFile(file, JSON.stringify(configuration(location)));
+    return new Kubelet(location, file);
   }
 
   /** Starts it; its node is ready when this ends. */
   async start(signal?: AbortSignal): Promise<void> {
-    const { node, folder, plane, tools } = this.place;
+    const { node, folder, plane, tools } = this.location;
     this.#daemon = Daemon.start(`kubelet-${node}`, [
       tools.program("kubelet"),
       `--config=${this.#configFile}`,

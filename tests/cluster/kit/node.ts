@@ -63,7 +63,7 @@ export class ClusterNode {
   /** Starts all its parts; its CSINode lists the driver when this ends. */
   async start(signal?: AbortSignal): Promise<void> {
     await Promise.all([this.runtime.start(signal), this.driver.start(signal)]);
-    await this.runtime.importImage(this.kubelet.place.tools.image);
+    await this.runtime.importImage(this.kubelet.location.tools.image);
     await this.kubelet.start(signal);
     await this.registered(1, signal);
   }
@@ -82,7 +82,7 @@ export class ClusterNode {
 
   /** Where the driver remembers what is staged here. */
   get stateFolder(): string {
-    return join(this.kubelet.place.folder, "plugins", driverName, "state");
+    return join(this.kubelet.location.folder, "plugins", driverName, "state");
   }
 
   /** Ends its processes; pods are left to whoever ends what is left. */
@@ -141,9 +141,9 @@ class Runtime {
 
   /** Starts containerd; it serves when this ends. */
   async start(signal?: AbortSignal): Promise<void> {
-    const words = ["containerd", "--config", join(this.folder, "config.toml")];
+    const text = ["containerd", "--config", join(this.folder, "config.toml")];
     const name = `containerd-${this.folder.split("/").at(-2)}`;
-    this.#daemon = Daemon.start(name, words, { folder: this.#logs, env: { PATH: this.#path } });
+    this.#daemon = Daemon.start(name, text, { folder: this.#logs, env: { PATH: this.#path } });
     await this.#daemon.ready(startSeconds, async () => {
       return (await this.#try(...this.#ctr, "version")).success;
     }, signal);
@@ -181,16 +181,16 @@ class Runtime {
     return ["ctr", "-a", join(this.folder, "c.sock"), "-n", "k8s.io"];
   }
 
-  async #run(...words: readonly string[]): Promise<string> {
-    const { success, stdout, stderr } = await this.#try(...words);
+  async #run(...text: readonly string[]): Promise<string> {
+    const { success, stdout, stderr } = await this.#try(...text);
     const decoder = new TextDecoder();
     if (success) return decoder.decode(stdout).trimEnd();
-    throw new Error(`${words.join(" ")}: ${decoder.decode(stderr)}${decoder.decode(stdout)}`);
+    throw new Error(`${text.join(" ")}: ${decoder.decode(stderr)}${decoder.decode(stdout)}`);
   }
 
-  #try(...words: readonly string[]): Promise<Deno.CommandOutput> {
+  #try(...text: readonly string[]): Promise<Deno.CommandOutput> {
     return new Deno.Command("/bin/sh", {
-      args: ["-c", 'exec "$@"', "sh", ...words],
+      args: ["-c", 'exec "$@"', "sh", ...text],
       env: { PATH: this.#path },
       stdin: "null",
       stdout: "piped",

@@ -40,7 +40,7 @@ async function onRouter(cluster: Cluster): Promise<string[]> {
 async function onNodes(cluster: Cluster): Promise<string[]> {
   const left: string[] = [];
   for (const { kubelet, stateFolder } of cluster.nodes.values()) {
-    const { mounts, loops } = await findLeftovers(kubelet.place.folder);
+    const { mounts, loops } = await findLeftovers(kubelet.location.folder);
     left.push(...mounts, ...loops);
     left.push(...filesBelow(stateFolder).filter((path) => path !== `${stateFolder}/lock`));
   }

@@ -23,7 +23,7 @@ export function flagsOf(args: readonly string[]): string[] {
  */
 export function argsForRig({ name, args }: Pick<Container, "name" | "args">, fates: Fates): string[] {
   const met = new Set<string>();
-  const words = args.map((word) => {
+  const text = args.map((word) => {
     const [, flag, value = ""] = /^--?([a-z][a-z0-9-]*)(?:=(.*))?$/.exec(word) ?? [];
     if (flag === undefined) return word;
     const fate = Object.hasOwn(fates, flag) ? fates[flag] : undefined;
@@ -34,7 +34,7 @@ export function argsForRig({ name, args }: Pick<Container, "name" | "args">, fat
     return fate === "kept" ? word : fate(value);
   });
   const idle = Object.entries(fates).filter(([flag, fate]) => fate !== "kept" && !met.has(flag));
-  if (idle.length === 0) return words;
+  if (idle.length === 0) return text;
   throw new Error(`The chart does not render what the rig replaces: container=${name} flag=${idle[0]![0]}`);
 }
 

@@ -5,8 +5,8 @@ const fates = { ...kept("mode", "register"), endpoint: (value: string) => `--end
 
 Deno.test("argsForRig() keeps what is rendered, and replaces what the rig has elsewhere", () => {
   const args = ["serve", "--mode=node", "--endpoint=/csi", "--register"];
-  const words = argsForRig({ name: "driver", args }, fates);
-  assert.deepEqual(words, ["serve", "--mode=node", "--endpoint=/rig/csi", "--register"]);
+  const text = argsForRig({ name: "driver", args }, fates);
+  assert.deepEqual(text, ["serve", "--mode=node", "--endpoint=/rig/csi", "--register"]);
 });
 
 Deno.test("argsForRig() refuses a flag of which nobody has said anything", () => {

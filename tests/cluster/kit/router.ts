@@ -39,7 +39,7 @@ export class Router {
     folder: string,
     logs: string,
     signal?: AbortSignal,
-    door: RouterDoor = usualDoor(),
+    door: RouterDoor = defaultPort(),
   ): Promise<Router> {
     const pool = await makePool(folder);
     const { address, sshPort } = door;
@@ -102,7 +102,7 @@ export class Router {
   }
 }
 
-function usualDoor(): RouterDoor {
+function defaultPort(): RouterDoor {
   const user = ["--user", routerUser, "--password", routerPassword];
   return { address: "127.0.0.1", sshPort: freePort(), pool: "storage-pool:4T:btrfs", user };
 }

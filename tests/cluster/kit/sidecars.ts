@@ -23,16 +23,18 @@ export interface SidecarPlace {
 
 /** The sidecars of a controller as the chart renders them. */
 export class Sidecars {
-  readonly #place: SidecarPlace;
+  readonly #location: SidecarPlace;
   readonly #daemons: Supervised[] = [];
 
-  constructor(place: SidecarPlace) {
-    this.#place = place;
+  constructor(location: SidecarPlace) {
+    this.#location = location;
   }
 
   /** Starts them. */
   start(): void {
-    for (const container of this.#place.chart.sidecars) this.#daemons.push(startOne(container, this.#place));
+    for (const container of this.#location.chart.sidecars) {
+      this.#daemons.push(startOne(container, this.#location));
+    }
   }
 
   /** How often sidecars have ended by themselves, and were started again. */
@@ -45,8 +47,8 @@ export class Sidecars {
   }
 }
 
-function startOne(container: Container, place: SidecarPlace): Supervised {
-  const { plane, tools, chart, socket, kubeconfig, pod } = place;
+function startOne(container: Container, location: SidecarPlace): Supervised {
+  const { plane, tools, chart, socket, kubeconfig, pod } = location;
   const sidecarFates: Fates = {
     ...kept("timeout", "v", "worker-threads", "workers", "handle-volume-inuse-error"),
     ...kept(
@@ -62,9 +64,9 @@ function startOne(container: Container, place: SidecarPlace): Supervised {
   };
   const env = envForRig(container, { "metadata.namespace": chart.namespace });
   // Instead of the rest of that folder.
-  const words = [...argsForRig(container, sidecarFates), `--kubeconfig=${kubeconfig}`];
+  const text = [...argsForRig(container, sidecarFates), `--kubeconfig=${kubeconfig}`];
   const { name } = container;
-  return supervised(`${pod}-${name}`, [tools.program(name), ...words], plane, env);
+  return supervised(`${pod}-${name}`, [tools.program(name), ...text], plane, env);
 }
 
 /** What is none of a driver's: it makes the objects that snapshotters work on, under the rules that its authors publish. */
@@ -72,17 +74,22 @@ export async function startSnapshotController(plane: ControlPlane, tools: Tools)
   const name = "snapshot-controller";
   const kubeconfig = await accountKubeconfig(plane, "kube-system", name);
   // By default 5 requests in a second, which lets many snapshots wait.
-  const pace = ["--kube-api-qps=100", "--kube-api-burst=200"];
-  return supervised(name, [tools.program(name), `--kubeconfig=${kubeconfig}`, "-v=3", ...pace], plane, {});
+  const rateLimiter = ["--kube-api-qps=100", "--kube-api-burst=200"];
+  return supervised(
+    name,
+    [tools.program(name), `--kubeconfig=${kubeconfig}`, "-v=3", ...rateLimiter],
+    plane,
+    {},
+  );
 }
 
 function supervised(
   name: string,
-  words: readonly string[],
+  text: readonly string[],
   plane: ControlPlane,
   env: Readonly<Record<string, string>>,
 ): Supervised {
-  return new Supervised(() => Daemon.start(name, words, { folder: join(plane.folder, "log"), env }));
+  return new Supervised(() => Daemon.start(name, text, { folder: join(plane.folder, "log"), env }));
 }
 
 /** One pod of the controller: the driver, and its own set of sidecars. */
@@ -99,11 +106,11 @@ export class Replica {
 
   /** Prepares one; nothing runs yet. */
   static async prepare(
-    place: DriverPlace & Omit<SidecarPlace, "socket" | "pod">,
+    location: DriverPlace & Omit<SidecarPlace, "socket" | "pod">,
     pod: string,
   ): Promise<Replica> {
-    const driver = await makeController(place, place.kubeconfig, pod);
-    return new Replica(pod, driver, new Sidecars({ ...place, socket: driver.socket, pod }));
+    const driver = await makeController(location, location.kubeconfig, pod);
+    return new Replica(pod, driver, new Sidecars({ ...location, socket: driver.socket, pod }));
   }
 
   /** Starts all of it. */

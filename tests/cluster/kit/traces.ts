@@ -75,8 +75,8 @@ async function processesOf(folder: string): Promise<number[]> {
       const [, state, parent] = /\) (\S) (\d+) /.exec(await Deno.readTextFile(`/proc/${name}/stat`)) ?? [];
       if (state === "Z" || state === "X") continue;
       parents.set(pid, Number(parent));
-      const words = (await Deno.readTextFile(`/proc/${name}/cmdline`)).split("\0");
-      if (words.some((word) => word.includes(`${folder}/`))) named.add(pid);
+      const text = (await Deno.readTextFile(`/proc/${name}/cmdline`)).split("\0");
+      if (text.some((word) => word.includes(`${folder}/`))) named.add(pid);
     } catch (error) {
       if (!hasGone(error)) throw error;
     }

@@ -13,7 +13,7 @@ import {
 import { until } from "./waiting.ts";
 
 /** Longest that one thing of a workload is waited for unless said otherwise, in seconds. */
-const patienceSeconds = 180;
+const timeoutSeconds = 180;
 
 /** Where a container is. */
 interface Container {
@@ -126,7 +126,7 @@ export class Workload {
     what: string,
     ask: () => Promise<T | undefined | false>,
     about: string,
-    limitSeconds = patienceSeconds,
+    limitSeconds = timeoutSeconds,
   ): Promise<T> {
     const state = () => this.#eventsAbout(about);
     return until(what, ask, { limitSeconds, everyMs: 300, signal: this.#signal, state });
@@ -135,16 +135,16 @@ export class Workload {
   /** The last things that went wrong, in words. */
   async trouble(): Promise<string> {
     const events = await this.#cluster.api.list<Event>(paths.events);
-    const told = events.filter(({ type }) => type === "Warning")
+    const reported = events.filter(({ type }) => type === "Warning")
       .map(({ reason, message, involvedObject }) => `\n  ${involvedObject.name}: ${reason}: ${message}`);
-    return [...told.slice(-10), ...await this.#cluster.fallen()].join("\n");
+    return [...reported.slice(-10), ...await this.#cluster.fallen()].join("\n");
   }
 
   async #eventsAbout(name: string): Promise<string> {
     const events = await this.#cluster.api.list<Event>(paths.events);
-    const told = events.filter(({ involvedObject }) => involvedObject.name === name)
+    const reported = events.filter(({ involvedObject }) => involvedObject.name === name)
       .map(({ reason, message }) => `\n  ${reason}: ${message}`);
-    return [...told.slice(-10), ...await this.#cluster.fallen()].join("\n");
+    return [...reported.slice(-10), ...await this.#cluster.fallen()].join("\n");
   }
 }
 

@@ -97,7 +97,7 @@ export class Writers {
   async assertLeft(node: string): Promise<string> {
     const { kubelet } = this.#cluster.node(node);
     const left = async () => {
-      const { mounts, loops } = await findLeftovers(kubelet.place.folder);
+      const { mounts, loops } = await findLeftovers(kubelet.location.folder);
       return [...mounts, ...loops];
     };
     await until(`${node} to be rid of its volumes`, async () => (await left()).length === 0, {

@@ -96,9 +96,9 @@ class Outage {
       ...["x", "y", "z"].map((name) => this.#work.create(paths.claims, claimOf(name, block))),
     ]);
     await this.#cluster.plane.killApiServer();
-    const told = await this.#withoutApi();
+    const reported = await this.#withoutApi();
     await this.#cluster.plane.startApiServer(this.#bench.signal);
-    return told;
+    return reported;
   }
 
   /** Nobody can elect anybody: a leader goes on for as long as it may, and nothing is changed from then on. */
@@ -142,11 +142,11 @@ class Outage {
       parameters: {},
     });
     const [volumeId, volumeContext] = [volume?.volumeId ?? "", volume?.volumeContext ?? {}];
-    const place = { volumeId, nodeId: fake };
+    const location = { volumeId, nodeId: fake };
     const rest = { volumeCapability: capability, volumeContext, readonly: false };
-    const { publishContext } = await controller.call("ControllerPublishVolume", { ...place, ...rest });
+    const { publishContext } = await controller.call("ControllerPublishVolume", { ...location, ...rest });
     assert(publishContext["nqn"]?.includes(volumeId), `${volumeId} is published as ${publishContext["nqn"]}`);
-    await controller.call("ControllerUnpublishVolume", place);
+    await controller.call("ControllerUnpublishVolume", location);
     await controller.call("DeleteVolume", { volumeId });
   }
 

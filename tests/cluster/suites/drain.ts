@@ -93,7 +93,7 @@ class Drain {
     const node = this.#cluster.node("n1");
     const before = await this.writers.progress();
     const pods = identities(await this.writers.pods());
-    const devices = await devicesBelow(node.kubelet.place.folder);
+    const devices = await devicesBelow(node.kubelet.location.folder);
     await node.cutPower(this.#cluster.router.backing);
     const started = performance.now();
     await using _others = await OtherDevices.attach(this.#bench.folder, 5);
@@ -101,7 +101,7 @@ class Drain {
     await this.writers.begunAnew(pods);
     const seconds = secondsSince(started);
     await this.writers.compare(before);
-    const moved = (await devicesBelow(node.kubelet.place.folder)).filter((one) => !devices.includes(one));
+    const moved = (await devicesBelow(node.kubelet.location.folder)).filter((one) => !devices.includes(one));
     assert(moved.length > 0, "all volumes have the devices that they had before");
     return `after ${seconds} s, ${podCount} of ${podCount} with their own last block; devices are others: ${
       moved[0]

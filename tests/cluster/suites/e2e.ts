@@ -21,7 +21,7 @@ import { secondsSince } from "../kit/waiting.ts";
 import { Workload } from "../kit/workload.ts";
 
 /** Upstream's suites that run at the same time: they wait most of the time. */
-const lanes = 3;
+const workers = 3;
 /** Longest that one of them may take. */
 const suiteLimit = "60m";
 /** Where upstream's tests believe every kubelet to have its pods. */
@@ -41,7 +41,7 @@ export const suite: Suite = {
     const wanted = upstreamSuites.filter((one) => isWanted(titleOf(one)));
     for (const one of wanted.filter(isAlone)) await upstream.alone(one);
     const waiting = wanted.filter((one) => !isAlone(one));
-    await Promise.all(Array.from({ length: lanes }, async () => {
+    await Promise.all(Array.from({ length: workers }, async () => {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) await upstream.test(next);
     }));
     await bench.test("with upstream's namespaces all volumes go, and leave nothing", async () => {
@@ -58,8 +58,8 @@ function isWanted(title: string): boolean {
   return wanted.length === 0 || wanted.includes(title);
 }
 
-function isAlone({ looksBelowKubelet }: UpstreamSuite): boolean {
-  return looksBelowKubelet === true;
+function isAlone({ isBelowKubelet }: UpstreamSuite): boolean {
+  return isBelowKubelet === true;
 }
 
 /** A run that was killed may have left its link, which leads nowhere now; what else is there is not for this rig to touch. */
@@ -108,7 +108,7 @@ class Upstream {
   async alone(suite: UpstreamSuite): Promise<void> {
     const second = `${paths.nodes}/n2`;
     await this.#cluster.api.patch(second, { spec: { unschedulable: true } });
-    const pods = join(this.#cluster.node("n1").kubelet.place.folder, "pods");
+    const pods = join(this.#cluster.node("n1").kubelet.location.folder, "pods");
     await linkWellKnownPods(pods);
     try {
       await this.test(suite, ["--allowed-not-ready-nodes=1"]);
@@ -131,7 +131,7 @@ class Upstream {
     const daemon = Daemon.start(`e2e-${titleOf(suite)}`, [
       this.#program,
       ...[`--kubeconfig=${await plane.kubeconfig("admin")}`, "--provider=skeleton"],
-      `--kubectl-path=${this.#cluster.node("n1").kubelet.place.tools.program("kubectl")}`,
+      `--kubectl-path=${this.#cluster.node("n1").kubelet.location.tools.program("kubectl")}`,
       ...[`--storage.testdriver=${definition}`, `--ginkgo.json-report=${report}`],
       ...[
         `--ginkgo.focus=${pattern.source}`,

@@ -77,10 +77,10 @@ class Failover {
     await this.#cluster.api.patch(`${paths.nodes}/n1`, { spec: { unschedulable: true, taints: null } });
     const node = this.#cluster.node("n1");
     await node.start(this.#bench.signal);
-    const told = await this.writers.assertLeft("n1");
+    const reported = await this.writers.assertLeft("n1");
     await this.writers.progress();
     assert.deepEqual(identities(await this.writers.pods()), before);
-    return told;
+    return reported;
   }
 
   async #isReady(name: string): Promise<boolean> {

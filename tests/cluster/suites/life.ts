@@ -39,7 +39,7 @@ export const suite: Suite = {
         return `${await dryRunRenderings(cluster.api)} objects, strictly checked and not kept`;
       }],
       ["pods with a file system, a second kind of it, and a raw block volume run", () => life.begin()],
-      ["the volumes' objects say who has them, and a Lease who looks after them", () => life.look()],
+      ["the volumes' objects say who has them, and a Lease who looks after them", () => life.check()],
       ["another node is refused, and the claim's events say why", () => life.refuse()],
       ["what a pod wrote is there for the pod after it", () => life.goOn()],
       ["volumes grow under their pods", () => life.expand()],
@@ -81,7 +81,7 @@ class Life {
     return mounts.replaceAll("\n", ", ");
   }
 
-  async look(): Promise<string> {
+  async check(): Promise<string> {
     const { signal } = this.#bench;
     assert.equal(await allShown(this.#cluster, signal), 3);
     const shown = shownOn(await this.#volume("raw"));

@@ -32,7 +32,7 @@ export const suite: Suite = {
     const lost = new Lost(bench);
     const cluster = await bench.cluster({
       nodes: { n1: "kubelet" },
-      install: (place) => lost.makeAndInstall(place),
+      install: (location) => lost.makeAndInstall(location),
     });
     await bench.story([
       ["the audit of the new cluster lists the volumes, and who had them", () => lost.audit(cluster)],
@@ -51,27 +51,27 @@ class Lost {
   /** By what they hold. */
   readonly #volumes = new Map<string, string>();
   #clusterId = "";
-  #place: Uninstalled | undefined;
+  #location: Uninstalled | undefined;
 
   constructor(bench: Bench) {
     this.#bench = bench;
   }
 
   /** What the lost cluster has left on the router; and the driver in the new one, with the mark that is seen there. */
-  async makeAndInstall(place: Uninstalled): Promise<Installed> {
-    this.#place = place;
-    await this.#live(place);
-    const { files } = await place.router.control<{ files: { name: string }[] }>("/state");
+  async makeAndInstall(location: Uninstalled): Promise<Installed> {
+    this.#location = location;
+    await this.#live(location);
+    const { files } = await location.router.control<{ files: { name: string }[] }>("/state");
     const marks = new Set(files.flatMap(({ name }) => /\.([0-9a-f]{8})$/.exec(name)?.[1] ?? []));
     assert.equal(marks.size, 1);
     this.#clusterId = `hash:${[...marks][0]}`;
-    return await renderAndApply(place, { clusterId: this.#clusterId });
+    return await renderAndApply(location, { clusterId: this.#clusterId });
   }
 
   /** The controller of the lost cluster, as long as that lived. */
-  async #live(place: Uninstalled): Promise<void> {
-    const socket = join(place.folder, "lost.sock");
-    const part = startPart(isFile(binary) ? "binary" : "sources", "serve", join(place.folder, "log"), [
+  async #live(location: Uninstalled): Promise<void> {
+    const socket = join(location.folder, "lost.sock");
+    const part = startPart(isFile(binary) ? "binary" : "sources", "serve", join(location.folder, "log"), [
       ...["--mode=controller", `--endpoint=unix://${socket}`, "--metrics-address=127.0.0.1:0"],
       ...["--kubernetes=off", "--cluster-id=nobody has written it down", `--known-node=${oldNode}`],
       ...["--nvme-address=127.0.0.1", "--unexport-grace=0s", ...await this.#reach()],
@@ -79,8 +79,8 @@ class Lost {
     const clients = dial(loadCsi(), `unix://${socket}`, systemClock);
     try {
       await part.ready(() => serves(clients), 100, this.#bench.signal);
-      await this.#make(clients, place, "idle");
-      await this.#make(clients, place, "busy");
+      await this.#make(clients, location, "idle");
+      await this.#make(clients, location, "busy");
       const volumeId = this.#id("idle");
       await clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: oldNode });
     } finally {
@@ -162,7 +162,7 @@ class Lost {
 
   /** Flags by which a controller, or a command, reaches the router. */
   async #reach(): Promise<readonly string[]> {
-    const { folder, router } = this.#place!;
+    const { folder, router } = this.#location!;
     const password = join(folder, "lost-password");
     await Deno.writeTextFile(password, routerPassword, { mode: 0o600 });
     return [

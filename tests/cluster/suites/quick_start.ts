@@ -32,19 +32,19 @@ export const suite: Suite = {
   limitMinutes: 8,
   run: async (bench) => {
     const blocks = blocksOf(readPage("docs/quick-start.md"));
-    const [installing, removing] = ["helm install", "helm uninstall"].map((words) =>
-      blocks.findIndex(({ text }) => text.includes(words))
+    const [installing, removing] = ["helm install", "helm uninstall"].map((wording) =>
+      blocks.findIndex(({ text }) => text.includes(wording))
     ) as [number, number];
     assert(0 < installing && installing < removing, "the page installs, and takes away again");
     const person = await PagePerson.make(bench, address, rigValues);
     const cluster = await bench.cluster({
       nodes: { n1: "kubelet" },
       router: await adminsDoor(person),
-      install: async (place) => {
-        await freeDrives(place.router);
-        await person.begin(place);
+      install: async (location) => {
+        await freeDrives(location.router);
+        await person.begin(location);
         await type(bench, person, blocks.slice(0, installing + 1));
-        return await installed(place);
+        return await installed(location);
       },
     });
     await importImage(cluster, bench);
@@ -147,7 +147,7 @@ class PagePerson {
   /** Everything of theirs: their programs, and what is remembered from one block to the next. */
   readonly folder: string;
   readonly #address: string;
-  #place: Uninstalled | undefined;
+  #location: Uninstalled | undefined;
 
   private constructor(folder: string, address: string) {
     this.folder = folder;
@@ -165,12 +165,14 @@ class PagePerson {
   }
 
   /** Gives them the programs that people have, and a cluster to which these go. */
-  async begin(place: Uninstalled): Promise<void> {
-    this.#place = place;
+  async begin(location: Uninstalled): Promise<void> {
+    this.#location = location;
     const helm = `[ "$1" = install ] && set -- "$@" --values "${join(this.folder, "rig-values.json")}"\n` +
-      `exec "${place.tools.helm}" "$@"`;
+      `exec "${location.tools.helm}" "$@"`;
     const programs = {
-      kubectl: `exec "${place.tools.program("kubectl")}" --cache-dir "${join(this.folder, "kubectl")}" "$@"`,
+      kubectl: `exec "${location.tools.program("kubectl")}" --cache-dir "${
+        join(this.folder, "kubectl")
+      }" "$@"`,
       helm,
       // The administrator's own configuration: a key in the place of a password that nobody can type here.
       ssh: `exec /usr/bin/ssh -F "${join(this.folder, "ssh_config")}" "$@"`,
@@ -193,7 +195,7 @@ class PagePerson {
     const typed = placeholders(this.#address).reduce((all, [from, to]) => all.replaceAll(from, to), text);
     assert.deepEqual(await router.violations(), [], "the driver broke a rule of the router's");
     await router.control("/log", { method: "DELETE" });
-    const told = language === "routeros"
+    const reported = language === "routeros"
       ? await this.#typeToRouter(typed)
       : await this.#typeToShell(typed, language);
     await this.#assertRouterContent();
@@ -201,12 +203,12 @@ class PagePerson {
     if (language === "routeros" || typed.includes("admin@")) {
       await router.control("/violations", { method: "DELETE" });
     }
-    return told;
+    return reported;
   }
 
   get #here(): Uninstalled {
-    if (this.#place === undefined) throw new Error("There is no cluster yet");
-    return this.#place;
+    if (this.#location === undefined) throw new Error("There is no cluster yet");
+    return this.#location;
   }
 
   /** Line by line, as a terminal takes what is pasted. */
@@ -215,8 +217,8 @@ class PagePerson {
     const known = join(this.folder, "admin-known-hosts");
     const options = ["-F", join(this.folder, "ssh_config"), "-o", `UserKnownHostsFile=${known}`];
     for (const line of lines) {
-      const words = [...options, "-o", "StrictHostKeyChecking=accept-new", `admin@${this.#address}`, line];
-      await hostOutput("ssh", words);
+      const wording = [...options, "-o", "StrictHostKeyChecking=accept-new", `admin@${this.#address}`, line];
+      await hostOutput("ssh", wording);
     }
     return `${lines.length} lines`;
   }

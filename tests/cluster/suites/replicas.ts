@@ -107,8 +107,8 @@ class Story {
     assert.equal(new Set(all).size, volumeCount);
     await this.#assertMadeOnce();
     this.#pairings = pair(all, nodes);
-    const told = await assertAgreement(this.#cluster, this.#pairings.slice(0, formerCount));
-    return `killed at ${exported} exports, the other serves after ${taken} s, all is done after ${seconds} s: ${told}`;
+    const reported = await assertAgreement(this.#cluster, this.#pairings.slice(0, formerCount));
+    return `killed at ${exported} exports, the other serves after ${taken} s, all is done after ${seconds} s: ${reported}`;
   }
 
   async stop(): Promise<string> {
@@ -124,8 +124,8 @@ class Story {
     await attached(this.#cluster, formerCount + more.length, this.#bench.signal);
     const seconds = secondsSince(stopped);
     await leader.start(this.#bench.signal);
-    const told = await assertAgreement(this.#cluster, this.#pairings.slice(0, formerCount + more.length));
-    return `the other serves after ${taken} s, all is done after ${seconds} s: ${told}`;
+    const reported = await assertAgreement(this.#cluster, this.#pairings.slice(0, formerCount + more.length));
+    return `the other serves after ${taken} s, all is done after ${seconds} s: ${reported}`;
   }
 
   async freeze(): Promise<string> {
@@ -154,9 +154,9 @@ class Story {
     const late = log.filter(({ session }) => sessions.has(session));
     assert.deepEqual(late, [], "the one that was frozen has asked the router for something");
     assert(log.length > volumeCount - exported, "the other one has worked, and is in the log");
-    const told = await assertAgreement(this.#cluster, this.#pairings);
+    const reported = await assertAgreement(this.#cluster, this.#pairings);
     return `frozen at ${exported} exports, the other serves after ${taken} s, all is done after ${seconds} s; ` +
-      `the one that woke ended ${endedAfter} s later and sent the router nothing: ${told}`;
+      `the one that woke ended ${endedAfter} s later and sent the router nothing: ${reported}`;
   }
 
   async roll(): Promise<string> {

@@ -16,10 +16,9 @@ import { driverName } from "../kit/driver.ts";
 /** Rounds of the attacher that are waited for, and how often it makes one, in seconds. */
 const [rounds, everySeconds] = [3, 5];
 
-/** The earlier Go driver's volumes, from its last hour to their release. */
+/** The legacy Go driver's volumes, from its last hour to their release. */
 export const suite: Suite = {
-  what:
-    "volumes that the earlier driver made and attached are taken over under their writers, and given back",
+  what: "volumes that the legacy driver made and attached are taken over under their writers, and given back",
   limitMinutes: 10,
   run: async (bench) => {
     const cluster = await bench.cluster({
@@ -27,15 +26,15 @@ export const suite: Suite = {
       controllerLater: true,
       chart: { attacherArgs: [`--reconcile-sync=${everySeconds}s`] },
     });
-    const takeover = new Takeover(bench, cluster);
+    const migration = new Migration(bench, cluster);
     await bench.story([
-      ["a new node works with what the earlier controller publishes", () => takeover.begin()],
-      ["the new controller takes every volume over, and no writer feels it", () => takeover.takeOver()],
-      ["what the attacher asks again changes nothing", () => takeover.publishAgain()],
-      ["attached anew a volume has an epoch, and its pod finds what it wrote", () => takeover.attachAnew()],
-      ["what was never detached is given back under its writer", () => takeover.release()],
+      ["a new node works with what the legacy controller publishes", () => migration.begin()],
+      ["the new controller takes every volume over, and no writer feels it", () => migration.migrate()],
+      ["what the attacher asks again changes nothing", () => migration.publishAgain()],
+      ["attached anew a volume has an epoch, and its pod finds what it wrote", () => migration.attachAnew()],
+      ["what was never detached is given back under its writer", () => migration.release()],
       ["taken over again, everything can be deleted, and leaves nothing", async () => {
-        await takeover.end();
+        await migration.end();
         return await assertNothingLeft(cluster, bench.signal);
       }],
     ]);
@@ -49,19 +48,19 @@ type Disk = Readonly<Record<string, unknown>> & { readonly slot: string; readonl
 const listVolumes =
   'grpc_server_handled_total{grpc_type="unary",grpc_service="csi.v1.Controller",grpc_method="ListVolumes",grpc_code="OK"}';
 
-class Takeover {
+class Migration {
   readonly #bench: Bench;
   readonly #cluster: Cluster;
   readonly #work: Workload;
-  readonly #earlier: EarlierDriver;
+  readonly #earlier: LegacyDriver;
   /** By their claims: a raw block volume and a file system that pods write to, and a raw block volume that nobody has. */
-  readonly #volumes = new Map<string, EarlierVolume>();
+  readonly #volumes = new Map<string, LegacyVolume>();
 
   constructor(bench: Bench, cluster: Cluster) {
     this.#bench = bench;
     this.#cluster = cluster;
     this.#work = new Workload(cluster, bench.signal);
-    this.#earlier = new EarlierDriver(cluster, bench.signal);
+    this.#earlier = new LegacyDriver(cluster, bench.signal);
   }
 
   async begin(): Promise<string> {
@@ -78,7 +77,7 @@ class Takeover {
     return `${mounts!.length} mounts, ${loops!.length} loop devices; they write`;
   }
 
-  async takeOver(): Promise<string> {
+  async migrate(): Promise<string> {
     const [disks, exports, onNode] = [
       await this.#disks(),
       await exportsOf(this.#cluster),
@@ -112,9 +111,9 @@ class Takeover {
     const [disks, attachments] = [await this.#disks(), await this.#contexts()];
     const before = await this.#progress();
     await this.#cluster.router.control("/log", { method: "DELETE" });
-    const looks = () => this.#cluster.controller.metric(listVolumes);
-    const first = await looks();
-    await until(`${rounds} rounds of the attacher`, async () => await looks() >= first + rounds, {
+    const reads = () => this.#cluster.controller.metric(listVolumes);
+    const first = await reads();
+    await until(`${rounds} rounds of the attacher`, async () => await reads() >= first + rounds, {
       limitSeconds: 60,
       signal: this.#bench.signal,
     });
@@ -147,7 +146,7 @@ class Takeover {
     await this.#work.running("raw");
     const context = (await this.#contexts())[id];
     assert.match(context?.["nqn"] ?? "", new RegExp(`^${nqn}:[0-9]+-[0-9a-f]{8}$`));
-    // A node of the earlier driver looks for this name, and finds nothing.
+    // A node of the legacy driver looks for this name, and finds nothing.
     const exports = await exportsOf(this.#cluster);
     assert.deepEqual([exports.includes(nqn), exports.includes(context?.["nqn"] ?? "")], [false, true]);
     const found = Number(await this.#work.exec("raw", "cat /tmp/found"));
@@ -236,7 +235,7 @@ class Takeover {
     return { code, out: out.join("\n") };
   }
 
-  #volume(claim: string): EarlierVolume {
+  #volume(claim: string): LegacyVolume {
     const volume = this.#volumes.get(claim);
     if (volume === undefined) throw new Error(`there is no volume of ${claim}`);
     return volume;
@@ -261,7 +260,7 @@ class Takeover {
 
   /** Loop devices and mounts of volumes at the node, as the kernel lists them. */
   async #onNode(): Promise<readonly string[][]> {
-    const { folder } = this.#cluster.node("n1").kubelet.place;
+    const { folder } = this.#cluster.node("n1").kubelet.location;
     const mounts = (await Deno.readTextFile("/proc/self/mountinfo")).split("\n")
       .filter((line) => line.includes(`${folder}/`) && line.includes("kubernetes.io/csi"));
     const loops = await hostOutput("losetup", ["--list", "--noheadings", "--raw", "--output=NAME,BACK-FILE"]);
@@ -323,8 +322,8 @@ const folder = "/storage-pool/metal-csi";
 const nqnPrefix = "nqn.2000-02.com.mikrotik";
 const port = 4420;
 
-/** A volume as the earlier Go driver for the same routers makes it: one claim's, exported all the time. */
-interface EarlierVolume {
+/** A volume as the legacy Go driver for the same routers makes it: one claim's, exported all the time. */
+interface LegacyVolume {
   /** Of the volume, of its disk, and of its PersistentVolume. */
   readonly id: string;
   readonly claim: string;
@@ -334,10 +333,10 @@ interface EarlierVolume {
 }
 
 /**
- * The earlier Go driver, which is replaced: what it has left on the router and in the API, and what its controller and its
+ * The legacy Go driver, which is replaced: what it has left on the router and in the API, and what its controller and its
  * attacher did when they were still there. Its nodes have been exchanged already, as the guide says.
  */
-class EarlierDriver {
+class LegacyDriver {
   readonly #cluster: Cluster;
   readonly #signal: AbortSignal;
 
@@ -347,7 +346,7 @@ class EarlierDriver {
   }
 
   /** Makes a claim's volume of 1 GiB, with an ext4 in it if it is to be one. */
-  async create(claim: string, mode: VolumeMode): Promise<EarlierVolume> {
+  async create(claim: string, mode: VolumeMode): Promise<LegacyVolume> {
     const id = `pvc-${crypto.randomUUID()}`;
     const volume = { id, claim, mode, nqn: `${nqnPrefix}:${id}` };
     await this.#makeDisk(volume);
@@ -359,7 +358,7 @@ class EarlierDriver {
   }
 
   /** Attaches it where Kubernetes wants it: a node is told the address, the export's name and the file system. */
-  async attach({ id, nqn, mode }: EarlierVolume): Promise<void> {
+  async attach({ id, nqn, mode }: LegacyVolume): Promise<void> {
     const { api } = this.#cluster;
     const wanted = await until(`Kubernetes to want ${id} at a node`, async () => {
       const all = await api.list<Attachment>(paths.attachments);
@@ -381,7 +380,7 @@ class EarlierDriver {
     await api.patch(`${path}/status`, { status: { attached: true, attachmentMetadata } });
   }
 
-  async #makeDisk({ id, mode, nqn }: EarlierVolume): Promise<void> {
+  async #makeDisk({ id, mode, nqn }: LegacyVolume): Promise<void> {
     const { router } = this.#cluster;
     const disk = {
       slot: id,
@@ -401,7 +400,7 @@ class EarlierDriver {
 /** By which the attacher keeps an object until its volume is detached. */
 const attacherFinalizer = `external-attacher/${driverName.replaceAll(".", "-")}`;
 
-function persistentVolumeOf({ id, claim, mode, nqn }: EarlierVolume): object {
+function persistentVolumeOf({ id, claim, mode, nqn }: LegacyVolume): object {
   return {
     apiVersion: "v1",
     kind: "PersistentVolume",

@@ -1,7 +1,17 @@
 // Copies of images, and the names that they get when they are whole.
 import assert from "node:assert/strict";
 import { systemClock } from "../../../src/host/clock.ts";
-import { addOne, type Bench, gib, held, imageOf, placeOf, record, slot, truth } from "../_routeros_bench.ts";
+import {
+  addOne,
+  type Bench,
+  gib,
+  held,
+  imageOf,
+  locationOf,
+  record,
+  slot,
+  truth,
+} from "../_routeros_bench.ts";
 import {
   copy,
   filesHolding,
@@ -138,11 +148,11 @@ async function stayOne(bench: Bench): Promise<void> {
   const before = router.model.disks.list();
   const adopted = { comment: record, sizeBytes: undefined };
   const tries = [
-    { ...adopted, id: slot, place: placeOf("pvc-2") },
-    { ...adopted, id: "pvc-2", place: placeOf(slot) },
-    { ...adopted, id: slot, place: placeOf(slot) },
-    { ...adopted, id: slot, place: placeOf("pvc-3"), sizeBytes: gib },
-    { ...adopted, id: "pvc-3", place: placeOf(slot), sizeBytes: gib },
+    { ...adopted, id: slot, location: locationOf("pvc-2") },
+    { ...adopted, id: "pvc-2", location: locationOf(slot) },
+    { ...adopted, id: slot, location: locationOf(slot) },
+    { ...adopted, id: slot, location: locationOf("pvc-3"), sizeBytes: gib },
+    { ...adopted, id: "pvc-3", location: locationOf(slot), sizeBytes: gib },
   ];
   for (const volume of tries) {
     const { after, refusal } = await store.add(volume, call());

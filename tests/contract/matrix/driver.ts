@@ -1,9 +1,9 @@
 // The whole driver on routers of every kind, through gRPC: told by --router-profile what its router answers, and not.
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
-import type { RouterAnswers } from "../../../src/router_profile/answers.ts";
-import { leastCommand, leastPut, leastSlot, narrowLimits } from "../../../src/router_profile/limits.ts";
-import { getProfile, knobsOf } from "../../../src/simulator/profile.ts";
+import type { RouterBehaviours } from "../../../src/router_profile/answers.ts";
+import { minCommand, minPut, minSlot, narrowLimits } from "../../../src/router_profile/limits.ts";
+import { behavioursOf, getProfile } from "../../../src/simulator/profile.ts";
 import { volumeIdFor } from "../../../src/volume/model/ids.ts";
 import {
   changesNothing,
@@ -26,18 +26,18 @@ type Test = (stack: Stack) => Promise<void>;
 const nqnBytes = 76;
 const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
 
-function answersOf({ profile, knobs }: Setting): RouterAnswers {
-  return knobsOf(getProfile(profile), knobs);
+function answersOf({ profile, behaviours }: Setting): RouterBehaviours {
+  return behavioursOf(getProfile(profile), behaviours);
 }
 
 /** A driver on a router of a setting. */
-function served(isTold: boolean, test: Test): Scenario["run"] {
+function served(isReported: boolean, test: Test): Scenario["run"] {
   return async (setting) => {
-    const { profile, knobs } = setting;
-    const told = isTold ? { told: answersOf(setting) } : {};
+    const { profile, behaviours } = setting;
+    const reported = isReported ? { reported: answersOf(setting) } : {};
     await using stack = await startStack({
-      simulator: { profile, knobs },
-      ...told,
+      simulator: { profile, behaviours },
+      ...reported,
     });
     await test(stack);
   };
@@ -131,7 +131,7 @@ async function multiply(stack: Stack): Promise<void> {
 }
 
 /** Everything that is tried with the first volume is refused in this way, and nothing is left. */
-function refused(code: status, words: RegExp): Test {
+function refused(code: status, text: RegExp): Test {
   return async (stack) => {
     await rejectsWith(
       code,
@@ -140,7 +140,7 @@ function refused(code: status, words: RegExp): Test {
         capacityRange: { requiredBytes: String(gibibyte) },
         volumeCapabilities: [{ mount: { fsType: "ext4" }, accessMode: { mode: "SINGLE_NODE_WRITER" } }],
       }, 2500),
-      words,
+      text,
     );
     const { disks, files } = await state(stack);
     assert.deepEqual(disks.filter((disk) => disk.type === "file"), []);
@@ -151,12 +151,12 @@ function refused(code: status, words: RegExp): Test {
 /** A volume is made; then this is refused, and nothing comes of it. */
 function refusedLater(
   code: status,
-  words: RegExp,
+  text: RegExp,
   ask: (stack: Stack, source: string) => Promise<unknown>,
 ): Test {
   return async (stack) => {
     const source = await create(stack, "pvc-source");
-    await changesNothing(stack, () => rejectsWith(code, ask(stack, source), words));
+    await changesNothing(stack, () => rejectsWith(code, ask(stack, source), text));
     await remove(stack, source);
     await assertNothingLeft(stack);
   };
@@ -170,9 +170,9 @@ function inSubvolumes({ btrfs, subvolumes, subvolumeNames }: RouterKind): boolea
 }
 
 /** On which routers no volume can be made at all. */
-function useless(isTold: boolean): Otherwise[] {
-  const untold = (words: RegExp, code = status.UNAVAILABLE) => served(false, refused(code, words));
-  const notStarted = (answers: RouterKind) => isTold && narrowLimits(answers, nqnBytes).length > 0;
+function useless(isReported: boolean): Otherwise[] {
+  const unreported = (text: RegExp, code = status.UNAVAILABLE) => served(false, refused(code, text));
+  const notStarted = (answers: RouterKind) => isReported && narrowLimits(answers, nqnBytes).length > 0;
   return [
     {
       when: notStarted,
@@ -182,10 +182,10 @@ function useless(isTold: boolean): Otherwise[] {
     {
       when: ({ rose }) => !rose,
       because: "without rose-storage no volume is made",
-      run: served(isTold, refused(status.UNAVAILABLE, /refused/)),
+      run: served(isReported, refused(status.UNAVAILABLE, /refused/)),
     },
     {
-      when: ({ maxPut }) => maxPut < leastPut,
+      when: ({ maxPut }) => maxPut < minPut,
       because: "where a router cannot even print one disk nothing is told of it, and nothing done with it",
       run: served(false, async (stack) => {
         const { controller } = stack.clients;
@@ -206,53 +206,53 @@ function useless(isTold: boolean): Otherwise[] {
       }),
     },
     {
-      when: ({ maxSlot }) => maxSlot < leastSlot,
+      when: ({ maxSlot }) => maxSlot < minSlot,
       because: "a slot that is too long for the router is refused, and nothing is left of it",
-      run: untold(/the router answered/),
+      run: unreported(/the router answered/),
     },
     {
-      when: ({ maxCommand }) => maxCommand < leastCommand,
+      when: ({ maxCommand }) => maxCommand < minCommand,
       because: "a router that takes no command as long as they are is not read, and no volume is made",
-      run: untold(/lost/),
+      run: unreported(/lost/),
     },
     {
       when: ({ maxComment }) => maxComment < 90,
       because: "a record that the router cuts is taken back, and the limit is told",
-      run: untold(/keeps only/, status.FAILED_PRECONDITION),
+      run: unreported(/keeps only/, status.FAILED_PRECONDITION),
     },
-    ...isTold ? [] : [{
+    ...isReported ? [] : [{
       when: (kind: RouterKind) => kind.btrfs && kind.subvolumes && kind.subvolumeNames === "flat",
       because: "where nobody says that subvolumes are at the top only the router's refusal is told",
-      run: untold(/the router answered/),
+      run: unreported(/the router answered/),
     }],
   ];
 }
 
-function lives(isTold: boolean): Otherwise[] {
+function lives(isReported: boolean): Otherwise[] {
   return [
-    ...useless(isTold),
+    ...useless(isReported),
     {
       when: ({ grow }) => grow === "never",
       because: "a router that grows nothing: the volume stays as it is, and that is told",
-      run: served(isTold, (stack) => live(stack, false)),
+      run: served(isReported, (stack) => live(stack, false)),
     },
   ];
 }
 
-function travels(isTold: boolean): Otherwise[] {
+function travels(isReported: boolean): Otherwise[] {
   const publish = ({ clients }: Stack, id: string) =>
     clients.controller.call("ControllerPublishVolume", publishRequest(id));
   return [
-    ...useless(isTold),
+    ...useless(isReported),
     {
       ...noExport,
       because: "where nobody can be fenced nothing is published unless an operator takes the risk",
-      run: served(isTold, refusedLater(status.FAILED_PRECONDITION, /--allow-unfenced/, publish)),
+      run: served(isReported, refusedLater(status.FAILED_PRECONDITION, /--allow-unfenced/, publish)),
     },
     {
       when: ({ maxNqn }) => maxNqn < nqnBytes,
       because: "an NQN that the router cuts is never answered, and the volume can be taken away",
-      run: served(isTold, async (stack) => {
+      run: served(isReported, async (stack) => {
         const volumeId = await create(stack, "pvc-1");
         await rejectsWith(status.UNAVAILABLE, publish(stack, volumeId));
         await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
@@ -265,14 +265,14 @@ function travels(isTold: boolean): Otherwise[] {
 
 /** Where images are files only copies can be made of them, and only where those can be trusted. */
 function untrusted(
-  isTold: boolean,
+  isReported: boolean,
   ask: (stack: Stack, source: string) => Promise<unknown>,
 ): Otherwise[] {
-  const refuse = (code: status, words: RegExp) => served(isTold, refusedLater(code, words, ask));
+  const refuse = (code: status, text: RegExp) => served(isReported, refusedLater(code, text, ask));
   const byCopy = (kind: RouterKind) => !inSubvolumes(kind);
   return [
     {
-      when: (kind) => !isTold && byCopy(kind),
+      when: (kind) => !isReported && byCopy(kind),
       because:
         "where nobody says what its answer to a copy means no copy is made, and the way to know is told",
       run: refuse(status.FAILED_PRECONDITION, /--router-profile/),
@@ -290,23 +290,23 @@ function untrusted(
   ];
 }
 
-function multiplies(isTold: boolean): Otherwise[] {
-  const refusesClones = (code: status, words: RegExp) =>
-    served(isTold, async (stack) => {
+function multiplies(isReported: boolean): Otherwise[] {
+  const refusesClones = (code: status, text: RegExp) =>
+    served(isReported, async (stack) => {
       const source = await create(stack, "pvc-source");
-      await rejectsWith(code, cloneOf(stack, "pvc-clone", { volumeId: source }), words);
+      await rejectsWith(code, cloneOf(stack, "pvc-clone", { volumeId: source }), text);
       await remove(stack, volumeIdFor("pvc-clone"));
       await remove(stack, source);
       await assertNothingLeft(stack);
     });
   return [
-    ...useless(isTold),
+    ...useless(isReported),
     {
-      when: ({ adopt }) => isTold && adopt === "refused",
+      when: ({ adopt }) => isReported && adopt === "refused",
       because: "told of a router that takes over no file, nothing is begun of a clone",
       run: refusesClones(status.FAILED_PRECONDITION, /makes no disk of a file/),
     },
-    ...untrusted(isTold, (stack, volumeId) => cloneOf(stack, "pvc-clone", { volumeId })),
+    ...untrusted(isReported, (stack, volumeId) => cloneOf(stack, "pvc-clone", { volumeId })),
     {
       when: ({ adopt }) => adopt === "refused",
       because: "a router that takes over no file makes no clone; a delete removes what is left",
@@ -318,12 +318,12 @@ function multiplies(isTold: boolean): Otherwise[] {
 function scenarioPair(
   name: string,
   test: Test,
-  otherwise: (isTold: boolean) => Otherwise[],
+  otherwise: (isReported: boolean) => Otherwise[],
 ): Scenario[] {
-  return bothWays.map((isTold) => ({
-    name: `driver ${isTold ? "told" : "untold"}: ${name}`,
-    run: served(isTold, test),
-    otherwise: otherwise(isTold),
+  return bothWays.map((isReported) => ({
+    name: `driver ${isReported ? "told" : "untold"}: ${name}`,
+    run: served(isReported, test),
+    otherwise: otherwise(isReported),
   }));
 }
 
@@ -333,7 +333,9 @@ export const driverScenarios: readonly Scenario[] = [
   ...scenarioPair(
     "snapshot",
     freeze,
-    (isTold) => [...useless(isTold), ...untrusted(isTold, (stack, id) => snapshot(stack, "snap", id))],
+    (
+      isReported,
+    ) => [...useless(isReported), ...untrusted(isReported, (stack, id) => snapshot(stack, "snap", id))],
   ),
   ...scenarioPair("clones", multiply, multiplies),
 ];

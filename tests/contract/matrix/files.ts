@@ -5,18 +5,18 @@ import { systemClock } from "../../../src/host/clock.ts";
 import {
   addOne,
   type Bench,
+  filePrefix,
   folder,
   gib,
   hasImage,
   held,
   imageOf,
+  locationOf,
   makeFolder,
   newVolume,
   nqn,
-  placeOf,
   record,
   slot,
-  stem,
   truth,
   wanted,
 } from "../_routeros_bench.ts";
@@ -57,7 +57,7 @@ async function adopt(bench: Bench, fileBytes: bigint): Promise<bigint | undefine
 }
 
 /** Grows an exported volume; gives the sizes that the router tells and that connected nodes see. */
-async function grow(bench: Bench): Promise<readonly [told: bigint, attached: bigint]> {
+async function grow(bench: Bench): Promise<readonly [reported: bigint, attached: bigint]> {
   const { store, call, router } = bench;
   await addOne(bench);
   await store.change(slot, record, { comment: held, export: { nqn, port: 4420 } }, call());
@@ -88,8 +88,8 @@ async function keepShared(bench: Bench): Promise<void> {
   await addOne(bench);
   const disk = router.model.disks.findBySlot(slot)!;
   router.model.disks.add({ ...disk, slot: "theirs", comment: "" });
-  await store.view(slot, stem, call());
-  const { after } = await store.remove({ id: slot, comment: record }, placeOf(slot), stem, call());
+  await store.view(slot, filePrefix, call());
+  const { after } = await store.remove({ id: slot, comment: record }, locationOf(slot), filePrefix, call());
   assert.equal(after.volume, undefined);
   assert.deepEqual(after.sharers.map(({ id }) => id), ["theirs"]);
   assert.equal(after.files.length, 1);
@@ -168,7 +168,10 @@ export const fileScenarios: readonly Scenario[] = [
         run: on(async (bench) => {
           await addOne(bench);
           const { after } = await bench.store.change(slot, record, { sizeBytes: 2n * gib }, bench.call());
-          assert.equal(after.volume?.sizeBytes, bench.router.model.knobs.grow === "never" ? gib : 2n * gib);
+          assert.equal(
+            after.volume?.sizeBytes,
+            bench.router.model.behaviours.grow === "never" ? gib : 2n * gib,
+          );
         }),
       },
       {
@@ -201,7 +204,7 @@ export const fileScenarios: readonly Scenario[] = [
         because: "the export is off, and goes on being served for a while: the grace is there for that",
         run: on(async (bench) => {
           assert.equal((await withdraw(bench)).length, 1);
-          await systemClock.sleep(bench.router.model.knobs.unexport + 50);
+          await systemClock.sleep(bench.router.model.behaviours.unexport + 50);
           assert.deepEqual(bench.router.model.exports.list(), []);
         }),
       },

@@ -1,10 +1,10 @@
 // Where a volume's image lies: in a subvolume of its own where the pool can have one there, else as a plain file.
 import assert from "node:assert/strict";
-import { placeFor, withinPool } from "../../../src/volume/model/layout.ts";
-import type { ImagePlace } from "../../../src/volume/model/inventory.ts";
+import { imageLocationFor, withinPool } from "../../../src/volume/model/layout.ts";
+import type { ImageLocation } from "../../../src/volume/model/inventory.ts";
 import type { NewVolume } from "../../../src/volume/ports/store.ts";
 import { missingFolder } from "../../../src/volume/rules/provision.ts";
-import { type Bench, gib, record, slot, stem, stemOf, truth } from "../_routeros_bench.ts";
+import { type Bench, filePrefix, filePrefixOf, gib, record, slot, truth } from "../_routeros_bench.ts";
 import { filesHolding, hasSubvolume, restored } from "../_routeros_images.ts";
 import type { RouterKind, Scenario } from "./scenario.ts";
 import { assertQuiet, on, useless } from "./store.ts";
@@ -17,14 +17,14 @@ interface Layout {
 
 /** Plans a volume in a folder as the driver does when it knows this router. */
 async function plan({ store, call, router }: Bench, id: string, base: string): Promise<NewVolume> {
-  const names = router.model.knobs.subvolumeNames;
-  const view = await store.createView({ id, stem: stemOf(id), folder: base }, call());
+  const names = router.model.behaviours.subvolumeNames;
+  const view = await store.createView({ id, filePrefix: filePrefixOf(id), folder: base }, call());
   const pool = view.pools[0]!;
-  const place = placeFor(base, stemOf(id), pool, names);
-  const { subvolume } = place;
+  const location = imageLocationFor(base, filePrefixOf(id), pool, names);
+  const { subvolume } = location;
   return {
     id,
-    place,
+    location,
     sizeBytes: gib,
     comment: record,
     ...missingFolder(view, base, pool, names),
@@ -32,34 +32,34 @@ async function plan({ store, call, router }: Bench, id: string, base: string): P
   };
 }
 
-async function addPlanned(bench: Bench, id: string, base: string): Promise<ImagePlace> {
+async function addPlanned(bench: Bench, id: string, base: string): Promise<ImageLocation> {
   const volume = await plan(bench, id, base);
   const { after, refusal } = await bench.store.add(volume, bench.call());
   assertQuiet(bench, refusal);
   assert.deepEqual(after.volumes.find((one) => one.id === id), truth(bench.router, id));
   const { imagePath, sizeBytes, comment } = truth(bench.router, id)!;
-  assert.deepEqual([imagePath, sizeBytes, comment], [volume.place.path, gib, record]);
-  return volume.place;
+  assert.deepEqual([imagePath, sizeBytes, comment], [volume.location.path, gib, record]);
+  return volume.location;
 }
 
 /** Two volumes come to lie in one folder; the first goes again, and takes nothing with it. */
 async function lodge(bench: Bench, base: string, { image, folder }: Layout): Promise<void> {
   const { store, call, router } = bench;
-  const place = await addPlanned(bench, slot, base);
+  const location = await addPlanned(bench, slot, base);
   const other = await addPlanned(bench, restored, base);
   const inSubvolume = image === "subvolume";
-  assert.equal(place.path, inSubvolume ? `${base}/${stem}/disk.img` : `${base}/${stem}.img`);
-  assert.equal(hasSubvolume(router, withinPool(`${base}/${stem}`)), inSubvolume);
+  assert.equal(location.path, inSubvolume ? `${base}/${filePrefix}/disk.img` : `${base}/${filePrefix}.img`);
+  assert.equal(hasSubvolume(router, withinPool(`${base}/${filePrefix}`)), inSubvolume);
   assert.equal(hasSubvolume(router, withinPool(base)), folder === "subvolume");
   assert.ok(router.model.files.isDirectory(base.slice(1)));
 
-  const view = await store.view(slot, stem, call());
-  assert.deepEqual(view.files, filesHolding(router, stem));
+  const view = await store.view(slot, filePrefix, call());
+  assert.deepEqual(view.files, filesHolding(router, filePrefix));
   assert.equal(view.files.length, inSubvolume ? 2 : 1);
-  const { after, refusal } = await store.remove({ id: slot, comment: record }, place, stem, call());
+  const { after, refusal } = await store.remove({ id: slot, comment: record }, location, filePrefix, call());
   assertQuiet(bench, refusal);
-  assert.deepEqual([after.volume, after.files, filesHolding(router, stem)], [undefined, [], []]);
-  assert.equal(hasSubvolume(router, withinPool(`${base}/${stem}`)), false);
+  assert.deepEqual([after.volume, after.files, filesHolding(router, filePrefix)], [undefined, [], []]);
+  assert.equal(hasSubvolume(router, withinPool(`${base}/${filePrefix}`)), false);
   assert.deepEqual((await store.inventory(call())).volumes, [truth(router, restored)]);
   assert.ok(router.model.files.find(other.path.slice(1)) !== undefined);
 }

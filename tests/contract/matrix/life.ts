@@ -4,17 +4,17 @@ import type { StoredVolume } from "../../../src/volume/model/inventory.ts";
 import {
   addOne,
   type Bench,
+  filePrefix,
   gib,
   held,
   imageOf,
+  locationOf,
   makeFolder,
   newVolume,
   nqn,
-  placeOf,
   record,
   rejectsWith,
   slot,
-  stem,
   truth,
   wanted,
 } from "../_routeros_bench.ts";
@@ -43,13 +43,13 @@ const noNqn: Otherwise = {
 const shortComments: Otherwise = {
   ...shortHeld,
   because: "a comment that the router cut is shown as it is there",
-  run: on((bench) => live(bench, held.slice(0, bench.router.model.knobs.maxComment), nqn)),
+  run: on((bench) => live(bench, held.slice(0, bench.router.model.behaviours.maxComment), nqn)),
 };
 
 const shortNqns: Otherwise = {
   when: ({ maxNqn }) => maxNqn < nqn.length,
   because: "an NQN that the router cut is shown as it is there",
-  run: on((bench) => live(bench, held, nqn.slice(0, bench.router.model.knobs.maxNqn))),
+  run: on((bench) => live(bench, held, nqn.slice(0, bench.router.model.behaviours.maxNqn))),
 };
 
 /** The whole life of a volume; what is shown after each step is what is there. */
@@ -79,9 +79,14 @@ async function live(bench: Bench, comment: string, exportNqn: string): Promise<v
 
 async function leave(bench: Bench): Promise<void> {
   const { store, call } = bench;
-  const view = await store.view(slot, stem, call());
+  const view = await store.view(slot, filePrefix, call());
   assert.deepEqual(view.files, [{ path: imageOf(slot), sizeBytes: gib, directory: false }]);
-  const { after, refusal } = await store.remove({ id: slot, comment: record }, placeOf(slot), stem, call());
+  const { after, refusal } = await store.remove(
+    { id: slot, comment: record },
+    locationOf(slot),
+    filePrefix,
+    call(),
+  );
   assertQuiet(bench, refusal);
   assert.deepEqual([after.volume, after.files], [undefined, []]);
   assertUntouched(bench);
@@ -91,14 +96,14 @@ async function leave(bench: Bench): Promise<void> {
 async function dare(bench: Bench): Promise<readonly [nqn: string, fences: boolean]> {
   const { another, call, router } = bench;
   await addOne(bench, slot, "first");
-  const store = router.model.knobs.maxSessions === 1 ? bench.store : another({ allowUnfenced: true });
-  await store.view(slot, stem, call());
+  const store = router.model.behaviours.maxSessions === 1 ? bench.store : another({ allowUnfenced: true });
+  await store.view(slot, filePrefix, call());
   const { after, refusal } = await store.change(slot, "first", { export: { nqn, port: 4420 } }, call());
   assertQuiet(bench, refusal);
   assert.deepEqual(after.volume, truth(router, slot));
   assert.deepEqual(router.model.exports.list().length, 1);
-  const looks = [after, await store.view(slot, stem, call()), await store.inventory(call())];
-  const fences = looks.map(({ unfenced }) => unfenced !== true);
+  const reads = [after, await store.view(slot, filePrefix, call()), await store.inventory(call())];
+  const fences = reads.map(({ unfenced }) => unfenced !== true);
   assert.equal(new Set(fences).size, 1);
   const [shown] = (await store.inventory(call())).volumes;
   assert.deepEqual([shown?.exported, shown?.exportNqn], [true, after.volume?.exportNqn]);
@@ -123,7 +128,7 @@ export const lifeScenarios: readonly Scenario[] = [
           await addOne(bench);
           const change = { export: { nqn, port: 4420 } };
           await rejectsWith(bench.store.change(slot, record, change, bench.call()), "precondition", /fence/);
-          assert.equal((await bench.store.view(slot, stem, bench.call())).unfenced, true);
+          assert.equal((await bench.store.view(slot, filePrefix, bench.call())).unfenced, true);
         }),
       },
       {
@@ -135,7 +140,7 @@ export const lifeScenarios: readonly Scenario[] = [
         when: ({ maxNqn }) => maxNqn < nqn.length,
         because: "an NQN that the router cut is shown as it is there",
         run: on(async (bench) => {
-          const { maxNqn } = bench.router.model.knobs;
+          const { maxNqn } = bench.router.model.behaviours;
           assert.deepEqual(await dare(bench), [nqn.slice(0, maxNqn), true]);
         }),
       },

@@ -1,21 +1,21 @@
 // What is seen: texts of every kind, long lists, and what a router does not show.
 import assert from "node:assert/strict";
-import { leastCommand } from "../../../src/router_profile/limits.ts";
+import { minCommand } from "../../../src/router_profile/limits.ts";
 import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
 import {
   addOne,
   type Bench,
+  filePrefix,
+  filePrefixOf,
   folder,
   gib,
   hasImage,
+  locationOf,
   makeFolder,
   newVolume,
-  placeOf,
   record,
   rejectsWith,
   slot,
-  stem,
-  stemOf,
   truth,
   wanted,
 } from "../_routeros_bench.ts";
@@ -44,7 +44,7 @@ const long: readonly string[] = [
 /** Each comment is set, read back, and compared with. */
 async function comment(bench: Bench, comments: readonly string[]): Promise<void> {
   const { store, call, router } = bench;
-  const { maxComment } = router.model.knobs;
+  const { maxComment } = router.model.behaviours;
   await addOne(bench, slot, "first");
   let before = "first";
   for (const comment of comments) {
@@ -59,7 +59,7 @@ async function comment(bench: Bench, comments: readonly string[]): Promise<void>
   assert.deepEqual(after.volumes.find(({ id }) => id === "pvc-2"), truth(router, "pvc-2"));
   assert.equal(truth(router, "pvc-2")?.comment, "y".repeat(300).slice(0, maxComment));
   assert.equal(
-    (await store.remove({ id: slot, comment: before }, placeOf(slot), stem, call())).after.volume,
+    (await store.remove({ id: slot, comment: before }, locationOf(slot), filePrefix, call())).after.volume,
     undefined,
   );
   assert.ok(hasImage(router, "pvc-1"));
@@ -111,7 +111,7 @@ async function listSnapshots(bench: Bench): Promise<number> {
   return execs;
 }
 
-export const lookScenarios: readonly Scenario[] = [
+export const readScenarios: readonly Scenario[] = [
   {
     name: "comments",
     run: on((bench) => comment(bench, [...nasty, ...long])),
@@ -130,7 +130,7 @@ export const lookScenarios: readonly Scenario[] = [
     otherwise: [
       noRose,
       {
-        when: ({ maxCommand }) => maxCommand < leastCommand,
+        when: ({ maxCommand }) => maxCommand < minCommand,
         because: "a router that takes no command as long as they are is not read",
         run: on((bench) =>
           rejectsWith(bench.store.createView(wanted(slot), bench.call()), "unavailable", /lost/)
@@ -166,14 +166,14 @@ export const lookScenarios: readonly Scenario[] = [
       const { store, call, router } = bench;
       await addOne(bench);
       const before = call();
-      await store.view(slot, stem, before);
+      await store.view(slot, filePrefix, before);
       const body = JSON.stringify({ downMs: 20, disksLateMs: 60_000 });
       await (await fetch(`${router.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
-      const view = await store.view(slot, stem, call());
+      const view = await store.view(slot, filePrefix, call());
       assert.ok(view.upMs < 60_000, "whoever asks learns that it was not long ago");
       assert.equal(view.volume, undefined);
       await rejectsWith(
-        store.removeImage(placeOf(slot), stem, before),
+        store.removeImage(locationOf(slot), filePrefix, before),
         "unavailable",
         /looked at again/,
       );
@@ -186,13 +186,13 @@ export const lookScenarios: readonly Scenario[] = [
     run: on(async (bench) => {
       const { store, call, router } = bench;
       const id = "storage-pool";
-      const [place, stem] = [placeOf(id), stemOf(id)];
+      const [location, filePrefix] = [locationOf(id), filePrefixOf(id)];
       const pool = router.model.disks.findBySlot(id);
-      const view = await store.view(id, stem, call());
+      const view = await store.view(id, filePrefix, call());
       assert.deepEqual([view.foreign?.id, view.volume], [id, undefined]);
       await store.change(id, record, { comment: "mine", export: false }, call());
-      await store.remove({ id, comment: record }, place, stem, call());
-      await store.removeImage(place, stem, call());
+      await store.remove({ id, comment: record }, location, filePrefix, call());
+      await store.removeImage(location, filePrefix, call());
       const { after, refusal } = await store.add({ ...newVolume(id), makeFolder }, call());
       assertQuiet(bench, refusal);
       assert.deepEqual(after.volumes, []);

@@ -1,7 +1,16 @@
 // Lives of volumes, snapshots and copies on routers that lose, cut, hold back or refuse answers.
 import assert from "node:assert/strict";
 import type { FaultAction } from "../../../src/simulator/faults.ts";
-import { type Bench, held, record, slot, stemOf, type StepPlan, steps, truth } from "../_routeros_bench.ts";
+import {
+  type Bench,
+  filePrefixOf,
+  held,
+  record,
+  slot,
+  type StepPlan,
+  steps,
+  truth,
+} from "../_routeros_bench.ts";
 import {
   copySteps,
   filesHolding,
@@ -38,14 +47,14 @@ const unexportedLife: Life = { add: steps.add, remove: steps.remove };
 const removeRestored: StepPlan = {
   ...subvolumeSteps["remove a subvolume"]!,
   run: async ({ store }, call) => {
-    const [place, stem] = [innerPlace(restored), stemOf(restored)];
-    const view = await store.view(restored, stem, call);
+    const [location, filePrefix] = [innerPlace(restored), filePrefixOf(restored)];
+    const view = await store.view(restored, filePrefix, call);
     const { after, refusal } = view.volume === undefined
-      ? await store.removeImage(place, stem, call)
-      : await store.remove(view.volume, place, stem, call);
+      ? await store.removeImage(location, filePrefix, call)
+      : await store.remove(view.volume, location, filePrefix, call);
     return { shown: after.files, refusal };
   },
-  truth: (router) => filesHolding(router, stemOf(restored)),
+  truth: (router) => filesHolding(router, filePrefixOf(restored)),
   isDone: (router) =>
     truth(router, restored) === undefined && !hasSubvolume(router, innerPlace(restored).subvolume.path),
 };
@@ -76,7 +85,7 @@ async function survive(bench: Bench, mishaps: readonly Mishap[], life: Life): Pr
   for (const [action, value] of mishaps) {
     for (const [step, plan] of Object.entries(life)) {
       // Whoever removes has looked before.
-      await bench.store.view(slot, stemOf(slot), call());
+      await bench.store.view(slot, filePrefixOf(slot), call());
       router.faults.arm({ match: plan.match, nth: 1, times: 1, action, value });
       const { shown, refusal } = await plan.run(bench, call());
       assert.deepEqual(shown, plan.truth(router), `${step} under ${action} ${value}`);

@@ -3,15 +3,15 @@ import assert from "node:assert/strict";
 import {
   addOne,
   type Bench,
+  filePrefix,
   hasImage,
   held,
+  locationOf,
   makeFolder,
   newVolume,
-  placeOf,
   record,
   rejectsWith,
   slot,
-  stem,
   truth,
   wanted,
 } from "../_routeros_bench.ts";
@@ -25,7 +25,7 @@ async function loseComparison(bench: Bench): Promise<void> {
     const { after } = await store.change(slot, expected, { comment: "mine", export: false }, call());
     assert.deepEqual(after.volume, truth(router, slot));
     assert.equal(truth(router, slot)?.comment, record);
-    const removed = await store.remove({ id: slot, comment: expected }, placeOf(slot), stem, call());
+    const removed = await store.remove({ id: slot, comment: expected }, locationOf(slot), filePrefix, call());
     assert.deepEqual(removed.after.volume, truth(router, slot));
     assert.equal(truth(router, slot)?.comment, record);
     assert.ok(hasImage(router, slot));
@@ -37,7 +37,7 @@ async function raceForOne(bench: Bench): Promise<{ readonly believers: number }>
   const { store, call, router, another } = bench;
   await addOne(bench);
   const stores = [store, another()];
-  for (const one of stores) await one.view(slot, stem, call());
+  for (const one of stores) await one.view(slot, filePrefix, call());
   const outcomes = await Promise.all(
     stores.map((one, index) => one.change(slot, record, { comment: `mine ${index}` }, call())),
   );
@@ -52,11 +52,11 @@ async function raceForOne(bench: Bench): Promise<{ readonly believers: number }>
 async function crowd(
   { store, call, router }: Bench,
   ids: readonly string[],
-  looks: boolean,
+  reads: boolean,
 ): Promise<string[]> {
   const left = await Promise.all(ids.map(async (id) => {
     const context = call(60_000);
-    if (looks) await store.createView(wanted(id), context);
+    if (reads) await store.createView(wanted(id), context);
     const { after, refusal } = await store.add({ ...newVolume(id), makeFolder }, context);
     const added = after.volumes.find((volume) => volume.id === id);
     assert.deepEqual(added, truth(router, id));
@@ -73,9 +73,9 @@ function many(count: number): string[] {
 }
 
 /** Many first volumes, at a router of one session's patience and at one where sessions take turns. */
-function crowding(count: number, looks: boolean): Pick<Scenario, "run" | "otherwise"> {
+function crowding(count: number, reads: boolean): Pick<Scenario, "run" | "otherwise"> {
   return {
-    run: on(async (bench) => assert.deepEqual(await crowd(bench, many(count), looks), [])),
+    run: on(async (bench) => assert.deepEqual(await crowd(bench, many(count), reads), [])),
     otherwise: [
       ...useless,
       {
@@ -83,7 +83,7 @@ function crowding(count: number, looks: boolean): Pick<Scenario, "run" | "otherw
         because:
           "whoever sees no folder and then finds it made by another is refused; trying again gets there",
         run: on(async (bench) => {
-          const left = await crowd(bench, many(count), looks);
+          const left = await crowd(bench, many(count), reads);
           assert.deepEqual(await crowd(bench, left, true), []);
         }),
       },

@@ -1,10 +1,10 @@
 import type { Vocabulary } from "../../../src/router_profile/profile.ts";
-import type { Knobs } from "../../../src/simulator/behaviours.ts";
-import { getProfile, knobsOf } from "../../../src/simulator/profile.ts";
+import type { Behaviours } from "../../../src/simulator/behaviours.ts";
+import { behavioursOf, getProfile } from "../../../src/simulator/profile.ts";
 import type { Setting } from "./settings.ts";
 
-/** What a scenario's outcome may depend on: the knobs of a router, and the words that it knows. */
-export interface RouterKind extends Knobs, Vocabulary {
+/** What a scenario's outcome may depend on: the behaviours of a router, and the words that it knows. */
+export interface RouterKind extends Behaviours, Vocabulary {
   readonly btrfs: boolean;
 }
 
@@ -27,10 +27,10 @@ export interface Otherwise {
 }
 
 /** What a router of that setting is like. */
-export function kindOf({ profile, knobs }: Setting): RouterKind {
+export function kindOf({ profile, behaviours }: Setting): RouterKind {
   const { vocabulary, poolFilesystem } = getProfile(profile);
   const btrfs = poolFilesystem === "btrfs";
-  return { ...knobsOf(getProfile(profile), knobs), ...vocabulary, btrfs };
+  return { ...behavioursOf(getProfile(profile), behaviours), ...vocabulary, btrfs };
 }
 
 /** The outcome that counts on such a router; undefined is the usual one. */

@@ -1,6 +1,6 @@
-// Every kind of router that the contract is tried on: each profile, each value of each knob alone, and mixtures.
-import { defaultKnobs, type Knobs } from "../../../src/simulator/behaviours.ts";
-import { knobsOf, profiles } from "../../../src/simulator/profile.ts";
+// Every kind of router that the contract is tried on: each profile, each value of each behaviour alone, and mixtures.
+import { type Behaviours, defaultBehaviours } from "../../../src/simulator/behaviours.ts";
+import { behavioursOf, profiles } from "../../../src/simulator/profile.ts";
 import type { Random } from "../../../src/volume/ports/system.ts";
 
 /** One kind of router. */
@@ -8,11 +8,11 @@ export interface Setting {
   /** As the matrix shows it. */
   readonly name: string;
   readonly profile: string;
-  readonly knobs: Partial<Knobs>;
+  readonly behaviours: Partial<Behaviours>;
 }
 
-/** The values of each knob that are worth a row. Of limits: those around which the driver does something else. */
-export const knobValues: { readonly [Name in keyof Knobs]: readonly Knobs[Name][] } = {
+/** The values of each behaviour that are worth a row. Of limits: those around which the driver does something else. */
+export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Behaviours[Name][] } = {
   maxSlot: [31, 32, 40, Infinity],
   maxComment: [64, 128, 255, 1024],
   maxNqn: [64, 100, 223],
@@ -47,7 +47,7 @@ export const knobValues: { readonly [Name in keyof Knobs]: readonly Knobs[Name][
 };
 
 /** Limits below which a router cannot be worked with; in a mixture they would hide everything else. */
-const hopeless: { readonly [Name in keyof Knobs]?: number } = {
+const hopeless: { readonly [Name in keyof Behaviours]?: number } = {
   maxSlot: 32,
   maxComment: 255,
   maxNqn: 100,
@@ -55,38 +55,40 @@ const hopeless: { readonly [Name in keyof Knobs]?: number } = {
   maxCommand: 1024,
 };
 
-/** Each profile, and each value of each knob that is not the default, on the first profile. */
+/** Each profile, and each value of each behaviour that is not the default, on the first profile. */
 export function singleSettings(): Setting[] {
-  const usual = profiles[0]!;
-  const usualKnobs = knobsOf(usual);
-  const turned = knobNames().flatMap((name) =>
-    knobValues[name].filter((value) => value !== usualKnobs[name]).map((value) => ({
+  const defaults = profiles[0]!;
+  const defaultBehaviours = behavioursOf(defaults);
+  const turned = behaviourNames().flatMap((name) =>
+    behaviourValues[name].filter((value) => value !== defaultBehaviours[name]).map((value) => ({
       name: `${name}=${value}`,
-      profile: usual.name,
-      knobs: { [name]: value },
+      profile: defaults.name,
+      behaviours: { [name]: value },
     }))
   );
-  return [...profiles.map(({ name }) => ({ name, profile: name, knobs: {} })), ...turned];
+  return [...profiles.map(({ name }) => ({ name, profile: name, behaviours: {} })), ...turned];
 }
 
-/** A router with every knob turned at random. */
+/** A router with every behaviour turned at random. */
 export function randomSetting(name: string, random: Random): Setting {
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random.fraction() * items.length)]!;
   const fit = profiles.filter(({ vocabulary }) => vocabulary.rose);
-  const knobs = knobNames().map((name) => {
+  const behaviours = behaviourNames().map((name) => {
     const least = hopeless[name] ?? -Infinity;
-    const values: readonly Knobs[keyof Knobs][] = knobValues[name];
+    const values: readonly Behaviours[keyof Behaviours][] = behaviourValues[name];
     return [name, pick(values.filter((value) => typeof value !== "number" || value >= least))];
   });
-  return { name, profile: pick(fit).name, knobs: Object.fromEntries(knobs) };
+  return { name, profile: pick(fit).name, behaviours: Object.fromEntries(behaviours) };
 }
 
 /** What is turned, for a failure to be played again by hand. */
-export function describeSetting({ profile, knobs }: Setting): string {
-  const turned = Object.entries(knobs).filter(([name, value]) => value !== defaultKnobs[name as keyof Knobs]);
-  return [`--profile ${profile}`, ...turned.map(([name, value]) => `--knob ${name}=${value}`)].join(" ");
+export function describeSetting({ profile, behaviours }: Setting): string {
+  const turned = Object.entries(behaviours).filter(([name, value]) =>
+    value !== defaultBehaviours[name as keyof Behaviours]
+  );
+  return [`--profile ${profile}`, ...turned.map(([name, value]) => `--behaviour ${name}=${value}`)].join(" ");
 }
 
-function knobNames(): (keyof Knobs)[] {
-  return Object.keys(knobValues) as (keyof Knobs)[];
+function behaviourNames(): (keyof Behaviours)[] {
+  return Object.keys(behaviourValues) as (keyof Behaviours)[];
 }

@@ -1,10 +1,11 @@
 // Shared by the scenarios of the RouterOS adapter: running one, and the routers on which little can be done at all.
 import assert from "node:assert/strict";
-import { leastCommand } from "../../../src/router_profile/limits.ts";
+import { minCommand } from "../../../src/router_profile/limits.ts";
 import { VolumeError } from "../../../src/volume/errors.ts";
 import {
   type Bench,
   type BenchOptions,
+  filePrefix,
   gib,
   held,
   makeFolder,
@@ -13,7 +14,6 @@ import {
   record,
   rejectsWith,
   slot,
-  stem,
   truth,
   wanted,
   withRouter,
@@ -26,9 +26,14 @@ const patientMs = 3000;
 
 /** Something that is done to a router of a setting, over SSH. */
 export function on(test: (bench: Bench) => Promise<void>, options: BenchOptions = {}): Scenario["run"] {
-  return ({ profile, knobs }: Setting) =>
+  return ({ profile, behaviours }: Setting) =>
     withRouter(
-      { commandTimeoutMs: patientMs, ...options, profile, knobs: { ...options.knobs, ...knobs } },
+      {
+        commandTimeoutMs: patientMs,
+        ...options,
+        profile,
+        behaviours: { ...options.behaviours, ...behaviours },
+      },
       test,
     );
 }
@@ -41,7 +46,7 @@ export function assertUntouched({ router }: Bench): void {
 
 /** Checks that the router said nothing but what it was asked for; one that prints noise says something always. */
 export function assertQuiet({ router }: Bench, refusal: string | undefined): void {
-  if (!router.model.knobs.noise) assert.equal(refusal, undefined);
+  if (!router.model.behaviours.noise) assert.equal(refusal, undefined);
 }
 
 export const noRose: Otherwise = {
@@ -78,19 +83,19 @@ const fewWords: Otherwise = {
     assert.deepEqual(after.volumes, [truth(router, slot)]);
     const comment = { comment: record.repeat(4) };
     await rejectsWith(store.change(slot, record, comment, call(300)), "deadline");
-    await rejectsWith(store.view(slot, stem, call()), "unavailable", /cut/);
+    await rejectsWith(store.view(slot, filePrefix, call()), "unavailable", /cut/);
     await rejectsWith(store.createView(wanted(slot), call()), "unavailable", /cut/);
     assert.equal(truth(router, slot)?.sizeBytes, gib);
   }),
 };
 
 const shortCommands: Otherwise = {
-  when: ({ maxCommand }) => maxCommand < leastCommand,
+  when: ({ maxCommand }) => maxCommand < minCommand,
   because:
     "a router that takes no command as long as they are is not read, and nothing comes of what it is told",
   run: on(async (bench) => {
     const { store, call } = bench;
-    await rejectsWith(store.view(slot, stem, call()), "unavailable", /lost/);
+    await rejectsWith(store.view(slot, filePrefix, call()), "unavailable", /lost/);
     await rejectsWith(store.createView(wanted(slot), call()), "unavailable", /lost/);
     const { after } = await store.add({ ...newVolume(), makeFolder }, call());
     assert.deepEqual(after.volumes, []);

@@ -4,13 +4,13 @@ import { anySnapshot } from "../../../src/volume/model/snapshots.ts";
 import {
   addOne,
   type Bench,
+  filePrefix,
+  filePrefixOf,
   gib,
-  placeOf,
+  locationOf,
   record,
   rejectsWith,
   slot,
-  stem,
-  stemOf,
   truth,
   wanted,
 } from "../_routeros_bench.ts";
@@ -58,9 +58,9 @@ async function refuseUnsent(bench: Bench): Promise<void> {
   await rejectsWith(store.addSubvolume(newSnapshot, snapshotPart, call()), "unsupported", /7\.17/);
   await rejectsWith(store.subvolume(snapshot.subvolume!, call()), "unsupported", /7\.17/);
   await rejectsWith(store.removeImage(snapshot, snapshotPart, call()), "unsupported", /7\.17/);
-  await rejectsWith(store.remove(source, innerPlace(slot), stem, call()), "unsupported", /7\.17/);
+  await rejectsWith(store.remove(source, innerPlace(slot), filePrefix, call()), "unsupported", /7\.17/);
   assert.deepEqual([router.journal.list(), truth(router, slot)], [[], before]);
-  await store.remove(source, placeOf(slot), stem, call());
+  await store.remove(source, locationOf(slot), filePrefix, call());
   assertUntouched(bench);
 }
 
@@ -88,7 +88,7 @@ export const withoutSubvolumes: readonly Otherwise[] = [
 async function freeze(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addInner(bench);
-  const lasting = filesHolding(router, `/${stem}`);
+  const lasting = filesHolding(router, `/${filePrefix}`);
   const made = await store.addSubvolume(newSnapshot, snapshotPart, call());
   assertQuiet(bench, made.refusal);
   const shown = filesHolding(router, snapshotPart);
@@ -97,7 +97,10 @@ async function freeze(bench: Bench): Promise<void> {
     [snapshot.path.slice(0, -"/disk.img".length), 0n],
     [snapshot.path, gib],
   ]);
-  assert.deepEqual(await store.subvolume(snapshot.subvolume!, call()), { readOnly: true, parentName: stem });
+  assert.deepEqual(await store.subvolume(snapshot.subvolume!, call()), {
+    readOnly: true,
+    parentName: filePrefix,
+  });
   const rooted = snapshot.path.slice(0, snapshot.path.indexOf(snapshotPart)) + snapshotPart;
   for (const part of [anySnapshot, snapshotPart, rooted, `.${slot}.`]) {
     assert.deepEqual((await store.files(part, call())).files, shown, part);
@@ -110,7 +113,7 @@ async function freeze(bench: Bench): Promise<void> {
   }
   const gone = await store.removeImage(snapshot, snapshotPart, call());
   assertQuiet(bench, gone.refusal);
-  assert.deepEqual([gone.after.files, filesHolding(router, `/${stem}`)], [[], lasting]);
+  assert.deepEqual([gone.after.files, filesHolding(router, `/${filePrefix}`)], [[], lasting]);
 }
 
 /** A volume is made of a snapshot, and another one of that volume; each goes by itself. */
@@ -131,10 +134,10 @@ async function restore(bench: Bench): Promise<void> {
 
   const third = innerPlace("pvc-3");
   const subvolume = { ...third.subvolume, parent: clone.subvolume, readOnly: false };
-  await store.add({ ...volume, id: "pvc-3", place: third, subvolume }, call());
+  await store.add({ ...volume, id: "pvc-3", location: third, subvolume }, call());
   assert.deepEqual([truth(router, "pvc-3")?.imagePath, truth(router, "pvc-3")?.sizeBytes], [third.path, gib]);
-  await store.remove({ id: "pvc-3", comment: record }, third, stemOf("pvc-3"), call());
-  await store.remove({ id: restored, comment: record }, clone, stemOf(restored), call());
+  await store.remove({ id: "pvc-3", comment: record }, third, filePrefixOf("pvc-3"), call());
+  await store.remove({ id: restored, comment: record }, clone, filePrefixOf(restored), call());
   assert.deepEqual((await store.inventory(call())).volumes, [truth(router, slot)]);
   assert.equal((await store.files(snapshotPart, call())).files.length, 2);
   assert.deepEqual([...filesHolding(router, restored), ...filesHolding(router, "pvc-3")], []);
@@ -154,7 +157,7 @@ async function restoreNothing(bench: Bench): Promise<void> {
     const parentName = snapshot.subvolume!.path.split("/").at(-1);
     assert.deepEqual(await store.subvolume(clone.subvolume, call()), { readOnly: false, parentName });
   }
-  const { after } = await store.removeImage(clone, stemOf(restored), call());
+  const { after } = await store.removeImage(clone, filePrefixOf(restored), call());
   assert.deepEqual([after.files, hasSubvolume(router, clone.subvolume.path)], [[], false]);
 }
 
@@ -163,19 +166,19 @@ async function leaveInOrder(bench: Bench): Promise<readonly boolean[]> {
   const { store, call, router } = bench;
   await addInner(bench);
   await addSnapshot(bench);
-  await store.addSubvolume(newClone, stemOf(restored), call());
-  const { after, refusal } = await store.remove(source, innerPlace(slot), stem, call());
-  assert.deepEqual([after.volume, after.files], [undefined, filesHolding(router, stem)]);
+  await store.addSubvolume(newClone, filePrefixOf(restored), call());
+  const { after, refusal } = await store.remove(source, innerPlace(slot), filePrefix, call());
+  assert.deepEqual([after.volume, after.files], [undefined, filesHolding(router, filePrefix)]);
   const went = [!hasSubvolume(router, innerPlace(slot).subvolume.path)];
   if (!went[0]) assert.notEqual(refusal, undefined);
-  for (const [place, part] of [[snapshot, snapshotPart], [clone, stemOf(restored)]] as const) {
-    const { after, refusal } = await store.removeImage(place, part, call());
+  for (const [location, part] of [[snapshot, snapshotPart], [clone, filePrefixOf(restored)]] as const) {
+    const { after, refusal } = await store.removeImage(location, part, call());
     assert.deepEqual(after.files, filesHolding(router, part));
     went.push(after.files.length === 0);
     if (after.files.length > 0) assert.notEqual(refusal, undefined);
   }
   await store.removeImage(snapshot, snapshotPart, call());
-  await store.removeImage(innerPlace(slot), stem, call());
+  await store.removeImage(innerPlace(slot), filePrefix, call());
   assert.deepEqual(router.model.subvolumes.list().map(({ path }) => path).toSorted(), [
     "storage-pool",
     "storage-pool/metal-csi",
@@ -188,15 +191,15 @@ async function leaveInOrder(bench: Bench): Promise<readonly boolean[]> {
 async function keepUsed(bench: Bench): Promise<void> {
   const { store, call, router } = bench;
   await addInner(bench);
-  const shown = filesHolding(router, stem);
-  const kept = await store.removeImage(innerPlace(slot), stem, call());
+  const shown = filesHolding(router, filePrefix);
+  const kept = await store.removeImage(innerPlace(slot), filePrefix, call());
   assertQuiet(bench, kept.refusal);
-  assert.deepEqual([kept.after.files, filesHolding(router, stem)], [shown, shown]);
+  assert.deepEqual([kept.after.files, filesHolding(router, filePrefix)], [shown, shown]);
   router.model.disks.add({ ...router.model.disks.findBySlot(slot)!, slot: "theirs", comment: "" });
-  await store.view(slot, stem, call());
-  const { after } = await store.remove(source, innerPlace(slot), stem, call());
+  await store.view(slot, filePrefix, call());
+  const { after } = await store.remove(source, innerPlace(slot), filePrefix, call());
   assert.deepEqual([after.volume, after.sharers.map(({ id }) => id)], [undefined, ["theirs"]]);
-  assert.deepEqual([after.files, filesHolding(router, stem)], [shown, shown]);
+  assert.deepEqual([after.files, filesHolding(router, filePrefix)], [shown, shown]);
 }
 
 /** One that is gone and still listed is gone, and its name is free. */

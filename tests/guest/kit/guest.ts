@@ -114,7 +114,7 @@ export class Guest {
     return guest;
   }
 
-  /** Turns the power on, after {@linkcode Guest.cutPower}: memory is lost, disks are as they were. */
+  /** KeyedQueue the power on, after {@linkcode Guest.cutPower}: memory is lost, disks are as they were. */
   async boot(): Promise<void> {
     if (this.#emulator?.isRunning) throw new Error(`The guest ${this.name} runs already`);
     const started = performance.now();

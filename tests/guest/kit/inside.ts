@@ -13,7 +13,7 @@ export type InsideOutcome = { readonly showed: string } | { readonly failure: st
 
 /** Runs one test in the guest and tells the host; a failure does not end the file. */
 export async function insideTest(name: string, body: () => Promise<string> | string): Promise<boolean> {
-  tell({ kind: "begin", name });
+  report({ kind: "begin", name });
   const started = performance.now();
   let outcome: InsideOutcome;
   try {
@@ -21,11 +21,11 @@ export async function insideTest(name: string, body: () => Promise<string> | str
   } catch (error) {
     outcome = { failure: error instanceof Error ? error.stack ?? error.message : String(error) };
   }
-  tell({ kind: "end", name, milliseconds: Math.round(performance.now() - started), ...outcome });
+  report({ kind: "end", name, milliseconds: Math.round(performance.now() - started), ...outcome });
   return "showed" in outcome;
 }
 
-function tell(event: InsideEvent): void {
+function report(event: InsideEvent): void {
   let bytes = new TextEncoder().encode(`${eventMark}${JSON.stringify(event)}\n`);
   while (bytes.length > 0) bytes = bytes.subarray(Deno.stdout.writeSync(bytes));
 }

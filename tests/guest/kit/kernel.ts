@@ -73,12 +73,12 @@ async function closure(lib: string, version: string, modules: readonly string[])
 
 /** Copies the modules stripped: without debugging symbols they are small, without a signature quickly loaded. */
 async function collect(folder: string, lib: string, version: string, paths: readonly string[]) {
-  const place = join(folder, "lib/modules", version);
+  const location = join(folder, "lib/modules", version);
   const from = join(lib, "lib/modules", version);
   const modules = new Map<string, Uint8Array>();
   for (const path of paths) {
     const inside = path.slice(path.indexOf(`/${version}/`) + version.length + 2);
-    const target = join(place, inside.replace(/\.(xz|zst)$/, ""));
+    const target = join(location, inside.replace(/\.(xz|zst)$/, ""));
     await Deno.mkdir(join(target, ".."), { recursive: true });
     const plain = path.endsWith(".xz") ? await hostBytes("xz", ["-dc", path]) : await Deno.readFile(path);
     await Deno.writeFile(target, plain);
@@ -86,12 +86,12 @@ async function collect(folder: string, lib: string, version: string, paths: read
     modules.set(inside.replace(/\.xz$/, ""), await Deno.readFile(target));
   }
   for (const name of ["modules.builtin", "modules.builtin.modinfo", "modules.order"]) {
-    await Deno.copyFile(join(from, name), join(place, name));
+    await Deno.copyFile(join(from, name), join(location, name));
   }
   await hostOutput("depmod", ["-b", folder, version]);
   const indexes = new Map<string, Uint8Array>();
-  for (const { name, isFile } of Deno.readDirSync(place)) {
-    if (isFile && name.startsWith("modules.")) indexes.set(name, await Deno.readFile(join(place, name)));
+  for (const { name, isFile } of Deno.readDirSync(location)) {
+    if (isFile && name.startsWith("modules.")) indexes.set(name, await Deno.readFile(join(location, name)));
   }
   return { modules, indexes };
 }

@@ -1,7 +1,7 @@
 // A node in a guest: the driver's own objects on the guest's kernel, and volumes that the same kernel's target exports.
 
 import { nodeFlags, readNodeFlags } from "../../../src/cli/node_flags.ts";
-import { type NodeParts, openNodeWorld } from "../../../src/cli/serve/node.ts";
+import { type NodeParts, openNodeDeps } from "../../../src/cli/serve/node.ts";
 import { hostIdentityOf } from "../../../src/volume/model/host_identity.ts";
 import { VolumeError, type VolumeErrorKind } from "../../../src/volume/errors.ts";
 import type { CallContext } from "../../../src/volume/ports/system.ts";
@@ -39,7 +39,7 @@ export class GuestNode extends RealNode {
   }
 
   get connector(): Connector {
-    return this.world.connector;
+    return this.deps.connector;
   }
 
   async grow(volume: GuestVolume, sizeBytes: bigint, volumePath: string): Promise<bigint> {
@@ -67,7 +67,7 @@ export class GuestNode extends RealNode {
 function kernelConnector(parts: NodeParts, statePath: string): Connector {
   const args = [`--node-id=${nodeId}`, "--connector=nvme-tcp", `--state-dir=${statePath}`];
   const { node } = readNodeFlags(nodeFlags, args, () => undefined, parts.files);
-  return openNodeWorld(node.config, parts).connector;
+  return openNodeDeps(node.config, parts).connector;
 }
 
 /** A volume that the guest's own target exports. */
@@ -266,7 +266,7 @@ async function cleanUp(node: GuestNode): Promise<readonly string[]> {
     ? [...Deno.readDirSync(`${node.state}/volumes`)].map(({ name }) => name)
     : [];
   for (const nqn of nqns) await shell(`nvme disconnect -n ${nqn}`);
-  for (const point of mounts) await shell(`umount -l ${point}`);
+  for (const mountPoint of mounts) await shell(`umount -l ${mountPoint}`);
   await node.nvmet.close();
   await shell("dmsetup remove_all --force; losetup -D");
   node.libc.close();

@@ -43,8 +43,8 @@ export class GuestService {
     options: ServiceOptions = {},
   ): Promise<GuestService> {
     const lines: string[] = [];
-    const words = [...options.program ?? ["/opt/tools/rds-csi"], name, ...args].map(quote).join(" ");
-    const command = await guest.start(inNamespace(words, options.namespace), {
+    const text = [...options.program ?? ["/opt/tools/rds-csi"], name, ...args].map(quote).join(" ");
+    const command = await guest.start(inNamespace(text, options.namespace), {
       onLine: (line) => lines.push(line),
       env: { NO_COLOR: "1" },
     });
@@ -108,13 +108,13 @@ export class GuestService {
 }
 
 /** The words as a script whose own process they become. */
-function inNamespace(words: string, namespace: ServiceOptions["namespace"]): string {
-  if (namespace === undefined) return `exec ${words}`;
+function inNamespace(text: string, namespace: ServiceOptions["namespace"]): string {
+  if (namespace === undefined) return `exec ${text}`;
   const propagation = namespace === "shared" ? "shared" : "private";
   const inside =
     `mount --make-private / && mount --make-${propagation} /dev && mount --make-${propagation} /var/lib/kubelet`;
   return `set -e
     mkdir -p /var/lib/kubelet
     mountpoint -q /var/lib/kubelet || { mount --bind /var/lib/kubelet /var/lib/kubelet; mount --make-shared /var/lib/kubelet; }
-    exec unshare --mount --propagation unchanged sh -c ${quote(`${inside} && exec ${words}`)}`;
+    exec unshare --mount --propagation unchanged sh -c ${quote(`${inside} && exec ${text}`)}`;
 }

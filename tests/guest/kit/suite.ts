@@ -68,7 +68,7 @@ export class Bench {
   ): Promise<Record<Name, Guest>> {
     const lan = await Lan.make(...names);
     const started = names.map(async (name) =>
-      [name, await this.guest({ cpus: 1, ...options, name, lan: lan.place(name) })] as const
+      [name, await this.guest({ cpus: 1, ...options, name, lan: lan.location(name) })] as const
     );
     return Object.fromEntries(await Promise.all(started)) as Record<Name, Guest>;
   }
@@ -97,7 +97,7 @@ export class Bench {
     await Deno.mkdir(join(folder, "proto"));
     await Deno.copyFile(protoPath, join(folder, "proto/csi.proto"));
     const run = new InsideRun(this.report);
-    const words = [
+    const text = [
       "/opt/tools/deno",
       "run",
       "--allow-all",
@@ -108,7 +108,7 @@ export class Bench {
     ];
     const env = { DENO_DIR: "/tmp/deno", DENO_NO_UPDATE_CHECK: "1", NO_COLOR: "1" };
     try {
-      const script = `exec ${words.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")}`;
+      const script = `exec ${text.map((word) => `'${word.replaceAll("'", `'\\''`)}'`).join(" ")}`;
       const { status } = await guest.run(script, { env, limitSeconds, onLine: (line) => run.hear(line) });
       run.end(name, status === 0 ? undefined : `the file ended with status ${status}`);
     } catch (error) {
@@ -217,7 +217,7 @@ class Lan {
   }
 
   /** What a guest is started with to be in it. */
-  place(name: string): LanPlace {
+  location(name: string): LanPlace {
     const index = this.#index(name);
     const hosts = this.#names.map((other) => [this.address(other), other] as const);
     const mac = `52:54:00:77:00:${(index + 1).toString(16).padStart(2, "0")}`;

@@ -40,28 +40,32 @@ const bad = (from: bigint, length: bigint): string => {
 /** Devices that cannot be read, or not always. */
 export const readErrorTests = new NodeTests();
 
-const places: readonly (readonly [string, string])[] = [
+const locations: readonly (readonly [string, string])[] = [
   ["all of it", `0 ${sectors} error`],
   ["its first sectors", bad(0n, 8n)],
   ["a block in the middle of its head", bad(1024n, 8n)],
   ["its last sectors", bad(sectors - 8n, 8n)],
   ["the first block of its tail", bad(sectors - sectorsPerMiB, 8n)],
 ];
-for (const [index, [place, table]] of places.entries()) {
+for (const [index, [location, table]] of locations.entries()) {
   const capability = index % 2 === 0 ? ext4 : xfs;
-  readErrorTests.add(`dm-error: a device is not formatted of which ${place} cannot be read`, async (node) => {
-    const volume = await GuestVolume.mapped(node, "pvc-1", small, table);
-    const before = await volume.digest();
-    const said = await refusal(
-      node.stage(volume, { capability }),
-      "unavailable",
-      /Cannot read the device as a read fails/,
-    );
-    assert.equal(await volume.digest(), before);
-    assert.equal(formats(node), 0);
-    await unmap(node, volume);
-    return said;
-  }, counted);
+  readErrorTests.add(
+    `dm-error: a device is not formatted of which ${location} cannot be read`,
+    async (node) => {
+      const volume = await GuestVolume.mapped(node, "pvc-1", small, table);
+      const before = await volume.digest();
+      const said = await refusal(
+        node.stage(volume, { capability }),
+        "unavailable",
+        /Cannot read the device as a read fails/,
+      );
+      assert.equal(await volume.digest(), before);
+      assert.equal(formats(node), 0);
+      await unmap(node, volume);
+      return said;
+    },
+    counted,
+  );
 }
 
 readErrorTests.add(

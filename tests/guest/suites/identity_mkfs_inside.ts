@@ -33,11 +33,11 @@ async function stopped(
   await until("mkfs runs", async () => await pidOf(tool) !== "");
   const pid = await pidOf(tool);
   // xfs begins at the beginning.
-  const looked = tool === "mkfs.xfs" ? 1n << 20n : volume.sizeBytes;
+  const loaded = tool === "mkfs.xfs" ? 1n << 20n : volume.sizeBytes;
   // It stands still while it is looked at, which takes longer than it would take to its end.
   await until("it has written something", async () => {
     await sh(`kill -STOP ${pid}; sleep 0.3`);
-    const written = (await shell(`cmp -s -n ${looked} ${volume.image} /dev/zero`)).code === 1;
+    const written = (await shell(`cmp -s -n ${loaded} ${volume.image} /dev/zero`)).code === 1;
     if (!written) await sh(`kill -CONT ${pid}; sleep 0.1`);
     return written;
   }, 60_000);

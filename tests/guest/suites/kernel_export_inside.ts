@@ -224,7 +224,7 @@ offerRows.add(
     // Long enough for several of its attempts to come back.
     await new Promise((resolve) => setTimeout(resolve, 3_000));
     assert.deepEqual(await node.states(volume), ["connecting"]);
-    await node.connector.cutOff(volume.nqn, call());
+    await node.connector.forceDisconnect(volume.nqn, call());
     const { code } = await blocked;
     assert.notEqual(code, 0);
     assert.equal(await volume.digest(), after);

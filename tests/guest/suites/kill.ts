@@ -19,7 +19,7 @@ export const suite: Suite = {
     await guest.sh("mkfs.ext4 -q $disk && mkdir -p /srv && mount $disk /srv", {
       env: { disk: guest.disk("pool") },
     });
-    const words = [isLong ? "whole" : "drawn", `${bench.seed()}`, Deno.env.get("GUEST_ONLY") ?? ""];
-    await bench.inside(guest, new URL("kill_inside.ts", import.meta.url), words, minutes * 60);
+    const text = [isLong ? "whole" : "drawn", `${bench.seed()}`, Deno.env.get("GUEST_ONLY") ?? ""];
+    await bench.inside(guest, new URL("kill_inside.ts", import.meta.url), text, minutes * 60);
   },
 };

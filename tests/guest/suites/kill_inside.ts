@@ -29,13 +29,13 @@ async function main(whole: boolean, seed: number, only: RegExp): Promise<void> {
   for (const name of ["images", "state", "state/volumes", "kubelet/staging", "kubelet/pods"]) {
     Deno.mkdirSync(`${folder}/${name}`, { recursive: true });
   }
-  const place: Place = {
+  const location: Place = {
     images: `${folder}/images`,
     state: `${folder}/state`,
     kubelet: `${folder}/kubelet`,
     exporter: new NvmetExporter({ folder: "/sys/kernel/config/nvmet", address: "127.0.0.1" }),
   };
-  const victims = new Victims(place.state, parallel + 1);
+  const victims = new Victims(location.state, parallel + 1);
   const random = new SeededRandom(seed);
   for (const kind of kinds) {
     const wanted = (kill: Kill) => only.test(`${kind}: ${describeKill(kill)}`);
@@ -43,7 +43,7 @@ async function main(whole: boolean, seed: number, only: RegExp): Promise<void> {
     await insideTest(
       `${kind}: the steps of every call are counted in a life in which nobody is killed`,
       async () => {
-        counted = await Life.count(new Volume(place, `pvc-${kind}-count`, kind), place.state, victims);
+        counted = await Life.count(new Volume(location, `pvc-${kind}-count`, kind), location.state, victims);
         return operations.map((operation) => `${operation} ${counted!.get(operation)!.length}`).join("; ");
       },
     );
@@ -52,19 +52,20 @@ async function main(whole: boolean, seed: number, only: RegExp): Promise<void> {
     if (lives.length === 0) continue;
     await insideTest(
       `${kind}: killed at boundaries between its steps, a fresh node gets there, and data is as it was written`,
-      () => live(lives, (index) => new Volume(place, `pvc-${kind}-${index}`, kind), place.state, victims),
+      () =>
+        live(lives, (index) => new Volume(location, `pvc-${kind}-${index}`, kind), location.state, victims),
     );
   }
   await victims.close();
   await insideTest("nothing is left of all the volumes", async () => {
     const left = await sh(
-      `grep ' ${folder}/' /proc/self/mountinfo; ls ${place.state}/volumes ${place.images} ${place.kubelet}/*/; ` +
+      `grep ' ${folder}/' /proc/self/mountinfo; ls ${location.state}/volumes ${location.images} ${location.kubelet}/*/; ` +
         "cat /sys/class/nvme/*/subsysnqn; :",
     );
     assert.equal(left.replaceAll(/^.*:$|\n/gm, "").trim(), "");
     return "no mount, connection, state file or folder";
   });
-  await place.exporter.close();
+  await location.exporter.close();
 }
 
 /** The kills of each life: every boundary of every call once, or as many as that many lives have room for, drawn. */
@@ -129,8 +130,8 @@ async function live(
 async function inTime<T>(life: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
-    const tell = (what: string) => reject(new Error(`it takes longer than ${lifeSeconds} s:\n${what}`));
-    timer = setTimeout(() => hanging().then(tell, (error) => tell(String(error))), lifeSeconds * 1000);
+    const report = (what: string) => reject(new Error(`it takes longer than ${lifeSeconds} s:\n${what}`));
+    timer = setTimeout(() => hanging().then(report, (error) => report(String(error))), lifeSeconds * 1000);
   });
   try {
     return await Promise.race([life, late]);

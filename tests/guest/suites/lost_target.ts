@@ -98,7 +98,7 @@ class Trial {
     await Promise.all(this.#subjects.map(({ writer }) => {
       // Every block is read, as it was before the last loss, and written again.
       const enough = writer.acknowledged + writtenBlocks;
-      return writer.tells(({ acknowledged = 0 }) => acknowledged >= enough, 90);
+      return writer.reports(({ acknowledged = 0 }) => acknowledged >= enough, 90);
     }));
     await sleep(random.fraction() * 3);
     const giveBack = await this.#take(loss);
@@ -107,8 +107,9 @@ class Trial {
     const before = this.#subjects.map(({ writer }) => writer.acknowledged);
     await sleep(awaySeconds - quietSeconds);
     const during = this.#subjects.map(({ writer }) => writer.acknowledged);
-    const told = () => this.#subjects.map(({ writer }) => JSON.stringify(writer.told.slice(-4))).join("; ");
-    assert.deepEqual(during, before, `writes were acknowledged while the target was away: ${told()}`);
+    const reported = () =>
+      this.#subjects.map(({ writer }) => JSON.stringify(writer.reported.slice(-4))).join("; ");
+    assert.deepEqual(during, before, `writes were acknowledged while the target was away: ${reported()}`);
     await giveBack();
     const backMs = performance.now();
     await Promise.all(this.#subjects.map(({ writer }) => writer.progresses(resumeSeconds)));
@@ -125,7 +126,7 @@ class Trial {
     const { guest, driver } = nodes[0]!;
     await guest.sh(`touch ${stopFile}`);
     const ended = await Promise.all(this.#subjects.map(async ({ writer, volume }) => {
-      const last = await writer.tells(({ verified }) => verified !== undefined, 60);
+      const last = await writer.reports(({ verified }) => verified !== undefined, 60);
       await writer.end();
       return `${volume.use}: ${last.acknowledged} blocks written, the longest took ${last.longestMs} ms`;
     }));
@@ -204,7 +205,7 @@ async function cutRouterPower({ routerGuest, router }: Field): Promise<readonly 
 }
 
 /**
- * Turns the power on again. The router has its volumes back, and exports none of them: a simulated one keeps nothing but
+ * KeyedQueue the power on again. The router has its volumes back, and exports none of them: a simulated one keeps nothing but
  * the disk's files by itself.
  */
 async function restoreRouter(field: Field, disks: readonly DiskEntry[]): Promise<Field> {

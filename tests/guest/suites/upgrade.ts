@@ -4,7 +4,7 @@ import { type Driver, driverPorts, startDriver, startRouter } from "../kit/drive
 import type { Guest } from "../kit/guest.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume } from "../kit/volume.ts";
-import { tryEarlierVolumes } from "./upgrade/earlier.ts";
+import { tryLegacyVolumes } from "./upgrade/earlier.ts";
 import { isLong } from "../../support/long.ts";
 import { Stamping, type Writer } from "./writers/writer.ts";
 
@@ -33,7 +33,7 @@ export const suite: Suite = {
     );
     const stamping = await Stamping.install(bench.folder, [guest]);
     await tryReplacements(bench, guest, stamping);
-    await tryEarlierVolumes(bench, guest, stamping);
+    await tryLegacyVolumes(bench, guest, stamping);
   },
 };
 
@@ -101,7 +101,7 @@ async function endWork(guest: Guest, workloads: readonly Workload[]): Promise<st
   const shown = [];
   for (const { volume, writer } of workloads) {
     await writer.end();
-    const { verified, longestMs = Infinity } = writer.told.at(-1)!.line;
+    const { verified, longestMs = Infinity } = writer.reported.at(-1)!.line;
     assert.ok(longestMs < longestWriteMs, `a write to ${volume.use} took ${longestMs} ms`);
     shown.push(
       `${volume.use}: ${writer.acknowledged} writes, ${verified} blocks verified, slowest ${longestMs} ms`,

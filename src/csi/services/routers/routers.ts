@@ -1,5 +1,5 @@
 import { VolumeError } from "../../../volume/errors.ts";
-import type { ControllerWorld } from "../../../controller/deps.ts";
+import type { ControllerDeps } from "../../../controller/deps.ts";
 import { splitHandle, type VolumeIdPrefix } from "../../../volume/model/ids.ts";
 import type { CallContext } from "../../../volume/ports/system.ts";
 import type { UnaryHandler } from "../../server/call.ts";
@@ -13,7 +13,7 @@ export interface Router {
   readonly isDefault: boolean;
   /** Segments that reach it; empty where no topology is configured. */
   readonly topology: Readonly<Record<string, string>>;
-  readonly world: ControllerWorld;
+  readonly deps: ControllerDeps;
 }
 
 /** The router that an id is about, and the id that it has there. */
@@ -146,7 +146,7 @@ interface Wanted {
   /** Handle of what it is to be made from; undefined for an empty one. */
   readonly source: string | undefined;
   /** Segments of places from which it has to be reachable, at least one of them, the better first; empty for anywhere. */
-  readonly places: readonly Readonly<Record<string, string>>[];
+  readonly locations: readonly Readonly<Record<string, string>>[];
 }
 
 /**
@@ -167,31 +167,31 @@ export function chooseRouter(routers: Routers, wanted: Wanted): Router {
       `Cannot make a volume from one of another router: backend=${chosen?.name} source=${wanted.source} is on ${source.name}`,
     );
   }
-  const found = chosen ?? byPlaces(routers, wanted.places) ?? fallback(routers);
-  if (reaches(found, wanted.places)) return found;
+  const found = chosen ?? byPlaces(routers, wanted.locations) ?? fallback(routers);
+  if (reaches(found, wanted.locations)) return found;
   throw new VolumeError(
     "exhausted",
     `Cannot make the volume where it can be reached from the wanted places: backend=${found.name} ` +
-      `topology=${JSON.stringify(found.topology)} wanted=${JSON.stringify(wanted.places).slice(0, 400)}`,
+      `topology=${JSON.stringify(found.topology)} wanted=${JSON.stringify(wanted.locations).slice(0, 400)}`,
   );
 }
 
 /** Whether one of the places reaches the router; any does that is configured for none. */
 export function reaches(
   { topology }: Router,
-  places: readonly Readonly<Record<string, string>>[],
+  locations: readonly Readonly<Record<string, string>>[],
 ): boolean {
   const segments = Object.entries(topology);
-  if (places.length === 0 || segments.length === 0) return true;
-  return places.some((place) => segments.every(([key, value]) => place[key] === value));
+  if (locations.length === 0 || segments.length === 0) return true;
+  return locations.some((location) => segments.every(([key, value]) => location[key] === value));
 }
 
-function byPlaces(routers: Routers, places: Wanted["places"]): Router | undefined {
+function byPlaces(routers: Routers, locations: Wanted["locations"]): Router | undefined {
   const withTopology = routers.all.filter(({ topology }) => Object.keys(topology).length > 0);
   // Of several that one place reaches the default one, then by name.
   const inOrder = withTopology.toSorted((a, b) => Number(b.isDefault) - Number(a.isDefault));
-  for (const place of places) {
-    const found = inOrder.find((router) => reaches(router, [place]));
+  for (const location of locations) {
+    const found = inOrder.find((router) => reaches(router, [location]));
     if (found !== undefined) return found;
   }
   return undefined;

@@ -167,7 +167,7 @@ export class Life {
     let formats = 0;
     for (;;) {
       const node = freshNode(this.#statePath);
-      const { filesystems } = node.world;
+      const { filesystems } = node.deps;
       const { format } = filesystems;
       filesystems.format = (...args) => {
         formats++;

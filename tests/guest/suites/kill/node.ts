@@ -1,4 +1,4 @@
-import { openNodeWorld, systemNodeParts } from "../../../../src/cli/serve/node.ts";
+import { openNodeDeps, systemNodeParts } from "../../../../src/cli/serve/node.ts";
 import { systemClock } from "../../../../src/host/clock.ts";
 import type { ExpandRequest } from "../../../../src/node/expand.ts";
 import { NodeService } from "../../../../src/node/node_service.ts";
@@ -6,7 +6,7 @@ import type { PublishRequest } from "../../../../src/node/publish/publish.ts";
 import type { StageRequest } from "../../../../src/node/stage/stage.ts";
 import type { UnpublishRequest } from "../../../../src/node/publish/unpublish.ts";
 import type { UnstageRequest } from "../../../../src/node/stage/unstage.ts";
-import type { NodeWorld } from "../../../../src/node/deps.ts";
+import type { NodeDeps } from "../../../../src/node/deps.ts";
 import type { CallContext } from "../../../../src/volume/ports/system.ts";
 
 /** NQN prefix of every volume of these tests. */
@@ -22,7 +22,7 @@ export type NodeCall =
 
 /** A node as a process that has just started has it: it knows nothing but what the kernel and the state files say. */
 export interface FreshNode {
-  readonly world: NodeWorld;
+  readonly deps: NodeDeps;
   readonly service: NodeService;
 }
 
@@ -39,8 +39,8 @@ export function freshNode(statePath: string): FreshNode {
     fenceIntervalMs: 30_000,
     fenceSettleMs: 120_000,
   } as const;
-  const world = openNodeWorld(config, systemNodeParts(systemClock, { warn() {} }));
-  return { world, service: new NodeService(world) };
+  const deps = openNodeDeps(config, systemNodeParts(systemClock, { warn() {} }));
+  return { deps, service: new NodeService(deps) };
 }
 
 /** Makes a call. */

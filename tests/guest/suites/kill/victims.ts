@@ -47,13 +47,13 @@ export class Victims {
 
 class Victim {
   readonly #child: Deno.ChildProcess;
-  readonly #words: AsyncGenerator<string>;
+  readonly #texts: AsyncGenerator<string>;
   readonly #input: WritableStreamDefaultWriter<Uint8Array<ArrayBuffer>>;
   readonly #ready: Promise<unknown>;
 
   constructor(statePath: string) {
     const self = fileURLToPath(Deno.mainModule);
-    const words = [
+    const text = [
       Deno.execPath(),
       "run",
       "--allow-all",
@@ -64,10 +64,10 @@ class Victim {
       statePath,
     ];
     // It leads a group of its own, as the first process of a container.
-    this.#child = new Deno.Command("setsid", { args: words, stdin: "piped", stdout: "piped" }).spawn();
-    this.#words = lines(this.#child.stdout);
+    this.#child = new Deno.Command("setsid", { args: text, stdin: "piped", stdout: "piped" }).spawn();
+    this.#texts = lines(this.#child.stdout);
     this.#input = this.#child.stdin.getWriter();
-    this.#ready = this.#words.next();
+    this.#ready = this.#texts.next();
     this.#ready.catch(() => {});
   }
 
@@ -79,7 +79,7 @@ class Victim {
   async obey(order: VictimOrder): Promise<VictimWord | undefined> {
     await this.#ready;
     await this.#input.write(new TextEncoder().encode(`${JSON.stringify(order)}\n`));
-    const { value } = await this.#words.next();
+    const { value } = await this.#texts.next();
     return value === undefined ? undefined : JSON.parse(value) as VictimWord;
   }
 

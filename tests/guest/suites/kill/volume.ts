@@ -30,13 +30,13 @@ export interface Place {
 export class Volume {
   readonly id: string;
   readonly kind: Kind;
-  readonly #place: Place;
+  readonly #location: Place;
   readonly #data = new Map<string, Uint8Array<ArrayBuffer>>();
   #epoch = 1;
   #sizeBytes: bigint;
 
-  constructor(place: Place, id: string, kind: Kind) {
-    this.#place = place;
+  constructor(location: Place, id: string, kind: Kind) {
+    this.#location = location;
     this.id = id;
     this.kind = kind;
     this.#sizeBytes = sizes[kind].first;
@@ -46,16 +46,16 @@ export class Volume {
   }
 
   get image(): string {
-    return `${this.#place.images}/${this.id}.img`;
+    return `${this.#location.images}/${this.id}.img`;
   }
 
   get staging(): string {
-    return `${this.#place.kubelet}/staging/${this.id}`;
+    return `${this.#location.kubelet}/staging/${this.id}`;
   }
 
   /** Where it is published; the folder above it is the kubelet's. */
   get target(): string {
-    return `${this.#place.kubelet}/pods/${this.id}`;
+    return `${this.#location.kubelet}/pods/${this.id}`;
   }
 
   get capability(): Capability {
@@ -116,11 +116,15 @@ export class Volume {
   }
 
   export(): void {
-    this.#place.exporter.serve(this.nqn, this.image, { port, hosts: undefined, sizeBytes: this.#sizeBytes });
+    this.#location.exporter.serve(this.nqn, this.image, {
+      port,
+      hosts: undefined,
+      sizeBytes: this.#sizeBytes,
+    });
   }
 
   withdraw(): void {
-    this.#place.exporter.withdraw(this.nqn);
+    this.#location.exporter.withdraw(this.nqn);
   }
 
   /** It is taken away from whoever has it, and given under another name. */
@@ -133,7 +137,7 @@ export class Volume {
   grow(): void {
     this.#sizeBytes += sizes[this.kind].growth;
     Deno.truncateSync(this.image, Number(this.#sizeBytes));
-    this.#place.exporter.change(this.nqn, { port, hosts: undefined, sizeBytes: this.#sizeBytes });
+    this.#location.exporter.change(this.nqn, { port, hosts: undefined, sizeBytes: this.#sizeBytes });
   }
 
   /** Writes one more piece of data where it is staged, to its end: then it is on the target. */
@@ -206,7 +210,7 @@ export class Volume {
       "cat /sys/class/nvme/*/subsysnqn /sys/class/nvme-subsystem/*/subsysnqn 2> /dev/null || :",
     );
     const files = await sh(
-      `ls -d ${this.#place.state}/*/${this.id}* '${this.staging}'/* '${this.target}' 2> /dev/null || :`,
+      `ls -d ${this.#location.state}/*/${this.id}* '${this.staging}'/* '${this.target}' 2> /dev/null || :`,
     );
     return [
       ...mounts.map((line) => `mount: ${line}`),
@@ -233,7 +237,7 @@ export class Volume {
   /** Where its content is at hand once it is staged. */
   async #stagedAt(): Promise<string> {
     if (this.kind !== "block") return this.staging;
-    const found = await freshNode(this.#place.state).world.connector.find(this.nqn, callContext());
+    const found = await freshNode(this.#location.state).deps.connector.find(this.nqn, callContext());
     if (found === undefined) throw new Error(`${this.id} is not connected`);
     return found.path;
   }

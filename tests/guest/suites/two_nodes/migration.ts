@@ -8,7 +8,7 @@ import type { FoundStamp, Writer } from "../writers/writer.ts";
 import { type Field, type FieldNode, imageOf } from "./field.ts";
 
 /** Longest until a connection is back or given up, in seconds; a few where nothing else runs. */
-const turnSeconds = 90;
+const queueSeconds = 90;
 
 /** Writes what a probe would have found out about the simulated router: that it goes by a list of hosts. */
 export async function listProfile(folder: string): Promise<string> {
@@ -45,44 +45,44 @@ export class Migration {
 
   /** The first node leaves without being asked; not one block of its comes to the disk any more. */
   async leaveFenced(): Promise<string> {
-    const [leaver, other] = this.#field.nodes as [FieldNode, FieldNode];
-    const nqn = this.#volume.nqn(leaver.id);
-    await this.#writers.get(leaver)!.progresses();
-    await this.#volume.unpublish(leaver.id);
+    const [detachingNode, other] = this.#field.nodes as [FieldNode, FieldNode];
+    const nqn = this.#volume.nqn(detachingNode.id);
+    await this.#writers.get(detachingNode)!.progresses();
+    await this.#volume.unpublish(detachingNode.id);
     const unpublishedMs = performance.now();
-    const before = await this.#stampsOf(leaver);
+    const before = await this.#stampsOf(detachingNode);
     await other.guest.until(
       `grep -l live $(grep -lxF '${nqn}' /sys/class/nvme/*/subsysnqn | sed s/subsysnqn/state/)`,
       {
-        limitSeconds: turnSeconds,
+        limitSeconds: queueSeconds,
       },
     );
     const backMs = performance.now() - unpublishedMs;
-    await leaver.guest.until(`! grep -qxF '${nqn}' /sys/class/nvme/*/subsysnqn`, {
-      limitSeconds: turnSeconds,
+    await detachingNode.guest.until(`! grep -qxF '${nqn}' /sys/class/nvme/*/subsysnqn`, {
+      limitSeconds: queueSeconds,
     });
-    const letGoMs = performance.now() - unpublishedMs;
-    assert.deepEqual(await this.#stampsOf(leaver), before, "blocks of the node that left have come");
+    const releaseMs = performance.now() - unpublishedMs;
+    assert.deepEqual(await this.#stampsOf(detachingNode), before, "blocks of the node that left have come");
     await this.#write(other, 1_000_000);
-    await this.#leave(leaver);
+    await this.#leave(detachingNode);
     return `not one block came; the other was back after ${(backMs / 1000).toFixed(1)} s, ` +
-      `and the leaver has let go after ${(letGoMs / 1000).toFixed(1)} s`;
+      `and the leaver has let go after ${(releaseMs / 1000).toFixed(1)} s`;
   }
 
   /** The first node joins again, and leaves where the router's list is not known: that is said, and it is so. */
   async leaveUnfenced(controller: HostController): Promise<string> {
-    const [leaver, other] = this.#field.nodes as [FieldNode, FieldNode];
+    const [detachingNode, other] = this.#field.nodes as [FieldNode, FieldNode];
     await this.#writers.get(other)!.kill();
-    await this.#join(leaver);
-    const writer = await this.#write(leaver, 2_000_000);
+    await this.#join(detachingNode);
+    const writer = await this.#write(detachingNode, 2_000_000);
     await controller.clients.controller.call("ControllerUnpublishVolume", {
       volumeId: this.#volume.id,
-      nodeId: leaver.id,
+      nodeId: detachingNode.id,
     });
     const report = controller.lines.find((line) => line.includes("the node that left is not fenced"));
-    assert.ok(report?.includes(`"${leaver.id}"`), controller.tail());
+    assert.ok(report?.includes(`"${detachingNode.id}"`), controller.tail());
     await writer.progresses();
-    await this.#leave(leaver);
+    await this.#leave(detachingNode);
     await this.#leave(other);
     await this.#volume.unpublish(other.id);
     return "it is reported, and its writes still came";

@@ -24,7 +24,7 @@ export const troubles: readonly Trouble[] = [
 ];
 
 /** Longest until a node has let go of what was taken from it, in seconds; a few where nothing else runs. */
-const letGoSeconds = 90;
+const releaseSeconds = 90;
 /** Longest that it may then take to unstage it, in seconds. */
 const unstageSeconds = 20;
 
@@ -78,8 +78,8 @@ export class Contest {
     const otherWriter = await this.#startWriter(other);
     await this.#pause();
     await this.#relieve(trouble);
-    await this.#assertLetGo(oldNqn);
-    const letGoMs = performance.now() - publishedMs;
+    await this.#assertReleased(oldNqn);
+    const releaseMs = performance.now() - publishedMs;
     await otherWriter.progresses();
     await this.#copy("later");
     await this.#assertUntouched(acknowledged, seen);
@@ -89,7 +89,7 @@ export class Contest {
     const unstageMs = await this.#leave(oldNqn);
     await this.#swap();
     return `${holder.id} to ${other.id}: block ${acknowledged} was the last acknowledged, ${holder.id} has let go after ` +
-      `${(letGoMs / 1000).toFixed(1)} s and unstaged in ${(unstageMs / 1000).toFixed(1)} s`;
+      `${(releaseMs / 1000).toFixed(1)} s and unstaged in ${(unstageMs / 1000).toFixed(1)} s`;
   }
 
   async #strike(trouble: Trouble, when: "before" | "between"): Promise<void> {
@@ -156,9 +156,9 @@ export class Contest {
     );
   }
 
-  async #assertLetGo(nqn: string): Promise<void> {
+  async #assertReleased(nqn: string): Promise<void> {
     await this.#holder.guest.until(`! grep -qxF '${nqn}' /sys/class/nvme/*/subsysnqn`, {
-      limitSeconds: letGoSeconds,
+      limitSeconds: releaseSeconds,
     });
   }
 
@@ -200,7 +200,7 @@ export class Contest {
     const first = this.#nextSequence;
     this.#nextSequence += 1_000_000;
     const writer = await this.#field.stamping.write(node.guest, path, node.id, first);
-    await writer.tells(({ acknowledged = 0 }) => acknowledged >= first + writtenBlocks, 90);
+    await writer.reports(({ acknowledged = 0 }) => acknowledged >= first + writtenBlocks, 90);
     return writer;
   }
 

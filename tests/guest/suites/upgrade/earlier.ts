@@ -13,13 +13,13 @@ const port = 4421;
 const stop = "/run/stop-earlier";
 /** The fastest that the node looks for what is fenced, and how many looks pass in a test. */
 const fenceFlags = ["--fence-interval", "1s", "--fence-settle-time", "3s"];
-const looks = 5;
+const reads = 5;
 
 /** How a workload has the device of a volume. */
 type Use = "bound and open" | "bound" | "open";
 
-/** A raw block volume as the earlier driver left it: no state, nothing in the staging folder, an NQN without an epoch. */
-export async function tryEarlierVolumes(bench: Bench, guest: Guest, stamping: Stamping): Promise<void> {
+/** A raw block volume as the legacy driver left it: no state, nothing in the staging folder, an NQN without an epoch. */
+export async function tryLegacyVolumes(bench: Bench, guest: Guest, stamping: Stamping): Promise<void> {
   await guest.sh(
     `mkdir -p ${staging} $(dirname ${target}) && touch ${target}
      dd if=/dev/zero of=/tmp/earlier.img bs=1M count=32 status=none
@@ -34,7 +34,7 @@ export async function tryEarlierVolumes(bench: Bench, guest: Guest, stamping: St
   );
   for (const use of ["bound and open", "bound", "open"] as const) {
     await bench.test(
-      `a raw block volume of the earlier driver, ${use}, outlives starts, kills, the look for fences and unstage`,
+      `a raw block volume of the legacy driver, ${use}, outlives starts, kills, the look for fences and unstage`,
       () => tryUse(guest, stamping, use),
     );
   }
@@ -112,7 +112,7 @@ async function take(
 
 /** Lets some looks pass, asks for an unstage, and answers how that was refused. */
 async function stayingThrough(guest: Guest, driver: Driver, writer?: Writer): Promise<string | undefined> {
-  await new Promise((resolve) => setTimeout(resolve, looks * 1000));
+  await new Promise((resolve) => setTimeout(resolve, reads * 1000));
   const refused = await unstage(driver).then(() => "OK", codeOf);
   await writer?.progresses();
   assert.ok(driver.service.isRunning, driver.service.tail());

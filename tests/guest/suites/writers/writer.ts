@@ -62,7 +62,7 @@ export class Writer {
   /** The last sequence whose write was acknowledged, as far as it has told. */
   acknowledged: number;
   /** What it told, with the host's time in milliseconds. */
-  readonly told: { readonly atMs: number; readonly line: WriterLine }[] = [];
+  readonly reported: { readonly atMs: number; readonly line: WriterLine }[] = [];
   readonly #guest: Guest;
   readonly #command: GuestCommand;
   #ended = false;
@@ -89,18 +89,18 @@ export class Writer {
   }
 
   /** Waits until it has told something for which `isSo` holds, of what it tells from now on. */
-  async tells(isSo: (line: WriterLine) => boolean, limitSeconds: number): Promise<WriterLine> {
-    const from = this.told.length;
+  async reports(isSo: (line: WriterLine) => boolean, limitSeconds: number): Promise<WriterLine> {
+    const from = this.reported.length;
     const untilMs = performance.now() + limitSeconds * 1000;
     for (;;) {
-      const found = this.told.slice(from).find(({ line }) => isSo(line));
+      const found = this.reported.slice(from).find(({ line }) => isSo(line));
       if (found !== undefined) return found.line;
       if (this.#ended) {
         const { stderr } = await this.#command.end;
         throw new Error(`The writer in ${this.#guest.name} has ended: ${stderr}`);
       }
       if (performance.now() > untilMs) {
-        const last = JSON.stringify(this.told.at(-1)?.line);
+        const last = JSON.stringify(this.reported.at(-1)?.line);
         throw new Error(
           `The writer in ${this.#guest.name} does not get there within ${limitSeconds} s: ${last}`,
         );
@@ -111,7 +111,7 @@ export class Writer {
 
   /** Waits until it writes. */
   async progresses(limitSeconds = 60): Promise<void> {
-    await this.tells(
+    await this.reports(
       ({ acknowledged, failed }) => acknowledged !== undefined && failed === undefined,
       limitSeconds,
     );
@@ -143,7 +143,7 @@ export class Writer {
 
   #hear(text: string): void {
     const line = JSON.parse(text) as WriterLine;
-    this.told.push({ atMs: performance.now(), line });
+    this.reported.push({ atMs: performance.now(), line });
     this.acknowledged = line.acknowledged ?? this.acknowledged;
   }
 }
@@ -170,6 +170,6 @@ async function installProgram(
   const text = await Deno.readTextFile(join(folder, name, "main.js"));
   await Promise.all(guests.map((guest) => guest.write(`/root/${name}.js`, text)));
   const variables = "DENO_DIR=/tmp/deno DENO_NO_UPDATE_CHECK=1 NO_COLOR=1";
-  const words = `/opt/tools/deno run --allow-all --no-config --no-lock --no-check /root/${name}.js`;
-  return { script: (...args) => `${variables} exec ${[words, ...args.map(quote)].join(" ")}` };
+  const wording = `/opt/tools/deno run --allow-all --no-config --no-lock --no-check /root/${name}.js`;
+  return { script: (...args) => `${variables} exec ${[wording, ...args.map(quote)].join(" ")}` };
 }

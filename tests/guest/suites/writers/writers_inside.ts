@@ -6,9 +6,9 @@ import { alignedBlock, CallError, DirectFile } from "./direct_file.ts";
 import { blockBytes, readStamp, type Stamp, writeStamp } from "./stamp.ts";
 
 /** How often progress is told, in milliseconds. */
-const tellMs = 100;
+const reportMs = 100;
 
-function tell(message: unknown): void {
+function report(message: unknown): void {
   let bytes = new TextEncoder().encode(`${JSON.stringify(message)}\n`);
   while (bytes.length > 0) bytes = bytes.subarray(Deno.stdout.writeSync(bytes));
 }
@@ -21,21 +21,21 @@ function pause(milliseconds: number): void {
 function write(path: string, blocks: number, writer: string, first: number): void {
   const block = alignedBlock();
   let file: DirectFile | undefined;
-  let [failure, toldMs, sequence] = ["", 0, first];
+  let [failure, reportedMs, sequence] = ["", 0, first];
   for (;;) {
     try {
       file ??= new DirectFile(path, false);
       const index = sequence % blocks;
       writeStamp(block, { writer, sequence, timeMs: Date.now(), index });
       file.write(block, index);
-      if (failure !== "" || performance.now() - toldMs > tellMs) {
-        tell({ acknowledged: sequence });
-        [failure, toldMs] = ["", performance.now()];
+      if (failure !== "" || performance.now() - reportedMs > reportMs) {
+        report({ acknowledged: sequence });
+        [failure, reportedMs] = ["", performance.now()];
       }
       sequence++;
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
-      if (failure !== error.message) tell({ failed: error.message, acknowledged: sequence - 1 });
+      if (failure !== error.message) report({ failed: error.message, acknowledged: sequence - 1 });
       failure = error.message;
       file?.close();
       file = undefined;
@@ -59,7 +59,7 @@ function verify(path: string, blocks: number, writer: string, stop: string): voi
     }
     throw new Error(`block ${index} should have ${wanted} and has ${JSON.stringify(found ?? "no stamp")}`);
   };
-  let [sequence, toldMs, longestMs] = [0, 0, 0];
+  let [sequence, reportedMs, longestMs] = [0, 0, 0];
   while (sequence % 16 !== 0 || !isThere(stop)) {
     const startedMs = performance.now();
     const index = ++sequence * 17 % blocks;
@@ -68,12 +68,12 @@ function verify(path: string, blocks: number, writer: string, stop: string): voi
     file.write(block, index);
     written.set(index, sequence);
     longestMs = Math.max(longestMs, performance.now() - startedMs);
-    if (performance.now() - toldMs < tellMs) continue;
-    tell({ acknowledged: sequence, longestMs: Math.round(longestMs) });
-    toldMs = performance.now();
+    if (performance.now() - reportedMs < reportMs) continue;
+    report({ acknowledged: sequence, longestMs: Math.round(longestMs) });
+    reportedMs = performance.now();
   }
   for (const index of written.keys()) check(index);
-  tell({ verified: written.size, acknowledged: sequence, longestMs: Math.round(longestMs) });
+  report({ verified: written.size, acknowledged: sequence, longestMs: Math.round(longestMs) });
 }
 
 function scan(path: string): void {
@@ -88,7 +88,7 @@ function scan(path: string): void {
       if (stamp !== undefined) found.push(row((at + from) / blockBytes, stamp));
     }
   }
-  tell(found);
+  report(found);
 }
 
 function read(path: string, blocks: number): void {
@@ -101,7 +101,7 @@ function read(path: string, blocks: number): void {
     if (stamp !== undefined) found.push(row(index, stamp));
   }
   file.close();
-  tell(found);
+  report(found);
 }
 
 function row(at: number, { writer, sequence, isWhole }: Stamp): [number, string, number, boolean] {

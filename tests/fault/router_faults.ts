@@ -2,10 +2,10 @@
 import { systemClock } from "../../src/host/clock.ts";
 import { type Disk, plainDisk, type PoolState } from "../../src/simulator/model/disk.ts";
 import type { SimulatorOptions } from "../../src/simulator/simulator.ts";
-import type { Knobs } from "../../src/simulator/behaviours.ts";
+import type { Behaviours } from "../../src/simulator/behaviours.ts";
 import { routerHostKey } from "../fakes/ssh_keys.ts";
 import { codeOf } from "../../src/csi/server/client.ts";
-import { beforeCommand, type Fault, type Healing, type Strand, strayImage, wordless } from "./faults.ts";
+import { beforeCommand, type Fault, type Healing, misplacedImage, type Strand, wordless } from "./faults.ts";
 import type { Scene } from "./scene.ts";
 
 const everything = 7_681_574_174_720n;
@@ -22,7 +22,7 @@ const refused = { codes: ["FAILED_PRECONDITION"] } as const;
 type More = Pick<Fault, "codes" | "options" | "strands">;
 
 /** Something that happens right before a command; it gives what a person does about it. */
-function world(name: string, act: (scene: Scene) => Healing, more: More = {}): Fault {
+function deps(name: string, act: (scene: Scene) => Healing, more: More = {}): Fault {
   return {
     name,
     strike: (scene, nth) => {
@@ -56,9 +56,9 @@ function editVolumes(scene: Scene, change: (disk: Disk) => Partial<Disk>): Heali
   return () => heals.forEach((heal) => heal?.());
 }
 
-function turn({ simulator: { model } }: Scene, knobs: Partial<Knobs>): Healing {
-  const before = model.knobs;
-  model.configure(undefined, knobs);
+function turn({ simulator: { model } }: Scene, behaviours: Partial<Behaviours>): Healing {
+  const before = model.behaviours;
+  model.configure(undefined, behaviours);
   return () => model.configure(undefined, before);
 }
 
@@ -117,7 +117,7 @@ function takeSlot(scene: Scene): Healing {
 /** Others take every session that the router gives. */
 function takeSessions(scene: Scene): Healing {
   const { faults, model, violations } = scene.simulator;
-  const before = model.knobs;
+  const before = model.behaviours;
   model.configure(undefined, { maxSessions: 0 });
   faults.arm({ match: "", nth: 1, times: 1, action: "drop-before", value: undefined });
   return () => {
@@ -186,13 +186,13 @@ function linger(scene: Scene): Healing {
   };
 }
 
-function fullPool(name: string, knobs: Partial<Knobs>): Fault {
+function fullPool(name: string, behaviours: Partial<Behaviours>): Fault {
   const full = (scene: Scene) => editPool(scene, { otherBytes: everything });
-  return world(name, full, { options: { simulator: { knobs } }, codes: ["RESOURCE_EXHAUSTED"] });
+  return deps(name, full, { options: { simulator: { behaviours } }, codes: ["RESOURCE_EXHAUSTED"] });
 }
 
 function withoutRose(state: "disabled" | "missing"): Fault {
-  return world(state, ({ simulator: { model } }) => {
+  return deps(state, ({ simulator: { model } }) => {
     model.setRose(state);
     return () => model.setRose("installed");
   }, refused);
@@ -261,7 +261,7 @@ function from(name: string, simulator: SimulatorOptions): Fault {
 const lost: Strand = {
   because:
     "a disk that a power cut took back leaves its image, and nothing tells it from one with data in it",
-  says: strayImage,
+  says: misplacedImage,
 };
 const empty: Strand = {
   because: "a snapshot or a clone of a subvolume without its image is a subvolume without one, and stays",
@@ -269,9 +269,9 @@ const empty: Strand = {
 };
 
 /** Faults of the router itself, in rows as those of the wire. */
-export const worldFaults: readonly (readonly [row: string, faults: readonly Fault[]])[] = [
-  ["pool unmounted", [world("", (scene) => editPool(scene, { mounted: false }))]],
-  ["pool degraded", [world("", (scene) => editPool(scene, { state: "degraded" }))]],
+export const routerFaults: readonly (readonly [row: string, faults: readonly Fault[]])[] = [
+  ["pool unmounted", [deps("", (scene) => editPool(scene, { mounted: false }))]],
+  ["pool degraded", [deps("", (scene) => editPool(scene, { state: "degraded" }))]],
   ["pool full", [fullPool("", {})]],
   ["pool full, said in random words", [fullPool("", { allocation: "full", errorText: "random" })]],
   ["package gone", [withoutRose("disabled"), withoutRose("missing")]],
@@ -281,16 +281,16 @@ export const worldFaults: readonly (readonly [row: string, faults: readonly Faul
   ["the same, said in random words", [{ ...withoutPolicy("write"), options: wordless }]],
   ["logins refused", [refusingLogins("once", 1), refusingLogins("for a while", 1000)]],
   ["another host key", [lockedOut("", showAnotherKey)]],
-  ["a resize without effect", [world("", (scene) => turn(scene, { grow: "never" }), refused)]],
-  ["a person adds a note", [world("", addNote)]],
-  ["a person damages the record", [world("", damageRecords, refused)]],
-  ["a person switches exports over", [world("", switchExports, refused)]],
-  ["a person removes the disk", [world("", removeEntries, refused)]],
-  ["a person removes the image", [world("", removeImages, { strands: empty })]],
-  ["somebody takes the slot", [world("", takeSlot, refused)]],
-  ["others take every session", [world("", takeSessions)]],
+  ["a resize without effect", [deps("", (scene) => turn(scene, { grow: "never" }), refused)]],
+  ["a person adds a note", [deps("", addNote)]],
+  ["a person damages the record", [deps("", damageRecords, refused)]],
+  ["a person switches exports over", [deps("", switchExports, refused)]],
+  ["a person removes the disk", [deps("", removeEntries, refused)]],
+  ["a person removes the image", [deps("", removeImages, { strands: empty })]],
+  ["somebody takes the slot", [deps("", takeSlot, refused)]],
+  ["others take every session", [deps("", takeSessions)]],
   ["another driver", [twice("a little faster", 30), twice("at the same time", 0)]],
-  ["exports linger", [world("", linger, { options: { flags: ["--unexport-grace", "250ms"] } })]],
+  ["exports linger", [deps("", linger, { options: { flags: ["--unexport-grace", "250ms"] } })]],
   ["reboot", [rebooting("before", "drop-before", {}), rebooting("after", "drop-after", {})]],
   ["reboot, disks late", [
     rebooting("before", "drop-before", { disksLateMs: 300 }),

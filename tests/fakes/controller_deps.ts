@@ -1,7 +1,7 @@
-import type { ControllerSettings, ControllerWorld } from "../../src/controller/deps.ts";
+import type { ControllerDeps, ControllerSettings } from "../../src/controller/deps.ts";
 import { VolumeLocks } from "../../src/csi/server/call.ts";
 import { ImageCopies } from "../../src/controller/volumes/copies.ts";
-import { UnsettledChanges } from "../../src/controller/in_doubt.ts";
+import { ChangesInDoubt } from "../../src/controller/in_doubt.ts";
 import { ConfirmedWithdrawals } from "../../src/controller/attachments/withdrawals.ts";
 import { maxCommentBytes } from "../../src/volume/model/record.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
@@ -49,7 +49,7 @@ export const testParameters: VolumeParameters = parseParameters({}, testSettings
 
 /** A controller on a router in memory, with every node known but `stranger`. */
 export interface TestController {
-  readonly world: ControllerWorld;
+  readonly deps: ControllerDeps;
   readonly store: FakeVolumeStore;
   readonly clock: FakeClock;
   /** What was said to a person. */
@@ -68,14 +68,14 @@ export function testController(
   const store = new FakeVolumeStore(clock);
   const notes: string[] = [];
   const events: ControllerEvent[] = [];
-  const world: ControllerWorld = {
+  const deps: ControllerDeps = {
     store,
     nodes: { isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger") },
     clock,
     random: new SeededRandom(seed),
     settings: { ...testSettings, ...settings },
     events: {
-      happened: (event) => void events.push(event),
+      occurred: (event) => void events.push(event),
       audited: (counts) => {
         if (counts === undefined) notes.push("counted: nothing any more");
         for (const [kind, count] of counts ?? []) notes.push(`counted: ${count} ${kind}`);
@@ -86,11 +86,11 @@ export function testController(
     locks: new VolumeLocks(),
     pairs: anyPair,
     withdrawals: new ConfirmedWithdrawals(clock),
-    unsettled: new UnsettledChanges(clock),
+    inDoubt: new ChangesInDoubt(clock),
     copies: new ImageCopies(clock),
     clusterView,
   };
-  return { world, store, clock, notes, events };
+  return { deps, store, clock, notes, events };
 }
 
 /** Makes the router's pools such as have no subvolumes. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { NodeService } from "../../src/node/node_service.ts";
 import type { PublishRequest } from "../../src/node/publish/publish.ts";
 import type { StageRequest } from "../../src/node/stage/stage.ts";
-import type { NodeWorld } from "../../src/node/deps.ts";
+import type { NodeDeps } from "../../src/node/deps.ts";
 import type {
   BlockDevices,
   Connection,
@@ -19,7 +19,7 @@ import type {
 import type { CallContext } from "../../src/volume/ports/system.ts";
 import type { Capability, FilesystemType } from "../../src/volume/model/capabilities.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
-import { parseStash, type Stash } from "../../src/volume/model/staging_state.ts";
+import { parseStagingState, type StagingState } from "../../src/volume/model/staging_state.ts";
 import { FakeClock } from "./clock.ts";
 import { RecordedEvents } from "./node_events.ts";
 import { FakePaths } from "./paths.ts";
@@ -59,7 +59,7 @@ export class FakeNode {
   readonly events = new RecordedEvents();
   readonly operations: string[] = [];
   readonly devices = new Map<string, FakeDevice>();
-  readonly world: NodeWorld;
+  readonly deps: NodeDeps;
   readonly service: NodeService;
   table: MountEntry[] = [];
   holder: DeviceHolder | undefined;
@@ -84,7 +84,7 @@ export class FakeNode {
   /** Why nothing can be connected. */
   obstacle: string | undefined;
   /** What a person was told. */
-  readonly told: string[] = [];
+  readonly reported: string[] = [];
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
@@ -96,7 +96,7 @@ export class FakeNode {
       this.paths.nodes.set(path, { kind: "directory" });
     }
     this.paths.nodes.set(stagingPath.slice(0, stagingPath.lastIndexOf("/")), { kind: "directory" });
-    this.world = {
+    this.deps = {
       connector: this.#connector(),
       mounts: this.#mounts(),
       filesystems: this.#filesystems(),
@@ -111,11 +111,11 @@ export class FakeNode {
         nqnPrefix: "nqn.2000-02.com.mikrotik",
       },
       notes: {
-        info: (message) => void this.told.push(message),
-        warn: (message) => void this.told.push(message),
+        info: (message) => void this.reported.push(message),
+        warn: (message) => void this.reported.push(message),
       },
     };
-    this.service = new NodeService(this.world);
+    this.service = new NodeService(this.deps);
     this.paths.before = (operation, path) => {
       // Reading changes nothing and is not a point where a crash matters.
       if (operation !== "info") this.#count(`${operation} ${path}`);
@@ -142,12 +142,12 @@ export class FakeNode {
     return this.devices.get(nqn)!;
   }
 
-  get stash(): Stash | undefined {
+  get stagingState(): StagingState | undefined {
     const text = this.paths.nodes.get(`/state/volumes/${volumeId}.json`)?.text;
-    return text === undefined ? undefined : parseStash(text, volumeId, "");
+    return text === undefined ? undefined : parseStagingState(text, volumeId, "");
   }
 
-  setStash(change: Partial<Stash>): void {
+  setStagingState(change: Partial<StagingState>): void {
     const path = `/state/volumes/${volumeId}.json`;
     const fields = JSON.parse(this.paths.nodes.get(path)!.text!);
     this.paths.nodes.set(path, { kind: "file", text: JSON.stringify({ ...fields, ...change }) });
@@ -245,8 +245,8 @@ export class FakeNode {
           const device = get(nqn);
           if (device !== undefined) device.connected = false;
         }),
-      cutOff: (nqn, context) =>
-        this.#do("cutOff", context, () => {
+      forceDisconnect: (nqn, context) =>
+        this.#do("forceDisconnect", context, () => {
           const device = get(nqn);
           if (device !== undefined) device.connected = false;
         }),

@@ -4,25 +4,32 @@ import { join } from "node:path";
 import { projectRoot } from "../support/parts.ts";
 
 /** A message of the sources, up to where the details of a case begin, with `…` for what differs. */
-export interface Stem {
+export interface MessageStart {
   readonly text: string;
   /** Where it stands. */
   readonly file: string;
 }
 
 /** Every message "Cannot …" in the sources of the rules and actions. */
-export function stemsInSources(): readonly Stem[] {
-  return stemsBelow(["src/volume", "src/controller", "src/node"]);
+export function messagesInSources(): readonly MessageStart[] {
+  return messagesBelow(["src/volume", "src/controller", "src/node"]);
 }
 
 /** Those of what translates foreign languages, and of deadlines. */
-export function stemsOfAdapters(): readonly Stem[] {
-  return stemsBelow(["src/async", "src/csi", "src/routeros", "src/filesystem", "src/nvme", "src/kubernetes"]);
+export function messagesOfAdapters(): readonly MessageStart[] {
+  return messagesBelow([
+    "src/async",
+    "src/csi",
+    "src/routeros",
+    "src/filesystem",
+    "src/nvme",
+    "src/kubernetes",
+  ]);
 }
 
-function stemsBelow(folders: readonly string[]): readonly Stem[] {
+function messagesBelow(folders: readonly string[]): readonly MessageStart[] {
   return folders.flatMap(sourcesBelow).flatMap((file) =>
-    stemsIn(Deno.readTextFileSync(join(projectRoot, file))).map((text) => ({ text, file }))
+    messagesIn(Deno.readTextFileSync(join(projectRoot, file))).map((text) => ({ text, file }))
   );
 }
 
@@ -35,13 +42,13 @@ function sourcesBelow(folder: string): string[] {
 }
 
 /** The stems of one file's text. */
-export function stemsIn(source: string): readonly string[] {
+export function messagesIn(source: string): readonly string[] {
   const code = source.replace(/^\s*(\/\/|\*|\/\*).*$/gm, "");
-  return [...code.matchAll(/["`](Cannot )/g)].map(({ index }) => stemOf(literalAt(code, index)));
+  return [...code.matchAll(/["`](Cannot )/g)].map(({ index }) => filePrefixOf(literalAt(code, index)));
 }
 
 /** A stem as the page has it: what is in the message up to its details. */
-export function stemOf(message: string): string {
+export function filePrefixOf(message: string): string {
   const cut = message.search(/[:;](\s|$)| - | \(/);
   return (cut < 0 ? message : message.slice(0, cut)).replace(
     /\s*[…\s]+$/,
