@@ -8,7 +8,7 @@ import { suite as life } from "./suites/life.ts";
 import { suite as lostEtcd } from "./suites/lost_etcd.ts";
 import { suite as quickStart } from "./suites/quick_start.ts";
 import { suite as replicas } from "./suites/replicas.ts";
-import { suite as migration } from "./suites/takeover.ts";
+import { suite as legacyDriver } from "./suites/legacy_driver.ts";
 
 /** All suites, in the order in which they run. */
 export const suites: Readonly<Record<string, Suite>> = {
@@ -16,7 +16,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   quick_start: quickStart,
   replicas,
   api_gone: apiGone,
-  migration,
+  legacy_driver: legacyDriver,
   lost_etcd: lostEtcd,
   drain,
   failover,

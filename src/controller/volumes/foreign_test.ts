@@ -117,7 +117,7 @@ for (const [occupant, occupy] of Object.entries(occupants)) {
     store.disks.clear();
     occupy(store, legacyId);
     // Without a record a folder of the name of the legacy driver's volume is somebody's.
-    const ofLegacy = /damaged|newer|earlier/.test(occupant) ? "precondition" : "not-found";
+    const ofLegacy = /damaged|newer|legacy/.test(occupant) ? "precondition" : "not-found";
     await refusedUnchanged(store, () => getVolume(deps, legacyId, context), refusal(ofLegacy));
   });
 }

@@ -3,7 +3,7 @@ import { driverScenarios } from "./driver.ts";
 import { fileScenarios } from "./files.ts";
 import { layoutScenarios } from "./layout.ts";
 import { lifeScenarios } from "./life.ts";
-import { readScenarios } from "./looks.ts";
+import { readScenarios } from "./reads.ts";
 import { mishapScenarios } from "./mishaps.ts";
 import { raceScenarios } from "./races.ts";
 import type { Scenario } from "./scenario.ts";

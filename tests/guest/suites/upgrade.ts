@@ -4,7 +4,7 @@ import { type Driver, driverPorts, startDriver, startRouter } from "../kit/drive
 import type { Guest } from "../kit/guest.ts";
 import type { Bench, Suite } from "../kit/suite.ts";
 import { GuestVolume } from "../kit/volume.ts";
-import { tryLegacyVolumes } from "./upgrade/earlier.ts";
+import { tryLegacyVolumes } from "./upgrade/legacy.ts";
 import { isLong } from "../../support/long.ts";
 import { Stamping, type Writer } from "./writers/writer.ts";
 
