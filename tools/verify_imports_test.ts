@@ -10,6 +10,12 @@ function problems(path: string, source: string): string[] {
 
 const REFUSED_IMPORTS: readonly [path: string, source: string, problem: string][] = [
   ["src/volume/ids.ts", `import { a } from "../host/clock.ts";`, "volume never imports host"],
+  ["src/volume/model/a.ts", `import { a } from "../ports/b.ts";`, "volume/model never imports volume/ports"],
+  [
+    "src/volume/ports/a.ts",
+    `import type { A } from "../rules/b.ts";`,
+    "volume/ports never imports volume/rules",
+  ],
   ["src/volume/ids.ts", `import type { A } from "../csi/status.ts";`, "volume never imports csi"],
   ["src/volume/ids.ts", `import ssh2 from "ssh2";`, "volume never imports ssh2"],
   ["src/routeros/disks.ts", `import { a } from "../nvme/sysfs.ts";`, "routeros never imports nvme"],

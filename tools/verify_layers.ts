@@ -112,9 +112,19 @@ export function importProblem(
   if (target === undefined) return packageProblem(from, layer, specifier);
   const to = layerOf(target);
   if (to === undefined || isTestFile(target)) return `the product never imports ${target}`;
+  if (from === "volume" && to === from) return volumeProblem(file, target);
   if (to === from || layer.layers.includes(to)) return undefined;
   if (layer.types?.includes(to)) return typeOnly ? undefined : `${from} may import only types from ${to}`;
   return `${from} never imports ${to}`;
+}
+
+/** Inside `volume/`, `rules/` stand on `ports/`, and both on `model/`. */
+function volumeProblem(file: string, target: string): string | undefined {
+  const order = ["model", "ports", "rules"];
+  const [from = "", to = ""] = [file, target].map((path) => path.split("/")[2]);
+  return order.includes(from) && order.indexOf(to) > order.indexOf(from)
+    ? `volume/${from} never imports volume/${to}`
+    : undefined;
 }
 
 /** Why `file` may not use the global `name` (`setTimeout`, `Deno.env`); undefined when it may. */

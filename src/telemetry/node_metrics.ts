@@ -1,6 +1,10 @@
 import { allTools } from "../host/tools.ts";
-import { formatRefusals } from "../volume/rules/format.ts";
-import { type NodeEvent, type NodeEvents, staleMountFinders } from "../volume/ports/node_events.ts";
+import {
+  formatRefusals,
+  type NodeEvent,
+  type NodeEvents,
+  staleMountFinders,
+} from "../volume/ports/node_events.ts";
 import type { Connection } from "../volume/ports/node_ports.ts";
 import type { Meter, MetricRegistry, MetricTable } from "./metrics.ts";
 

@@ -1,13 +1,8 @@
 import { VolumeError } from "../../volume/errors.ts";
-import {
-  defaultFenceSettleMs,
-  type FenceMemory,
-  type FenceResult,
-  judgeFence,
-} from "../../volume/rules/fence.ts";
+import { defaultFenceSettleMs, type FenceResult, judgeFence } from "../../volume/rules/fence.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { Connection, TargetAddress } from "../../volume/ports/node_ports.ts";
-import { type StagingState, withMissed } from "../../volume/model/staging_state.ts";
+import { type FenceMemory, type StagingState, withMissed } from "../../volume/model/staging_state.ts";
 import { isAnyMounted } from "../mount_table.ts";
 import { OfferedReads, TargetReader } from "./offered_reads.ts";
 import { StagingStore } from "../stage/staging_store.ts";

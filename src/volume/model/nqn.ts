@@ -1,5 +1,5 @@
 import { parseEpoch } from "./epoch.ts";
-import { isBackendName, isVolumeId } from "./ids.ts";
+import { decodeHandle, isBackendName, isVolumeId } from "./ids.ts";
 
 /** What an NQN of this driver's exports says. */
 export interface ExportName {
@@ -20,7 +20,7 @@ export function parseExportNqn(nqn: string, prefix: string): ExportName | undefi
   const parts = nqn.slice(prefix.length + 1).split(":");
   const [backend = "", id = "", ended = ""] = parts;
   if (parts.length === 3 && isBackendName(backend) && isVolumeId(id) && parseEpoch(ended) !== undefined) {
-    return { volumeId: `${backend}/${id}`, epoch: ended };
+    return { volumeId: decodeHandle(`${backend}:${id}`), epoch: ended };
   }
   const [volumeId, epoch, ...more] = parts;
   if (volumeId === undefined || !isVolumeId(volumeId) || more.length > 0) return undefined;

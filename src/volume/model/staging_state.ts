@@ -1,7 +1,16 @@
 import { VolumeError } from "../errors.ts";
-import { type FenceMemory, parseFenceMemory } from "../rules/fence.ts";
-import type { MkfsState } from "../rules/format.ts";
 import type { FilesystemType } from "./capabilities.ts";
+
+/** How far making a file system came, as the node's state file says. */
+export type MkfsState = "none" | "started" | "done";
+
+/** What is remembered of a volume that its target did not offer at the last look. */
+export interface FenceMemory {
+  /** When the last read began that lacked it, in milliseconds since the Unix epoch. */
+  readonly lastMissedMs: number;
+  /** For how long successive reads have lacked it, in milliseconds. */
+  readonly missedForMs: number;
+}
 
 /** Where and how a staged volume is published. */
 export interface PublishedTarget {
@@ -222,4 +231,13 @@ export function wantsReadOnlyDevice(stagingState: StagingState): boolean {
   if (stagingState.readOnly) return true;
   return stagingState.kind === "block" && stagingState.published.length > 0 &&
     stagingState.published.every((target) => target.readOnly);
+}
+
+/** Reads a memory that was kept in a file; undefined, which starts the clock anew, when it is anything else. */
+export function parseFenceMemory(value: unknown): FenceMemory | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const { lastMissedMs, missedForMs } = value as Readonly<Record<string, unknown>>;
+  const isTime = (time: unknown): time is number =>
+    typeof time === "number" && Number.isFinite(time) && time >= 0;
+  return isTime(lastMissedMs) && isTime(missedForMs) ? { lastMissedMs, missedForMs } : undefined;
 }

@@ -1,7 +1,28 @@
 import type { EventListener } from "./event_listener.ts";
-import type { FormatRefusal } from "../rules/format.ts";
 import type { HealthProblem } from "../model/health.ts";
 import type { Connection } from "./node_ports.ts";
+
+/** Why a device was not formatted, for counting: a closed set of words. */
+export const formatRefusals = [
+  /** An end or the signatures could not be read. */
+  "unreadable",
+  "other-filesystem",
+  /** The file system that was made or mounted here is gone. */
+  "filesystem-lost",
+  "unknown-data",
+  "read-only",
+  /** The volume is not on record as never written. */
+  "not-blank-on-record",
+  "other-epoch",
+  "other-size",
+  /** Not the device that formatting was started on. */
+  "other-device",
+  /** Somebody has it open or claimed, perhaps an earlier mkfs. */
+  "in-use",
+] as const;
+
+/** One of {@linkcode formatRefusals}. */
+export type FormatRefusal = typeof formatRefusals[number];
 
 /** What a node meets a stale mount in: one whose device is gone or another one, or whose file system does not answer. */
 export const staleMountFinders = ["stage", "publish", "stats"] as const;

@@ -1,15 +1,8 @@
+import type { FenceMemory } from "../model/staging_state.ts";
 import { type Epoch, parseEpoch } from "../model/epoch.ts";
 import { encodeHandle } from "../model/ids.ts";
 import type { HostIdentity } from "../model/host_identity.ts";
 import type { Connection, TargetAddress } from "../ports/node_ports.ts";
-
-/** What is remembered of a volume that its target did not offer at the last look. */
-export interface FenceMemory {
-  /** When the last read began that lacked it, in milliseconds since the Unix epoch. */
-  readonly lastMissedMs: number;
-  /** For how long successive reads have lacked it, in milliseconds. */
-  readonly missedForMs: number;
-}
 
 /** One attempt to read what a target offers. */
 export interface OfferedRead extends TargetAddress {
@@ -135,13 +128,4 @@ function splitNqn(
   const at = nqn.lastIndexOf(":");
   const [base, epoch] = [nqn.slice(0, at), parseEpoch(nqn.slice(at + 1))];
   return at > 0 && base.endsWith(ending) && epoch !== undefined ? { base, epoch } : undefined;
-}
-
-/** Reads a memory that was kept in a file; undefined, which starts the clock anew, when it is anything else. */
-export function parseFenceMemory(value: unknown): FenceMemory | undefined {
-  if (typeof value !== "object" || value === null) return undefined;
-  const { lastMissedMs, missedForMs } = value as Readonly<Record<string, unknown>>;
-  const isTime = (time: unknown): time is number =>
-    typeof time === "number" && Number.isFinite(time) && time >= 0;
-  return isTime(lastMissedMs) && isTime(missedForMs) ? { lastMissedMs, missedForMs } : undefined;
 }

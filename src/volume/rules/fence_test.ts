@@ -1,11 +1,6 @@
 import assert from "node:assert/strict";
-import {
-  type FenceInput,
-  type FenceMemory,
-  judgeFence,
-  type OfferedRead,
-  parseFenceMemory,
-} from "./fence.ts";
+import { type FenceMemory, parseFenceMemory } from "../model/staging_state.ts";
+import { type FenceInput, judgeFence, type OfferedRead } from "./fence.ts";
 import type { Connection } from "../ports/node_ports.ts";
 
 const prefix = "nqn.2000-02.com.mikrotik";

@@ -1,9 +1,8 @@
+import type { FormatRefusal } from "../ports/node_events.ts";
+import type { MkfsState } from "../model/staging_state.ts";
 import type { VolumeErrorKind } from "../errors.ts";
 import type { DeviceProbe } from "../ports/node_ports.ts";
 import type { FilesystemType } from "../model/capabilities.ts";
-
-/** How far making a file system came, as the node's state file says. */
-export type MkfsState = "none" | "started" | "done";
 
 /** Everything that the decision whether to format depends on. */
 export interface FormatQuestion {
@@ -30,28 +29,6 @@ export interface FormatQuestion {
    */
   readonly complete: boolean;
 }
-
-/** Why a device was not formatted, for counting: a closed set of words. */
-export const formatRefusals = [
-  /** An end or the signatures could not be read. */
-  "unreadable",
-  "other-filesystem",
-  /** The file system that was made or mounted here is gone. */
-  "filesystem-lost",
-  "unknown-data",
-  "read-only",
-  /** The volume is not on record as never written. */
-  "not-blank-on-record",
-  "other-epoch",
-  "other-size",
-  /** Not the device that formatting was started on. */
-  "other-device",
-  /** Somebody has it open or claimed, perhaps an earlier mkfs. */
-  "in-use",
-] as const;
-
-/** One of {@linkcode formatRefusals}. */
-export type FormatRefusal = typeof formatRefusals[number];
 
 /** What to do with a device that is to hold a file system. */
 export type FormatDecision =

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { decideFormat, type FormatDecision, type FormatQuestion, type FormatRefusal } from "./format.ts";
+import type { FormatRefusal } from "../ports/node_events.ts";
+import { decideFormat, type FormatDecision, type FormatQuestion } from "./format.ts";
 import type { DeviceProbe } from "../ports/node_ports.ts";
 
 const blank: DeviceProbe = { blank: true, signature: { state: "none" } };
