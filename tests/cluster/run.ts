@@ -10,6 +10,7 @@ import { restoreSettings } from "./kit/kernel_settings.ts";
 import { ensureTools } from "./kit/tools.ts";
 import { findTraces, removeTraces } from "./kit/traces.ts";
 import { defaultSuites, suites } from "./suites.ts";
+
 /** Below it every suite has a folder of its own: short, as paths of sockets are. */
 const scratch = "/tmp";
 const prefix = "rds-csi-cluster-";
@@ -42,26 +43,6 @@ function isRunning(pid: string): boolean {
     if (error instanceof Deno.errors.NotFound) return false;
     throw error;
   }
-}
-
-if (import.meta.main) {
-  await main({
-    kind: "cluster",
-    all: suites,
-    byDefault: defaultSuites,
-    whySkipped: hindrance,
-    async prepare(stop) {
-      await sweep();
-      const subject = isFile(binary) ? "binary" : "sources";
-      print(`what runs is the driver's ${subject}`);
-      const means = { tools: await ensureTools(print, stop), subject } as const;
-      return async (name, signal) => {
-        const folder = await Deno.makeTempDir({ dir: scratch, prefix });
-        await Deno.writeTextFile(join(folder, "owner"), `${Deno.pid}`);
-        return new Bench(name, folder, means, signal, () => removeFolder(folder));
-      };
-    },
-  });
 }
 
 /** A program and the Debian package that brings it. */
@@ -117,4 +98,24 @@ function isThere(path: string): boolean {
     if (error instanceof Deno.errors.NotFound) return false;
     throw error;
   }
+}
+
+if (import.meta.main) {
+  await main({
+    kind: "cluster",
+    all: suites,
+    byDefault: defaultSuites,
+    whySkipped: hindrance,
+    async prepare(stop) {
+      await sweep();
+      const subject = isFile(binary) ? "binary" : "sources";
+      print(`what runs is the driver's ${subject}`);
+      const means = { tools: await ensureTools(print, stop), subject } as const;
+      return async (name, signal) => {
+        const folder = await Deno.makeTempDir({ dir: scratch, prefix });
+        await Deno.writeTextFile(join(folder, "owner"), `${Deno.pid}`);
+        return new Bench(name, folder, means, signal, () => removeFolder(folder));
+      };
+    },
+  });
 }
