@@ -100,7 +100,7 @@ const pages: Readonly<Record<string, string>> = {
 function flagsPage(): string {
   return `# Flags
 
-Written by \`make docs\` from \`src/cli/config/config.ts\`. ${FLAG_DEFAULT_NOTE}
+Written by \`make docs\` from \`src/cli/config/flag_tables.ts\` and \`src/cli/config/cluster.ts\`. ${FLAG_DEFAULT_NOTE}
 
 ## rds-csi serve
 
@@ -128,7 +128,7 @@ function configPage(): string {
   });
   return `# The file of several routers
 
-Written by \`make docs\` from \`src/config/\`. \`--config FILE\` names a file in YAML that tells of each router what flags tell
+Written by \`make docs\` from \`src/cli/config/router_keys.ts\`. \`--config FILE\` names a file in YAML that tells of each router what flags tell
 of the only one; [Several routers](../guides/several-routers.md) is how to use it. The flags that it stands for are to be left
 out, with their environment variables; every other flag goes on to be a flag. A mistake in it keeps the controller from
 starting, and all of them are told at once, each with its key, the value and what is allowed. What may be a secret is never

@@ -19,7 +19,7 @@ export async function commandsPage(): Promise<string> {
   );
   const general = exits.map((exit) => `| ${exitCodes[exit]} | ${exitMeanings[exit]} |`);
   const rows = all.map(({ name, command, flags }) =>
-    `| \`${[name, ...(command.texts ?? [])].join(" ")}\` | ${cell(command.help)} | ${
+    `| \`${[name, ...(command.positionals ?? [])].join(" ")}\` | ${cell(command.help)} | ${
       Object.hasOwn(flags, "json") ? "yes" : ""
     } |`
   );

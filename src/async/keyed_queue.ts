@@ -34,7 +34,7 @@ interface Turn {
 export class KeyedQueue {
   readonly #clock: Clock;
   readonly #onHang: () => void;
-  readonly #keyedQueue = new Map<string, Turn>();
+  readonly #running = new Map<string, Turn>();
 
   /** @param onHang is called for each work that was given up and goes on */
   constructor(clock: Clock, onHang: () => void = () => {}) {
@@ -44,7 +44,7 @@ export class KeyedQueue {
 
   /** Work that was given up and goes on. */
   get hanging(): number {
-    return this.#keyedQueue.values().filter((turn) => turn.hangs).toArray().length;
+    return this.#running.values().filter((turn) => turn.hangs).toArray().length;
   }
 
   /**
@@ -91,9 +91,9 @@ export class KeyedQueue {
   }
 
   async #take(key: string, over: Promise<End>): Promise<void> {
-    const turn = this.#keyedQueue.get(key);
+    const turn = this.#running.get(key);
     if (turn === undefined) {
-      this.#keyedQueue.set(key, { hangs: false, waiting: [] });
+      this.#running.set(key, { hangs: false, waiting: [] });
       return;
     }
     if (turn.hangs) throw refused(key);
@@ -110,16 +110,16 @@ export class KeyedQueue {
 
   /** Hands the turn on. */
   #release(key: string): void {
-    const turn = this.#keyedQueue.get(key);
+    const turn = this.#running.get(key);
     if (turn === undefined) return;
     turn.hangs = false;
     const next = turn.waiting.shift();
-    if (next === undefined) this.#keyedQueue.delete(key);
+    if (next === undefined) this.#running.delete(key);
     else next.resume();
   }
 
   #hangs(key: string): void {
-    const turn = this.#keyedQueue.get(key);
+    const turn = this.#running.get(key);
     if (turn === undefined) return;
     turn.hangs = true;
     this.#onHang();

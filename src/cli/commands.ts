@@ -97,7 +97,7 @@ export const commands: Readonly<Record<string, Command>> = {
   },
   completion: {
     help: "print what makes a shell complete commands and flags",
-    texts: ["bash", "zsh", "fish"],
+    positionals: ["bash", "zsh", "fish"],
     flags: () => Promise.resolve({}),
     run: async (args, io) => (await import("./completion.ts")).completionCommand(args, io, commands),
   },

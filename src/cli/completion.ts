@@ -15,7 +15,7 @@ few:
 interface Known {
   readonly name: string;
   readonly help: string;
-  readonly texts: readonly string[];
+  readonly positionals: readonly string[];
   readonly flags: FlagTable;
 }
 
@@ -42,7 +42,7 @@ export async function completionCommand(
     Object.entries(commands).map(async ([name, command]): Promise<Known> => ({
       name,
       help: command.help,
-      texts: command.texts ?? [],
+      positionals: command.positionals ?? [],
       flags: { ...await command.flags(), help: { form: "switch", help: "Explains the command." } },
     })),
   );
@@ -70,7 +70,7 @@ function bashScript(known: readonly Known[]): string {
     return [
       `    ${command.name})`,
       `      flags="${shown(command).map(([name]) => `--${name}`).join(" ")}"`,
-      `      words="${command.texts.join(" ")}"`,
+      `      words="${command.positionals.join(" ")}"`,
       `      case "$previous" in`,
       ...choices.map(([name, flag]) => `        --${name}) values="${flag.choices!.join(" ")}" ;;`),
       ...(valued.length === 0
@@ -105,9 +105,9 @@ function fishScript(known: readonly Known[]): string {
       const here = `-n '__fish_seen_subcommand_from ${command.name}'`;
       return [
         `complete -c rds-csi -n __fish_use_subcommand -a ${command.name} -d ${quoted(command.help)}`,
-        ...(command.texts.length === 0
+        ...(command.positionals.length === 0
           ? []
-          : [`complete -c rds-csi ${here} -a '${command.texts.join(" ")}'`]),
+          : [`complete -c rds-csi ${here} -a '${command.positionals.join(" ")}'`]),
         ...shown(command).map(([name, flag]) =>
           `complete -c rds-csi ${here} -l ${name}${fishValue(flag)} -d ${quoted(flag.help)}`
         ),

@@ -64,7 +64,7 @@ export interface Command {
   /** What it is for, as the end of a sentence. */
   readonly help: string;
   /** What follows it before the flags, as it would be written. */
-  readonly texts?: readonly string[];
+  readonly positionals?: readonly string[];
   /** What its exit codes mean, where it is more than what they mean for every command. */
   readonly exits?: Readonly<Partial<Record<keyof typeof exitCodes, string>>>;
   /** Its flags, beside `--help`. */

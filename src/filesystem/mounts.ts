@@ -58,13 +58,13 @@ export class SystemMounts implements Mounts {
     context: CallContext,
   ): Promise<void> {
     const before = this.#at(target).length;
-    const text = [
+    const mountOptions = [
       ...(options.readOnly ? readOnlyOptions[filesystem] : ["rw"]),
       ...alwaysOptions[filesystem],
       ...options.flags,
     ];
     await this.#mount(
-      ["-t", filesystem, "-o", text.join(","), "--", device.path, target],
+      ["-t", filesystem, "-o", mountOptions.join(","), "--", device.path, target],
       device.path,
       context,
       `; look at it with: ${checkCommands[filesystem]} ${device.path}`,

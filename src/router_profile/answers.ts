@@ -122,8 +122,8 @@ export function printableBehaviours(answers: object): Record<string, string | nu
 }
 
 /** Reads one of a few words. */
-export function oneOf<Word extends string>(...wording: readonly Word[]): Reader<Word> {
-  return (text) => wording.find((word) => word === text);
+export function oneOf<Word extends string>(...words: readonly Word[]): Reader<Word> {
+  return (text) => words.find((word) => word === text);
 }
 
 /** Reads a truth value. */

@@ -71,9 +71,9 @@ export function parseProfile(text: string): RouterProfile {
 }
 
 function parseVocabulary(value: unknown): Vocabulary {
-  const wording = asObject(value);
+  const fields = asObject(value);
   const word = (name: keyof Vocabulary) => {
-    const known = wording[name];
+    const known = fields[name];
     if (typeof known === "boolean") return known;
     throw new RangeError(`The router profile does not say whether the router knows ${name}.`);
   };

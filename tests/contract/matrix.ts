@@ -17,7 +17,7 @@ import { useless } from "./matrix/store.ts";
 import { describeSetting, randomSetting, type Setting, singleSettings } from "./matrix/settings.ts";
 
 /** A router gets every so manyth of the scenarios that declare no outcome of their own for it. */
-const keyedQueue = 4;
+const stride = 4;
 
 interface Facts {
   readonly seed: number;
@@ -33,7 +33,7 @@ function settingsOf({ seed, mixtures }: Facts): readonly Setting[] {
 /** Whether the default run tries a scenario on a router. */
 function isChosen(scenario: Scenario, number: number, setting: Setting, row: number): boolean {
   const turned = Object.keys(setting.behaviours).length;
-  if (turned === 0 || (number + row) % keyedQueue === 0) return true;
+  if (turned === 0 || (number + row) % stride === 0) return true;
   const outcome = outcomeOn(scenario, setting);
   return turned === 1 && outcome !== outcomeOn(scenario, { ...setting, behaviours: {} }) &&
     !(outcome !== undefined && useless.includes(outcome));

@@ -44,11 +44,11 @@ function sourcesBelow(folder: string): string[] {
 /** The stems of one file's text. */
 export function messagesIn(source: string): readonly string[] {
   const code = source.replace(/^\s*(\/\/|\*|\/\*).*$/gm, "");
-  return [...code.matchAll(/["`](Cannot )/g)].map(({ index }) => filePrefixOf(literalAt(code, index)));
+  return [...code.matchAll(/["`](Cannot )/g)].map(({ index }) => messageStart(literalAt(code, index)));
 }
 
 /** A stem as the page has it: what is in the message up to its details. */
-export function filePrefixOf(message: string): string {
+export function messageStart(message: string): string {
   const cut = message.search(/[:;](\s|$)| - | \(/);
   return (cut < 0 ? message : message.slice(0, cut)).replace(
     /\s*[…\s]+$/,

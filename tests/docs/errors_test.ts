@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { VolumeError, type VolumeErrorKind } from "../../src/volume/errors.ts";
 import { wireStatus } from "../../src/csi/server/grpc_status.ts";
-import { filePrefixOf, messagesIn, messagesInSources, messagesOfAdapters } from "./error_messages.ts";
+import { messagesIn, messagesInSources, messagesOfAdapters, messageStart } from "./error_messages.ts";
 import { readPage } from "./pages.ts";
 
 const page = readPage("docs/reference/errors.md").text.replace(/\s+/g, " ");
@@ -66,5 +66,5 @@ Deno.test("messagesIn() finds messages however they are written, and cuts off th
       "Cannot read it as …",
     ],
   );
-  assert.equal(filePrefixOf("Cannot use it (for now): a=b"), "Cannot use it");
+  assert.equal(messageStart("Cannot use it (for now): a=b"), "Cannot use it");
 });

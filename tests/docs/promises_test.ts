@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { projectRoot } from "../support/parts.ts";
 import { suites } from "../cluster/suites.ts";
@@ -10,14 +11,7 @@ const page = readPage("docs/explanation/promises.md").text;
 const named = [...page.matchAll(/`((?:src|tests|tools)\/[^`]+\.ts)`/g)].map(([, path]) => path!);
 
 Deno.test("every file that a promise is held by exists", () => {
-  const missing = named.filter((path) => {
-    try {
-      return !Deno.statSync(join(projectRoot, path)).isFile;
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return true;
-      throw error;
-    }
-  });
+  const missing = named.filter((path) => !existsSync(join(projectRoot, path)));
   assert.deepEqual(missing, []);
 });
 
@@ -33,4 +27,14 @@ Deno.test("suites of the cluster that a promise is held by are run", () => {
   const wanted = named.flatMap((path) => /^tests\/cluster\/suites\/(\w+)\.ts$/.exec(path)?.[1] ?? []);
   assert(wanted.length > 5);
   assert.deepEqual(wanted.filter((name) => !run.has(name)), []);
+});
+
+Deno.test("every file that a typical change touches exists", async () => {
+  const contributing = await Deno.readTextFile(join(projectRoot, "CONTRIBUTING.md"));
+  const section = contributing.split("## Ten typical changes")[1]!.split("\n## ")[0]!;
+  const paths = [...section.matchAll(/`((?:src|tests|tools|deploy|docs)\/[\w/.-]+)`/g)].map(([, path]) =>
+    path!
+  );
+  assert(paths.length > 25, `${paths.length}`);
+  assert.deepEqual(paths.filter((path) => !existsSync(join(projectRoot, path))), []);
 });

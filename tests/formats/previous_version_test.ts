@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { publishVolume } from "../../src/controller/attachments/publish.ts";
 import { parsePublishContext } from "../../src/node/stage/contexts.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
-import { earlierEpoch } from "../../src/volume/model/epoch.ts";
+import { legacyEpoch } from "../../src/volume/model/epoch.ts";
 import { formatComment, parseComment, type RecordComment } from "../../src/volume/model/record.ts";
 import { importedSource } from "../../src/volume/model/sources.ts";
 import {
@@ -64,7 +64,7 @@ const records: Readonly<Record<keyof typeof previous.records, RecordComment>> = 
     after: " (Ann's)",
   },
   "of the legacy driver": bare({
-    epoch: earlierEpoch,
+    epoch: legacyEpoch,
     blankEpoch: 0,
     growths: 46_655,
     holders: [aHolder("node-1")],

@@ -1,4 +1,4 @@
-import { formatEpoch, isEarlierEpoch } from "../../volume/model/epoch.ts";
+import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isExportedTo, widenedList } from "../../volume/model/host_list.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
@@ -75,7 +75,7 @@ async function settle(
   const inDoubt = call.inDoubt.mayStillApply(id, comment);
   // Another port would cut the nodes that hold it already.
   const others = volume.record.holders.some((holder) => holder.nodeId !== request.nodeId);
-  const taken = volume.record.holders.length > 0 && isEarlierEpoch(volume.record.epoch);
+  const taken = volume.record.holders.length > 0 && isLegacyEpoch(volume.record.epoch);
   const port = (others || taken) && isExportedAsRecorded(volume) ? exportPort : parameters.nvmePort;
   const hosts = widenedList(volume, request.nodeId);
   if (decision.action === "held" && exportPort === port && !inDoubt && hosts === undefined) return volume;

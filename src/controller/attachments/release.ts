@@ -1,4 +1,4 @@
-import { isEarlierEpoch } from "../../volume/model/epoch.ts";
+import { isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { isLegacyId } from "../../volume/model/ids.ts";
 import { isImported } from "../../volume/model/sources.ts";
@@ -91,7 +91,7 @@ async function releaseImported(
 function assertEarliers(volume: OwnedVolume): void {
   const { stored, record } = volume;
   const nodes = nodeIdsOf(record.holders).join(", ");
-  const isHeldAsLeft = isEarlierEpoch(record.epoch) && isExportedAsRecorded(volume);
+  const isHeldAsLeft = isLegacyEpoch(record.epoch) && isExportedAsRecorded(volume);
   const reason = !isLegacyId(stored.id)
     ? "this driver made it, and the earlier one would not find its image"
     : record.holders.length > 0 && !isHeldAsLeft

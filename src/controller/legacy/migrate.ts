@@ -1,7 +1,7 @@
 import { filePrefixOf } from "../../volume/model/layout.ts";
 import { assertPoolMounted, assertSettled } from "../../volume/rules/absence.ts";
 import type { ClusterView, ClusterVolume, NodeAttachment } from "../../volume/ports/cluster_view.ts";
-import { earlierEpoch } from "../../volume/model/epoch.ts";
+import { legacyEpoch } from "../../volume/model/epoch.ts";
 import { messageOf, VolumeError } from "../../volume/errors.ts";
 import { assertOwned, judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -91,7 +91,7 @@ async function noteHolders(
   { holders, forgotten }: LegacyClaim,
 ): Promise<StoredVolume> {
   if (holders.length === 0 && forgotten === 0) return volume.stored;
-  const epoch = { ...earlierEpoch, counter: forgotten };
+  const epoch = { ...legacyEpoch, counter: forgotten };
   const written = commentWith(call, volume, { ...volume.record, epoch, holders });
   const noted = await writeOnly(call, volume.stored, written);
   return await shutOutForgotten(call, noted, forgotten);
@@ -195,7 +195,7 @@ async function tryOne(call: ControllerCall, id: string, known: Attachments): Pro
   if (release === undefined) return false;
   try {
     const view = await call.store.view(id, filePrefixOf(id, call.settings.cluster), call.context);
-    if (!isEarlier(call, view.volume)) return false;
+    if (!isLegacy(call, view.volume)) return false;
     await migrate(call, view, view.volume, claimFrom(known, id, call.clock.now()));
     return true;
   } catch (error) {
@@ -208,7 +208,7 @@ async function tryOne(call: ControllerCall, id: string, known: Attachments): Pro
   }
 }
 
-function isEarlier(deps: ControllerDeps, stored: StoredVolume | undefined): stored is StoredVolume {
+function isLegacy(deps: ControllerDeps, stored: StoredVolume | undefined): stored is StoredVolume {
   return stored !== undefined && judgeOwnership(stored, deps.settings.cluster).state === "earlier-driver";
 }
 

@@ -15,11 +15,11 @@ interface Request {
   readonly secrets?: Readonly<Record<string, string>>;
 }
 
-type ProbeSession = Record<string, unknown> & { message: string; level: string };
+type LogLine = Record<string, unknown> & { message: string; level: string };
 
 function setUp(level: LogLevel = "debug") {
   const clock = new FakeClock();
-  const lines: ProbeSession[] = [];
+  const lines: LogLine[] = [];
   const records: CallRecord[] = [];
   const log = createLogger({ clock, level, sink: (line) => void lines.push(JSON.parse(line)) });
   const observe = (record: CallRecord) => void records.push(record);

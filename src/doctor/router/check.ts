@@ -7,7 +7,7 @@ import type { Inventory } from "../../volume/model/inventory.ts";
 import type { Fragment } from "../../routeros/console/command.ts";
 import type { Finding } from "../../volume/model/finding.ts";
 
-/** What an {@linkcode Asking} needs. */
+/** What a {@linkcode RouterClient} needs. */
 interface RouterClientOptions {
   readonly session: Session;
   readonly clock: Clock;

@@ -27,8 +27,8 @@ const plainFlag = /^[A-Za-z0-9_][A-Za-z0-9_.:=/@%+-]*$/;
  * @throws {VolumeError} invalid when one is not allowed, or both `ro` and `rw` are there; the flag itself is named only
  * when it is of the plain form, as it may be sensitive
  */
-export function parseMountFlags(text: readonly string[]): MountFlags {
-  for (const word of text) {
+export function parseMountFlags(flags: readonly string[]): MountFlags {
+  for (const word of flags) {
     if (seLinuxLabel.test(word)) continue;
     if (!plainFlag.test(word) || word.length > 256) {
       throw new VolumeError(
@@ -43,9 +43,9 @@ export function parseMountFlags(text: readonly string[]): MountFlags {
       throw new VolumeError("invalid", `Cannot use the mount flags as one is not allowed: flag=${name}`);
     }
   }
-  const readOnly = text.includes("ro");
-  if (readOnly && text.includes("rw")) {
+  const readOnly = flags.includes("ro");
+  if (readOnly && flags.includes("rw")) {
     throw new VolumeError("invalid", "Cannot use the mount flags as they ask for both ro and rw");
   }
-  return { readOnly, flags: [...new Set(text.filter((word) => word !== "ro" && word !== "rw"))] };
+  return { readOnly, flags: [...new Set(flags.filter((word) => word !== "ro" && word !== "rw"))] };
 }

@@ -4,7 +4,7 @@ import { encodeHandle } from "../../volume/model/ids.ts";
 import { parseMkfsOptions } from "../../volume/model/mkfs_options.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
-import { earlierEpoch, formatEpoch } from "../../volume/model/epoch.ts";
+import { formatEpoch, legacyEpoch } from "../../volume/model/epoch.ts";
 
 /** What ControllerPublish tells the node. */
 export interface PublishContext {
@@ -49,7 +49,7 @@ export function parsePublishContext(
   volumeContext: Values = {},
 ): PublishContext {
   const values = inOwnWords(given, volumeContext);
-  const isEarlier = values !== given;
+  const isLegacy = values !== given;
   const take = (key: string, form: RegExp): string => {
     const value = Object.hasOwn(values, key) ? values[key]! : "";
     if (form.test(value)) return value;
@@ -69,7 +69,7 @@ export function parsePublishContext(
     epoch,
     addresses: parseNvmeAddresses("nvmeAddress", take("nvmeAddress", /./)),
     port: parsePort(take("nvmePort", /^[1-9][0-9]{0,4}$/)),
-    sizeBytes: BigInt(take("size", isEarlier ? /^0$/ : /^[1-9][0-9]{0,18}$/)),
+    sizeBytes: BigInt(take("size", isLegacy ? /^0$/ : /^[1-9][0-9]{0,18}$/)),
     readOnly: parseFlag(values, "readonly"),
     mayFormat: parseFlag(values, "mayFormat"),
   };
@@ -89,7 +89,7 @@ function isNqnOf(nqn: string, volumeId: string, epoch: string): boolean {
  *
  * @throws {VolumeError} invalid when a value is wrong
  */
-export function parseVolumeContext(given: Values, filesystem: FilesystemType | undefined): NodeParameters {
+export function parseNodeParameters(given: Values, filesystem: FilesystemType | undefined): NodeParameters {
   const values = fromLegacyContext(given);
   const take = (key: string, form: RegExp): string | undefined => {
     const value = Object.hasOwn(values, key) ? values[key]! : "";
@@ -143,7 +143,7 @@ const ownKeys = ["epoch", "size", "nqn"];
 
 /**
  * The publish context of the legacy Go driver's controller in the words of this one; any other as it stands. That driver
- * knows neither epochs nor sizes: its export has the name of {@linkcode earlierEpoch}, and a size is not claimed. How it
+ * knows neither epochs nor sizes: its export has the name of {@linkcode legacyEpoch}, and a size is not claimed. How it
  * decides what is blank is not known here, so that its volumes are never formatted.
  *
  * @param volume the volume context, in which it repeats what it knows of the volume
@@ -154,7 +154,7 @@ export function inOwnWords(publish: Values, volume: Values): Values {
   if (!nqn) return publish;
   return {
     nqn,
-    epoch: formatEpoch(earlierEpoch),
+    epoch: formatEpoch(legacyEpoch),
     nvmeAddress: publish["nvme_address"] || volume["nvmeAddress"] || "",
     nvmePort: publish["nvme_port"] || volume["nvmePort"] || "",
     size: "0",

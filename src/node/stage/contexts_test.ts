@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { filesystemNamed, inOwnWords, parsePublishContext, parseVolumeContext } from "./contexts.ts";
+import { filesystemNamed, inOwnWords, parseNodeParameters, parsePublishContext } from "./contexts.ts";
 import {
   block,
   ext4,
@@ -96,8 +96,8 @@ Deno.test("parsePublishContext() does not take an epoch in another volume's NQN 
   );
 });
 
-Deno.test("parseVolumeContext() leaves everything to defaults when nothing is said", () => {
-  assert.deepEqual(parseVolumeContext({ backend: "default", volumePath: "/p" }, "ext4"), {
+Deno.test("parseNodeParameters() leaves everything to defaults when nothing is said", () => {
+  assert.deepEqual(parseNodeParameters({ backend: "default", volumePath: "/p" }, "ext4"), {
     connection: {
       ctrlLossTmo: undefined,
       reconnectDelay: undefined,
@@ -111,7 +111,7 @@ Deno.test("parseVolumeContext() leaves everything to defaults when nothing is sa
   });
 });
 
-Deno.test("parseVolumeContext() reads every key", () => {
+Deno.test("parseNodeParameters() reads every key", () => {
   const values = {
     ctrlLossTmo: "-1",
     reconnectDelay: "5",
@@ -122,7 +122,7 @@ Deno.test("parseVolumeContext() reads every key", () => {
     fsckMode: "off",
     mkfsOptions: "-I 512",
   };
-  assert.deepEqual(parseVolumeContext(values, "ext4"), {
+  assert.deepEqual(parseNodeParameters(values, "ext4"), {
     connection: { ctrlLossTmo: -1, reconnectDelay: 5, keepAliveTmo: 10, nrIoQueues: 4, fastIoFailTmo: 60 },
     fsLabel: "data",
     fsck: "off",
@@ -130,10 +130,10 @@ Deno.test("parseVolumeContext() reads every key", () => {
   });
 });
 
-Deno.test("parseVolumeContext() leaves a keep-alive of 0 to the kernel, also where the legacy driver has written it", () => {
+Deno.test("parseNodeParameters() leaves a keep-alive of 0 to the kernel, also where the legacy driver has written it", () => {
   const earlier = { nqn: "nqn.2000-02.com.mikrotik:pvc-1", ctrlLossTmo: "0", keepAliveTmo: "0" };
   for (const values of [{ keepAliveTmo: "0" }, earlier]) {
-    const { connection } = parseVolumeContext(values, "ext4");
+    const { connection } = parseNodeParameters(values, "ext4");
     assert.deepEqual([connection.keepAliveTmo, connection.ctrlLossTmo], [undefined, undefined]);
   }
 });
@@ -153,9 +153,9 @@ const wrongParameters: readonly [string, string][] = [
 ];
 
 for (const [key, value] of wrongParameters) {
-  Deno.test(`parseVolumeContext() throws invalid for ${key}=${value}`, () => {
+  Deno.test(`parseNodeParameters() throws invalid for ${key}=${value}`, () => {
     assert.throws(
-      () => parseVolumeContext({ [key]: value }, "ext4"),
+      () => parseNodeParameters({ [key]: value }, "ext4"),
       refusal("invalid"),
     );
   });

@@ -3,7 +3,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
 import { beginAnew, stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
-import { parsePublishContext, parseVolumeContext, type PublishContext } from "./contexts.ts";
+import { parseNodeParameters, parsePublishContext, type PublishContext } from "./contexts.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingMountPoint } from "../mount_table.ts";
 import { awaitDevice, holdProven, prove } from "../connections/device.ts";
 import type { Fencing } from "../fencing/fencing.ts";
@@ -41,7 +41,7 @@ export async function stageVolume(
   const { capability, volumeId, volumeContext } = request;
   const publish = parsePublishContext(request.publishContext, volumeId, volumeContext);
   const filesystem = capability.access === "mount" ? capability.filesystem : undefined;
-  const parameters = parseVolumeContext(volumeContext, filesystem);
+  const parameters = parseNodeParameters(volumeContext, filesystem);
   const wanted = newStagingState(request, publish);
   const stagingStore = new StagingStore(deps);
   const known = await dropOlder(deps, fencing, stagingStore, publish, wanted, context);

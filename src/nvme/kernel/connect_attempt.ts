@@ -84,7 +84,7 @@ export class ConnectAttempt {
    * The legacy driver connects as whatever host the tool makes up, under an NQN without an epoch. Its volumes are taken
    * over with what is mounted; the device is proven as any other.
    */
-  #isEarlierDrivers(controller: KernelController, paths: readonly TargetPath[]): boolean {
+  #isLegacyDrivers(controller: KernelController, paths: readonly TargetPath[]): boolean {
     return leadsThere(controller, paths) &&
       parseExportNqn(this.#target.nqn, this.#adapters.nqnPrefix)?.epoch === "";
   }
@@ -107,7 +107,7 @@ export class ConnectAttempt {
     for (const device of readDevices(files, nqn)) {
       const use = await deviceUse(this.#adapters, device, this.#context);
       if (use === undefined) continue;
-      if (this.#isEarlierDrivers(foreign, paths)) {
+      if (this.#isLegacyDrivers(foreign, paths)) {
         this.#kept.add(identityOf(foreign));
         this.#warn("keeps the connection that the legacy driver has made, as it is in use", {
           ...facts,

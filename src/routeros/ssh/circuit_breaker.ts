@@ -56,7 +56,7 @@ export class CircuitBreaker {
   }
 
   /** Why nobody is to wait, in words that follow "as", with the time of the next try; made for a breaker not closed. */
-  get texts(): string {
+  get reason(): string {
     const times = this.#failures === 1 ? "once" : `${this.#failures} times in a row`;
     const next = this.#state === "trying"
       ? "another try is under way"

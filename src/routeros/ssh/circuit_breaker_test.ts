@@ -24,7 +24,7 @@ Deno.test("CircuitBreaker opens with the third failure in a row and says when th
   const nextTryAtMs = clock.now() + delayMs;
   assert.deepEqual(events, [{ state: "open", cause: "three", failures: 3, nextTryAtMs }]);
   const time = new Date(nextTryAtMs).toISOString();
-  assert.equal(breaker.texts, `three; that failed 3 times in a row, and the next try is not before ${time}`);
+  assert.equal(breaker.reason, `three; that failed 3 times in a row, and the next try is not before ${time}`);
 });
 
 Deno.test("CircuitBreaker counts from zero again after a success", () => {
@@ -40,7 +40,7 @@ Deno.test("CircuitBreaker opens at once with a failure that lasts", () => {
   const { breaker } = bench();
   breaker.failed("another host key", true);
   assert.equal(breaker.state, "open");
-  assert.match(breaker.texts, /^another host key; that failed once, and the next try/);
+  assert.match(breaker.reason, /^another host key; that failed once, and the next try/);
 });
 
 Deno.test("CircuitBreaker opens again with the first failure of a try, and closes with its success", () => {
@@ -49,7 +49,7 @@ Deno.test("CircuitBreaker opens again with the first failure of a try, and close
   assert.equal(breaker.state, "closed");
   breaker.failed("one", false);
   breaker.tries();
-  assert.match(breaker.texts, /^one; .* another try is under way$/);
+  assert.match(breaker.reason, /^one; .* another try is under way$/);
   breaker.failed("two", false);
   breaker.tries();
   breaker.succeeded();

@@ -12,7 +12,7 @@ export interface HostKey {
 
 const keyTypes = /^(?:ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521))$/;
 
-interface ProbeSession {
+interface KnownHostsLine {
   /** Undefined for a bare public key. */
   readonly hosts: string | undefined;
   readonly key: HostKey;
@@ -43,15 +43,15 @@ export function parseHostKeys(text: string, host: string, port: number): HostKey
   );
 }
 
-function parseLine(line: string): ProbeSession {
-  const wording = line.split(/\s+/);
-  if (wording[0]!.startsWith("@")) throw notReadable(`the marker ${wording[0]} is not supported`);
-  const bare = keyTypes.test(wording[0]!);
-  const [type, encoded] = bare ? wording : wording.slice(1);
+function parseLine(line: string): KnownHostsLine {
+  const words = line.split(/\s+/);
+  if (words[0]!.startsWith("@")) throw notReadable(`the marker ${words[0]} is not supported`);
+  const bare = keyTypes.test(words[0]!);
+  const [type, encoded] = bare ? words : words.slice(1);
   if (type === undefined || !keyTypes.test(type)) throw notReadable("it names no known type of key");
   const blob = new Uint8Array(Buffer.from(encoded ?? "", "base64"));
   if (keyTypeOf(blob) !== type) throw notReadable(`its data is no ${type} key`);
-  return { hosts: bare ? undefined : wording[0], key: { type, blob } };
+  return { hosts: bare ? undefined : words[0], key: { type, blob } };
 }
 
 /** The type that a key in wire form names itself; "" when it is none. */

@@ -153,7 +153,7 @@ export class Session {
     const fenced = fence();
     if (fenced !== undefined) return this.#unavailable(fenced);
     if (this.#breaker.state !== "closed" && (worksLong || !this.#mayTry())) {
-      return this.#unavailable(this.#breaker.texts);
+      return this.#unavailable(this.#breaker.reason);
     }
     if (this.#queue.size < maxQueued) return undefined;
     return this.#unavailable(`${maxQueued} commands already wait for it`);
@@ -239,7 +239,7 @@ export class Session {
     if (this.#state === "closed") return;
     const delayMs = this.#breaker.failed(reason, lasting);
     this.#enter("backing-off", reason);
-    if (this.#breaker.state === "open") this.#failWaiting(this.#breaker.texts);
+    if (this.#breaker.state === "open") this.#failWaiting(this.#breaker.reason);
     this.#interrupt = this.#options.clock.timer(delayMs, () => {
       this.#enter("idle");
       this.#pump();
@@ -304,7 +304,7 @@ export class Session {
   #notRun(link: Link, pending: Pending, reason: string): void {
     const { clock, random } = this.#options;
     if (pending.settled) return;
-    if (this.#breaker.state === "open") return pending.fail(this.#unavailable(this.#breaker.texts));
+    if (this.#breaker.state === "open") return pending.fail(this.#unavailable(this.#breaker.reason));
     if (this.#state === "closed" || ++pending.refusals >= channelAttempts) {
       const text = `it gives no channel (${reason}); it may be at its limit of SSH sessions`;
       return pending.fail(this.#unavailable(text));

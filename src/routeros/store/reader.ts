@@ -83,7 +83,7 @@ export class RouterReader {
 
   /** Whether an export can be given an NQN; assumed of a router that was not asked yet. */
   protected get supportsNqn(): boolean {
-    return this.#texts.supportsNqn;
+    return this.#vocabulary.supportsNqn;
   }
 
   /**
@@ -235,13 +235,13 @@ export class RouterReader {
     return this.#uptime.upMs + Math.max(0, receivedMs - this.#uptime.answer.receivedMs);
   }
 
-  get #texts(): RouterVocabulary {
+  get #vocabulary(): RouterVocabulary {
     return this.#info ?? unknownRouter;
   }
 
   /** The disks in one frame of an answer, and the state of the router that every read returns with its subject. */
   #disksOf(answer: Answer, index = 0, upMs = this.readResource(answer)): Disks & { state: RouterState } {
-    const disks = parseDisks(answer.frames[index]!, this.#texts);
+    const disks = parseDisks(answer.frames[index]!, this.#vocabulary);
     const { pools } = disks;
     return { ...disks, state: { pools, upMs, ...this.supportsNqn ? {} : { unfenced: true } } };
   }
@@ -300,7 +300,10 @@ export class RouterReader {
 
   #volumesInParts(key: string, context: CallContext): Promise<StoredVolume[]> {
     const query = (pattern: string) => someDisksQuery(this.supportsNqn, pattern);
-    return listDisksInParts(this.#partOf({ kind: "inventory-part", key, context }, query), () => this.#texts);
+    return listDisksInParts(
+      this.#partOf({ kind: "inventory-part", key, context }, query),
+      () => this.#vocabulary,
+    );
   }
 
   #filesInParts(text: string, key: string, context: CallContext): Promise<StoredFile[]> {

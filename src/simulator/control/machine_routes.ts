@@ -215,12 +215,12 @@ async function postSeed(request: Request, { router, area: { basePaths } }: Simul
 function readWord<Word extends string>(
   body: JsonObject,
   name: string,
-  wording: readonly Word[],
+  words: readonly Word[],
   otherwise?: Word,
 ): Word {
   const text = readText(body, name, otherwise);
-  const word = wording.find((candidate) => candidate === text);
-  if (word === undefined) throw new BadRequest(`${name} must be one of ${wording.join(", ")}.`);
+  const word = words.find((candidate) => candidate === text);
+  if (word === undefined) throw new BadRequest(`${name} must be one of ${words.join(", ")}.`);
   return word;
 }
 

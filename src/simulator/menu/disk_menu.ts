@@ -28,7 +28,7 @@ const verbs: readonly Verb[] = [
 ];
 
 /** Words that set something, and how they are read. Those of file disks and exports need `rose-storage`. */
-const wording: Readonly<Record<string, (text: string, name: string) => DiskSettings>> = {
+const setters: Readonly<Record<string, (text: string, name: string) => DiskSettings>> = {
   type: (text) => ({ type: text }),
   slot: (text) => ({ slot: text }),
   comment: (text) => ({ comment: text }),
@@ -68,7 +68,7 @@ export class DiskMenu implements Menu {
   texts(verb: Verb): readonly string[] {
     if (verb === "format") return ["file-system"];
     const { rose, nqn } = this.#router.profile.vocabulary;
-    const known = Object.keys(wording).filter((word) =>
+    const known = Object.keys(setters).filter((word) =>
       (rose || !/^(nvme-tcp|file|raid)-/.test(word)) && (nqn || word !== "nvme-tcp-server-nqn")
     );
     return verb === "add" ? [...known, copyFrom] : known;
@@ -148,7 +148,7 @@ export class DiskMenu implements Menu {
 
 /** Reads the values of `add` and `set`. */
 function readSettings(values: Values): DiskSettings {
-  return Object.assign({}, ...[...values].map(([name, text]) => wording[name]?.(text, name)));
+  return Object.assign({}, ...[...values].map(([name, text]) => setters[name]?.(text, name)));
 }
 
 type Reported = (disk: Disk) => boolean;

@@ -4,7 +4,7 @@ import type { RecordValue, Value } from "../value.ts";
 import type { Menu, Row, Verb } from "./menu.ts";
 
 /** One thing that the router tells about itself. */
-type ProbeSession = readonly [name: string, value: Value];
+type Property = readonly [name: string, value: Value];
 
 const gibibyte = 1024n ** 3n;
 
@@ -17,7 +17,7 @@ export function systemMenus(router: Router): readonly Menu[] {
   ];
 }
 
-function resourceLines({ system, profile }: Router): readonly ProbeSession[] {
+function resourceLines({ system, profile }: Router): readonly Property[] {
   return [
     ["uptime", formatUptime(system.uptimeMs)],
     ["version", profile.version],
@@ -32,8 +32,8 @@ function resourceLines({ system, profile }: Router): readonly ProbeSession[] {
   ];
 }
 
-function packageLines(router: Router): readonly (readonly ProbeSession[])[] {
-  return router.packages.map(({ name, version, disabled }): readonly ProbeSession[] => [
+function packageLines(router: Router): readonly (readonly Property[])[] {
+  return router.packages.map(({ name, version, disabled }): readonly Property[] => [
     ["name", name],
     ["version", version],
     ["disabled", disabled],
@@ -45,7 +45,7 @@ function readOnlyMenu(
   path: string,
   single: boolean,
   columns: readonly string[],
-  read: () => readonly (readonly ProbeSession[])[],
+  read: () => readonly (readonly Property[])[],
 ): Menu {
   const verbs: readonly Verb[] = single ? ["print", "get"] : ["print", "find", "get"];
   const rows = () => read().map((lines, index) => lineRow(lines, index + 1, single));
@@ -64,7 +64,7 @@ function readOnlyMenu(
   };
 }
 
-function lineRow(lines: readonly ProbeSession[], order: number, single: boolean): Row {
+function lineRow(lines: readonly Property[], order: number, single: boolean): Row {
   const values = new Map(lines.map(([name, value]) => [name, value]));
   const id = `*${order}`;
   return {
@@ -86,7 +86,7 @@ export function serviceMenus(router: Router): readonly Menu[] {
   ];
 }
 
-function clockLines({ clock }: Router): readonly ProbeSession[] {
+function clockLines({ clock }: Router): readonly Property[] {
   const [date = "", time = ""] = new Date(clock.now()).toISOString().split(/[T.]/);
   return [
     ["time", time],
@@ -98,7 +98,7 @@ function clockLines({ clock }: Router): readonly ProbeSession[] {
   ];
 }
 
-function sshLines({ behaviours }: Router): readonly ProbeSession[] {
+function sshLines({ behaviours }: Router): readonly Property[] {
   const { maxSessions } = behaviours;
   return [
     ["name", "ssh"],

@@ -277,10 +277,10 @@ export class Accounts {
  * @throws {Refusal} for a word that is none
  */
 function readPolicies(text: string): readonly string[] {
-  const wording = text.split(",").filter((word) => word !== "");
+  const words = text.split(",").filter((word) => word !== "");
   const known: readonly string[] = allPolicies;
-  if (!wording.every((word) => known.includes(word.replace(/^!/, "")))) throw Refusal.noMatch("policy");
-  return known.filter((policy) => wording.includes(policy));
+  if (!words.every((word) => known.includes(word.replace(/^!/, "")))) throw Refusal.noMatch("policy");
+  return known.filter((policy) => words.includes(policy));
 }
 
 /** As a router shows them: what is not allowed too. */

@@ -29,11 +29,11 @@ export function epochZero(random: RandomBytes): Epoch {
  * without an epoch. It ends with the first withdrawal after the volume was taken over. Nodes know it by this name whoever
  * published the volume, so that taking it over and giving it back leaves them what they have.
  */
-export const earlierEpoch: Epoch = { counter: 0, nonce: "00000000" };
+export const legacyEpoch: Epoch = { counter: 0, nonce: "00000000" };
 
-/** Whether it is {@linkcode earlierEpoch}. */
-export function isEarlierEpoch(epoch: Epoch | undefined): boolean {
-  return epoch !== undefined && formatEpoch(epoch) === formatEpoch(earlierEpoch);
+/** Whether it is {@linkcode legacyEpoch}. */
+export function isLegacyEpoch(epoch: Epoch | undefined): boolean {
+  return epoch !== undefined && formatEpoch(epoch) === formatEpoch(legacyEpoch);
 }
 
 /** The epoch that follows `last`, or the first one. */

@@ -1,6 +1,3 @@
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** A file-backed disk as the router reports it. Its `comment` carries the record (see `record.ts`), or something else. */
 export interface StoredVolume {
   /** The volume id: the router's slot. */
@@ -21,17 +18,11 @@ export interface StoredVolume {
   readonly comment: string;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** A disk that this driver did not make and must not touch: hardware, raid, a disk without a backing file. */
 export interface ForeignDisk {
   readonly id: string;
   readonly kind: string;
 }
-
-// ---------------------------------------------------------------------------------------------------------------
-// The router
 
 /** A mounted file system of the router on which images lie. */
 export interface Pool {
@@ -46,9 +37,6 @@ export interface Pool {
   readonly subvolumeLabel: string | undefined;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** A Btrfs subvolume. */
 export interface SubvolumeRef {
   /** Label of its file system. */
@@ -57,18 +45,12 @@ export interface SubvolumeRef {
   readonly path: string;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** Where an image lies, or is to lie. */
 export interface ImageLocation {
   readonly path: string;
   /** The subvolume that holds the image and nothing else; undefined for a plain file. */
   readonly subvolume: SubvolumeRef | undefined;
 }
-
-// ---------------------------------------------------------------------------------------------------------------
-// The router
 
 /** A file on the router. */
 export interface StoredFile {
@@ -77,9 +59,6 @@ export interface StoredFile {
   readonly sizeBytes: bigint;
   readonly directory: boolean;
 }
-
-// ---------------------------------------------------------------------------------------------------------------
-// The router
 
 /** What every look at the router tells beside its subject, so that absence can be judged. */
 export interface RouterState {
@@ -90,9 +69,6 @@ export interface RouterState {
   /** Whether an export is named after its slot and nothing else (RouterOS before 7.21), so that no node can be fenced. */
   readonly unfenced?: boolean;
 }
-
-// ---------------------------------------------------------------------------------------------------------------
-// The router
 
 /** One look at one volume. */
 export interface VolumeView extends RouterState {
@@ -106,17 +82,11 @@ export interface VolumeView extends RouterState {
   readonly files: readonly StoredFile[];
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** One look at everything. */
 export interface Inventory extends RouterState {
   /** Every file-backed disk, of whatever owner, ordered by id. */
   readonly volumes: readonly StoredVolume[];
 }
-
-// ---------------------------------------------------------------------------------------------------------------
-// The router
 
 /** What a create is about. */
 export interface Wanted {
@@ -127,9 +97,6 @@ export interface Wanted {
   readonly folder: string;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** An inventory together with files: what a create decides on. */
 export interface CreateView extends Inventory {
   /** The disk in the wanted slot when it is not file-backed. */
@@ -137,9 +104,6 @@ export interface CreateView extends Inventory {
   /** Every file and folder of the stem, the wanted folder if it is there, and all snapshots, see `anySnapshot`. */
   readonly files: readonly StoredFile[];
 }
-
-// ---------------------------------------------------------------------------------------------------------------
-// The router
 
 /** One look at files. */
 export interface FileView extends RouterState {

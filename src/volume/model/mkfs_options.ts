@@ -49,15 +49,15 @@ const allowed: Readonly<Record<FilesystemType, Readonly<Record<string, Form>>>> 
  * @throws {VolumeError} invalid when a word is not on the list of what may be passed
  */
 export function parseMkfsOptions(text: string, filesystem: FilesystemType): readonly string[] {
-  const wording = text.split(" ").filter((word) => word !== "");
-  for (let at = 0; at < wording.length; at += 2) {
-    const [option, value] = [wording[at]!, wording[at + 1]];
+  const words = text.split(" ").filter((word) => word !== "");
+  for (let at = 0; at < words.length; at += 2) {
+    const [option, value] = [words[at]!, words[at + 1]];
     const form = Object.hasOwn(allowed[filesystem], option) ? allowed[filesystem][option] : undefined;
     if (form === undefined) throw refused(filesystem, option, "it is not among those that may be passed");
     if (value === undefined || !hasForm(value, form)) throw refused(filesystem, option, "of its value");
-    if (wording.indexOf(option) < at) throw refused(filesystem, option, "it is there twice");
+    if (words.indexOf(option) < at) throw refused(filesystem, option, "it is there twice");
   }
-  return wording;
+  return words;
 }
 
 function hasForm(value: string, form: Form): boolean {

@@ -37,9 +37,6 @@ export interface MigrationPairs {
 /** Any two nodes may. */
 export const anyPair: MigrationPairs = { reasonAgainst: () => Promise.resolve(undefined) };
 
-// ---------------------------------------------------------------------------------------------------------------
-// The cluster
-
 /** Which nodes exist. */
 export interface NodeDirectory {
   /** Whether a node of that id is known to the cluster. */

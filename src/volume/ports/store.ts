@@ -9,9 +9,6 @@ import type {
 } from "../model/inventory.ts";
 import type { CallContext } from "./system.ts";
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** A subvolume to be made. */
 export interface NewSubvolume extends SubvolumeRef {
   /** The subvolume that it is to be a snapshot of; undefined for an empty one. */
@@ -21,9 +18,6 @@ export interface NewSubvolume extends SubvolumeRef {
   readonly guard?: DiskGuard;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** What a subvolume says of itself. */
 export interface StoredSubvolume {
   readonly readOnly: boolean;
@@ -31,26 +25,17 @@ export interface StoredSubvolume {
   readonly parentName: string;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** A condition that the router itself checks within the command: the disk is there with exactly that comment. */
 export interface DiskGuard {
   readonly id: string;
   readonly comment: string;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** A folder to be made if it is not there; on a Btrfs pool as a subvolume of that label. */
 export interface NewFolder {
   readonly path: string;
   readonly label: string | undefined;
 }
-
-// ---------------------------------------------------------------------------------------------------------------
-// The router
 
 /** A disk to be added. It is never exported at first, and never if a disk is in its slot or on its image. */
 export interface NewVolume {
@@ -69,9 +54,6 @@ export interface NewVolume {
   readonly imported?: boolean;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /** What a change of a disk sets; what is left out stays. */
 export interface VolumeChange {
   readonly comment?: string;
@@ -89,9 +71,6 @@ export interface VolumeChange {
   readonly bounce?: boolean;
 }
 
-// ---------------------------------------------------------------------------------------------------------------
-// The router
-
 /**
  * How a mutation ended, after reading back. Neither success nor failure is assumed: whoever asked compares
  * `after` with what it wanted.
@@ -105,9 +84,6 @@ export interface MutationOutcome<View> {
    */
   readonly refusal: string | undefined;
 }
-
-// ---------------------------------------------------------------------------------------------------------------
-// The router
 
 /**
  * The router as the controller sees it: the one truth about volumes.

@@ -5,7 +5,7 @@ import {
   type VolumeKind,
 } from "../model/capabilities.ts";
 import type { ClusterVolume, NodeAttachment } from "../ports/cluster_view.ts";
-import { earlierEpoch, isEarlierEpoch } from "../model/epoch.ts";
+import { isLegacyEpoch, legacyEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { assertNodeId, nameDigest } from "../model/ids.ts";
 import { judgeOwnership } from "./ownership.ts";
@@ -137,7 +137,7 @@ export function migratedComment(
     capabilities: formatCapabilities({ kind, modes: [mode] }),
     parameters: "00000000",
     // What follows a forgotten epoch must not look older than it.
-    epoch: { ...earlierEpoch, counter: forgotten },
+    epoch: { ...legacyEpoch, counter: forgotten },
     blankEpoch: 0,
     withdrawnAtSeconds: undefined,
     source: undefined,
@@ -158,7 +158,7 @@ export function commentWithoutRecord({ before, after }: RecordComment): string {
  * record a newer version wrote that is not known.
  */
 export function awaitsHolders({ stored, record }: OwnedVolume): boolean {
-  return record.newerFields === undefined && isEarlierEpoch(record.epoch) && record.holders.length === 0 &&
+  return record.newerFields === undefined && isLegacyEpoch(record.epoch) && record.holders.length === 0 &&
     record.withdrawnAtSeconds === undefined && stored.exported && stored.exportNqn.endsWith(`:${stored.id}`);
 }
 

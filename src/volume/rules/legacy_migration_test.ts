@@ -3,7 +3,7 @@ import { aClusterVolume, anAttachment } from "../../../tests/fakes/cluster_view.
 import { aDisk, aHolder, aRecord, testBase, testCluster, testPrefix } from "../../../tests/fakes/records.ts";
 import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { isEarlierEpoch } from "../model/epoch.ts";
+import { isLegacyEpoch } from "../model/epoch.ts";
 import { assertOwned } from "./ownership.ts";
 import type { StoredVolume } from "../model/inventory.ts";
 import { decidePublish, nqnOf, publishedNodeIds } from "./publish.ts";
@@ -139,7 +139,7 @@ Deno.test("migratedComment() keeps what somebody wrote, and gives it back", () =
   for (const comment of ["", "mine", "mine, of 2024 ", "a {brace}"]) {
     const volume = taken({ ...left, comment }, ["node-1"]);
     assert.equal(commentWithoutRecord(volume.comment), comment);
-    assert.equal(isEarlierEpoch(volume.record.epoch), true);
+    assert.equal(isLegacyEpoch(volume.record.epoch), true);
     assert.equal(volume.record.blankEpoch, 0);
   }
 });

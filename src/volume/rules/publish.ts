@@ -1,6 +1,6 @@
 import { isReadOnlyMode, kindName, parseRecordedCapabilities, sameKind } from "../model/capabilities.ts";
 import type { AccessMode, Capability } from "../model/capabilities.ts";
-import { type Epoch, epochNqn, formatEpoch, isEarlierEpoch, nextEpoch } from "../model/epoch.ts";
+import { type Epoch, epochNqn, formatEpoch, isLegacyEpoch, nextEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { withdrawalSeconds } from "./grace.ts";
 import type { Random } from "../ports/system.ts";
@@ -98,7 +98,7 @@ function beginEpoch(
 export function nqnOf(volume: OwnedVolume, epoch: Epoch, nqnPrefix: string, state: RouterState): string {
   const { stored: { id, exportNqn }, record } = volume;
   if (state.unfenced) return id;
-  if (isEarlierEpoch(epoch)) return exportNqn.endsWith(`:${id}`) ? exportNqn : `${nqnPrefix}:${id}`;
+  if (isLegacyEpoch(epoch)) return exportNqn.endsWith(`:${id}`) ? exportNqn : `${nqnPrefix}:${id}`;
   const isRunning = record.holders.length > 0 && record.epoch !== undefined &&
     formatEpoch(record.epoch) === formatEpoch(epoch);
   if (isRunning && exportNqn === id) return id;
@@ -110,7 +110,7 @@ export function isExportedAsRecorded(volume: OwnedVolume): boolean {
   const { stored, record } = volume;
   return stored.exported && record.epoch !== undefined &&
     (stored.exportNqn === stored.id ||
-      (isEarlierEpoch(record.epoch) && stored.exportNqn.endsWith(`:${stored.id}`)) ||
+      (isLegacyEpoch(record.epoch) && stored.exportNqn.endsWith(`:${stored.id}`)) ||
       stored.exportNqn.endsWith(`:${stored.id}:${formatEpoch(record.epoch)}`));
 }
 
@@ -222,7 +222,7 @@ const writerModes: readonly AccessMode[] = [
 /** Of a holder that was taken over the mode was only concluded from the cluster's objects. */
 function isSameWriter(record: VolumeRecord, own: AccessMode, asked: AccessMode): boolean {
   return own === asked ||
-    (isEarlierEpoch(record.epoch) && writerModes.includes(own) && writerModes.includes(asked));
+    (isLegacyEpoch(record.epoch) && writerModes.includes(own) && writerModes.includes(asked));
 }
 
 function assertMayJoin(volume: OwnedVolume, request: PublishRequest): void {
