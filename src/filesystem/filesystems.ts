@@ -7,10 +7,12 @@ import type {
   Filesystems,
   FilesystemStats,
   FormatOptions,
+  LogState,
   ProvenDevice,
 } from "../volume/ports/node_ports.ts";
 import type { FilesystemType } from "../volume/model/capabilities.ts";
 import { type DeviceReading, endsAreZero, readParts, zeroEnds } from "./device_ends.ts";
+import { readLogState } from "./log_state.ts";
 import { mkfsExt4Arguments, mkfsXfsArguments, parseXfsVersion } from "./mkfs_command.ts";
 
 /** Bytes of the device that hold the primary superblock of xfs, whole blocks of any device. */
@@ -57,6 +59,14 @@ export class SystemFilesystems implements Filesystems {
       "unavailable",
       `Cannot judge the file system: device=${device.path}: ${complaint(result)}`,
     );
+  }
+
+  async logState(
+    device: ProvenDevice,
+    filesystem: FilesystemType,
+    context: CallContext,
+  ): Promise<LogState> {
+    return await readLogState(device, filesystem, this.#processes, this.#reading, context);
   }
 
   async eraseEnds(device: ProvenDevice, context: CallContext): Promise<void> {

@@ -59,7 +59,7 @@ export class SystemMounts implements Mounts {
   ): Promise<void> {
     const before = this.#at(target).length;
     const mountOptions = [
-      ...(options.readOnly ? readOnlyOptions[filesystem] : ["rw"]),
+      ...(options.readOnly ? options.replay ? ["ro"] : readOnlyOptions[filesystem] : ["rw"]),
       ...alwaysOptions[filesystem],
       ...options.flags,
     ];

@@ -18,6 +18,7 @@ const tools = {
   "e2fsck": { package: "e2fsprogs", paths: inSbin("e2fsck") },
   "resize2fs": { package: "e2fsprogs", paths: inSbin("resize2fs") },
   "mkfs.xfs": { package: "xfsprogs", paths: inSbin("mkfs.xfs") },
+  "xfs_logprint": { package: "xfsprogs", paths: inSbin("xfs_logprint") },
   "xfs_growfs": { package: "xfsprogs", paths: inSbin("xfs_growfs") },
   "nvme": { package: "nvme-cli", paths: inSbin("nvme") },
   "realpath": { package: "coreutils", paths: inBin("realpath") },

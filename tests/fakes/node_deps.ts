@@ -34,6 +34,8 @@ export interface FakeDevice {
   /** What lies on it. */
   content: "blank" | "garbage" | FilesystemType | "btrfs";
   complete: boolean;
+  /** Whether its file system's log has to be replayed. */
+  dirty: boolean;
   readOnly: boolean;
   connected: boolean;
   exported: boolean;
@@ -131,6 +133,7 @@ export class FakeNode {
       nsid: 1,
       content: "blank",
       complete: true,
+      dirty: false,
       readOnly: false,
       connected: false,
       exported: true,
@@ -263,8 +266,13 @@ export class FakeNode {
   #mounts(): Mounts {
     return {
       table: () => Promise.resolve([...this.table]),
-      mountDevice: (device, target, filesystem, { readOnly }, context) =>
-        this.#do("mountDevice", context, () => {
+      mountDevice: (device, target, filesystem, { readOnly, replay }, context) =>
+        this.#do(replay ? "replay" : "mountDevice", context, () => {
+          const fake = this.devices.get(device.nqn)!;
+          if (replay && fake.readOnly) {
+            throw new VolumeError("precondition", "Cannot mount: read-only device");
+          }
+          if (replay) fake.dirty = false;
           this.addMount(device.deviceNumber, target, {
             filesystem,
             superOptions: [readOnly ? "ro" : "rw"],
@@ -297,6 +305,8 @@ export class FakeNode {
     return {
       probe: (device, context) => this.#do("probe", context, () => probeOf(on(device.path))),
       isComplete: (device, _type, context) => this.#do("isComplete", context, () => on(device.path).complete),
+      logState: (device, _type, context) =>
+        this.#do("logState", context, () => ({ state: on(device.path).dirty ? "dirty" : "clean" })),
       eraseEnds: (device, context) =>
         this.#do("erase", context, () => void (on(device.path).content = "blank")),
       format: (device, filesystem, options, context) =>

@@ -183,6 +183,7 @@ for (const [name, { comment, nodeId, capability, readOnly = false, exportNqn }] 
       sizeBytes: BigInt(context.size),
       readOnly: context.readonly === "true",
       mayFormat: context.mayFormat === "true",
+      mayReplay: false,
     });
   });
 }

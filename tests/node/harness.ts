@@ -156,6 +156,7 @@ export class TestVolume {
   sizeBytes: bigint;
   mayFormat = true;
   readOnly = false;
+  mayReplay = false;
 
   constructor(readonly node: RealNode, readonly id: string, sizeBytes = volumeBytes) {
     this.folder = node.backing;
@@ -207,6 +208,7 @@ export class TestVolume {
       size: String(this.sizeBytes),
       readonly: String(this.readOnly),
       mayFormat: String(this.mayFormat),
+      ...(this.mayReplay ? { mayReplay: "true" } : {}),
     };
   }
 }

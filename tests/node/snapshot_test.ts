@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
+import type { VolumeCapability } from "../../src/csi/generated/csi/v1/VolumeCapability.ts";
 import { btrfsMissing } from "../../src/simulator/btrfs_test_support.ts";
+import type { Capability } from "../../src/volume/model/capabilities.ts";
+import { refusal } from "../fakes/refusal.ts";
 import { block, create, gibibyte, mount, publishRequest } from "../support/controller_calls.ts";
 import { type Stack, startStack } from "../support/stack.ts";
 import { call, ext4, nodeTest, RealNode, run, type TestVolume } from "./harness.ts";
@@ -99,16 +102,74 @@ async function snapshotOfMounted(node: RealNode): Promise<void> {
   assert.deepEqual(left, []);
 }
 
+const readers: VolumeCapability = { ...mount, accessMode: { mode: "MULTI_NODE_READER_ONLY" } };
+const reading: Capability = { access: "mount", filesystem: "ext4", mode: "multi-node-reader-only" };
+
+/** A claim that two nodes only read, restored from a snapshot of a volume under write. */
+async function readersOfSnapshot(node: RealNode, other: RealNode): Promise<void> {
+  await using stack = await stackOn(node);
+  const source = await create(stack, "pvc-source");
+  const detach = await attach(stack, node, source);
+  const files = 200;
+  const stop = new AbortController();
+  const folder = node.staging(source);
+  const writing = writeOn(folder, stop.signal);
+  while ([...Deno.readDirSync(folder)].length <= files + 1) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  const snapshotId = await snapshot(stack, "snapshot-of-a-mounted-volume", source);
+  stop.abort();
+  await writing;
+  const copy = await create(stack, "pvc-restored", {
+    volumeContentSource: { snapshot: { snapshotId } },
+    volumeCapabilities: [readers],
+  });
+  const publish = async (nodeId: string) => {
+    const request = publishRequest(copy, nodeId, readers);
+    const { publishContext } = await stack.clients.controller.call("ControllerPublishVolume", request);
+    return { id: copy, publishContext: () => publishContext } as unknown as TestVolume;
+  };
+  const first = await publish("node-1");
+  const second = await publish("node-2");
+  const waits = refusal("unavailable", /log was not replayed/);
+  await assert.rejects(other.stage(second, { capability: reading }), waits);
+  await node.stage(await publish("node-1"), { capability: reading });
+  await other.stage(second, { capability: reading });
+  for (const each of [node, other]) await assertWhole(each.staging(copy), files);
+  await node.stage(first, { capability: reading });
+  for (const [each, nodeId] of [[node, "node-1"], [other, "node-2"]] as const) {
+    await each.service.unstage({ volumeId: copy, stagingPath: each.staging(copy) }, call());
+    await stack.clients.controller.call("ControllerUnpublishVolume", { volumeId: copy, nodeId });
+  }
+  await detach();
+}
+
+/** Gives a node's backing folder a Btrfs of its own. */
+async function onBtrfs(node: RealNode, use: () => Promise<void>): Promise<void> {
+  const image = `${node.folder}/btrfs.img`;
+  await Deno.writeFile(image, new Uint8Array());
+  await Deno.truncate(image, 1 << 30);
+  await run("mkfs.btrfs", "--quiet", image);
+  await run("mount", "-o", "loop", image, node.backing);
+  await use();
+  await run("umount", node.backing);
+}
+
 nodeTest(
   "a snapshot of a mounted ext4 that is being written is whole after its journal was replayed",
+  (node) => onBtrfs(node, () => snapshotOfMounted(node)),
+  btrfsMissing,
+);
+
+nodeTest(
+  "a claim for readers on two nodes, restored from a snapshot of a mounted ext4, shows all that was synced",
   async (node) => {
-    const image = `${node.folder}/btrfs.img`;
-    await Deno.writeFile(image, new Uint8Array());
-    await Deno.truncate(image, 1 << 30);
-    await run("mkfs.btrfs", "--quiet", image);
-    await run("mount", "-o", "loop", image, node.backing);
-    await snapshotOfMounted(node);
-    await run("umount", node.backing);
+    const other = new RealNode(node.folder, "node-2");
+    try {
+      await onBtrfs(node, () => readersOfSnapshot(node, other));
+    } finally {
+      other.libc.close();
+    }
   },
   btrfsMissing,
 );

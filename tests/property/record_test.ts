@@ -54,12 +54,14 @@ const record: fc.Arbitrary<VolumeRecord> = fc.tuple(
   fc.option(epoch, { nil: undefined }),
   fc.option(fc.integer({ min: 1, max: 36 ** 4 - 1 }), { nil: undefined }),
   fc.uniqueArray(holder, { selector: ({ nodeId }) => nodeId, maxLength: 4 }),
-).map(([base, epoch, growths, holders]) => ({
+  fc.boolean(),
+).map(([base, epoch, growths, holders, left]) => ({
   ...base,
   epoch,
   ...(growths === undefined ? {} : { growths }),
   // Nobody holds a volume that never had an epoch.
   holders: epoch === undefined ? [] : holders,
+  ...(left ? { firstHolderLeft: true as const } : {}),
 }));
 
 /** What people write beside a record: anything but another record. */

@@ -10,6 +10,7 @@ import {
   isExportedAsRecorded,
   isReadOnlyUse,
   mayFormat,
+  mayReplay,
   nqnOf,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
@@ -131,6 +132,7 @@ function publishContext(
     size: String(stored.sizeBytes),
     readonly: String(readOnly),
     mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
+    ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
     // The words of the legacy driver, so that a node that has not been upgraded yet keeps working: it knows one address.
     nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
     nvme_port: port,

@@ -106,6 +106,25 @@ Deno.test("publishVolume() allows formatting in the first epoch only, and never 
   assert.deepEqual([raw.mayFormat, raw.fs_type], ["false", ""]);
 });
 
+Deno.test("publishVolume() lets only the holder that began a read-only epoch replay a log", async () => {
+  const { clock, publish, unpublish } = controller({ capabilities: "ext4/nw" });
+  const readers = { capability: { ...writer, mode: "multi-node-reader-only" } } as const;
+  const mayReplay = async (node: string) => (await publish(node, readers)).mayReplay;
+  const first = await publish("a", readers);
+  assert.equal(first.mayReplay, "true");
+  assert.equal(await mayReplay("b"), undefined);
+  assert.deepEqual(await publish("a", readers), first);
+  await unpublish("a");
+  assert.equal(await mayReplay("b"), undefined);
+  assert.equal(await mayReplay("a"), undefined);
+  await unpublish("b");
+  assert.equal(await mayReplay("a"), undefined);
+  await unpublish("a");
+  assert.equal(await inTime(clock, mayReplay("c")), "true");
+  await unpublish("c");
+  assert.equal((await inTime(clock, publish("c"))).mayReplay, undefined);
+});
+
 Deno.test("publishVolume() refuses another node over a controller's restart, from the record alone", async () => {
   const { store, publish } = controller();
   await publish("a");

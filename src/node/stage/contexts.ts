@@ -17,6 +17,8 @@ export interface PublishContext {
   readonly sizeBytes: bigint;
   readonly readOnly: boolean;
   readonly mayFormat: boolean;
+  /** Whether a log may be replayed although the volume is only read here. */
+  readonly mayReplay: boolean;
 }
 
 /** What the StorageClass tells the node. */
@@ -72,6 +74,7 @@ export function parsePublishContext(
     sizeBytes: BigInt(take("size", isLegacy ? /^0$/ : /^[1-9][0-9]{0,18}$/)),
     readOnly: parseFlag(values, "readonly"),
     mayFormat: parseFlag(values, "mayFormat"),
+    mayReplay: parseFlag(values, "mayReplay"),
   };
 }
 

@@ -33,6 +33,7 @@ Deno.test("parsePublishContext() reads every key and passes over others", () => 
     sizeBytes: 1073741824n,
     readOnly: false,
     mayFormat: true,
+    mayReplay: false,
   });
 });
 
@@ -66,6 +67,7 @@ const wrong: readonly [string, string][] = [
   ["size", ""],
   ["readonly", "yes"],
   ["mayFormat", "1"],
+  ["mayReplay", "yes"],
   ["mayFormat", ""],
 ];
 
@@ -213,6 +215,7 @@ Deno.test("parsePublishContext() reads the legacy driver's, by the publish conte
     sizeBytes: 0n,
     readOnly: false,
     mayFormat: false,
+    mayReplay: false,
   };
   assert.deepEqual(parsePublishContext(earlier, volumeId), parsed);
   assert.deepEqual(parsePublishContext(earlier, volumeId, volume), parsed);

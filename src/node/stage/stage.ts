@@ -46,7 +46,9 @@ export async function stageVolume(
   const stagingStore = new StagingStore(deps);
   const known = await dropOlder(deps, fencing, stagingStore, publish, wanted, context);
   await withUndo(deps.clock, context, async (undo) => {
-    const staging: Staging = { deps, stagingStore, publish, parameters, undo, context };
+    // Who may write here may replay a log, though the mount is to be a read-only one.
+    const mayReplay = publish.mayReplay || !(publish.readOnly || isReadOnlyMode(capability.mode));
+    const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
     const stagingState = known ?? await remember(staging, wanted);
     const mountPoint = await ensureStagingFolder(staging, stagingState);
     const { device, sameDevice, release } = await connect(staging, stagingState);

@@ -8,6 +8,7 @@ import { proveAgain } from "../connections/device.ts";
 import { deviceFileName, readDeviceFile } from "../connections/teardown.ts";
 import type { NodeDeps } from "../deps.ts";
 import type { NodeParameters, PublishContext } from "./contexts.ts";
+import { settleLog } from "./log_replay.ts";
 import type { StagingStore } from "./staging_store.ts";
 import type { Undo } from "./undo.ts";
 import { decideFormat } from "../../volume/rules/format.ts";
@@ -20,6 +21,8 @@ export interface Staging {
   readonly deps: NodeDeps;
   readonly stagingStore: StagingStore;
   readonly publish: PublishContext;
+  /** Whether the log of a file system may be replayed before it is mounted read-only. */
+  readonly mayReplay: boolean;
   readonly parameters: NodeParameters;
   readonly undo: Undo;
   readonly context: CallContext;
@@ -130,7 +133,7 @@ async function isMountedRight(
 
 function isRight(entry: MountEntry, stagingState: StagingState, device: ProvenDevice): boolean {
   return entry.deviceNumber === device.deviceNumber && entry.filesystem === stagingState.kind &&
-    entry.root === "/" &&
+    entry.root === "/" && stagingState.replaying === undefined &&
     isReadOnlyMount(entry) === stagingState.readOnly;
 }
 
@@ -176,6 +179,10 @@ async function prepareFilesystem(
   const { deps, publish, parameters, context, device, sameDevice } = staging;
   // What is found while it is still being made says nothing about what it will be.
   if (stagingState.mkfs === "started") await refuseWhileBusy(staging);
+  // Before anything is read through the kernel's cache, which would not see what another node replays after that.
+  const log = stagingState.readOnly
+    ? await deps.filesystems.logState(device, filesystem, context)
+    : undefined;
   const early = readEarly(staging, stagingState);
   const probe = await probeDevice(staging);
   const seenFree = await early;
@@ -207,6 +214,7 @@ async function prepareFilesystem(
         await deps.filesystems.check(await proveAgain(deps, device, context), filesystem, context);
         context.signal.throwIfAborted();
       }
+      if (log !== undefined) await settleLog(staging, stagingState, filesystem, log);
       return await staging.stagingStore.write(
         toBeMounted(mayBeUnfinished ? { ...stagingState, mkfs: "done" } : stagingState, device),
       );
@@ -214,7 +222,10 @@ async function prepareFilesystem(
 }
 
 /** One state for the end of making it and the beginning of mounting it: nothing is decided otherwise in between. */
-function toBeMounted(stagingState: StagingState, device: ProvenDevice): StagingState {
+function toBeMounted(
+  { replaying: _replaying, ...stagingState }: StagingState,
+  device: ProvenDevice,
+): StagingState {
   return { ...stagingState, everMounted: true, mountedAs: device.deviceNumber };
 }
 

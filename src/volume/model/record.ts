@@ -11,7 +11,8 @@ import type { StoredVolume } from "./inventory.ts";
  * The budget, each with its separator: holders 3 and for each the id and 12 (id at most 64, time 7, marks 5; one comma
  * less), source 45, epoch 21, name 15, kind 15, blank epoch 12, parameters 11, check 11, cluster 10, withdrawal 10,
  * growths 7, frame 7. One holder of any legal id always fits, in 242; two fit when their ids have 65 bytes together
- * (about 125 in the usual record); what does not fit is refused before anything is changed.
+ * (about 125 in the usual record); what does not fit is refused before anything is changed. The mark of a first holder
+ * that has left takes 4 of the room that this holder had.
  */
 export const maxCommentBytes = 255;
 
@@ -50,6 +51,8 @@ export interface VolumeRecord {
   /** How often it was grown or rewritten, so that no command that the router runs late finds the comment it expects. */
   readonly growths?: number;
   readonly holders: readonly Holder[];
+  /** The holder that began this read-only epoch has left it to the others: none of them may replay a log. */
+  readonly firstHolderLeft?: true;
   /**
    * Fields that only a newer version of this driver knows, word for word: they may change what the others mean. Absent
    * where there are none.
@@ -82,7 +85,7 @@ export interface OwnedVolume {
 const opening = "{rds1 ";
 const anyOpening = /\{rds[0-9]/g;
 const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
-const knownFields = "cnkpbewsgh";
+const knownFields = "cnkpbewsghj";
 const fieldForm = /^([a-z])=(\S+)$/;
 const holderForm = /^([A-Za-z0-9.-]{1,64})@([0-9a-z]{1,8})\/([a-z])(r?)$/;
 
@@ -160,6 +163,7 @@ function formatBody(record: VolumeRecord): string {
   if (record.source !== undefined) fields.push(`s=${record.source}`);
   if (record.growths) fields.push(`g=${record.growths.toString(36)}`);
   if (record.holders.length > 0) fields.push(`h=${record.holders.map(formatHolder).join(",")}`);
+  if (record.firstHolderLeft) fields.push("j=1");
   return [...fields, ...record.newerFields ?? []].join(" ");
 }
 
@@ -196,6 +200,10 @@ function parseBody(body: string): VolumeRecord | string {
   if (growths !== undefined && !/^[1-9a-z][0-9a-z]{0,3}$/.test(growths)) {
     return "its growths are not readable";
   }
+  const firstHolderLeft = fields.get("j");
+  if (firstHolderLeft !== undefined && firstHolderLeft !== "1") {
+    return "its first holder's mark is not readable";
+  }
   const holders = parseHolders(fields.get("h"));
   if (typeof holders === "string") return holders;
   if (holders.length > 0 && epoch === undefined) return "it has holders but no epoch";
@@ -210,6 +218,7 @@ function parseBody(body: string): VolumeRecord | string {
     source: fields.get("s"),
     ...(growths === undefined ? {} : { growths: parseInt(growths, 36) }),
     holders,
+    ...(firstHolderLeft === undefined ? {} : { firstHolderLeft: true as const }),
     ...(newerFields.length === 0 ? {} : { newerFields }),
   };
 }

@@ -47,6 +47,7 @@ function randomRecord(random: Random): VolumeRecord {
     source: random.fraction() < 0.2 ? "v:pvc-1" : undefined,
     ...(random.fraction() < 0.3 ? { growths: 1 + below(random, 1000) } : {}),
     holders,
+    ...(random.fraction() < 0.3 ? { firstHolderLeft: true as const } : {}),
     ...(random.fraction() < 0.3 ? { newerFields: [`u=${hex(random, 4)}`, "z=a,b/c"] } : {}),
   });
 }
@@ -154,6 +155,7 @@ Deno.test("parseComment() refuses a record that is sealed but makes no sense", (
     `${body} e=1-00000000 h=a@1/q`,
     `${body} e=1-00000000 h=a@1/ww`,
     `${body} e=1-00000000 h=a`,
+    `${body} e=1-00000000 h=a@1/n j=0`,
     `${body} e=1-00000000 h=@1/w`,
     `${body} e=1-00000000 h=a@1/w,`,
   ];

@@ -55,6 +55,8 @@ export interface StagingState {
   /** Whether staging went through to its end. */
   readonly staged: boolean;
   readonly published: readonly PublishedTarget[];
+  /** Set while it is mounted only to replay its log: such a mount, left by a crash, is no staged volume. */
+  readonly replaying?: true;
   /** Since when its target lacks it; absent while it does not. */
   readonly missed?: FenceMemory;
 }
@@ -92,13 +94,14 @@ type Fields = Readonly<Record<string, unknown>>;
 function readStagingState(fields: Fields): StagingState | string {
   const wrong = Object.entries(checks).find(([name, check]) => !check(fields[name]));
   if (wrong !== undefined) return wrong[0];
-  const { version: _version, missed, ...known } = fields;
+  const { version: _version, missed, replaying, ...known } = fields;
   const device = known.device as (Fields | undefined);
   // What is damaged here costs only time: a look more, and nobody would mend it.
   const memory = parseFenceMemory(missed);
   return {
     ...known,
     ...(memory === undefined ? {} : { missed: memory }),
+    ...(replaying === true ? { replaying } : {}),
     mountedAs: known.mountedAs,
     sizeBytes: BigInt(known.sizeBytes as string),
     device: device === undefined ? undefined : { ...device, sizeBytes: BigInt(device.sizeBytes as string) },
@@ -132,7 +135,7 @@ const isDevice = isRecord({
   sizeBytes: isSize,
 });
 
-const checks: Readonly<Record<Exclude<keyof StagingState, "missed">, Check>> = {
+const checks: Readonly<Record<Exclude<keyof StagingState, "missed" | "replaying">, Check>> = {
   volumeId: isText,
   nqn: isText,
   epoch: isText,

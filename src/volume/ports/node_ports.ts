@@ -132,6 +132,12 @@ export interface PathInfo {
 /** Options of a mount. */
 export interface MountOptions {
   readonly readOnly: boolean;
+  /**
+   * Whether a read-only mount replays the log first, which writes to the device.
+   *
+   * @default {false}
+   */
+  readonly replay?: boolean;
   /** Options of the file system, as the volume capability gave them. */
   readonly flags: readonly string[];
 }
@@ -186,6 +192,12 @@ export interface DeviceProbe {
   };
 }
 
+/** Whether all that was synced to a file system is seen without replaying its log. */
+export type LogState = { readonly state: "clean" | "dirty" } | {
+  readonly state: "unknown";
+  readonly reason: string;
+};
+
 /** How a file system is made. */
 export interface FormatOptions {
   readonly label?: string;
@@ -201,6 +213,11 @@ export interface Filesystems {
   probe(device: ProvenDevice, context: CallContext): Promise<DeviceProbe>;
   /** Whether the file system whose signature is there was made to the end. Changes nothing. */
   isComplete(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<boolean>;
+  /**
+   * Whether the log of a file system that is not mounted has to be replayed; unknown where another kind lies there.
+   * Changes nothing. Throws `unavailable` when the device cannot be read.
+   */
+  logState(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<LogState>;
   /** Zeroes what {@linkcode Filesystems.probe} reads. Not killed when the context ends. */
   eraseEnds(device: ProvenDevice, context: CallContext): Promise<void>;
   /** Makes a file system. Not killed when the context ends. */

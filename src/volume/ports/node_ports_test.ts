@@ -15,7 +15,15 @@ const provenOnly: {
     { [Name in Exclude<keyof BlockDevices, "holder" | "isUnclaimed" | "hold">]: Refuses<BlockDevices[Name]> }
   >;
 } = {
-  filesystems: { probe: true, isComplete: true, eraseEnds: true, format: true, check: true, grow: true },
+  filesystems: {
+    probe: true,
+    isComplete: true,
+    logState: true,
+    eraseEnds: true,
+    format: true,
+    check: true,
+    grow: true,
+  },
   mounts: { mountDevice: true, bindFolder: true, bindDevice: true },
   devices: { setReadOnly: true },
 };

@@ -72,7 +72,7 @@ export function decidePublish(
 
 /** The record of a volume whose last holder is gone: the epoch stays as the last one, the withdrawal gets its time. */
 export function withdrawnRecord(record: VolumeRecord, nowMs: number): VolumeRecord {
-  return { ...record, holders: [], withdrawnAtSeconds: withdrawalSeconds(nowMs) };
+  return { ...withoutMark(record), holders: [], withdrawnAtSeconds: withdrawalSeconds(nowMs) };
 }
 
 function beginEpoch(
@@ -82,12 +82,17 @@ function beginEpoch(
   random: Random,
 ): VolumeRecord {
   return {
-    ...record,
+    ...withoutMark(record),
     epoch: nextEpoch(record.epoch, random),
     // Whoever gets the raw device may write anything to it: from then on it may hold data.
     blankEpoch: capability.access === "block" ? 0 : record.blankEpoch,
     holders: [holder],
   };
+}
+
+/** The mark of a first holder that has left is about one epoch. */
+function withoutMark({ firstHolderLeft: _firstHolderLeft, ...record }: VolumeRecord): VolumeRecord {
+  return record;
 }
 
 /**
@@ -144,6 +149,20 @@ export function mayFormat(
     epoch.counter === record.blankEpoch;
 }
 
+/**
+ * Whether the node may replay the log of a file system that it only reads: it began the epoch, so that nobody read the
+ * volume before it, and whoever joins waits for a clean log. Holders stand in the order in which they came.
+ */
+export function mayReplay(
+  record: VolumeRecord,
+  nodeId: string,
+  capability: Capability,
+  readOnly: boolean,
+): boolean {
+  return capability.access === "mount" && readOnly && record.firstHolderLeft === undefined &&
+    !isEarlierEpoch(record.epoch) && record.holders[0]?.nodeId === nodeId;
+}
+
 /** Whether nothing may be written by this use of the volume. */
 export function isReadOnlyUse(mode: AccessMode, readOnly: boolean): boolean {
   return readOnly || isReadOnlyMode(mode);
@@ -171,10 +190,19 @@ export function decideUnpublish(volume: OwnedVolume, nodeId: string, nowMs: numb
   if (remaining.length > 0) {
     return remaining.length === record.holders.length
       ? { action: "not-holder", remaining }
-      : { action: "leave", record: { ...record, holders: remaining }, remaining };
+      : { action: "leave", record: withoutNode(record, remaining), remaining };
   }
   if (record.holders.length === 0 && !stored.exported) return { action: "done" };
   return { action: "withdraw", record: withdrawnRecord(record, nowMs) };
+}
+
+/** Notes it when the one that began the read-only epoch of a file system leaves: the next one in the list joined it. */
+function withoutNode(record: VolumeRecord, remaining: readonly Holder[]): VolumeRecord {
+  const [first] = record.holders;
+  const began = first !== undefined && !remaining.includes(first) &&
+    isReadOnlyUse(first.mode, first.readOnly) &&
+    parseRecordedCapabilities(record.capabilities)?.kind.access === "mount";
+  return { ...record, holders: remaining, ...(began ? { firstHolderLeft: true as const } : {}) };
 }
 
 /**

@@ -3,7 +3,7 @@ import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { aHolder, aVolume, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { AccessMode, Capability } from "../model/capabilities.ts";
-import { epochNqn } from "../model/epoch.ts";
+import { earlierEpoch, epochNqn } from "../model/epoch.ts";
 import type { VolumeErrorKind } from "../errors.ts";
 import type { RouterState, StoredVolume } from "../model/inventory.ts";
 import {
@@ -13,9 +13,11 @@ import {
   isExportedAsRecorded,
   isReadOnlyUse,
   mayFormat,
+  mayReplay,
   nqnOf,
   publishedNodeIds,
   type PublishRequest,
+  withdrawnRecord,
 } from "./publish.ts";
 import type { OwnedVolume, VolumeRecord } from "../model/record.ts";
 
@@ -195,6 +197,30 @@ Deno.test("mayFormat() says yes in the blank epoch only, to a file system that i
   assert.equal(mayFormat(record(0), at(0), ext4, false), false);
   assert.equal(mayFormat(record(1), at(1), ext4, true), false);
   assert.equal(mayFormat(record(1), at(1), block("single-node-writer"), false), false);
+});
+
+Deno.test("mayReplay() says yes to the node that began the epoch of a file system that is only read", () => {
+  const mode = "multi-node-reader-only";
+  const { record } = held(["a", "b"], mode, "ext4/n");
+  assert.equal(mayReplay(record, "a", mount(mode), true), true);
+  assert.equal(mayReplay(record, "b", mount(mode), true), false);
+  assert.equal(mayReplay(record, "a", mount(mode), false), false);
+  assert.equal(mayReplay(record, "a", block(mode), true), false);
+  assert.equal(mayReplay({ ...record, firstHolderLeft: true }, "a", mount(mode), true), false);
+  assert.equal(mayReplay({ ...record, epoch: earlierEpoch }, "a", mount(mode), true), false);
+});
+
+Deno.test("decideUnpublish() notes that the first reader of a file system leaves, until the epoch ends", () => {
+  const marked = (nodeId: string, mode: AccessMode, kind: string) => {
+    const decision = decideUnpublish(held(["a", "b"], mode, kind), nodeId, nowMs);
+    return decision.action === "leave" ? decision.record.firstHolderLeft : assert.fail(decision.action);
+  };
+  assert.equal(marked("a", "multi-node-reader-only", "ext4/n"), true);
+  assert.equal(marked("b", "multi-node-reader-only", "ext4/n"), undefined);
+  assert.equal(marked("a", "multi-node-reader-only", "block/n"), undefined);
+  assert.equal(marked("a", "multi-node-multi-writer", "block/x"), undefined);
+  const { record } = held(["b"], "multi-node-reader-only", "ext4/n");
+  assert.equal("firstHolderLeft" in withdrawnRecord({ ...record, firstHolderLeft: true }, nowMs), false);
 });
 
 Deno.test("isReadOnlyUse() holds for a read-only publish and for the modes that only read", () => {

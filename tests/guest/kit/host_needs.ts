@@ -31,7 +31,7 @@ export const guestPrograms: readonly Need[] = [
   ["nvme", "nvme-cli"],
   ["dmsetup", "dmsetup"],
   ...listed("e2fsprogs", "mkfs.ext4 mke2fs e2fsck fsck.ext4 resize2fs tune2fs dumpe2fs debugfs"),
-  ...listed("xfsprogs", "mkfs.xfs xfs_growfs xfs_repair xfs_io xfs_db"),
+  ...listed("xfsprogs", "mkfs.xfs xfs_growfs xfs_logprint xfs_repair xfs_io xfs_db"),
   ...listed("btrfs-progs", "mkfs.btrfs btrfs"),
   ...listed("mount", "mount umount losetup"),
   ...listed(

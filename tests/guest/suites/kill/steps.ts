@@ -26,6 +26,7 @@ const changes: Readonly<Record<string, (args: readonly string[]) => boolean>> = 
   "stat": never,
   "realpath": never,
   "blkid": never,
+  "xfs_logprint": never,
 };
 
 /** Hears of every step of this process. */

@@ -1,0 +1,64 @@
+import { complaint, type Processes } from "../host/processes.ts";
+import type { ToolResult } from "../host/spawn.ts";
+import type { CallContext } from "../volume/ports/system.ts";
+import type { FilesystemType } from "../volume/model/capabilities.ts";
+import type { LogState, ProvenDevice } from "../volume/ports/node_ports.ts";
+import { type DeviceReading, readParts } from "./device_ends.ts";
+
+/** Whole blocks of any device that hold the superblock of ext4. */
+const readBytes = 4096;
+
+/** Where the superblock of ext4 begins, and its fields in it (Documentation/filesystems/ext4/super.rst). */
+const superblockAt = 1024;
+const magicAt = superblockAt + 0x38;
+const magic = 0xef53;
+const incompatibleFeaturesAt = superblockAt + 0x60;
+/** `INCOMPAT_RECOVER`: set while it is mounted for writing, cleared by an unmount or a replay. */
+const needsRecovery = 0x4;
+
+/**
+ * Whether the log of a file system that is not mounted has to be replayed. Changes nothing.
+ *
+ * @throws {VolumeError} unavailable when the device cannot be read, deadline when that takes too long
+ */
+export async function readLogState(
+  device: ProvenDevice,
+  filesystem: FilesystemType,
+  processes: Processes,
+  reading: DeviceReading,
+  context: CallContext,
+): Promise<LogState> {
+  if (filesystem === "ext4") {
+    const [start] = await readParts(device, [{ offset: 0n, length: readBytes }], reading, context);
+    return parseExt4LogState(start!);
+  }
+  const result = await processes.run("xfs_logprint", {
+    args: ["-t", device.path],
+    signal: context.signal,
+    subject: device.path,
+  });
+  return parseXfsLogState(result);
+}
+
+/** Reads the first bytes of a device with ext4 on it. */
+export function parseExt4LogState(start: Uint8Array): LogState {
+  const view = new DataView(start.buffer, start.byteOffset, start.byteLength);
+  if (view.getUint16(magicAt, true) !== magic) return unknown("there is no superblock of ext4");
+  return { state: view.getUint32(incompatibleFeaturesAt, true) & needsRecovery ? "dirty" : "clean" };
+}
+
+/** The beginning only: what it prints after that comes from the log, where a tenant's bytes may look like anything. */
+const xfsLogForm =
+  /^xfs_logprint:\n +data device: \S+\n +log device: [^\n]+\n\n +log tail: [0-9]+ head: [0-9]+ state: <(CLEAN|DIRTY)>\n/;
+
+/** Reads what `xfs_logprint -t` printed; anything but an answer without a complaint is none. */
+export function parseXfsLogState(result: ToolResult): LogState {
+  if (result.code !== 0 || result.stderr.trim() !== "") return unknown(`xfs_logprint ${complaint(result)}`);
+  const match = xfsLogForm.exec(result.stdout);
+  if (match === null) return unknown("xfs_logprint answered in another form");
+  return { state: match[1] === "CLEAN" ? "clean" : "dirty" };
+}
+
+function unknown(reason: string): LogState {
+  return { state: "unknown", reason };
+}

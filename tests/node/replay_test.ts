@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { isReadOnlyDevice } from "../../src/filesystem/contents.ts";
+import { refusal } from "../fakes/refusal.ts";
+import { call, ext4, mountsUnder, nodeTest, type RealNode, run, TestVolume, xfs } from "./harness.ts";
+
+const files = 1_000;
+
+/** The image of a mounted file system with files that were all synced: most of them stand in its log only. */
+async function imageOfMounted(node: RealNode, capability: typeof ext4): Promise<TestVolume> {
+  const volume = new TestVolume(node, "pvc-1");
+  await node.stage(volume, { capability });
+  // What is there before the log begins is seen anyhow.
+  await run("sync", "-f", node.staging("pvc-1"));
+  for (let number = 0; number < files; number++) {
+    using file = await Deno.open(`${node.staging("pvc-1")}/${number}`, { write: true, create: true });
+    await file.write(new TextEncoder().encode(`file ${number}`));
+    await file.sync();
+  }
+  const copy = new TestVolume(node, "pvc-2");
+  await run("cp", "--sparse=always", volume.image, copy.image);
+  await node.unstage(volume);
+  copy.mayFormat = false;
+  copy.readOnly = true;
+  return copy;
+}
+
+async function assertAllThere(node: RealNode): Promise<void> {
+  for (let number = 0; number < files; number++) {
+    assert.equal(await Deno.readTextFile(`${node.staging("pvc-2")}/${number}`), `file ${number}`);
+  }
+}
+
+for (const capability of [ext4, xfs]) {
+  const { filesystem } = capability as { filesystem: string };
+
+  nodeTest(`${filesystem}: a read-only stage shows all that was synced, or waits`, async (node) => {
+    const copy = await imageOfMounted(node, capability);
+    const before = await run("sha256sum", copy.image);
+    for (let i = 0; i < 2; i++) {
+      await assert.rejects(
+        node.stage(copy, { capability }),
+        refusal("unavailable", /log was not replayed.*volume=pvc-2/),
+      );
+      assert.deepEqual(mountsUnder(node.folder), []);
+      assert.deepEqual(await node.deps.connector.connected(call()), []);
+    }
+    assert.equal(await run("sha256sum", copy.image), before);
+
+    copy.mayReplay = true;
+    await node.stage(copy, { capability });
+    await assertAllThere(node);
+    const found = (await node.deps.connector.find(copy.nqn, call()))!;
+    assert.equal(isReadOnlyDevice(node.libc, found), true);
+    const replayed = await run("sha256sum", copy.image);
+    await node.stage(copy, { capability });
+    assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-2")]);
+    await node.unstage(copy);
+
+    // A later joiner, or a stage after that: the log is empty, and nothing is written any more.
+    copy.mayReplay = false;
+    await node.stage(copy, { capability });
+    await assertAllThere(node);
+    await node.unstage(copy);
+    assert.equal(await run("sha256sum", copy.image), replayed);
+  });
+
+  nodeTest(`${filesystem}: a stage goes on after a crash between the replay and the mount`, async (node) => {
+    const copy = await imageOfMounted(node, capability);
+    copy.mayReplay = true;
+    const { mounts } = node.deps;
+    const { unmount } = mounts;
+    mounts.unmount = () => Promise.reject(new Error("killed"));
+    await assert.rejects(node.stage(copy, { capability }), /killed/);
+    mounts.unmount = unmount.bind(mounts);
+    assert.deepEqual(mountsUnder(node.folder), [node.staging("pvc-2")]);
+    await node.stage(copy, { capability });
+    await assertAllThere(node);
+    const options = await run("findmnt", "-n", "-o", "OPTIONS", node.staging("pvc-2"));
+    assert.match(options, /norecovery|noload/);
+    await node.unstage(copy);
+  });
+}
