@@ -365,8 +365,10 @@ export class FakeVolumeStore implements VolumeStore {
     const on = change.export
       ? { exported: true, exportNqn: this.unfenced ? id : change.export.nqn, exportPort: change.export.port }
       : {};
+    const { mayBeMounted, ...rest } = disk;
     const after = {
-      ...disk,
+      ...rest,
+      ...(mayBeMounted === undefined || change.neverMounted ? {} : { mayBeMounted }),
       comment: change.comment ?? disk.comment,
       sizeBytes: change.sizeBytes ?? disk.sizeBytes,
       ...(change.allowedHosts === undefined ? {} : { allowedHosts: change.allowedHosts }),

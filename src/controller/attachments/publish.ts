@@ -13,6 +13,7 @@ import {
   nqnOf,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
+import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
 import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
 import { writeRecord } from "../change.ts";
@@ -108,9 +109,16 @@ export async function exportAs(
 ): Promise<OwnedVolume> {
   const nqn = recordNqn(call, volume, state, record);
   const list = hosts === undefined ? {} : { allowedHosts: hosts };
+  const unmounted = isToBeKeptUnmounted(volume.stored);
+  const mount = unmounted ? { neverMounted: true } as const : {};
   const wanted = (after: StoredVolume) =>
-    after.exportPort === port && isExportedTo(after, nqn, hosts ?? volume.stored.allowedHosts ?? []);
-  return await writeRecord(call, "publish", volume, record, wanted, { export: { nqn, port }, ...list });
+    after.exportPort === port && after.routerUses === undefined && !(unmounted && after.mayBeMounted) &&
+    isExportedTo(after, nqn, hosts ?? volume.stored.allowedHosts ?? []);
+  return await writeRecord(call, "publish", volume, record, wanted, {
+    export: { nqn, port },
+    ...list,
+    ...mount,
+  });
 }
 
 function publishContext(
