@@ -4,6 +4,7 @@ import { isImported, usesOwnImage } from "../volume/model/sources.ts";
 import type { ImportClaim } from "../volume/rules/import.ts";
 import { baseOf, filePrefixOf, isImageOf } from "../volume/model/layout.ts";
 import type { OwnedVolume } from "../volume/model/record.ts";
+import { assertNotUsedByRouter } from "../volume/rules/router_uses.ts";
 import { assertNotForeign, assertOwned } from "../volume/rules/ownership.ts";
 import type { StoredVolume, VolumeView } from "../volume/model/inventory.ts";
 import { importFirst } from "./import/import_disk.ts";
@@ -70,8 +71,7 @@ export async function loadDisk(
  * The same, with the files and the other disks of its image: where it was imported the name of that tells nothing, so that
  * it has to be looked for by its path. No command for any other volume, else one.
  *
- * @throws {VolumeError} precondition when the image is not there, or the router itself uses the disk; busy when the disk is
- * gone or another one meanwhile
+ * @throws {VolumeError} precondition when the image is not there; busy when the disk is gone or another one meanwhile
  */
 export async function withImage(
   call: ControllerCall,
@@ -90,11 +90,9 @@ export async function withImage(
       `Cannot ${verb} the volume as its record was changed at the same time: volume=${id}; try again`,
     );
   }
-  const { routerUses = [], sizeBytes } = again.volume;
+  const { sizeBytes } = again.volume;
   const image = again.files.find((file) => file.path === imagePath && !file.directory);
-  const reason = routerUses.length > 0
-    ? `the router itself uses its disk: ${routerUses.join(", ")}`
-    : image === undefined
+  const reason = image === undefined
     ? `its image is not there: path=${imagePath}`
     : image.sizeBytes < sizeBytes
     ? `its image is smaller than its disk: file=${image.sizeBytes} disk=${sizeBytes}`
@@ -141,7 +139,7 @@ export function assertOwnImage(deps: ControllerDeps, volume: OwnedVolume, verb: 
 
 /**
  * Refuses a volume whose image cannot be used as this volume's alone: another disk reaches it too, it is another one's, or it
- * is not there now, so that whatever answers under its name has none of its data.
+ * is not there now, so that whatever answers under its name has none of its data; or the router itself uses it.
  *
  * @throws {VolumeError} precondition; unavailable while its pool is not mounted
  */
@@ -154,6 +152,7 @@ export function assertImageUsable(
   assertNotShared(deps, volume.stored.id, view, verb);
   assertOwnImage(deps, volume, verb);
   assertPoolMounted(view, volume.stored.imagePath);
+  assertNotUsedByRouter(volume.stored, verb);
 }
 
 /**

@@ -198,7 +198,7 @@ Deno.test("without a cluster, on a doubt, and of others' volumes nothing is take
 
 Deno.test("reading one that was not taken over says so, never that it is gone, and changes nothing", async () => {
   await using stack = await startSwept(cluster("node-1"));
-  await addEarlier(stack, id);
+  await addEarlier(stack, id, { "mount-filesystem": false });
   const { controller } = stack.clients;
   const get = () => controller.call("ControllerGetVolume", { volumeId: id });
   const validate = () =>

@@ -37,7 +37,11 @@ export interface Mishap {
   readonly before?: () => void;
   /** What somebody else does between the command and the reading back. */
   readonly after?: () => void;
-  /** Whether it takes effect; `half` leaves the image of a removed disk, and half of a copy. @default {true without a refusal} */
+  /**
+   * Whether it takes effect; `half` leaves the image of a removed disk, the subvolume of one to be added, and half of a copy.
+   *
+   * @default {true without a refusal}
+   */
   readonly runs?: boolean | "half";
   /** What the router says instead of running it. */
   readonly refusal?: string;
@@ -225,7 +229,7 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const refusal = await this.#mutate("add", volume.id, context, () => this.#add(volume));
+    const refusal = await this.#mutate("add", volume.id, context, (half) => this.#add(volume, half));
     return { after: this.#list(), refusal };
   }
 
@@ -332,11 +336,11 @@ export class FakeVolumeStore implements VolumeStore {
     return refusal;
   }
 
-  #add(volume: NewVolume): string | undefined {
+  #add(volume: NewVolume, half: boolean): string | undefined {
     const { id, location, sizeBytes, comment, subvolume, copied } = volume;
     if (volume.makeFolder !== undefined) this.tree.ensureFolder(volume.makeFolder);
     const refusal = subvolume === undefined ? undefined : this.#addSubvolume(subvolume);
-    if (refusal !== undefined) return refusal;
+    if (refusal !== undefined || half) return refusal;
     if (this.disks.has(id) || this.hardware.has(id) || this.#isUsed(location)) return undefined;
     if (copied !== undefined && this.allFiles.has(location.path)) return undefined;
     if (copied !== undefined) this.#rename(copied.path, location.path, undefined);
@@ -361,8 +365,10 @@ export class FakeVolumeStore implements VolumeStore {
     const on = change.export
       ? { exported: true, exportNqn: this.unfenced ? id : change.export.nqn, exportPort: change.export.port }
       : {};
+    const { mayBeMounted, ...rest } = disk;
     const after = {
-      ...disk,
+      ...rest,
+      ...(mayBeMounted === undefined || change.neverMounted ? {} : { mayBeMounted }),
       comment: change.comment ?? disk.comment,
       sizeBytes: change.sizeBytes ?? disk.sizeBytes,
       ...(change.allowedHosts === undefined ? {} : { allowedHosts: change.allowedHosts }),

@@ -171,7 +171,8 @@ export function routerOf(
     router.files.create(filePath.slice(1), sizeBytes);
     const served = exported ? { port: 4420, nqn: `nqn.2000-02.com.mikrotik:${slot}:1-ab12cd34` } : {};
     const sizes = { sizeBytes, attachedBytes: sizeBytes, fileSizeBytes: sizeBytes };
-    router.disks.add({ ...plainDisk, ...sizes, ...served, slot, type: "file", filePath, comment, exported });
+    const file = { type: "file", filePath, mountFilesystem: false };
+    router.disks.add({ ...plainDisk, ...sizes, ...served, ...file, slot, comment, exported });
   });
   return router;
 }

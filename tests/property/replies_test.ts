@@ -95,8 +95,9 @@ function assertSeen(reported: Seen, whole: Seen, mishap: Mishap): void {
     mishap.kind,
   );
   if (!loses) return assert.deepEqual(read, whole);
-  // What does not say no counts as a use by the router itself: it refuses more, and allows nothing.
-  const seen = { ...read, volumes: read.volumes.map(({ routerUses: _, ...volume }) => volume) };
+  // What does not say no counts as a use by the router itself, or as leave for one: it refuses more, and allows nothing.
+  const volumesSeen = read.volumes.map(({ routerUses: _, mayBeMounted: __, ...volume }) => volume);
+  const seen = { ...read, volumes: volumesSeen };
   const volumes = whole.volumes.map((volume, index) => {
     const lost = Object.entries(unset).filter(([key, nothing]) =>
       seen.volumes[index]?.[key as keyof typeof unset] === nothing

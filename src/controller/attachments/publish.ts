@@ -14,6 +14,7 @@ import {
   nqnOf,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
+import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
 import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
 import { writeRecord } from "../change.ts";
@@ -58,6 +59,7 @@ async function publish(
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
   const published = await settle(call, volume, view, request, parameters);
+  call.inDoubt.forgetHalfMade(published.stored.imagePath);
   call.projection.show(id, published.record);
   return publishContext(call, published, view, request, parameters);
 }
@@ -108,9 +110,16 @@ export async function exportAs(
 ): Promise<OwnedVolume> {
   const nqn = recordNqn(call, volume, state, record);
   const list = hosts === undefined ? {} : { allowedHosts: hosts };
+  const unmounted = isToBeKeptUnmounted(volume.stored);
+  const mount = unmounted ? { neverMounted: true } as const : {};
   const wanted = (after: StoredVolume) =>
-    after.exportPort === port && isExportedTo(after, nqn, hosts ?? volume.stored.allowedHosts ?? []);
-  return await writeRecord(call, "publish", volume, record, wanted, { export: { nqn, port }, ...list });
+    after.exportPort === port && after.routerUses === undefined && !(unmounted && after.mayBeMounted) &&
+    isExportedTo(after, nqn, hosts ?? volume.stored.allowedHosts ?? []);
+  return await writeRecord(call, "publish", volume, record, wanted, {
+    export: { nqn, port },
+    ...list,
+    ...mount,
+  });
 }
 
 function publishContext(

@@ -57,6 +57,55 @@ Deno.test("publishVolume() exports nothing while the pool of the image is not mo
   await publish("a");
 });
 
+Deno.test("publishVolume() refuses a disk that the router itself uses, in every epoch, and unpublishing it works", async () => {
+  const routerUses = ["its file system is mounted", "it is shared over SMB"];
+  const shared = { epoch, capabilities: "block/x", holders: [aHolder("a", { mode: sharedBlock.mode })] };
+  const cases: [string, Partial<VolumeRecord>, Partial<StoredVolume>, Partial<PublishRequest>][] = [
+    ["a new epoch", { epoch }, {}, {}],
+    ["an export nobody holds", { epoch }, { exported: true }, {}],
+    ["a join", shared, {}, joint],
+    ["a held one", { epoch, holders: [aHolder("b")] }, {}, {}],
+    ["a lost export", { epoch, holders: [aHolder("b")] }, { exported: false }, {}],
+  ];
+  for (const [name, record, disk, request] of cases) {
+    const { store, publish, unpublish } = controller(record, { routerUses, ...disk });
+    await refusedUnchanged(
+      store,
+      () => publish("b", request),
+      refusal("precondition", /file system is mounted, it is shared over SMB.*mount-filesystem=no/),
+      name,
+    );
+    for (const node of ["a", "b"]) await unpublish(node);
+    assert.equal(store.disks.get("pvc-1")?.exported, false, name);
+  }
+});
+
+Deno.test("publishVolume() does not answer OK when the router began to use the disk meanwhile", async () => {
+  const { store, publish } = controller({ epoch });
+  store.mishap("change", {
+    after: () => store.edit("pvc-1", { routerUses: ["its file system is mounted"] }),
+  });
+  await assert.rejects(publish("a"), refusal("unavailable"));
+  await assert.rejects(publish("a"), refusal("precondition", /the router itself uses its disk/));
+});
+
+Deno.test("publishVolume() lets the router mount nothing any more while nothing is exported, in no more commands", async () => {
+  const mayBeMounted = true;
+  for (const record of [{ epoch }, { epoch, holders: [aHolder("a")] }]) {
+    const { store, publish } = controller(record, { mayBeMounted, exported: false });
+    await publish("a");
+    assert.deepEqual(store.calls.map(({ method }) => method), ["view", "change"]);
+    assert.equal(store.disks.get("pvc-1")?.mayBeMounted, undefined);
+  }
+  const { store, publish } = controller({ epoch, holders: [aHolder("a")] }, { mayBeMounted });
+  await publish("a");
+  assert.deepEqual(store.calls.map(({ method }) => method), ["view"]);
+  assert.equal(store.disks.get("pvc-1")?.mayBeMounted, true);
+  const deaf = controller({ epoch }, { mayBeMounted });
+  deaf.store.mishap("change", { after: () => deaf.store.edit("pvc-1", { mayBeMounted }) });
+  await assert.rejects(deaf.publish("a"), refusal("unavailable"));
+});
+
 Deno.test("publishVolume() takes two commands, one when it is done, and answers the same", async () => {
   const { store, publish } = controller();
   const first = await publish("a");

@@ -106,6 +106,14 @@ Deno.test("changeStatements() sets everything in one statement that compares the
   ]);
 });
 
+Deno.test("changeStatements() has room to keep a disk unmounted beside the longest record", () => {
+  const [id, comment] = ["s".repeat(40), "c".repeat(255)];
+  const on = { nqn: `nqn.2000-02.com.mikrotik:${id}:4294967295-0123abcd`, port: 65535 };
+  const statements = changeStatements(id, comment, { comment, export: on, neverMounted: true });
+  assert.match(statements[0]!.text, / mount-filesystem="no" comment="c+" nvme-tcp-export="yes" /);
+  assert.ok(fitsOneExec(statements, []));
+});
+
 Deno.test("changeStatements() bounces an export in one statement: off with the new list, on with the comment", () => {
   const change = { comment: "new", allowedHosts: ["nqn.b", "nqn.c"], bounce: true };
   const set = `/disk set [find where slot="s1"]`;

@@ -66,6 +66,7 @@ function volumeOf(row: Row, id: string, router: RouterVocabulary, upon: readonly
     exportPort: Number(row.integer("nvme-tcp-server-port", 0n)),
     ...hosts.length === 0 ? {} : { allowedHosts: hosts },
     ...uses.length === 0 ? {} : { routerUses: uses },
+    ...row.isSet("mount-filesystem") ? { mayBeMounted: true } : {},
     comment: row.text("comment", ""),
   };
 }

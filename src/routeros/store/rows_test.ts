@@ -104,6 +104,13 @@ Deno.test("parseDisks() takes what the router leaves out of an unexported disk f
   }]);
 });
 
+Deno.test("parseDisks() reports whether the router may mount a disk", () => {
+  const read = (value: unknown) =>
+    disksOf({ ...disk, "mount-filesystem": value }).volumes.map(({ mayBeMounted }) => mayBeMounted);
+  assert.deepEqual([true, "yes", false, "no"].flatMap(read), [true, true, undefined, undefined]);
+  assert.equal(disksOf(without(disk, "mount-filesystem")).volumes[0]!.mayBeMounted, undefined);
+});
+
 const unreadable: readonly (readonly [what: string, rows: readonly object[], form: RegExp])[] = [
   ...["slot", "type", "file-path", "nvme-tcp-export"].map((key) =>
     [`a disk without ${key}`, [without(disk, key)], new RegExp(key)] as const

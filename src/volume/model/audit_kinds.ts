@@ -11,6 +11,8 @@ export const auditKinds = {
   "export-without-holder": "warning",
   /** Exported under another NQN than its nodes know. */
   "export-differs": "problem",
+  /** The router mounts a disk of this cluster's: whatever it writes there, no node knows of. */
+  "used-by-router": "problem",
   "record-damaged": "problem",
   /** No fault: a snapshot may outlive its volume. */
   "snapshot-without-source": "note",

@@ -12,8 +12,10 @@ export interface StoredVolume {
   readonly exportPort: number;
   /** Host NQNs that may connect; absent or empty, everybody may. Not read where all volumes are. */
   readonly allowedHosts?: readonly string[];
-  /** What else the router does with the disk, in words; absent, nothing. Not read where all volumes are. */
+  /** What else the router does with the disk, in words; absent, nothing. Where all volumes are read only that it is mounted. */
   readonly routerUses?: readonly string[];
+  /** Whether the router mounts a file system that it finds in the disk. Not read where all volumes are. */
+  readonly mayBeMounted?: true;
   /** The whole comment, as it stands. */
   readonly comment: string;
 }

@@ -109,6 +109,10 @@ function judgeOwned(volume: OwnedVolume, view: Inventory & FileView, scope: Audi
     const found = `exported under another NQN than its nodes know: nqn=${stored.exportNqn} node=${nodes}`;
     add("export-differs", found, "it is published");
   }
+  if (stored.routerUses !== undefined) {
+    const found = `the router itself uses the disk: ${stored.routerUses.join(", ")}`;
+    add("used-by-router", found, "a person has to end that: until then it is not published");
+  }
   return [...findings, ...judgeNeed(volume, view, scope)];
 }
 
@@ -161,6 +165,7 @@ function whyKept(
   if (record.newerFields !== undefined) return "a newer version of this driver wrote its record";
   if (record.holders.length > 0) return "it is published";
   if (stored.exported) return "it is exported";
+  if (stored.routerUses !== undefined) return "the router itself uses the disk";
   if (attachments.length > 0) return "a VolumeAttachment names it";
   if (scope.used?.others?.has(stored.id)) return "a PersistentVolume of a driver of another name names it";
   if (!isOwnImage(stored, scope)) return "its disk uses a file of another name or folder";

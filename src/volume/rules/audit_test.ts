@@ -135,6 +135,13 @@ Deno.test("judgeAudit() names each thing that lacks its owner, by kind, and says
   }
 });
 
+Deno.test("judgeAudit() reports a disk that the router itself uses, and how", () => {
+  const [finding] = judgeAudit(view([{ ...held, routerUses: ["its file system is mounted"] }]), scope());
+  assert.equal(finding!.kind, "used-by-router");
+  assert.match(finding!.found, /the router itself uses the disk: its file system is mounted/);
+  assert.match(finding!.kept!, /until then it is not published/);
+});
+
 Deno.test("judgeAudit() reports a snapshot of the legacy driver what is known, and that it never goes by itself", () => {
   const nqn = `${testPrefix}:pvc-0f8fad5b-d9cb-469f-a165-70867728950e`;
   const exported = { ...legacySnapshot, exported: true, exportNqn: nqn };
@@ -239,6 +246,7 @@ Deno.test("judgeAudit() lets a disk without a PersistentVolume go only when noth
     ["nothing", view([idle]), {}, undefined],
     ["it is held", view([{ ...held, id: "pvc-1", imagePath: subvolumeImage("pvc-1") }]), {}, /published/],
     ["it is exported", view([{ ...idle, exported: true }]), {}, /exported/],
+    ["the router uses it", view([{ ...idle, routerUses: ["it is swap space"] }]), {}, /router itself uses/],
     ["an attachment names it", view([idle]), { used: named }, /VolumeAttachment/],
     ["a newer version's record", view([aDisk(aRecord({ newerFields: ["z=1"] }))]), {}, /newer version/],
     ["it is young", view([aDisk(young)]), {}, /younger than 10 minutes/],

@@ -61,6 +61,7 @@ function diskProblems(
     ...imageProblems(stored, view, ownImage),
     ...exportProblems(ownership.volume),
     ...sharerProblems(stored, view.volumes),
+    ...useProblems(stored),
   ];
 }
 
@@ -130,6 +131,16 @@ function sharerProblems(stored: StoredVolume, volumes: readonly StoredVolume[]):
   return sharer === undefined
     ? []
     : [problem("DEGRADED", "ImageShared", `another disk uses the same image: disk=${sharer.id}`)];
+}
+
+function useProblems({ routerUses, mayBeMounted }: StoredVolume): HealthProblem[] {
+  if (routerUses !== undefined) {
+    const message = `the router itself uses the disk: ${routerUses.join(", ")}`;
+    return [problem("DEGRADED", "UsedByRouter", message)];
+  }
+  if (!mayBeMounted) return [];
+  const message = "the router mounts a file system that it finds in the disk: mount-filesystem=yes";
+  return [problem("DEGRADED", "MayBeMounted", message)];
 }
 
 /** Images of volumes whose disk entry is not there. */

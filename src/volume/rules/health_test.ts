@@ -120,6 +120,14 @@ Deno.test("judgeHealth() names each problem", () => {
   for (const [name, seen, problems] of cases) assert.deepEqual(problemsOf(seen), problems, name);
 });
 
+Deno.test("judgeHealth() reports what the router itself does, or may do, with the disk", () => {
+  const used = view([{ ...idle, routerUses: ["it is swap space"], mayBeMounted: true }]);
+  assert.deepEqual(problemsOf(used), [["DEGRADED", "UsedByRouter"]]);
+  const [health] = judgeHealth(used, testCluster, bases);
+  assert.match(health!.problems[0]!.message, /it is swap space/);
+  assert.deepEqual(problemsOf(view([{ ...held, mayBeMounted: true }])), [["DEGRADED", "MayBeMounted"]]);
+});
+
 Deno.test("judgeHealth() says of each problem what and where it is", () => {
   const seen = view([{ ...held, exported: false }]);
   const [health] = judgeHealth(seen, testCluster, bases);

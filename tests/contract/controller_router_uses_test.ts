@@ -1,0 +1,77 @@
+// Disks of volumes that the router itself uses, by what the simulated router shows of them: none is published, and what can
+// be mended is mended together with the export.
+import assert from "node:assert/strict";
+import { status } from "@grpc/grpc-js";
+import {
+  changesNothing,
+  cost,
+  create,
+  post,
+  publishRequest,
+  rejectsWith,
+  state,
+} from "../support/controller_calls.ts";
+import { type Stack, startStack } from "../support/stack.ts";
+
+type Edit = Readonly<Record<string, unknown>>;
+
+async function diskOf(stack: Stack, slot: string) {
+  return (await state(stack)).disks.find((disk) => disk.slot === slot)!;
+}
+
+/** A volume whose disk was edited, and calls of it. */
+async function edited(stack: Stack, name: string, edit: Edit) {
+  const { controller } = stack.clients;
+  const volumeId = await create(stack, name);
+  await post(stack, `/disks/${volumeId}`, edit);
+  const publish = () => controller.call("ControllerPublishVolume", publishRequest(volumeId));
+  const health = async () => {
+    const { volumeHealth } = await controller.call("ControllerGetVolumeHealth", { volumeId });
+    return volumeHealth!.healthStatuses.map(({ reason }) => reason);
+  };
+  const unpublish = () => controller.call("ControllerUnpublishVolume", { volumeId, nodeId: "node-1" });
+  return { volumeId, publish, unpublish, health };
+}
+
+const uses: readonly (readonly [use: Edit, text: RegExp])[] = [
+  [{ "mount-point": "films" }, /its file system is mounted.*end that first.*mount-filesystem=no/],
+  [{ "raid-master": "raid1" }, /member of an array/],
+  [{ "iscsi-export": true }, /exported over iSCSI/],
+  [{ "nfs-sharing": true }, /shared over NFS/],
+  [{ "smb-sharing": true }, /shared over SMB/],
+  [{ swap: true }, /swap space/],
+  [{ disabled: true }, /it is disabled/],
+];
+
+Deno.test("a volume whose disk the router itself uses is not published, unpublished all the same, and not healthy", async () => {
+  await using stack = await startStack();
+  for (const [index, [use, text]] of uses.entries()) {
+    const { volumeId, publish, unpublish, health } = await edited(stack, `pvc-${index}`, use);
+    await changesNothing(stack, () => rejectsWith(status.FAILED_PRECONDITION, publish(), text));
+    assert.deepEqual(await health(), ["UsedByRouter"], String(text));
+    const other = await create(stack, `pvc-held-${index}`);
+    const { controller } = stack.clients;
+    const held = publishRequest(other);
+    await controller.call("ControllerPublishVolume", held);
+    await post(stack, `/disks/${other}`, use);
+    await changesNothing(stack, async () => {
+      await rejectsWith(status.FAILED_PRECONDITION, controller.call("ControllerPublishVolume", held), text);
+    });
+    await controller.call("ControllerUnpublishVolume", { volumeId: other, nodeId: "node-1" });
+    assert.equal((await diskOf(stack, other))["nvme-tcp-export"], false);
+    await unpublish();
+    assert.equal((await diskOf(stack, volumeId))["nvme-tcp-export"], false);
+  }
+});
+
+Deno.test("a disk that the router might mount is kept from that together with the export, in as many commands", async () => {
+  await using stack = await startStack();
+  const { volumeId, publish, health } = await edited(stack, "pvc-1", { "mount-filesystem": true });
+  assert.deepEqual(await health(), ["MayBeMounted"]);
+  assert.equal(await cost(stack, publish), 2);
+  const { "mount-filesystem": mount, "nvme-tcp-export": exported } = await diskOf(stack, volumeId);
+  assert.deepEqual([mount, exported, await health()], [false, true, []]);
+  await post(stack, `/disks/${volumeId}`, { "mount-filesystem": true });
+  await changesNothing(stack, publish);
+  assert.deepEqual(await health(), ["MayBeMounted"]);
+});
