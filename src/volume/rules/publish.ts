@@ -160,7 +160,7 @@ export function mayReplay(
   readOnly: boolean,
 ): boolean {
   return capability.access === "mount" && readOnly && record.firstHolderLeft === undefined &&
-    !isEarlierEpoch(record.epoch) && record.holders[0]?.nodeId === nodeId;
+    !isLegacyEpoch(record.epoch) && record.holders[0]?.nodeId === nodeId;
 }
 
 /** Whether nothing may be written by this use of the volume. */

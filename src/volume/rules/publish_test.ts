@@ -3,7 +3,7 @@ import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { aHolder, aVolume, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { AccessMode, Capability } from "../model/capabilities.ts";
-import { earlierEpoch, epochNqn } from "../model/epoch.ts";
+import { legacyEpoch, epochNqn } from "../model/epoch.ts";
 import type { VolumeErrorKind } from "../errors.ts";
 import type { RouterState, StoredVolume } from "../model/inventory.ts";
 import {
@@ -207,7 +207,7 @@ Deno.test("mayReplay() says yes to the node that began the epoch of a file syste
   assert.equal(mayReplay(record, "a", mount(mode), false), false);
   assert.equal(mayReplay(record, "a", block(mode), true), false);
   assert.equal(mayReplay({ ...record, firstHolderLeft: true }, "a", mount(mode), true), false);
-  assert.equal(mayReplay({ ...record, epoch: earlierEpoch }, "a", mount(mode), true), false);
+  assert.equal(mayReplay({ ...record, epoch: legacyEpoch }, "a", mount(mode), true), false);
 });
 
 Deno.test("decideUnpublish() notes that the first reader of a file system leaves, until the epoch ends", () => {
