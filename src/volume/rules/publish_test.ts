@@ -3,7 +3,7 @@ import { SeededRandom } from "../../../tests/fakes/random.ts";
 import { aHolder, aVolume, testPrefix } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { AccessMode, Capability } from "../model/capabilities.ts";
-import { legacyEpoch, epochNqn } from "../model/epoch.ts";
+import { epochNqn, legacyEpoch } from "../model/epoch.ts";
 import type { VolumeErrorKind } from "../errors.ts";
 import type { RouterState, StoredVolume } from "../model/inventory.ts";
 import {
