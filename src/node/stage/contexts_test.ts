@@ -138,6 +138,11 @@ Deno.test("parseVolumeContext() leaves a keep-alive of 0 to the kernel, also whe
   }
 });
 
+Deno.test("parseVolumeContext() reads the -e panic of a volume made before it was refused as -e remount-ro", () => {
+  const { mkfsOptions } = parseVolumeContext({ mkfsOptions: "-m 1 -e panic" }, "ext4");
+  assert.deepEqual(mkfsOptions, ["-m", "1", "-e", "remount-ro"]);
+});
+
 const wrongParameters: readonly [string, string][] = [
   ["ctrlLossTmo", "-2"],
   ["ctrlLossTmo", "long"],
