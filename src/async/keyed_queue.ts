@@ -129,7 +129,9 @@ export class KeyedQueue {
 
 function ended(signal: AbortSignal): Promise<End> {
   const { promise, resolve } = Promise.withResolvers<End>();
-  signal.addEventListener("abort", () => resolve({ why: signal.reason }), { once: true });
+  const onAbort = () => resolve({ why: signal.reason });
+  if (signal.aborted) onAbort();
+  else signal.addEventListener("abort", onAbort, { once: true });
   return promise;
 }
 

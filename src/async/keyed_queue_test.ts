@@ -82,3 +82,8 @@ Deno.test("KeyedQueue.run() gives the turn on when the work cannot be begun", as
   end[0]!();
   assert.equal(await next, "done");
 });
+
+Deno.test("KeyedQueue.run() ends at once when its signal was aborted before", async () => {
+  const { run } = deps();
+  assert.equal(await run(1000, AbortSignal.abort(new VolumeError("cancelled", "gone"))), "cancelled");
+});

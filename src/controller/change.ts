@@ -105,7 +105,18 @@ export async function writeRecord(
   const rewrite = comment === volume.stored.comment ? {} : { comment };
   const isWritten = (after: StoredVolume) => after.comment === comment && wanted(after);
   const after = await changeVolume(call, verb, volume.stored, { ...change, ...rewrite }, isWritten);
+  if (change.export === undefined && isSameWithdrawal(volume, record, after)) {
+    call.withdrawals.rewrote(after.id, volume.stored.comment, after.comment);
+  }
   return getOwned(after, call.settings.cluster, verb);
+}
+
+/** Whether the export was off and stays off, by the same withdrawal from the same epoch. */
+function isSameWithdrawal(before: OwnedVolume, record: VolumeRecord, after: StoredVolume): boolean {
+  const { record: old, stored } = before;
+  return !stored.exported && !after.exported && old.holders.length === 0 && record.holders.length === 0 &&
+    old.withdrawnAtSeconds === record.withdrawnAtSeconds &&
+    old.epoch?.counter === record.epoch?.counter && old.epoch?.nonce === record.epoch?.nonce;
 }
 
 /**

@@ -22,6 +22,12 @@ const checkCommands: Readonly<Record<FilesystemType, string>> = {
 /** A clone of a mounted xfs has the same uuid, and would be refused. */
 const alwaysOptions: Readonly<Record<FilesystemType, readonly string[]>> = { ext4: [], xfs: ["nouuid"] };
 
+/** Without it the superblock decides, whose default goes on writing to a damaged file system, and may be to panic. */
+const onErrors: Readonly<Record<FilesystemType, readonly string[]>> = {
+  ext4: ["errors=remount-ro"],
+  xfs: [],
+};
+
 /** The options of a mount itself, which a remount has to repeat (mount_setattr(2)). */
 const mountFlags: ReadonlySet<string> = new Set([
   "nosuid",
@@ -58,8 +64,10 @@ export class SystemMounts implements Mounts {
     context: CallContext,
   ): Promise<void> {
     const before = this.#at(target).length;
+    const saysOnErrors = options.flags.some((flag) => flag.startsWith("errors="));
     const mountOptions = [
       ...(options.readOnly ? options.replay ? ["ro"] : readOnlyOptions[filesystem] : ["rw"]),
+      ...(options.readOnly || saysOnErrors ? [] : onErrors[filesystem]),
       ...alwaysOptions[filesystem],
       ...options.flags,
     ];

@@ -58,7 +58,7 @@ class Deps {
 }
 
 const optionCases = [
-  ["ext4", false, "rw,noatime"],
+  ["ext4", false, "rw,errors=remount-ro,noatime"],
   ["ext4", true, "ro,noload,noatime"],
   ["xfs", false, "rw,nouuid,noatime"],
   ["xfs", true, "ro,norecovery,nouuid,noatime"],
@@ -72,6 +72,17 @@ for (const [filesystem, readOnly, options] of optionCases) {
       `mount -n -t ${filesystem} -o ${options} -- /dev/loop3 /staging`,
     ]);
     assert.equal(deps.processes.runs[0]?.options.mustFinish, true);
+  });
+}
+
+for (const errors of ["errors=continue", "errors=remount-ro"]) {
+  Deno.test(`mountDevice() leaves ${errors} of the mount flags as it is`, async () => {
+    const deps = new Deps();
+    const options = { readOnly: false, flags: ["noatime", errors] };
+    await deps.mounts.mountDevice(device, "/staging", "ext4", options, context);
+    assert.deepEqual(deps.processes.lines, [
+      `mount -n -t ext4 -o rw,noatime,${errors} -- /dev/loop3 /staging`,
+    ]);
   });
 }
 

@@ -66,8 +66,32 @@ export function parseProfile(text: string): RouterProfile {
     version,
     vocabulary: parseVocabulary(value.vocabulary),
     poolFilesystem,
-    answers: parseSettings(answerReaders, asObject(value.answers)),
+    answers: parseSettings(answerReaders, withoutRetired(asObject(value.answers))),
   };
+}
+
+/** Questions of earlier versions of `doctor --probe` that nothing depends on any more: their answers are passed over. */
+const retired: ReadonlySet<string> = new Set([
+  "attachedFile",
+  "booleans",
+  "duplicateSlot",
+  "emptyFind",
+  "errorPlace",
+  "errorStream",
+  "errorText",
+  "exitOnError",
+  "fileSize",
+  "lineEnd",
+  "noise",
+  "numbers",
+  "oddSize",
+  "otherSize",
+  "parentDirectory",
+  "unknownProperty",
+]);
+
+function withoutRetired(answers: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries(answers).filter(([name]) => !retired.has(name)));
 }
 
 function parseVocabulary(value: unknown): Vocabulary {

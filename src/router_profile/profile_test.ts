@@ -33,3 +33,9 @@ for (
     );
   });
 }
+
+Deno.test("parseProfile() passes over answers that an earlier version asked for", () => {
+  const written = JSON.parse(formatProfile(profile));
+  written.answers.emptyFind = "silent";
+  assert.deepEqual(parseProfile(JSON.stringify(written)), parseProfile(formatProfile(profile)));
+});

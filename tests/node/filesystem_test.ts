@@ -240,6 +240,19 @@ nodeTest("label and mkfs options reach the file system", async (node) => {
   await node.unstage(volume);
 });
 
+nodeTest("an ext4 that says panic is mounted so that an error makes it read-only", async (node) => {
+  const volume = new TestVolume(node, "pvc-1");
+  await node.stage(volume);
+  await run("tune2fs", "-e", "panic", await node.device(volume));
+  await node.unstage(volume);
+  await node.stage(volume);
+  const lines = (await Deno.readTextFile("/proc/self/mountinfo")).split("\n");
+  const line = lines.find((text) => text.includes(` ${node.staging("pvc-1")} `));
+  assert.match(line ?? "", /errors=remount-ro/);
+  assert.match(await run("dumpe2fs", "-h", await node.device(volume)), /Errors behavior: +Panic\n/);
+  await node.unstage(volume);
+});
+
 nodeTest("mount flags reach the mount, and survive a read-only publish", async (node) => {
   const volume = new TestVolume(node, "pvc-1");
   const mountFlags = ["noatime", "nodev", "nosuid"];

@@ -19,6 +19,15 @@ export class ConfirmedWithdrawals {
     this.#seen.set(id, { comment, sinceMs: this.#clock.monotonicMs() });
   }
 
+  /**
+   * Remembers that this process has rewritten the record `before` as `after`, and nothing of its withdrawal: the export has
+   * been off for as long as before. Where `before` is not what was seen last, nothing is known of `after`.
+   */
+  rewrote(id: string, before: string, after: string): void {
+    const seen = this.#seen.get(id);
+    if (seen?.comment === before) this.#seen.set(id, { ...seen, comment: after });
+  }
+
   /** How long ago the volume was first seen like this, with its export off, in milliseconds: 0 when that is now. */
   ageMs({ id, comment, exported }: Pick<StoredVolume, "id" | "comment" | "exported">): number {
     if (exported) this.#seen.delete(id);

@@ -44,3 +44,26 @@ Deno.test("a read of all volumes lets all of them age, and forgets what is gone"
   withdrawals.forget("a");
   assert.equal(withdrawals.ageMs(off("a", "w1")), 0);
 });
+
+Deno.test("a record that this process has rewritten has the age of the withdrawal in it", async () => {
+  const clock = new FakeClock();
+  const withdrawals = new ConfirmedWithdrawals(clock);
+  withdrawals.confirm("a", "w1");
+  await clock.advance(3_000);
+  withdrawals.rewrote("a", "w1", "w1 g1");
+  assert.equal(withdrawals.ageMs(off("a", "w1 g1")), 3_000);
+  withdrawals.rewrote("a", "w2", "w2 g1");
+  assert.equal(withdrawals.ageMs(off("a", "w2 g1")), 0, "rewritten from what was never seen");
+  withdrawals.rewrote("b", "w1", "w1 g1");
+  assert.equal(withdrawals.ageMs(off("b", "w1 g1")), 0, "a volume that was never seen");
+});
+
+Deno.test("a rewritten record whose export was seen to be on in between has no age", async () => {
+  const clock = new FakeClock();
+  const withdrawals = new ConfirmedWithdrawals(clock);
+  withdrawals.confirm("a", "w1");
+  await clock.advance(3_000);
+  withdrawals.ageMs({ ...off("a", "w1"), exported: true });
+  withdrawals.rewrote("a", "w1", "w1 g1");
+  assert.equal(withdrawals.ageMs(off("a", "w1 g1")), 0);
+});

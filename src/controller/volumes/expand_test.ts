@@ -4,6 +4,8 @@ import { gibibyte, testContext, testController } from "../../../tests/fakes/cont
 import { aDisk, aHolder, aRecord, aSnapshotId, testBase } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
+import { unpublishVolume } from "../attachments/unpublish.ts";
+import { allowFormat } from "./allow_format.ts";
 import { deleteVolume } from "./delete.ts";
 import { expandVolume } from "./expand.ts";
 import type { ControllerSettings } from "../deps.ts";
@@ -157,4 +159,55 @@ Deno.test("expandVolume() refuses a disk that uses another volume's image", asyn
     () => expandVolume(deps, "pvc-1", { requiredBytes: 2n * gibibyte, limitBytes: 0n }, testContext()),
     refusal("precondition", /a file of another name/),
   );
+});
+
+/** A volume that this process has withdrawn `agoMs` milliseconds ago, and how long a delete would still have to wait. */
+async function withdrawn(agoMs: number) {
+  const { store, deps, clock } = testController();
+  store.put(aDisk(aRecord({ epoch, holders: [aHolder("a")] }), { exported: true }));
+  await unpublishVolume(deps, "pvc-1", "a", context);
+  await clock.advance(agoMs);
+  const expand = (sizeBytes: bigint) =>
+    expandVolume(deps, "pvc-1", { requiredBytes: sizeBytes, limitBytes: 0n }, context);
+  const remove = (deadlineMs = 0) =>
+    deleteVolume(deps, "pvc-1", testContext({ deadlineMs: clock.now() + deadlineMs }));
+  return { store, deps, clock, expand, remove };
+}
+
+Deno.test("a volume that was expanded after its grace is deleted without another one", async () => {
+  const { store, expand, remove, clock } = await withdrawn(10_000);
+  await expand(2n * gibibyte);
+  await expand(3n * gibibyte);
+  await remove(1);
+  assert.deepEqual([store.disks.size, clock.waiting], [0, 0]);
+});
+
+Deno.test("a volume that was expanded or may be formatted again waits only for what is left of its grace", async () => {
+  const { expand, remove, clock, deps } = await withdrawn(3_000);
+  await expand(2n * gibibyte);
+  await clock.advance(1_000);
+  await allowFormat(deps, "pvc-1", context);
+  await assert.rejects(remove(1), refusal("unavailable", /try again in 6 s/));
+});
+
+Deno.test("expandVolume() does not shorten the grace of a withdrawal by another process", async () => {
+  const { store, deps, clock, expand, remove } = await withdrawn(10_000);
+  const withdrawnAtSeconds = clock.now() / 1000;
+  store.put(aDisk(aRecord({ epoch, withdrawnAtSeconds })));
+  await expand(2n * gibibyte);
+  await assert.rejects(remove(1), refusal("unavailable", /try again in 10 s/));
+  await clock.advance(4_000);
+  await expand(3n * gibibyte);
+  await assert.rejects(remove(1), refusal("unavailable", /try again in 6 s/));
+  store.put(aDisk(aRecord({ epoch, withdrawnAtSeconds: withdrawnAtSeconds + 5 })));
+  await expand(4n * gibibyte);
+  await assert.rejects(remove(1), refusal("unavailable", /try again in 10 s/));
+  assert.equal(deps.settings.unexportGraceMs, 10_000);
+});
+
+Deno.test("expandVolume() lets the grace begin anew when the end of its command is unknown", async () => {
+  const { store, expand, remove } = await withdrawn(10_000);
+  store.mishap("change", { unreadable: true });
+  await assert.rejects(expand(2n * gibibyte));
+  await assert.rejects(remove(1), refusal("unavailable", /try again in 10 s/));
 });

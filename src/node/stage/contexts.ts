@@ -1,7 +1,7 @@
 import { fromLegacyContext, parseNvmeAddresses } from "../../volume/model/parameters.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { encodeHandle } from "../../volume/model/ids.ts";
-import { parseMkfsOptions } from "../../volume/model/mkfs_options.ts";
+import { parseMkfsOptions, withoutPanic } from "../../volume/model/mkfs_options.ts";
 import type { FilesystemType } from "../../volume/model/capabilities.ts";
 import type { Target } from "../../volume/ports/node_ports.ts";
 import { formatEpoch, legacyEpoch } from "../../volume/model/epoch.ts";
@@ -115,7 +115,9 @@ export function parseNodeParameters(given: Values, filesystem: FilesystemType | 
     },
     fsLabel: take("fsLabel", /^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/),
     fsck: take("fsckMode", /^(?:preen|off)$/) === "off" ? "off" : "preen",
-    mkfsOptions: filesystem === undefined ? [] : parseMkfsOptions(values.mkfsOptions ?? "", filesystem),
+    mkfsOptions: filesystem === undefined
+      ? []
+      : parseMkfsOptions(withoutPanic(values.mkfsOptions ?? ""), filesystem),
   };
 }
 

@@ -140,6 +140,11 @@ Deno.test("parseNodeParameters() leaves a keep-alive of 0 to the kernel, also wh
   }
 });
 
+Deno.test("parseNodeParameters() reads the -e panic of a volume made before it was refused as -e remount-ro", () => {
+  const { mkfsOptions } = parseNodeParameters({ mkfsOptions: "-m 1 -e panic" }, "ext4");
+  assert.deepEqual(mkfsOptions, ["-m", "1", "-e", "remount-ro"]);
+});
+
 const wrongParameters: readonly [string, string][] = [
   ["ctrlLossTmo", "-2"],
   ["ctrlLossTmo", "long"],

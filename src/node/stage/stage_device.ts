@@ -153,15 +153,24 @@ function refuseWhileMounted(elsewhere: readonly MountEntry[], stagingState: Stag
 }
 
 async function mount(
-  { deps, undo, context, device, mountPoint }: DeviceStaging,
+  { deps, undo, parameters, context, device, mountPoint }: DeviceStaging,
   stagingState: StagingState,
   filesystem: FilesystemType,
 ): Promise<void> {
   const proven = await proveAgain(deps, device, context);
   undo.add("unmount", (undoing) => deps.mounts.unmount(mountPoint, undoing));
-  const options = { readOnly: stagingState.readOnly, flags: stagingState.mountFlags };
+  const { readOnly, mountFlags } = stagingState;
+  const flags = readOnly ? mountFlags : [...mountFlags, ...errorFlags(mountFlags, parameters.mkfsOptions)];
+  const options = { readOnly, flags };
   await deps.mounts.mountDevice(proven, mountPoint, filesystem, options, context);
   context.signal.throwIfAborted();
+}
+
+/** What the StorageClass had mkfs write about errors, for the mount: whoever can write to the device can change it there. */
+function errorFlags(mountFlags: readonly string[], mkfsOptions: readonly string[]): readonly string[] {
+  if (mountFlags.some((flag) => flag.startsWith("errors="))) return [];
+  const at = mkfsOptions.indexOf("-e");
+  return at < 0 ? [] : [`errors=${mkfsOptions[at + 1]}`];
 }
 
 /**

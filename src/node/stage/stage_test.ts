@@ -230,6 +230,30 @@ Deno.test("stage() formats a blank device of a volume never written, lazily, wit
   assert.equal(node.paths.nodes.get(stagingPath)?.mode, 0o777);
 });
 
+const errorCases: readonly [string, Record<string, string>, readonly string[], Record<string, string>][] = [
+  ["errors=continue", { mkfsOptions: "-e continue" }, [], {}],
+  ["errors=remount-ro", { mkfsOptions: "-e panic" }, [], {}],
+  ["errors=remount-ro", { mkfsOptions: "-e continue" }, ["errors=remount-ro"], {}],
+  ["", { mkfsOptions: "-I 512" }, [], {}],
+  ["", { mkfsOptions: "-e continue" }, [], { readonly: "true" }],
+];
+
+for (const [flags, volumeContext, mountFlags, context] of errorCases) {
+  const given = JSON.stringify([volumeContext, mountFlags, context]);
+  Deno.test(`stage() passes "${flags}" to the mount for ${given}`, async () => {
+    const node = new FakeNode();
+    if (context["readonly"] !== undefined) node.device.content = "ext4";
+    const { mountDevice } = node.deps.mounts;
+    const seen: string[] = [];
+    node.deps.mounts.mountDevice = (device, target, filesystem, options, call) => {
+      seen.push(options.flags.join(","));
+      return mountDevice(device, target, filesystem, options, call);
+    };
+    await node.stage({ volumeContext, mountFlags }, context);
+    assert.deepEqual(seen, [flags]);
+  });
+}
+
 const refusals: readonly [string, FakeDevice["content"], Record<string, string>, Capability][] = [
   ["nothing, though it was written before", "blank", { mayFormat: "false" }, ext4],
   ["nothing, to be used read-only", "blank", { readonly: "true" }, ext4],

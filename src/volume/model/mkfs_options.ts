@@ -27,7 +27,7 @@ const allowed: Readonly<Record<FilesystemType, Readonly<Record<string, Form>>>> 
     "-m": { value: /^[0-9]{1,2}(?:\.[0-9]{1,2})?$/ },
     "-N": number,
     "-T": { value: /^[a-z0-9]+(?:,[a-z0-9]+)*$/ },
-    "-e": { value: /^(?:continue|remount-ro|panic)$/ },
+    "-e": { value: /^(?:continue|remount-ro)$/ },
     "-E": keys("stride", "stripe_width", "stripe-width", "packed_meta_blocks", "num_backup_sb", "resize"),
     "-J": keys("size"),
     "-O": features,
@@ -54,10 +54,25 @@ export function parseMkfsOptions(text: string, filesystem: FilesystemType): read
     const [option, value] = [words[at]!, words[at + 1]];
     const form = Object.hasOwn(allowed[filesystem], option) ? allowed[filesystem][option] : undefined;
     if (form === undefined) throw refused(filesystem, option, "it is not among those that may be passed");
+    if (option === "-e" && value === "panic") {
+      throw refused(
+        filesystem,
+        option,
+        "an error of one volume would stop the node with all that runs on it",
+      );
+    }
     if (value === undefined || !hasForm(value, form)) throw refused(filesystem, option, "of its value");
     if (words.indexOf(option) < at) throw refused(filesystem, option, "it is there twice");
   }
   return words;
+}
+
+/**
+ * The mkfs options of a volume context that was written when `-e panic` was still accepted: a context never changes, and
+ * its volume must stay usable.
+ */
+export function withoutPanic(text: string): string {
+  return text.replace(/(?<=^| )-e +panic(?= |$)/, "-e remount-ro");
 }
 
 function hasForm(value: string, form: Form): boolean {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { VolumeError } from "../errors.ts";
-import { parseMkfsOptions } from "./mkfs_options.ts";
+import { parseMkfsOptions, withoutPanic } from "./mkfs_options.ts";
 import type { FilesystemType } from "./capabilities.ts";
 
 const good: readonly [FilesystemType, string, number][] = [
@@ -48,6 +48,12 @@ const bad: readonly [FilesystemType, string][] = [
   ["ext4", "--help x"],
   ["ext4", "constructor x"],
   ["xfs", "-I 256"],
+  ["ext4", "-e panic"],
+  ["ext4", "-epanic"],
+  ["ext4", "-e continue -e panic"],
+  ["ext4", "-E errors=panic"],
+  ["ext4", "-E stride=16,errors=panic"],
+  ["xfs", "-e panic"],
 ];
 
 for (const [filesystem, text] of bad) {
@@ -55,3 +61,17 @@ for (const [filesystem, text] of bad) {
     assert.throws(() => parseMkfsOptions(text, filesystem), (error) => VolumeError.is(error, "invalid"));
   });
 }
+
+Deno.test("parseMkfsOptions() says that a panic would take the node with every other volume on it", () => {
+  assert.throws(
+    () => parseMkfsOptions("-m 1 -e panic", "ext4"),
+    /an error of one volume would stop the node/,
+  );
+});
+
+Deno.test("withoutPanic() turns the panic of an earlier StorageClass into read-only, and changes nothing else", () => {
+  assert.equal(withoutPanic("-m 1 -e panic -b 4096"), "-m 1 -e remount-ro -b 4096");
+  for (const text of ["", "-e continue", "-e remount-ro", "-m 1", "-epanic", "-E panic", "-e panicky"]) {
+    assert.equal(withoutPanic(text), text);
+  }
+});
