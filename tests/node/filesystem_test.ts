@@ -282,7 +282,8 @@ for (const capability of [ext4, xfs]) {
         const label = 'context="system_u:object_r:container_file_t:s0:c1,c2"';
         for (let i = 0; i < 2; i++) await node.stage(volume, { capability, mountFlags: ["discard", label] });
         const text = (await Deno.readTextFile(`${folder}/words`)).split("\n");
-        const options = filesystem === "xfs" ? `rw,nouuid,discard,${label}` : `rw,discard,${label}`;
+        const own = filesystem === "xfs" ? "nouuid" : "errors=remount-ro";
+        const options = `rw,${own},discard,${label}`;
         assert.deepEqual(text.filter((word) => word.includes("discard")), [options]);
         const line = (await Deno.readTextFile("/proc/self/mountinfo")).split("\n").find((line) =>
           line.includes(` ${node.staging("pvc-1")} `)
