@@ -17,8 +17,6 @@ export interface FenceSubject {
   readonly stagingState: StagingState | undefined;
   /** The NQN under which a call says that the volume is published now. */
   readonly publishedNqn?: string;
-  /** Whether a call asks to unstage the volume. */
-  readonly unstaging?: boolean;
 }
 
 /**
@@ -57,10 +55,8 @@ export class Fencing {
     if (stagingState?.staged === true) {
       this.#deps.events.occurred({ kind: "connections", volumeId: stagingState.volumeId, connections });
     }
-    const unstaging = !rest && subject.unstaging === true && !await this.#isPublished(stagingState);
     const result = judgeFence({
       ...subject,
-      unstaging,
       connections,
       host: this.#deps.connector.host,
       reads: answers,
@@ -86,19 +82,15 @@ export class Fencing {
   /**
    * Prepares a teardown by a call that holds the volume's lock, so that it cannot hang: cuts off what is fenced.
    *
-   * @param call what the call says: the NQN under which the volume is published now, or that it is to be unstaged
+   * @param publishedNqn the NQN under which the call says that the volume is published now
    * @throws {VolumeError} unavailable while a file system is mounted whose target is away and may yet come back: what
    * was not written to it would be lost, and unmounting it would hang
    */
-  async release(
-    volume: Teardown,
-    context: CallContext,
-    call: Pick<FenceSubject, "publishedNqn" | "unstaging">,
-  ): Promise<void> {
+  async release(volume: Teardown, context: CallContext, publishedNqn?: string): Promise<void> {
     const reads = this.newReads();
     for (const nqn of volume.nqns) {
       const stagingState = volume.stagingState?.nqn === nqn ? volume.stagingState : undefined;
-      const subject = { volumeId: volume.volumeId, nqn, stagingState, ...call };
+      const subject = { volumeId: volume.volumeId, nqn, stagingState, publishedNqn };
       const result = await this.judge(subject, reads, context);
       if (result.state === "fenced") await this.forceDisconnect(subject, result.why, context);
       if (result.state !== "undecided" || !await isAnyMounted(this.#deps, volume.stagingPaths)) continue;
@@ -112,16 +104,15 @@ export class Fencing {
   }
 
   /**
-   * Cuts off what is fenced of a volume that is to be unstaged while another call holds its lock: a mkfs, a check or a
-   * mount of it that hangs would keep that until the kernel gives the connection up. Writes nothing.
+   * Cuts off what is fenced of a volume while another call holds its lock: a mkfs, a check or a mount of it that hangs
+   * would keep that until the kernel gives the connection up. Writes nothing.
    */
   async forceDisconnectPastLock(volumeId: string, context: CallContext): Promise<void> {
     const stagingState = await new StagingStore(this.#deps).findUndamaged(volumeId);
     const connected = await connectedNqns(this.#deps, volumeId, context);
     const reads = this.newReads();
     for (const nqn of new Set([...(stagingState === undefined ? [] : [stagingState.nqn]), ...connected])) {
-      const own = stagingState?.nqn === nqn ? stagingState : undefined;
-      const subject = { volumeId, nqn, stagingState: own, unstaging: true };
+      const subject = { volumeId, nqn, stagingState: stagingState?.nqn === nqn ? stagingState : undefined };
       const result = await this.judge(subject, reads, context);
       if (result.state === "fenced") await this.forceDisconnect(subject, result.why, context);
     }
@@ -130,12 +121,6 @@ export class Fencing {
   /** Forgets what was seen of any other connection. */
   keepOnly(nqns: ReadonlySet<string>): void {
     for (const nqn of this.#seen.keys()) if (!nqns.has(nqn)) this.#seen.delete(nqn);
-  }
-
-  /** What is published is refused to be unstaged: somebody still writes to it, and the target may be back by then. */
-  async #isPublished(stagingState: StagingState | undefined): Promise<boolean> {
-    const targets = stagingState?.published.map(({ targetPath }) => targetPath) ?? [];
-    return await isAnyMounted(this.#deps, targets);
   }
 
   async #remember(stagingState: StagingState, memory: FenceMemory | undefined): Promise<void> {
@@ -152,8 +137,7 @@ export function memoryOf(result: FenceResult): FenceMemory | undefined {
 
 /** Whether both say the same. */
 export function isSameMemory(one: FenceMemory | undefined, other: FenceMemory | undefined): boolean {
-  return one?.lastMissedMs === other?.lastMissedMs && one?.missedForMs === other?.missedForMs &&
-    one?.askedMs === other?.askedMs;
+  return one?.lastMissedMs === other?.lastMissedMs && one?.missedForMs === other?.missedForMs;
 }
 
 function isLive(connection: Connection): boolean {
