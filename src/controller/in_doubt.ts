@@ -15,8 +15,6 @@ export class ChangesInDoubt {
   #suspectUntilMs = -Infinity;
   /** The comments that this process has written since that began, by volume: nothing that was sent earlier expects them. */
   readonly #own = new Map<string, string>();
-  /** Images of clones whose disks were not seen after this process had sent their addition. */
-  readonly #halfMade = new Set<string>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -29,8 +27,6 @@ export class ChangesInDoubt {
    */
   suspectOthers(): void {
     this.#own.clear();
-    // That one may have made and published a volume of any of them.
-    this.#halfMade.clear();
     this.#suspectUntilMs = this.#clock.monotonicMs() + latestMs;
   }
 
@@ -38,21 +34,6 @@ export class ChangesInDoubt {
   wrote(id: string, comment: string): void {
     if (this.#suspects()) this.#own.set(id, comment);
     else this.#own.clear();
-  }
-
-  /** Remembers that a clone may have been made without its disk, so that what is at that path then was never used. */
-  rememberHalfMade(imagePath: string): void {
-    this.#halfMade.add(imagePath);
-  }
-
-  /** Forgets it: its disk is there, and whoever finds it gone later finds a clone that may have been used. */
-  forgetHalfMade(imagePath: string): void {
-    this.#halfMade.delete(imagePath);
-  }
-
-  /** Whether what is at that path without a disk is a clone that nobody can have used. */
-  mayBeHalfMade(imagePath: string): boolean {
-    return this.#halfMade.has(imagePath);
   }
 
   #suspects(): boolean {

@@ -37,11 +37,7 @@ export interface Mishap {
   readonly before?: () => void;
   /** What somebody else does between the command and the reading back. */
   readonly after?: () => void;
-  /**
-   * Whether it takes effect; `half` leaves the image of a removed disk, the subvolume of one to be added, and half of a copy.
-   *
-   * @default {true without a refusal}
-   */
+  /** Whether it takes effect; `half` leaves the image of a removed disk, and half of a copy. @default {true without a refusal} */
   readonly runs?: boolean | "half";
   /** What the router says instead of running it. */
   readonly refusal?: string;
@@ -229,7 +225,7 @@ export class FakeVolumeStore implements VolumeStore {
   }
 
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const refusal = await this.#mutate("add", volume.id, context, (half) => this.#add(volume, half));
+    const refusal = await this.#mutate("add", volume.id, context, () => this.#add(volume));
     return { after: this.#list(), refusal };
   }
 
@@ -336,11 +332,11 @@ export class FakeVolumeStore implements VolumeStore {
     return refusal;
   }
 
-  #add(volume: NewVolume, half: boolean): string | undefined {
+  #add(volume: NewVolume): string | undefined {
     const { id, location, sizeBytes, comment, subvolume, copied } = volume;
     if (volume.makeFolder !== undefined) this.tree.ensureFolder(volume.makeFolder);
     const refusal = subvolume === undefined ? undefined : this.#addSubvolume(subvolume);
-    if (refusal !== undefined || half) return refusal;
+    if (refusal !== undefined) return refusal;
     if (this.disks.has(id) || this.hardware.has(id) || this.#isUsed(location)) return undefined;
     if (copied !== undefined && this.allFiles.has(location.path)) return undefined;
     if (copied !== undefined) this.#rename(copied.path, location.path, undefined);

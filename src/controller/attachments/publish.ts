@@ -59,7 +59,6 @@ async function publish(
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
   const published = await settle(call, volume, view, request, parameters);
-  call.inDoubt.forgetHalfMade(published.stored.imagePath);
   call.projection.show(id, published.record);
   return publishContext(call, published, view, request, parameters);
 }

@@ -1,10 +1,10 @@
-import { assertAbsenceProven, assertPoolMounted } from "../../volume/rules/absence.ts";
+import { assertAbsenceProven } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { imageLocationFor, locationOf, plainLocation, unfinishedCopies } from "../../volume/model/layout.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
-import type { CreateView, ImageLocation, RouterState, StoredFile } from "../../volume/model/inventory.ts";
+import type { CreateView, ImageLocation, RouterState } from "../../volume/model/inventory.ts";
 import type { DiskGuard, NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
@@ -88,10 +88,12 @@ async function planFrom(
   const sharesBlocks = parent !== undefined && location.subvolume !== undefined &&
     poolOf(source.location.path) === pool.mountPoint;
   if (sharesBlocks) {
-    const files = await withoutHalfMade(call, view, plan, location);
-    assertNoImage({ ...view, files }, plan);
-    const subvolume = { ...location.subvolume, parent, readOnly: false, ...blankGuard(source) };
-    return { volume: { ...base, location, subvolume }, sizeBytes };
+    const made = await isCloneMade(call, view, location, parent.path);
+    const subvolume = made
+      ? {}
+      : { subvolume: { ...location.subvolume!, parent, readOnly: false, ...blankGuard(source) } };
+    if (!made) assertNoImage(view, plan);
+    return { volume: { ...base, location, ...subvolume }, sizeBytes };
   }
   assertNoImage(view, plan);
   const target = plainLocation(`${plan.basePath}/${plan.filePrefix}.img`);
@@ -164,23 +166,18 @@ export function sourceOf(
 }
 
 /**
- * Removes a clone whose disk was not added, as this very process saw, and returns the files that are there then. Only that
- * proves that nobody has used it: the clone of a try before this process, one whose delete was cut off and one whose disk
- * somebody removed look alike. No command where there is none, else one.
+ * Whether the subvolume is there already, from a try that was cut off before its disk was added. Only one that was made
+ * from the very same source counts: anything else in its place may be somebody's data.
  */
-async function withoutHalfMade(
+async function isCloneMade(
   call: ControllerCall,
   view: CreateView,
-  plan: VolumePlan,
   location: ImageLocation,
-): Promise<readonly StoredFile[]> {
-  const { path } = location;
-  if (!call.inDoubt.mayBeHalfMade(path)) return view.files;
-  if (!view.files.some((file) => file.path === path && !file.directory)) return view.files;
-  const { after } = await call.store.removeImage(location, plan.filePrefix, call.context);
-  // A pool that went away in between shows no file either.
-  assertPoolMounted(after, path);
-  return after.files;
+  parentPath: string,
+): Promise<boolean> {
+  if (!view.files.some((file) => file.path === location.path && !file.directory)) return false;
+  const stored = await call.store.subvolume(location.subvolume!, call.context);
+  return stored !== undefined && !stored.readOnly && stored.parentName === parentPath.split("/").at(-1);
 }
 
 /**

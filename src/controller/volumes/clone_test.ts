@@ -1,13 +1,6 @@
 import { endings, endsAs, refusedUnchanged } from "../../../tests/fakes/endings.ts";
 import assert from "node:assert/strict";
-import {
-  aCreate,
-  aPublish,
-  gibibyte,
-  testContext,
-  testController,
-  testParameters,
-} from "../../../tests/fakes/controller_deps.ts";
+import { aCreate, gibibyte, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import {
   aDisk,
   aHolder,
@@ -27,8 +20,6 @@ import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { CreateRequest } from "../../volume/rules/provision.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
 import type { SourceRef } from "../../volume/model/sources.ts";
-import { publishVolume } from "../attachments/publish.ts";
-import { unpublishVolume } from "../attachments/unpublish.ts";
 import { createVolume } from "./create.ts";
 import { deleteVolume } from "./delete.ts";
 import { createSnapshot } from "../snapshots/create.ts";
@@ -211,63 +202,19 @@ Deno.test("createVolume() refuses a source that is larger than the limit, and gi
   assert.equal((await clone()).stored.sizeBytes, 3n * gibibyte);
 });
 
-for (const source of [fromVolume, fromSnapshot]) {
-  Deno.test(`createVolume() never adopts a used clone of a ${source.kind} whose delete was cut off`, async () => {
-    const { store, deps, clone, snapshot } = controller({ unexportGraceMs: 0 });
-    await snapshot();
-    await clone(source);
-    await publishVolume(deps, id, aPublish("n1"), testParameters, context);
-    store.tree.contents.set(image, "written");
-    await unpublishVolume(deps, id, "n1", context);
-    store.mishap("remove", { runs: "half" });
-    await assert.rejects(deleteVolume(deps, id, context), refusal("unavailable", /image is still there/));
-    await refusedUnchanged(store, () => clone(source), refusal("precondition", /is there without a disk/));
-    await deleteVolume(deps, id, context);
-    await clone(source);
-    assert.equal(store.tree.contents.get(image), "data");
-    assert.deepEqual(store.violations, []);
-  });
-}
-
-Deno.test("createVolume() makes anew the clone whose addition this very process saw cut off", async () => {
-  for (const mishap of [{ runs: "half" }, { runs: "half", unreadable: true }] as const) {
-    const { store, clone } = controller();
-    store.mishap("add", mishap);
-    await assert.rejects(clone(), refusal("unavailable"));
-    assert.ok(store.allFiles.has(image) && !store.disks.has(id));
-    store.tree.contents.set(image, "data of an earlier moment");
-    store.takeCount();
-    store.mishap("removeImage", { runs: false });
-    await assert.rejects(clone(), refusal("precondition", /is there without a disk/));
-    await clone();
-    const calls = ["createView", "removeImage", "createView", "removeImage", "add"];
-    assert.deepEqual(store.calls.map((call) => call.method), calls);
-    assert.equal(store.tree.contents.get(image), "data");
-    assert.deepEqual(store.violations, []);
-  }
+Deno.test("createVolume() goes on with the clone that was made before its disk", async () => {
+  const { store, clone } = controller();
+  store.putImage(image, gibibyte, { parent: `csi/pvc-1.${testCluster}` });
+  store.tree.contents.set(image, "earlier data");
+  await clone();
+  assert.deepEqual(store.calls.map((call) => call.method), ["createView", "subvolume", "add"]);
+  assert.equal(store.tree.contents.get(image), "earlier data");
+  assert.deepEqual(store.violations, []);
 });
 
-Deno.test("createVolume() removes nothing of a clone that was there since, or that another controller may have made", async () => {
-  const events: ((made: ReturnType<typeof controller>) => Promise<unknown> | void)[] = [
-    ({ deps }) => deps.inDoubt.suspectOthers(),
-    ({ clone }) => clone(),
-  ];
-  for (const event of events) {
-    const made = controller();
-    const { store, deps, clone } = made;
-    store.mishap("add", { runs: "half", unreadable: true });
-    await assert.rejects(clone(), refusal("unavailable"));
-    await event(made);
-    store.disks.delete(id);
-    const again = () => createVolume(deps, aCreate("c", { source: fromVolume }), context);
-    await refusedUnchanged(store, again, refusal("precondition", /is there without a disk/));
-  }
-});
-
-Deno.test("createVolume() adopts nothing that lies where the clone is to be", async () => {
+Deno.test("createVolume() adopts nothing else that lies where the clone is to be", async () => {
   const parent = `csi/pvc-1.${testCluster}`;
   const cases: [string, (store: FakeVolumeStore) => void][] = [
-    ["of its source", (store) => store.putImage(image, gibibyte, { parent })],
     ["of no parent", (store) => store.putImage(image, gibibyte)],
     ["of another volume", (store) => store.putImage(image, gibibyte, { parent: `csi/pvc-2.${testCluster}` })],
     ["of another cluster's", (store) => store.putImage(image, gibibyte, { parent: "csi/pvc-1.ffffffff" })],

@@ -99,8 +99,6 @@ async function finishCreated(
   plan: VolumePlan,
   { range }: CreateRequest,
 ): Promise<OwnedVolume> {
-  // From now on it may be used.
-  call.inDoubt.forgetHalfMade(created.stored.imagePath);
   // Another controller was faster with its copy.
   await giveUpCopies(call, plan.id, unfinishedCopies(view.files, plan.filePrefix, call.settings.basePaths));
   if (!isUnfinishedClone(created, range)) {
@@ -167,10 +165,9 @@ async function takeBack(
   );
 }
 
-/** Of a copy or a clone whose disk was not added nobody could tell later what it is, or whether it was used. */
+/** Of a copy whose disk was not added nobody could tell later what it is a copy of. */
 async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<AddedVolume> {
-  const { id, location, copied, comment, subvolume } = wanted;
-  const isClone = subvolume?.parent !== undefined;
+  const { id, location, copied, comment } = wanted;
   let added = false;
   let outcome: MutationOutcome<Inventory>;
   try {
@@ -178,9 +175,7 @@ async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<Added
     added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === comment);
   } finally {
     if (!added && copied !== undefined) await discardFinished(call, copied, location);
-    if (!added && isClone) call.inDoubt.rememberHalfMade(location.path);
   }
-  if (added) call.inDoubt.forgetHalfMade(location.path);
   await assertWholeComment(call, wanted, outcome.after);
   return { volume: assertAdded(call, wanted, outcome), after: outcome.after };
 }
