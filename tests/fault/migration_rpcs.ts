@@ -50,7 +50,7 @@ async function post({ simulator }: Scene, path: string, body: unknown): Promise<
 }
 
 /** Calls about volumes that were taken over, in every situation. */
-export const migrationRpcs: readonly Rpc[] = [
+export const rpcs: readonly Rpc[] = [
   {
     name: "Publish, taken over",
     prepare: async (scene) => publishing(scene, await migrate(scene, "node-1"), "node-1"),

@@ -79,7 +79,7 @@ function keeping(scene: Scene, id: string): Attempt {
 const codes = ["NOT_FOUND", "FAILED_PRECONDITION"] as const;
 
 /** Calls about static volumes, in every situation. */
-export const staticRpcs: readonly Rpc[] = ([
+export const rpcs: readonly Rpc[] = ([
   { name: "Publish, static", prepare: async (scene) => publishingIt(scene, await addDisk(scene)) },
   {
     name: "Publish, static, held",

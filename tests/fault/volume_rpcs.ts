@@ -157,7 +157,7 @@ const fromNode: Next = (scene, id) => unpublishing(scene, id, "node-1");
 const newVolume: Rpc["prepare"] = (scene) => Promise.resolve(creating(scene, scene.newName()));
 
 /** Calls about volumes, in every situation. */
-export const volumeRpcs: readonly Rpc[] = [
+export const rpcs: readonly Rpc[] = [
   { name: "CreateVolume, the first", alone: true, prepare: newVolume },
   {
     name: "CreateVolume",
