@@ -24,7 +24,7 @@ Deno.test("two simulators in one process share nothing", async () => {
 });
 
 Deno.test("closing withdraws the links and leaves the files, unless they are to go too", async () => {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     const options = { backingDirectory: folder, exporter: "loop" as const, seedDisks: 2 };
     const simulator = await startQuickly(options);

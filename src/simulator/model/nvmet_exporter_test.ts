@@ -6,7 +6,7 @@ const nqn = "nqn.2000-02.com.mikrotik:a:1-ab12cd34";
 
 /** The kernel's folder holds files of its own; in a plain one they are in the way of removing it. */
 async function withExporter(test: (exporter: NvmetExporter, folder: string) => void): Promise<void> {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const removeFolder = (path: string) => Deno.removeSync(path, { recursive: true });
   try {
     for (const name of ["subsystems", "ports", "hosts"]) await Deno.mkdir(`${folder}/${name}`);

@@ -77,7 +77,7 @@ for (const nvmePort of ["before", "after"] as const) {
 }
 
 Deno.test("a host reads what is in the disk's file", async () => {
-  const backingDirectory = await Deno.makeTempDir();
+  const backingDirectory = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   try {
     await exporting(async ({ connect }) => {
       const path = `${backingDirectory}/files/storage-pool/metal-csi/a.img`;

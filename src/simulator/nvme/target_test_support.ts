@@ -40,7 +40,7 @@ export async function withTarget(
   test: (fixture: Fixture) => Promise<void>,
   options: Partial<NvmeTargetOptions> = {},
 ): Promise<void> {
-  const folder = await Deno.makeTempDir();
+  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
   const clock = new FakeClock();
   const target = new NvmeTarget({ clock, ...options });
   try {
