@@ -75,8 +75,9 @@ export function testController(
     random: new SeededRandom(seed),
     settings: { ...testSettings, ...settings },
     events: {
-      occurred: (event) => void events.push(event),
-      audited: (counts) => {
+      occurred: (event) => {
+        if (event.kind !== "audited") return void events.push(event);
+        const { counts } = event;
         if (counts === undefined) notes.push("counted: nothing any more");
         for (const [kind, count] of counts ?? []) notes.push(`counted: ${count} ${kind}`);
       },

@@ -11,7 +11,8 @@ import type { RouterObserver } from "../../routeros/ssh/observer.ts";
 import type { Logger } from "../../telemetry/log.ts";
 import type { RouterEvents } from "../../telemetry/router_metrics.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
-import { type ControllerEvents, fanOutEvents } from "../../volume/ports/controller_events.ts";
+import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import { fanOut } from "../../volume/ports/event_listener.ts";
 import type { ControllerDeps } from "../../controller/deps.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { ClusterSide } from "./cluster.ts";
@@ -199,7 +200,7 @@ async function openBackend(
     ids,
     {
       ...cluster,
-      events: fanOutEvents(
+      events: fanOut(
         adapters.events(settings.backend),
         ...cluster === undefined ? [] : [cluster.events],
       ),

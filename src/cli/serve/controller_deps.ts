@@ -14,7 +14,8 @@ import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.t
 import type { ControllerDeps, VolumeLocking } from "../../controller/deps.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 import type { Logger } from "../../telemetry/log.ts";
-import { type ControllerEvents, uncountedByController } from "../../volume/ports/controller_events.ts";
+import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import { unheard } from "../../volume/ports/event_listener.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { noProjection, type VolumeProjection } from "../../volume/ports/projection.ts";
 
@@ -58,7 +59,7 @@ export function controllerDeps(
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),
     settings: config.settings,
-    events: events ?? uncountedByController,
+    events: events ?? unheard,
     projection: projection ?? noProjection,
     locks: locks ?? new VolumeLocks(),
     pairs: pairs ?? anyPair,

@@ -22,7 +22,8 @@ import { VolumeError } from "../../volume/errors.ts";
 import { type HostIdentity, hostIdentityOf } from "../../volume/model/host_identity.ts";
 import type { BlockDevices, Connector, Mounts, Paths } from "../../volume/ports/node_ports.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
-import { type NodeEvents, uncounted } from "../../volume/ports/node_events.ts";
+import { unheard } from "../../volume/ports/event_listener.ts";
+import type { NodeEvents } from "../../volume/ports/node_events.ts";
 
 /** What of the machine a node stands on. */
 export interface NodeParts {
@@ -37,7 +38,7 @@ export interface NodeParts {
 }
 
 /** This machine's kernel and tools. */
-export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents = uncounted): NodeParts {
+export function systemNodeParts(clock: Clock, notes: Notes, events: NodeEvents = unheard): NodeParts {
   const processes = new SystemProcesses({ clock, events });
   const files = new Libc();
   const onHang = () => events.occurred({ kind: "operation-hung", operation: "file" });

@@ -23,14 +23,7 @@ export function sharedWithRouter(
   if (!ids.isOfSeveral) return shared;
   const { events, locks, projection, pairs, clusterView } = shared;
   return {
-    events: {
-      occurred: (event) => events.occurred(withPrefix(ids, event)),
-      audited: (counts) => events.audited?.(counts),
-      inventoryRead: (totals, atMs) => {
-        const volumes = totals.volumes.map((volume) => ({ ...volume, id: ids.add(volume.id) }));
-        events.inventoryRead?.({ ...totals, volumes }, atMs);
-      },
-    },
+    events: { occurred: (event) => events.occurred(withPrefix(ids, event)) },
     locks: { tryTake: (keys, holder) => locks.tryTake(keys.map((key) => ids.add(key)), holder) },
     ...projection && {
       projection: {
@@ -52,9 +45,18 @@ export function sharedWithRouter(
 }
 
 function withPrefix(ids: VolumeIdPrefix, event: ControllerEvent): ControllerEvent {
-  if (event.kind !== "out-of-space") return { ...event, volumeId: ids.add(event.volumeId) };
-  const { about } = event;
-  return { ...event, about: typeof about === "string" ? ids.add(about) : about };
+  switch (event.kind) {
+    case "audited":
+      return event;
+    case "inventory-read": {
+      const volumes = event.totals.volumes.map((volume) => ({ ...volume, id: ids.add(volume.id) }));
+      return { ...event, totals: { ...event.totals, volumes } };
+    }
+    case "out-of-space":
+      return { ...event, about: typeof event.about === "string" ? ids.add(event.about) : event.about };
+    default:
+      return { ...event, volumeId: ids.add(event.volumeId) };
+  }
 }
 
 /** What a router's loops compare it with. An attachment that cannot be told may be about any router's volume. */

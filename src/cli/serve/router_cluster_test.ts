@@ -138,19 +138,31 @@ Deno.test("viewOfRouter() shows volumes and attachments of its own router, and o
 });
 
 Deno.test("events and locks go by handles", () => {
-  const reported: ControllerEvent[] = [];
+  const reported: unknown[] = [];
   const locks = new VolumeLocks();
-  const shared = { events: { occurred: (event: ControllerEvent) => void reported.push(event) }, locks };
+  const shared = {
+    events: {
+      occurred: (event: ControllerEvent) => {
+        if (event.kind === "audited") reported.push(event.kind);
+        else if (event.kind === "inventory-read") reported.push(event.totals.volumes.map(({ id }) => id));
+        else reported.push("about" in event ? event.about : event.volumeId);
+      },
+    },
+    locks,
+  };
   const { events, locks: own } = sharedWithRouter(new VolumeIdPrefix("nas2/"), shared, false);
   const claim = { namespace: "n", name: "c", uid: "u" };
   events.occurred({ kind: "attach-refused", volumeId: "pvc-1", nodeId: "n", message: "" });
   events.occurred({ kind: "out-of-space", about: "pvc-1", message: "" });
   events.occurred({ kind: "out-of-space", about: claim, message: "" });
-  assert.deepEqual(reported.map((event) => "about" in event ? event.about : event.volumeId), [
-    "nas2/pvc-1",
-    "nas2/pvc-1",
-    claim,
-  ]);
+  events.occurred({ kind: "audited", counts: new Map() });
+  const volume = {
+    ...{ id: "pvc-1", sizeBytes: 1n, basePath: "/pool/csi", holders: [], exported: false },
+    ...{ migrating: false, epoch: 0 },
+  };
+  const totals = { folders: [], volumes: [volume], withSnapshots: false };
+  events.occurred({ kind: "inventory-read", totals, atMs: 0 });
+  assert.deepEqual(reported, ["nas2/pvc-1", "nas2/pvc-1", claim, "audited", ["nas2/pvc-1"]]);
   locks.take(["pvc-1"], "a call");
   const release = own.tryTake(["pvc-1"], "the loop");
   assert.ok(release !== undefined, "the other router's volume is another one");

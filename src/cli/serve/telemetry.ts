@@ -15,14 +15,10 @@ import {
 } from "../../telemetry/router_metrics.ts";
 import { type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
 import { StatusStore } from "../../telemetry/status/status_store.ts";
-import {
-  type ControllerEvents,
-  fanOutEvents,
-  uncountedByController,
-} from "../../volume/ports/controller_events.ts";
-import { fanOut } from "../../volume/ports/event_listener.ts";
+import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
+import { fanOut, unheard } from "../../volume/ports/event_listener.ts";
 import type { Clock } from "../../volume/ports/system.ts";
-import { type NodeEvent, type NodeEvents, uncounted } from "../../volume/ports/node_events.ts";
+import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeIo } from "../../telemetry/volume_io.ts";
 
@@ -72,10 +68,10 @@ export function openTelemetry(
 
 const unreported: Telemetry = {
   observe() {},
-  controllerEvents: () => uncountedByController,
+  controllerEvents: () => unheard,
   routerEvents: () => uncountedRouter,
   leaderEvents: () => () => {},
-  nodeEvents: () => uncounted,
+  nodeEvents: () => unheard,
   registrationEvents: () => ({ notified() {}, lost() {} }),
   serve() {},
   url: undefined,
@@ -113,7 +109,7 @@ class ServedTelemetry implements Telemetry {
 
   controllerEvents(backend: string): ControllerEvents {
     const metrics = new ControllerMetrics(this.#registry, () => this.#clock.now(), backend);
-    return fanOutEvents(metrics, this.#board.controller.router(backend));
+    return fanOut(metrics, this.#board.controller.router(backend));
   }
 
   routerEvents(backend: string): RouterEvents {
