@@ -1,9 +1,9 @@
 import { contextEnd } from "../../async/deadline.ts";
+import { FairQueue } from "../../async/fair_queue.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Clock, Random } from "../../volume/ports/system.ts";
 import { backoffMs, type BackoffOptions, CircuitBreaker } from "./circuit_breaker.ts";
 import { type ExecReply, type ExecRequest, Pending } from "./exec_request.ts";
-import { FairQueue } from "./fair_queue.ts";
 import type { CommandEvent, ConnectionEvent, RouterObserver } from "./observer.ts";
 import { ConnectError, type ExecEnd, type SshConnection, type SshTransport } from "./transport.ts";
 
