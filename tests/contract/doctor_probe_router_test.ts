@@ -2,7 +2,7 @@
 // are no good, and of things that are not its own. Over real SSH.
 import assert from "node:assert/strict";
 import { nvmeHostSide } from "../../src/cli/doctor/doctor.ts";
-import { readControllerConfig } from "../../src/cli/config/config.ts";
+import { readVolumeCommand } from "../../src/cli/config/config.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { defaultRouterBehaviours, type RouterBehaviours } from "../../src/router_profile/answers.ts";
 import { formatProfile, parseProfile } from "../../src/router_profile/profile.ts";
@@ -67,8 +67,8 @@ probeTest(
       "--cluster-id",
       "c",
     ];
-    const config = readControllerConfig(
-      [...reach, "--router-profile", "/p.json"],
+    const { config } = readVolumeCommand(
+      ["pvc-1", ...reach, "--router-profile", "/p.json"],
       () => undefined,
       () => text,
     );

@@ -148,22 +148,6 @@ function readMode(flags: FlagValues): string {
 }
 
 /**
- * Reads the command line of a command that talks to the router as the controller does.
- *
- * @throws {FlagError} naming everything that is wrong, at once
- */
-export function readControllerConfig(
-  args: readonly string[],
-  env: Environment,
-  readText: TextReader = readNothing,
-): ControllerConfig {
-  const flags = readFlags(routerFlags, args, env);
-  const config = readController(flags, [], readText);
-  flags.assertNoProblems();
-  return config;
-}
-
-/**
  * Reads the command line of a command that does something to one volume as the controller does: the volume, then flags.
  *
  * @throws {FlagError} naming everything that is wrong, at once
