@@ -9,13 +9,13 @@ import {
   type RouterConfig,
   type TextReader,
 } from "../config/config.ts";
-import { routerFlags } from "../config/flag_tables.ts";
+import { nodeFlags, routerFlags } from "../config/flag_tables.ts";
 import { readChosenBackends } from "../config/backends.ts";
 import type { RoutersParser } from "../config/router_keys.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
-import { nodeFlags, type NodeOptions, readNodeFlags } from "../node_flags.ts";
+import { type NodeOptions, readNodeFlags } from "../node_flags.ts";
 import type { NodeCheckOptions } from "../../doctor/node/check.ts";
 
 /** What the node half of a check-up is told: what its checks read, and how to open the node. */
