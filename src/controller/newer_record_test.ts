@@ -1,7 +1,7 @@
 // After a rollback a record may hold fields that only a newer version knows. They may change what the record means, so
 // nothing is done by it; but no node may be kept from giving the volume up.
 import assert from "node:assert/strict";
-import { FakeClusterObjects } from "../../tests/fakes/cluster_objects.ts";
+import { FakeClusterView } from "../../tests/fakes/cluster_view.ts";
 import {
   aCreate,
   aPublish,
@@ -120,7 +120,7 @@ Deno.test("the reconcile loop leaves such a volume as it is, wanted or not, and 
   for (const exported of [true, false]) {
     const { deps, store, clock, notes, events } = controller({ holders: [aHolder("a")] }, exported);
     const before = store.snapshot();
-    const cluster = new FakeClusterObjects();
+    const cluster = new FakeClusterView();
     if (!exported) cluster.attach(id, "a");
     const rounds = new ReconcileLoop(deps, cluster, {
       intervalMs: 60_000,

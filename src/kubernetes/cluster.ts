@@ -3,7 +3,7 @@ import type { Clock, Random } from "../volume/ports/system.ts";
 import type { MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
-import { KubernetesClusterObjects, KubernetesClusterView } from "./cluster_view.ts";
+import { KubernetesClusterView } from "./cluster_view.ts";
 import { CsiNodes } from "./csi_nodes.ts";
 import { Election, type ElectionOptions } from "./election.ts";
 import { ClusterLease } from "./lease.ts";
@@ -43,7 +43,7 @@ export class Cluster {
     this.#options = options;
     this.#client = KubernetesClient.open(options.address, options.clock);
     this.volumes = new PersistentVolumes({ ...options, api: this.#client });
-    this.use = new KubernetesClusterView({ ...options, api: this.#client });
+    this.use = new KubernetesClusterView({ ...options, api: this.#client, volumes: this.volumes });
   }
 
   /** See {@linkcode readClusterUid}. */
@@ -74,11 +74,6 @@ export class Cluster {
   /** What takes the taint of that key off nodes on which this driver has registered itself. */
   startupTaint(key: string): StartupTaint {
     return new StartupTaint({ ...this.#options, api: this.#client, key });
-  }
-
-  /** The attachments. */
-  objects(): KubernetesClusterObjects {
-    return new KubernetesClusterObjects({ ...this.#options, api: this.#client, volumes: this.volumes });
   }
 
   /**

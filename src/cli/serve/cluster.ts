@@ -18,7 +18,7 @@ import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
 import { Lead } from "./leadership.ts";
-import { objectsOfRouter, type SharedDeps } from "./router_cluster.ts";
+import { type SharedDeps, viewOfRouter } from "./router_cluster.ts";
 
 /** What {@linkcode ClusterSide} needs beside its configuration. */
 export interface ClusterAdapters {
@@ -155,7 +155,7 @@ export class ClusterSide {
 
   /** The loops of one router: one that does not answer holds up its own alone. */
   async #lead({ deps, audits, ids }: ClusterPart, signal: AbortSignal): Promise<void> {
-    const own = objectsOfRouter(ids, this.#cluster.objects());
+    const own = viewOfRouter(ids, this.#cluster.use, false);
     await Promise.all([new ReconcileLoop(deps, own, this.#config.rounds).run(signal), audits.run(signal)]);
   }
 

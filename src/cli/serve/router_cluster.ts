@@ -1,6 +1,5 @@
 import type { ControllerDeps } from "../../controller/deps.ts";
-import type { ClusterAttachment, ClusterObjects } from "../../volume/ports/cluster_ports.ts";
-import type { ClusterView } from "../../volume/ports/cluster_view.ts";
+import type { ClusterAttachment, ClusterView } from "../../volume/ports/cluster_view.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { splitHandle, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 
@@ -59,17 +58,6 @@ function withPrefix(ids: VolumeIdPrefix, event: ControllerEvent): ControllerEven
   }
 }
 
-/** What a router's loops compare it with. An attachment that cannot be told may be about any router's volume. */
-export function objectsOfRouter(ids: VolumeIdPrefix, objects: ClusterObjects): ClusterObjects {
-  return {
-    attachments: async (signal) =>
-      (await objects.attachments(signal)).flatMap((one): ClusterAttachment[] =>
-        one.volumeId === undefined ? [one] : stripped(ids, { ...one, volumeId: one.volumeId })
-      ),
-    volumeContext: (id) => objects.volumeContext(ids.add(id)),
-  };
-}
-
 /**
  * What the cluster uses of one router.
  *
@@ -83,6 +71,12 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
   return {
     volumes: async (context) => (await view.volumes(context)).flatMap((one) => stripped(ids, one)),
     attachments: async (context) => (await view.attachments(context)).flatMap((one) => stripped(ids, one)),
+    // One whose volume is unknown may be about any router's.
+    allAttachments: async (context) =>
+      (await view.allAttachments(context)).flatMap((one): ClusterAttachment[] =>
+        one.volumeId === undefined ? [one] : stripped(ids, { ...one, volumeId: one.volumeId })
+      ),
+    volumeContext: (id) => view.volumeContext(ids.add(id)),
     unknownVolumeAttachments: async (context) =>
       reportsUnknown ? await view.unknownVolumeAttachments(context) : [],
     assertAttachmentsReadable: (context) => view.assertAttachmentsReadable(context),

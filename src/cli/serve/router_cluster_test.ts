@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { FakeClusterObjects } from "../../../tests/fakes/cluster_objects.ts";
 import { aClusterVolume, anAttachment, FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import { inTime, testContext, testController } from "../../../tests/fakes/controller_deps.ts";
 import { aDisk, aHolder, aRecord } from "../../../tests/fakes/records.ts";
@@ -8,7 +7,7 @@ import { ReconcileLoop } from "../../controller/reconcile/loop.ts";
 import type { ControllerEvent } from "../../volume/ports/controller_events.ts";
 import { VolumeIdPrefix } from "../../volume/model/ids.ts";
 import { parseComment } from "../../volume/model/record.ts";
-import { objectsOfRouter, sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
+import { sharedWithRouter, viewOfRouter } from "./router_cluster.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
 
 const epoch = { counter: 4, nonce: "0a0b0c0d" };
@@ -16,10 +15,10 @@ const graceMs = 600_000;
 const publishContext = { epoch: "4-0a0b0c0d" };
 
 /** A router with a volume `pvc-1` that node-1 has held for long, and its loops by what the cluster shows it. */
-function routerOf(cluster: FakeClusterObjects, prefix: string) {
+function routerOf(cluster: FakeClusterView, prefix: string) {
   const controller = testController();
   controller.store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
-  const own = objectsOfRouter(new VolumeIdPrefix(prefix), cluster);
+  const own = viewOfRouter(new VolumeIdPrefix(prefix), cluster, false);
   const settings = { intervalMs: 60_000, reconcile: { mode: "on", graceMs } } as const;
   const rounds = new ReconcileLoop(controller.deps, own, settings);
   return {
@@ -50,7 +49,7 @@ const views: readonly (readonly [what: string, handles: readonly string[], expor
 
 for (const [what, handles, exported] of views) {
   Deno.test(`of two volumes of one slot on two routers each is judged by its own attachments alone: ${what}`, async () => {
-    const cluster = new FakeClusterObjects();
+    const cluster = new FakeClusterView();
     const routers = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
     for (const handle of handles) cluster.attach(handle, "node-1", { publishContext });
     for (const router of routers) await router.run();
@@ -60,7 +59,7 @@ for (const [what, handles, exported] of views) {
 }
 
 Deno.test("an attachment whose volume cannot be told keeps every router from withdrawing", async () => {
-  const cluster = new FakeClusterObjects();
+  const cluster = new FakeClusterView();
   const routers = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
   cluster.list.push({
     volumeId: undefined,
@@ -74,7 +73,7 @@ Deno.test("an attachment whose volume cannot be told keeps every router from wit
 });
 
 Deno.test("a later epoch of the volume of that slot on another router withdraws nothing", async () => {
-  const cluster = new FakeClusterObjects();
+  const cluster = new FakeClusterView();
   const [bare, named] = ["", "nas2/"].map((prefix) => routerOf(cluster, prefix));
   cluster.attach("pvc-1", "node-1", { publishContext });
   cluster.attach("nas2/pvc-1", "node-1", { publishContext: { epoch: "9-0a0b0c0d" } });

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { FakeClusterObjects } from "../../../tests/fakes/cluster_objects.ts";
+import { FakeClusterView } from "../../../tests/fakes/cluster_view.ts";
 import {
   aPublish,
   testContext,
@@ -21,7 +21,7 @@ function scene(mode: ReconcileLoopSettings["reconcile"]["mode"] = "on") {
   const controller = testController();
   const { store, clock, deps, events } = controller;
   store.put(aDisk(aRecord({ epoch, holders: [aHolder("node-1")] })));
-  const cluster = new FakeClusterObjects();
+  const cluster = new FakeClusterView();
   const rounds = new ReconcileLoop(deps, cluster, { intervalMs: 60_000, reconcile: { mode, graceMs } });
   const stop = new AbortController();
   return {
@@ -195,7 +195,7 @@ Deno.test("a cluster that was restored from an old backup loses nothing", async 
 
 Deno.test("nothing is done while the API server does not answer, and that is said once", async () => {
   const { cluster, store, disk, events, notes, run } = scene();
-  cluster.away = true;
+  cluster.readable = false;
   store.edit("pvc-1", { exported: false });
   await run(hour);
   assert.equal(disk().exported, false);

@@ -1,4 +1,4 @@
-import type { ClusterAttachment, ClusterObjects } from "../../volume/ports/cluster_ports.ts";
+import type { ClusterAttachment, ReconciledCluster } from "../../volume/ports/cluster_view.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { nodeIdsOf, type OwnedVolume, rewritten } from "../../volume/model/record.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
@@ -28,11 +28,11 @@ export const maxWithdrawals = 3;
  */
 export class Reconciler {
   readonly #deps: ControllerDeps;
-  readonly #cluster: ClusterObjects;
+  readonly #cluster: ReconciledCluster;
   readonly #settings: ReconcileSettings;
   #unwantedSinceMs: ReadonlyMap<string, number> = new Map();
 
-  constructor(deps: ControllerDeps, cluster: ClusterObjects, settings: ReconcileSettings) {
+  constructor(deps: ControllerDeps, cluster: ReconciledCluster, settings: ReconcileSettings) {
     this.#deps = deps;
     this.#cluster = cluster;
     this.#settings = settings;
@@ -139,7 +139,7 @@ export class Reconciler {
     context: CallContext,
   ): Promise<boolean> {
     const { id, comment } = seen.stored;
-    if (!isStillSo(await this.#cluster.attachments(context.signal))) return false;
+    if (!isStillSo(await this.#cluster.allAttachments(context))) return false;
     const { volume } = await loadForChange({ ...this.#deps, context }, id, "reconcile");
     if (volume === undefined || volume.stored.comment !== comment) return false;
     const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile");

@@ -1,29 +1,5 @@
 import type { CallContext } from "./system.ts";
 
-/** A VolumeAttachment of this driver. */
-export interface ClusterAttachment {
-  /** Undefined when it cannot be told which volume it is about. */
-  readonly volumeId: string | undefined;
-  readonly nodeName: string;
-  readonly attached: boolean;
-  /** Whether it is going away. */
-  readonly deleting: boolean;
-  /** What was answered when it was attached: the publish context. */
-  readonly publishContext: Readonly<Record<string, string>>;
-}
-
-/** What the loops need to know of the cluster. */
-export interface ClusterObjects {
-  /**
-   * Every VolumeAttachment of this driver, with the volumes' objects read anew.
-   *
-   * @throws {VolumeError} unavailable when not all of them can be read; precondition when they do not tell who has a volume
-   */
-  attachments(signal: AbortSignal): Promise<readonly ClusterAttachment[]>;
-  /** The volume context of a volume, as of the last reading; undefined when it is not known. */
-  volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
-}
-
 /** Who may share a volume for a migration. */
 export interface MigrationPairs {
   /**

@@ -16,7 +16,19 @@ export interface ClusterVolume {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** A VolumeAttachment to this driver. */
+/** A VolumeAttachment of this driver, whether its volume is known or not. */
+export interface ClusterAttachment {
+  /** Undefined when it cannot be told which volume it is about. */
+  readonly volumeId: string | undefined;
+  readonly nodeName: string;
+  readonly attached: boolean;
+  /** Whether it is going away. */
+  readonly deleting: boolean;
+  /** What was answered when it was attached: the publish context. */
+  readonly publishContext: Readonly<Record<string, string>>;
+}
+
+/** A VolumeAttachment of this driver whose volume is known. */
 export interface NodeAttachment {
   readonly volumeId: string;
   /** The CSI node id, not the object's node name; "" when it cannot be told. */
@@ -63,6 +75,15 @@ export interface ClusterView {
    */
   attachments(context: CallContext): Promise<readonly NodeAttachment[]>;
   /**
+   * Every VolumeAttachment of this driver, with the volumes' objects read anew: who withdraws an export must not take one
+   * whose volume is unknown for none.
+   *
+   * @throws {VolumeError} unavailable when not all of them can be read; precondition when they do not tell who has a volume
+   */
+  allAttachments(context: CallContext): Promise<readonly ClusterAttachment[]>;
+  /** The volume context of a volume, as of the last reading; undefined when it is not known. */
+  volumeContext(volumeId: string): Readonly<Record<string, string>> | undefined;
+  /**
    * Every VolumeAttachment of this driver whose PersistentVolume is gone.
    *
    * @throws {VolumeError} unavailable when the list cannot be read whole
@@ -75,3 +96,6 @@ export interface ClusterView {
    */
   assertAttachmentsReadable(context: CallContext): Promise<void>;
 }
+
+/** What the loops need to know of the cluster. */
+export type ReconciledCluster = Pick<ClusterView, "allAttachments" | "volumeContext">;

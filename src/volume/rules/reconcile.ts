@@ -1,4 +1,4 @@
-import type { ClusterAttachment } from "../ports/cluster_ports.ts";
+import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import { formatEpoch, parseEpoch } from "../model/epoch.ts";
 import type { OwnedVolume } from "../model/record.ts";
 import { isExportedAsRecorded } from "./publish.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { aHolder, aVolume } from "../../../tests/fakes/records.ts";
-import type { ClusterAttachment } from "../ports/cluster_ports.ts";
+import type { ClusterAttachment } from "../ports/cluster_view.ts";
 import type { OwnedVolume } from "../model/record.ts";
 import { isStillUnwanted, reconcile, type ReconcileView } from "./reconcile.ts";
 
