@@ -94,7 +94,7 @@ export class Cluster {
       namespace: namespace || this.#client.namespace || "default",
       name: `${driverName.toLowerCase()}-controller`,
     };
-    const nonce = Array.from(random.bytes(8), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const nonce = random.bytes(8).toHex();
     return new Election({
       store: new ClusterLease(lease),
       identity: `${name}-${nonce}`,

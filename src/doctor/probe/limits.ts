@@ -5,7 +5,7 @@ import {
   maxCommandBytes,
   ros,
 } from "../../routeros/console/command.ts";
-import { framed, nonceBytes } from "../../routeros/console/reply.ts";
+import { framed, sampleNonce } from "../../routeros/console/reply.ts";
 import { LostAnswer, type ProbeSession, type Ran } from "./session.ts";
 import { NoAnswer, type Probe } from "./question.ts";
 import { addDisk, changeDisk, discard, findDisk, frameNumber, mebibyte, withDisk } from "./scratch.ts";
@@ -38,7 +38,7 @@ export async function longest(
  */
 const commandLengths = [1024, 2048, 4096, 8192, 16_384, 32_000];
 /** Everything around the padding. */
-const aroundPaddingBytes = framed("0".repeat(2 * nonceBytes), 0, ros`:len ${""}`).text.length;
+const aroundPaddingBytes = framed(sampleNonce, 0, ros`:len ${""}`).text.length;
 
 /** How long a command may be. */
 export async function askMaxCommand(probe: Probe): Promise<number> {

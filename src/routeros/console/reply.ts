@@ -1,7 +1,15 @@
+import type { Random } from "../../volume/ports/system.ts";
 import { type Fragment, ros } from "./command.ts";
 
-/** Hex digits of a nonce: 48 bits, so that no text on the router contains one by chance. */
-export const nonceBytes = 6;
+/** 48 bits, so that no text on the router contains a nonce by chance. */
+const nonceBytes = 6;
+/** As long as every nonce, for computing how long a command becomes. */
+export const sampleNonce = "0".repeat(2 * nonceBytes);
+
+/** What marks the frames of one exec, in hex digits. */
+export function newFrameNonce(random: Random): string {
+  return random.bytes(nonceBytes).toHex();
+}
 
 /** What an exec printed, taken apart. */
 export interface Reply {

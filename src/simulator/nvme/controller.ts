@@ -45,7 +45,7 @@ export class Subsystem {
 
   /** 20 characters. */
   get serial(): string {
-    return Array.from(this.#digest.subarray(0, 10), (byte) => byte.toString(16).padStart(2, "0")).join("");
+    return this.#digest.subarray(0, 10).toHex();
   }
 
   /** Whether a host may connect; no list lets everybody in. */
