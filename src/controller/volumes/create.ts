@@ -23,7 +23,7 @@ import {
 } from "../../volume/rules/provision.ts";
 import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
 import { chooseGrownSize, chooseSize } from "../../volume/model/sizes.ts";
-import { planClone, type PlannedVolume } from "./clone.ts";
+import { discardUnmarked, planClone, type PlannedVolume } from "./clone.ts";
 import { discardFinished, giveUpCopies } from "./copying.ts";
 import { growVolume } from "./expand.ts";
 import { ownFilePrefix } from "../load.ts";
@@ -165,9 +165,12 @@ async function takeBack(
   );
 }
 
-/** Of a copy whose disk was not added nobody could tell later what it is a copy of. */
+/**
+ * Of a copy whose disk was not added nobody could tell later what it is a copy of; nor of a clone that it was never used,
+ * where the router refused the disk after it had taken the clone's mark.
+ */
 async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<AddedVolume> {
-  const { id, location, copied, comment } = wanted;
+  const { id, location, copied, comment, subvolume } = wanted;
   let added = false;
   let outcome: MutationOutcome<Inventory>;
   try {
@@ -176,6 +179,8 @@ async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<Added
   } finally {
     if (!added && copied !== undefined) await discardFinished(call, copied, location);
   }
+  const isRefused = !added && outcome.refusal !== undefined;
+  if (isRefused && subvolume?.parent !== undefined) await discardUnmarked(call, id, location);
   await assertWholeComment(call, wanted, outcome.after);
   return { volume: assertAdded(call, wanted, outcome), after: outcome.after };
 }

@@ -1,4 +1,4 @@
-import { withinPool } from "../../volume/model/layout.ts";
+import { neverUsedMark, withinPool } from "../../volume/model/layout.ts";
 import type {
   DiskGuard,
   NewFolder,
@@ -8,15 +8,34 @@ import type {
 } from "../../volume/ports/store.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
 import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
+import { fitsOneExec } from "../console/exchange.ts";
 import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
 
 /** Adds a disk, after what has to be made for it. Each statement is right by itself, whatever came of the others. */
 export function addStatements(volume: NewVolume): Fragment[] {
   const { makeFolder, subvolume, copied } = volume;
+  const folder = makeFolder === undefined ? [] : [folderStatement(makeFolder)];
+  if (subvolume?.parent !== undefined) return [...folder, ...cloneStatements(volume, subvolume)];
   return [
-    ...makeFolder === undefined ? [] : [folderStatement(makeFolder)],
-    ...subvolume === undefined ? [] : [newSubvolumeStatement(subvolume)],
+    ...folder,
+    ...subvolume === undefined ? [] : [makeSubvolume(subvolume)],
     copied === undefined ? diskStatement(volume) : copiedDiskStatement(volume, copied.path),
+  ];
+}
+
+/**
+ * A clone and its disk in one statement. Where that is too long for a command, whoever makes the clone marks it, after it
+ * was made, and it loses the mark before it gets its disk: no clone with the mark was ever used, whatever came in between.
+ */
+function cloneStatements(volume: NewVolume, subvolume: NewSubvolume): Fragment[] {
+  const { id, location } = volume;
+  const [unused, conditions] = [noDisk(id, endOf(location)), subvolumeConditions(subvolume)];
+  const whole = onlyIf([unused, ...conditions], makeSubvolume(subvolume), plainAdd(volume));
+  if (fitsOneExec([whole], [])) return [whole];
+  const mark = neverUsedMark(location);
+  return [
+    onlyIf(conditions, makeSubvolume(subvolume), folderAt(mark)),
+    onlyIf([unused, oneFile(mark)], removeFile(mark), plainAdd(volume)),
   ];
 }
 
@@ -26,9 +45,13 @@ export function addStatements(volume: NewVolume): Fragment[] {
  */
 export function folderStatement({ path, label }: NewFolder): Fragment {
   const make = label === undefined
-    ? ros`/file add type=${"directory"} name=${fileName(path)}`
+    ? folderAt(path)
     : ros`/disk/btrfs/subvolume/add fs=${label} name=${withinPool(path)}`;
   return onlyIf([noFile(path)], make);
+}
+
+function folderAt(path: string): Fragment {
+  return ros`/file add type=${"directory"} name=${fileName(path)}`;
 }
 
 /**
@@ -45,8 +68,8 @@ function diskStatement(volume: NewVolume): Fragment {
 }
 
 function imageConditions({ location, sizeBytes, subvolume }: NewVolume): Fragment[] {
-  // In an empty subvolume that was made right before is nothing; a snapshot was made only if its conditions held.
-  if (subvolume !== undefined) return subvolume.parent === undefined ? [] : [oneFile(location.path)];
+  // In an empty subvolume that was made right before is nothing.
+  if (subvolume !== undefined) return [];
   return [sizeBytes === undefined ? oneFile(location.path) : noFile(location.path)];
 }
 
@@ -132,20 +155,19 @@ export function removeImageStatement(location: ImageLocation): Fragment {
 }
 
 function removeAt({ path, subvolume }: ImageLocation): Fragment {
-  if (subvolume === undefined) return ros`/file remove [find where name=${fileName(path)}]`;
+  if (subvolume === undefined) return removeFile(path);
   const { label, path: fullName } = subvolume;
   return ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`;
+}
+
+function removeFile(path: string): Fragment {
+  return ros`/file remove [find where name=${fileName(path)}]`;
 }
 
 /** Makes a subvolume if no path holds the text. */
 export function subvolumeStatement(subvolume: NewSubvolume, part: string): Fragment {
   const isFree = none(ros`/file find where name~${holding(part)}`);
   return onlyIf([isFree, ...subvolumeConditions(subvolume)], makeSubvolume(subvolume));
-}
-
-function newSubvolumeStatement(subvolume: NewSubvolume): Fragment {
-  const conditions = subvolumeConditions(subvolume);
-  return conditions.length === 0 ? makeSubvolume(subvolume) : onlyIf(conditions, makeSubvolume(subvolume));
 }
 
 /** A parent is known by its last name only: of two that have it nobody knows which one the router would take. */

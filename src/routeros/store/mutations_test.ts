@@ -24,6 +24,7 @@ const added: NewVolume = { id: "s1", location: plain, sizeBytes: 1073741824n, co
 const settings = `mount-filesystem="no" nvme-tcp-export="no" comment="c\\$"`;
 const noDisk = `[:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d[.]img"]]=0`;
 const image = `name="pool/csi/s1.1a2b3c4d.img"`;
+const noDiskInside = `[:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0`;
 
 Deno.test("addStatements() adds a disk that nobody mounts or sees, where neither disk nor image is", () => {
   assert.deepEqual(lines(addStatements(added)), [
@@ -54,19 +55,31 @@ Deno.test("addStatements() makes the image's subvolume and a new image in it", (
   ]);
 });
 
-Deno.test("addStatements() takes the image of a snapshot as it is, naming its parent by the last segment", () => {
+const cloneOfSnapshot = (comment: string): NewVolume => {
   const parent = { label: "pool-fs", path: "csi/snap-1.s0.x.n.1a2b3c4d" };
   const subvolume = { ...inSubvolume.subvolume!, parent, readOnly: false };
-  const [make, add] = lines(
-    addStatements({ ...added, sizeBytes: undefined, location: inSubvolume, subvolume }),
-  );
-  assert.equal(
-    make,
-    `:if ([:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="snap-1.s0.x.n.1a2b3c4d"]]=1) do={` +
-      `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d" parent="snap-1.s0.x.n.1a2b3c4d"}`,
-  );
-  assert.match(add!, /\[:len \[\/file find where name="pool\/csi\/s1\.1a2b3c4d\/disk\.img"\]\]=1/);
-  assert.doesNotMatch(add!, /file-size/);
+  return { ...added, comment, sizeBytes: undefined, location: inSubvolume, subvolume };
+};
+const oneParent =
+  `[:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="snap-1.s0.x.n.1a2b3c4d"]]=1`;
+const makeClone =
+  `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d" parent="snap-1.s0.x.n.1a2b3c4d"`;
+const addClone = `/disk add type="file" slot="s1" file-path="/pool/csi/s1.1a2b3c4d/disk.img"`;
+
+Deno.test("addStatements() makes a clone and its disk in one statement, naming its parent by the last segment", () => {
+  assert.deepEqual(lines(addStatements(cloneOfSnapshot("c$"))), [
+    `:if ((${noDiskInside}) and (${oneParent})) do={${makeClone}; ${addClone} ${settings}}`,
+  ]);
+});
+
+Deno.test("addStatements() marks a clone as never used until it has its disk, where both do not fit one command", () => {
+  const mark = 'name="pool/csi/s1.1a2b3c4d/no-disk-yet"';
+  const comment = "c".repeat(600);
+  assert.deepEqual(lines(addStatements(cloneOfSnapshot(comment))), [
+    `:if (${oneParent}) do={${makeClone}; /file add type="directory" ${mark}}`,
+    `:if ((${noDiskInside}) and ([:len [/file find where ${mark}]]=1)) do={/file remove [find where ${mark}]; ` +
+    `${addClone} mount-filesystem="no" nvme-tcp-export="no" comment="${comment}"}`,
+  ]);
 });
 
 Deno.test("addStatements() adopts an image that is there, and nothing where none is", () => {

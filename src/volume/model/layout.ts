@@ -46,6 +46,15 @@ export function subvolumeLocation(folder: string, label: string): ImageLocation 
   return { path: `${folder}/${inSubvolume}`, subvolume: { label, path: withinPool(folder) } };
 }
 
+/**
+ * A folder in the subvolume of a clone that has never had a disk, where its disk is added by a command of its own. The
+ * router makes it right after the subvolume and removes it right before it adds the disk: a clone without a disk and
+ * without this folder may have been used.
+ */
+export function neverUsedMark({ path }: ImageLocation): string {
+  return `${path.slice(0, -inSubvolume.length)}no-disk-yet`;
+}
+
 /** A path without its pool: how a file system names what is in it. */
 export function withinPool(path: string): string {
   return path.slice(poolOf(path).length + 2);
