@@ -49,6 +49,8 @@ export function nodeMethods(service: NodeService): MethodsOf<NodeHandlers> {
       changing: true,
       lockKey: (request: Request<"NodeUnpublishVolume">) => [request.volumeId, request.targetPath],
       handler: (request, context) => handleUnpublish(service, request, context),
+      whenBusy: (request, context) =>
+        service.releaseWhileBusy(requiredHandle(request.volumeId), context, request.targetPath),
     }),
     NodeExpandVolume: method({
       changing: true,

@@ -199,6 +199,28 @@ Deno.test("look() changes nothing while a call holds the volume's lock, and forg
   release();
 });
 
+Deno.test("look() cuts off a fenced volume whose resize hangs in a call that has the lock", async () => {
+  const { node, watch, locks } = await down(() => [later]);
+  const hang = Promise.withResolvers<void>();
+  node.deps.filesystems.grow = () => hang.promise;
+  // The kernel ends what waits for a connection when that is gone.
+  node.after = (operation) => {
+    if (operation === "forceDisconnect") hang.reject(new VolumeError("unavailable", "Input/output error"));
+  };
+  const release = locks.take([volumeId], "NodeExpandVolume");
+  const range = { requiredBytes: 0n, limitBytes: 0n };
+  const expanded = node.service.expand({ volumeId, volumePath: stagingPath, range }, call()).finally(release);
+  const refused = assert.rejects(expanded, refusal("unavailable", /Input\/output/));
+  await node.clock.advance(0);
+  node.operations.length = 0;
+  await watch.check();
+  assert.deepEqual(node.operations, ["forceDisconnect"]);
+  await refused;
+  assert.equal(locks.size, 0);
+  await node.unstage();
+  assert.deepEqual([node.table, node.stagingState], [[], undefined]);
+});
+
 Deno.test("look() does not take another epoch's connection for the one that it read", async () => {
   const { node, watch } = await down(() => {
     node.setStagingState({ nqn: later, epoch: "2-22222222" });

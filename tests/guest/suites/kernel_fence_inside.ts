@@ -3,7 +3,10 @@ import { VolumeLocks } from "../../../src/csi/server/call.ts";
 import { systemRandom } from "../../../src/host/random.ts";
 import { FenceWatch } from "../../../src/node/fencing/fence_watch.ts";
 import { NodeService } from "../../../src/node/node_service.ts";
+import { VolumeError } from "../../../src/volume/errors.ts";
 import { settleTimesToUnstage } from "../../../src/volume/rules/fence.ts";
+import { call } from "../../node/harness.ts";
+import { runsOf, wrappedTool } from "../../node/wrapped_tool.ts";
 import { type GuestNode, GuestVolume, NodeTests, sh, until } from "../kit/node.ts";
 import { impatient, Writer } from "./kernel_export_inside.ts";
 
@@ -140,3 +143,42 @@ async function assertGivenUp(node: GuestNode, volume: GuestVolume, writer: Write
   assert.ok(lines.length >= acknowledged, `${lines.length} lines of ${acknowledged} acknowledged ones`);
   return `the kernel gave it up; staged anew it has all ${acknowledged} acknowledged lines of ${lines.length}`;
 }
+
+fenceRows.add(
+  "a resize that hangs in the kernel keeps its volume's lock, and the fence gets past it",
+  async (node) => {
+    const { folder, service } = node;
+    const volume = await inUse(node, "pvc-1");
+    volume.grow(2n * small);
+    const { watch, locks } = watched(node);
+    const release = locks.take([volume.id], "NodeExpandVolume");
+    const range = { requiredBytes: 2n * small, limitBytes: 0n };
+    const volumePath = node.target(volume.id);
+    const expanded = service.expand({ volumeId: volume.id, volumePath, range }, call())
+      .then(() => "done", (error) => VolumeError.is(error) ? error.kind : String(error)).finally(release);
+    await until("resize2fs was started", () => runsOf(folder, "resize2fs") === 1);
+    volume.withdraw();
+    await until("connecting", async () => (await node.states(volume)).join() === "connecting");
+    await sh(`touch ${folder}/go`);
+    await until("resize2fs hangs", async () => await sh("pgrep -x resize2fs -r D || :") !== "");
+    assert.equal(locks.size, 1);
+    volume.epoch++;
+    volume.mayFormat = false;
+    volume.export();
+    const endedMs = await until("the lock is free", async () => {
+      await watch.check();
+      return locks.size === 0;
+    });
+    const outcome = await expanded;
+    await node.unpublish(volume);
+    await node.unstage(volume);
+    return `${Deno.osRelease()}: the expand ended ${endedMs} ms after the later epoch, with ${outcome}`;
+  },
+  (folder) => ({
+    toolPaths: wrappedTool(
+      folder,
+      "resize2fs",
+      'while [ ! -e "${0%/*}/go" ]; do sleep 0.1; done; exec "$tool" "$@"',
+    ),
+  }),
+);
