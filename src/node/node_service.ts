@@ -64,12 +64,12 @@ export class NodeService {
   }
 
   /**
-   * For an unstage that has to wait for another call on the volume: see {@linkcode Fencing.forceDisconnectPastLock}. It does not
-   * fail: the unstage is tried again.
+   * For an unstage, or an unpublish of that target, that has to wait for another call on the volume: see
+   * {@linkcode Fencing.forceDisconnectPastLock}. It does not fail: the call is tried again.
    */
-  async unstageWhileBusy(volumeId: string, context: CallContext): Promise<void> {
+  async releaseWhileBusy(volumeId: string, context: CallContext, targetPath?: string): Promise<void> {
     try {
-      await this.fencing.forceDisconnectPastLock(volumeId, context);
+      await this.fencing.forceDisconnectPastLock(volumeId, context, targetPath);
     } catch (error) {
       if (!VolumeError.is(error)) throw error;
       this.#deps.notes?.warn("cannot look whether a busy volume is fenced", {
@@ -87,7 +87,7 @@ export class NodeService {
 
   /** See {@linkcode unpublishVolume}. */
   async unpublish(request: UnpublishRequest, context: CallContext): Promise<void> {
-    await this.#counting(() => unpublishVolume(this.#deps, request, context));
+    await this.#counting(() => unpublishVolume(this.#deps, this.fencing, request, context));
   }
 
   /** See {@linkcode volumeStats}. */

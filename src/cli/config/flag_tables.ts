@@ -190,7 +190,8 @@ export const nodeFlags: FlagTable = {
     most: 3_600_000,
     fallback: `${defaultFenceSettleMs / 1000}s`,
     help:
-      "How long the router has to lack a volume before a node gives it up; at least 3 times --fence-interval.",
+      "A volume that is to be unstaged, and that the router does not offer, is given up after 10 times this long; at least 3 " +
+      "times --fence-interval.",
   },
   "nqn-prefix": routerFlags["nqn-prefix"]!,
 };

@@ -121,7 +121,12 @@ export class FenceWatch {
     const result = await this.#options.fencing.judge(subject, reads, context);
     this.#report(stagingState, result);
     if (result.state === "fenced") {
-      await this.#locked(stagingState, (current) => this.#takeDown(current, result.why, context));
+      const isDone = await this.#locked(
+        stagingState,
+        (current) => this.#takeDown(current, result.why, context),
+      );
+      // A tool of the call that has the lock may hang until the connection ends. An unstage takes down what is left.
+      if (!isDone) await this.#options.fencing.forceDisconnect(subject, result.why, context);
     } else if (!isSameMemory(memoryOf(result), stagingState.missed)) {
       await this.#locked(
         stagingState,
@@ -130,16 +135,17 @@ export class FenceWatch {
     }
   }
 
-  /** Skipped while a call changes the volume; what that call makes of it is seen at the next look. */
+  /** Skipped while a call changes the volume, and then false; what that call makes of it is seen at the next look. */
   async #locked(
     stagingState: StagingState,
     change: (current: StagingState) => Promise<unknown>,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const release = this.#options.lock.tryTake([stagingState.volumeId, stagingState.stagingPath]);
-    if (release === undefined) return;
+    if (release === undefined) return false;
     try {
       const current = await this.#stagingStore.find(stagingState.volumeId);
       if (current?.nqn === stagingState.nqn) await change(current);
+      return true;
     } finally {
       release();
     }

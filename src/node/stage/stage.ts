@@ -106,7 +106,7 @@ async function dropOlder(
     const left = isCurrent ? undefined : stagingState;
     const stagingPaths = left === undefined ? [] : [left.stagingPath];
     const volume = { volumeId: wanted.volumeId, nqns: [...older], stagingPaths, stagingState: left };
-    await fencing.release(volume, context, publish.nqn);
+    await fencing.release(volume, context, { publishedNqn: publish.nqn });
     await tearDown(deps, volume, context);
   }
   if (stagingState === undefined || !isCurrent) return undefined;

@@ -4,12 +4,14 @@ import type { FilesystemType } from "./capabilities.ts";
 /** How far making a file system came, as the node's state file says. */
 export type MkfsState = "none" | "started" | "done";
 
-/** What is remembered of a volume that its target did not offer at the last look. */
+/** What is remembered of a volume that is to be unstaged, and that its target did not offer at the last look. */
 export interface FenceMemory {
   /** When the last read began that lacked it, in milliseconds since the Unix epoch. */
   readonly lastMissedMs: number;
   /** For how long successive reads have lacked it, in milliseconds. */
   readonly missedForMs: number;
+  /** When it was last asked to be unstaged, in milliseconds since the Unix epoch; earlier versions did not keep that. */
+  readonly askedMs?: number;
 }
 
 /** Where and how a staged volume is published. */
@@ -57,7 +59,7 @@ export interface StagingState {
   readonly published: readonly PublishedTarget[];
   /** Set while it is mounted only to replay its log: such a mount, left by a crash, is no staged volume. */
   readonly replaying?: true;
-  /** Since when its target lacks it; absent while it does not. */
+  /** For how long its target lacks it that is to be unstaged; absent while either is not so. */
   readonly missed?: FenceMemory;
 }
 
@@ -239,8 +241,9 @@ export function wantsReadOnlyDevice(stagingState: StagingState): boolean {
 /** Reads a memory that was kept in a file; undefined, which starts the clock anew, when it is anything else. */
 export function parseFenceMemory(value: unknown): FenceMemory | undefined {
   if (typeof value !== "object" || value === null) return undefined;
-  const { lastMissedMs, missedForMs } = value as Readonly<Record<string, unknown>>;
+  const { lastMissedMs, missedForMs, askedMs } = value as Readonly<Record<string, unknown>>;
   const isTime = (time: unknown): time is number =>
     typeof time === "number" && Number.isFinite(time) && time >= 0;
-  return isTime(lastMissedMs) && isTime(missedForMs) ? { lastMissedMs, missedForMs } : undefined;
+  if (!isTime(lastMissedMs) || !isTime(missedForMs)) return undefined;
+  return { lastMissedMs, missedForMs, ...(isTime(askedMs) ? { askedMs } : {}) };
 }

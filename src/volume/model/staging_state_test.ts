@@ -40,7 +40,7 @@ Deno.test("parseStagingState() reads a staging state that knows no device yet", 
 });
 
 Deno.test("parseStagingState() keeps when the target began to lack the volume, and drops a damaged note of that", () => {
-  const missing = { ...stagingState, missed: { lastMissedMs: 5, missedForMs: 6 } };
+  const missing = { ...stagingState, missed: { lastMissedMs: 5, missedForMs: 6, askedMs: 4 } };
   assert.deepEqual(parseStagingState(formatStagingState(missing), "pvc-1", "/f"), missing);
   for (const missed of [null, "x", { lastMissedMs: "5" }]) {
     const text = JSON.stringify({ ...JSON.parse(formatStagingState(stagingState)), missed });
