@@ -5,6 +5,8 @@ import { ApiError, type KubernetesApi } from "./api.ts";
 export const volumesPath = "/api/v1/persistentvolumes";
 /** Path of the collection of VolumeAttachments. */
 export const attachmentsPath = "/apis/storage.k8s.io/v1/volumeattachments";
+/** Path of the collection of Nodes. */
+export const nodesPath = "/api/v1/nodes";
 /** Path of the collection of CSINodes. */
 export const csiNodesPath = "/apis/storage.k8s.io/v1/csinodes";
 
@@ -71,6 +73,14 @@ export interface RawAttachment {
 export interface RawCsiNode {
   readonly metadata?: Metadata;
   readonly spec?: { readonly drivers?: readonly { readonly name?: string; readonly nodeID?: string }[] };
+}
+
+/** A Node as the API has it. */
+export interface RawNode {
+  readonly metadata?: Metadata;
+  readonly status?: {
+    readonly nodeInfo?: { readonly machineID?: string; readonly systemUUID?: string };
+  };
 }
 
 /** An object that an event can be about. */

@@ -70,7 +70,10 @@ export function testController(
   const events: ControllerEvent[] = [];
   const deps: ControllerDeps = {
     store,
-    nodes: { isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger") },
+    nodes: {
+      isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger"),
+      machineOf: () => Promise.resolve(undefined),
+    },
     clock,
     random: new SeededRandom(seed),
     settings: { ...testSettings, ...settings },

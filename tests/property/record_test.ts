@@ -25,12 +25,16 @@ const plain = { noNullPrototype: true } as const;
 const epoch = fc.record({ counter: fc.nat(999_999_999), nonce: hex(8) }, plain);
 const seconds = fc.nat(2 ** 33);
 
-const holder: fc.Arbitrary<Holder> = fc.record({
-  nodeId: fc.string({ unit: nodeCharacter, minLength: 1, maxLength: 64, size: "max" }),
-  sinceSeconds: seconds,
-  readOnly: fc.boolean(),
-  mode: fc.constantFrom(...modes),
-}, plain);
+const holder: fc.Arbitrary<Holder> = fc.tuple(
+  fc.record({
+    nodeId: fc.string({ unit: nodeCharacter, minLength: 1, maxLength: 64, size: "max" }),
+    sinceSeconds: seconds,
+    readOnly: fc.boolean(),
+    mode: fc.constantFrom(...modes),
+  }, plain),
+  fc.option(hex(8), { nil: undefined }),
+)
+  .map(([holder, machine]) => machine === undefined ? holder : { ...holder, machine });
 
 const capabilities = fc.record({
   kind: fc.constantFrom(

@@ -5,6 +5,7 @@ import { nodeMethods } from "../../csi/services/node.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
 import { SystemMounts } from "../../filesystem/mounts.ts";
+import { thisMachine } from "../../host/machine.ts";
 import { lockFolder, type Release } from "../../host/folder_lock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { Libc } from "../../host/libc.ts";
@@ -182,6 +183,7 @@ export function openNodeDeps(
     filesystems: new SystemFilesystems(processes, { files, clock }),
     devices,
     paths,
+    machine: thisMachine(files),
     clock,
     events,
     settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology },

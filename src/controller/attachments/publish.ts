@@ -12,10 +12,11 @@ import {
   mayFormat,
   mayReplay,
   nqnOf,
+  type PublishFacts,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
-import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import { type Holder, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
 import { writeRecord } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
@@ -58,7 +59,9 @@ async function publish(
   assertImageUsable(call, volume, view, "publish");
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
-  const published = await settle(call, volume, view, request, parameters);
+  const holds = holderOf(volume, request.nodeId) !== undefined;
+  const machine = holds ? undefined : await call.nodes.machineOf(request.nodeId, call.context);
+  const published = await settle(call, volume, view, { ...request, machine }, parameters);
   call.projection.show(id, published.record);
   return publishContext(call, published, view, request, parameters);
 }
@@ -67,11 +70,12 @@ async function settle(
   call: ControllerCall,
   volume: OwnedVolume,
   state: RouterState,
-  request: PublishRequest,
+  request: PublishRequest & Pick<PublishFacts, "machine">,
   parameters: VolumeParameters,
 ): Promise<OwnedVolume> {
   const { clock, random } = call;
-  const decision = decidePublish(volume, request, { nowMs: clock.now(), random });
+  const { machine } = request;
+  const decision = decidePublish(volume, request, { nowMs: clock.now(), random, machine });
   const { id, comment, exportPort } = volume.stored;
   // A withdrawal that the router runs late would take away what is answered here.
   const inDoubt = call.inDoubt.mayStillApply(id, comment);
@@ -85,11 +89,15 @@ async function settle(
     const withdrawn = await withdrawExport(call, volume, "publish");
     return await settle(call, withdrawn, state, request, parameters);
   }
-  const joins = others && !volume.record.holders.some((holder) => holder.nodeId === request.nodeId);
+  const joins = others && holderOf(volume, request.nodeId) === undefined;
   if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
   if (decision.action === "begin") await waitForGrace(call, volume, state, "publish");
   const record = inDoubt ? rewritten(decision.record) : decision.record;
   return await exportAs(call, volume, state, { record, port, hosts });
+}
+
+function holderOf({ record }: OwnedVolume, nodeId: string): Holder | undefined {
+  return record.holders.find((holder) => holder.nodeId === nodeId);
 }
 
 /** How a volume is to be exported. */
@@ -132,6 +140,7 @@ function publishContext(
   const nqn = recordNqn(deps, volume, state, record);
   const port = String(stored.exportPort);
   const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
+  const machine = holderOf(volume, request.nodeId)?.machine;
   return {
     nvmeAddress: parameters.nvmeAddress,
     nvmePort: port,
@@ -141,6 +150,7 @@ function publishContext(
     readonly: String(readOnly),
     mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
     ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
+    ...(machine === undefined ? {} : { machine }),
     // The words of the legacy driver, so that a node that has not been upgraded yet keeps working: it knows one address.
     nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
     nvme_port: port,

@@ -3,16 +3,17 @@ import { type Epoch, formatEpoch, parseEpoch } from "./epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { type AccessMode, modeLetters } from "./capabilities.ts";
 import type { StoredVolume } from "./inventory.ts";
+import { isMachineHash } from "./machine.ts";
 
 /**
  * The longest comment that is sent to the router, in bytes. A probe may find that a router keeps less; more is not used,
  * because every comment has to fit into a command twice.
  *
  * The budget, each with its separator: holders 3 and for each the id and 12 (id at most 64, time 7, marks 5; one comma
- * less), source 45, epoch 21, name 15, kind 15, blank epoch 12, parameters 11, check 11, cluster 10, withdrawal 10,
- * growths 7, frame 7. One holder of any legal id always fits, in 242; two fit when their ids have 65 bytes together
- * (about 125 in the usual record); what does not fit is refused before anything is changed. The mark of a first holder
- * that has left takes 4 of the room that this holder had.
+ * less), machines 3 and for each holder 9 (one comma less), source 45, epoch 21, name 15, kind 15, blank epoch 12,
+ * parameters 11, check 11, cluster 10, withdrawal 10, growths 7, frame 7. One holder of any legal id always fits, in 253;
+ * two fit when their ids have 45 bytes together (about 105 in the usual record); what does not fit is refused before
+ * anything is changed. The mark of a first holder that has left takes 4 of the room that this holder had.
  */
 export const maxCommentBytes = 255;
 
@@ -23,6 +24,8 @@ export interface Holder {
   readonly sinceSeconds: number;
   readonly readOnly: boolean;
   readonly mode: AccessMode;
+  /** The machine behind the node id, see `machineHash()`; absent where it is not known, or only reads beside others. */
+  readonly machine?: string;
 }
 
 /** The ids of nodes that hold a volume. */
@@ -85,7 +88,9 @@ export interface OwnedVolume {
 const opening = "{rds1 ";
 const anyOpening = /\{rds[0-9]/g;
 const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
-const knownFields = "cnkpbewsghj";
+const knownFields = "cnkpbewsghjm";
+/** Stands for a machine that is not known. */
+const noMachine = "-";
 const fieldForm = /^([a-z])=(\S+)$/;
 const holderForm = /^([A-Za-z0-9.-]{1,64})@([0-9a-z]{1,8})\/([a-z])(r?)$/;
 
@@ -159,17 +164,28 @@ function formatBody(record: VolumeRecord): string {
     `b=${record.blankEpoch}`,
   ];
   if (record.epoch !== undefined) fields.push(`e=${formatEpoch(record.epoch)}`);
-  if (record.withdrawnAtSeconds !== undefined) fields.push(`w=${record.withdrawnAtSeconds.toString(36)}`);
+  if (record.withdrawnAtSeconds !== undefined) {
+    fields.push(`w=${formatWithdrawal(record.withdrawnAtSeconds)}`);
+  }
   if (record.source !== undefined) fields.push(`s=${record.source}`);
   if (record.growths) fields.push(`g=${record.growths.toString(36)}`);
   if (record.holders.length > 0) fields.push(`h=${record.holders.map(formatHolder).join(",")}`);
   if (record.firstHolderLeft) fields.push("j=1");
+  const machines = record.holders.map(({ machine }) => machine);
+  if (machines.some((machine) => machine !== undefined)) {
+    fields.push(`m=${machines.map((machine) => machine ?? noMachine).join(",")}`);
+  }
   return [...fields, ...record.newerFields ?? []].join(" ");
 }
 
 function formatHolder(holder: Holder): string {
   const mark = holder.readOnly ? "r" : "";
   return `${holder.nodeId}@${holder.sinceSeconds.toString(36)}/${modeLetters[holder.mode]}${mark}`;
+}
+
+/** A time that nobody knows takes less room than one that is known; earlier versions cannot read it either. */
+function formatWithdrawal(seconds: number): string {
+  return seconds === Number.MAX_SAFE_INTEGER ? "-" : seconds.toString(36);
 }
 
 /** The record, or in words why it is none. */
@@ -204,8 +220,10 @@ function parseBody(body: string): VolumeRecord | string {
   if (firstHolderLeft !== undefined && firstHolderLeft !== "1") {
     return "its first holder's mark is not readable";
   }
-  const holders = parseHolders(fields.get("h"));
-  if (typeof holders === "string") return holders;
+  const held = parseHolders(fields.get("h"));
+  if (typeof held === "string") return held;
+  const holders = withMachines(held, fields.get("m"));
+  if (holders === undefined) return "its holders' machines are not readable";
   if (holders.length > 0 && epoch === undefined) return "it has holders but no epoch";
   return {
     cluster,
@@ -227,6 +245,20 @@ function parseBody(body: string): VolumeRecord | string {
 function parseWithdrawal(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   return /^[0-9a-z]{1,8}$/.test(text) ? parseInt(text, 36) : Number.MAX_SAFE_INTEGER;
+}
+
+/**
+ * The holders with their machines. A version that does not know the field keeps it as it is when a holder leaves: where the
+ * numbers differ it cannot be said whose machine is whose, and none is known. Undefined when the field is not readable.
+ */
+function withMachines(holders: readonly Holder[], text: string | undefined): readonly Holder[] | undefined {
+  if (text === undefined) return holders;
+  const machines = text.split(",");
+  if (!machines.every((machine) => machine === noMachine || isMachineHash(machine))) return undefined;
+  if (machines.length !== holders.length) return holders;
+  return holders.map((holder, at) =>
+    machines[at] === noMachine ? holder : { ...holder, machine: machines[at]! }
+  );
 }
 
 function parseHolders(text: string | undefined): Holder[] | string {

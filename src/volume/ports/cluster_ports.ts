@@ -41,10 +41,15 @@ export const anyPair: MigrationPairs = { reasonAgainst: () => Promise.resolve(un
 export interface NodeDirectory {
   /** Whether a node of that id is known to the cluster. */
   isKnown(nodeId: string, context: CallContext): Promise<boolean>;
+  /** The machine behind that id right now, see `machineHash()`; undefined when that cannot be told. */
+  machineOf(nodeId: string, context: CallContext): Promise<string | undefined>;
 }
 
 /** The nodes that were named on the command line: all there is where there is no cluster to ask. */
 export function fixedNodes(nodeIds: readonly string[]): NodeDirectory {
   const known = new Set(nodeIds);
-  return { isKnown: (nodeId) => Promise.resolve(known.has(nodeId)) };
+  return {
+    isKnown: (nodeId) => Promise.resolve(known.has(nodeId)),
+    machineOf: () => Promise.resolve(undefined),
+  };
 }

@@ -31,6 +31,8 @@ export type PublishDecision =
 export interface PublishFacts {
   readonly nowMs: number;
   readonly random: Random;
+  /** The machine of the node that wants it, see `machineHash()`; undefined where it is not known. */
+  readonly machine?: string | undefined;
 }
 
 /** The most nodes that hold an RWX block volume at once: the two sides of a live migration. */
@@ -61,6 +63,7 @@ export function decidePublish(
     sinceSeconds: Math.floor(deps.nowMs / 1000),
     mode: request.capability.mode,
     readOnly: request.readOnly,
+    ...(deps.machine === undefined || joinsReaders(record, request) ? {} : { machine: deps.machine }),
   };
   if (record.holders.length > 0) {
     assertMayJoin(volume, request);
@@ -68,6 +71,11 @@ export function decidePublish(
   }
   if (volume.stored.exported) return { action: "withdraw" };
   return { action: "begin", record: beginEpoch(record, holder, request.capability, deps.random) };
+}
+
+/** Two machines of one name that only read beside others harm nobody, and the record has room for more nodes without. */
+function joinsReaders({ holders }: VolumeRecord, { capability, readOnly }: PublishRequest): boolean {
+  return holders.length > 0 && isReadOnlyUse(capability.mode, readOnly);
 }
 
 /** The record of a volume whose last holder is gone: the epoch stays as the last one, the withdrawal gets its time. */
