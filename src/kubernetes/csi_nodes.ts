@@ -3,8 +3,15 @@ import { SingleFlight } from "../async/single_flight.ts";
 import type { CallContext, Clock } from "../volume/ports/system.ts";
 import type { NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
-import { machineHash } from "../volume/model/machine.ts";
-import { csiNodesPath, listKept, nodesPath, parseCsiNode, type RawCsiNode, type RawNode } from "./objects.ts";
+import {
+  csiNodesPath,
+  listKept,
+  nodesPath,
+  parseCsiNode,
+  parseNode,
+  type RawCsiNode,
+  type RawNode,
+} from "./objects.ts";
 
 /** Options of {@linkcode CsiNodes}. */
 export interface CsiNodesOptions {
@@ -68,8 +75,7 @@ export class CsiNodes implements NodeDirectory {
     using limited = limitSignal(clock, signal, timeoutMs, new Error("it takes too long"));
     try {
       const path = `${nodesPath}/${names[0]}`;
-      const { status } = await api.request<RawNode>({ method: "GET", path, signal: limited.signal });
-      return machineHash(status?.nodeInfo?.machineID ?? "", status?.nodeInfo?.systemUUID ?? "");
+      return parseNode(await api.request<RawNode>({ method: "GET", path, signal: limited.signal })).machine;
     } catch (error) {
       signal.throwIfAborted();
       const reason = error instanceof Error ? error.message : String(error);

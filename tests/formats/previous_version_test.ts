@@ -7,7 +7,12 @@ import { unpublishVolume } from "../../src/controller/attachments/unpublish.ts";
 import { parsePublishContext } from "../../src/node/stage/contexts.ts";
 import type { Capability } from "../../src/volume/model/capabilities.ts";
 import { legacyEpoch } from "../../src/volume/model/epoch.ts";
-import { formatComment, parseComment, type RecordComment } from "../../src/volume/model/record.ts";
+import {
+  formatComment,
+  nodeDigest,
+  parseComment,
+  type RecordComment,
+} from "../../src/volume/model/record.ts";
 import { importedSource } from "../../src/volume/model/sources.ts";
 import {
   formatStagingState,
@@ -50,6 +55,13 @@ const records: Readonly<Record<keyof typeof previous.records, RecordComment>> = 
     holders: [["a", "0a0b0c0d"], ["b", "1a1b1c1d"]].map(([node, machine]) =>
       aHolder(node!, { mode: "multi-node-multi-writer", machine: machine! })
     ),
+  }),
+  "left by a node that was not shut out": bare({
+    capabilities: "block/x",
+    blankEpoch: 0,
+    epoch,
+    holders: [aHolder("b", { mode: "multi-node-multi-writer" })],
+    unfenced: { nodeDigest: nodeDigest("a"), sinceSeconds: 1_700_000_000, machine: "0a0b0c0d" },
   }),
   "read by several": bare({
     capabilities: "xfs/n",

@@ -93,6 +93,7 @@ export async function openNode(
   const watch = new FenceWatch({
     deps,
     fencing: service.fencing,
+    forgotten: service.forgotten,
     lock: { tryTake: (keys) => locks.tryTake(keys, "the look for fenced volumes") },
     random,
     intervalMs: config.fenceIntervalMs,

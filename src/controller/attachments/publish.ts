@@ -1,6 +1,6 @@
 import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isExportedTo, widenedList } from "../../volume/model/host_list.ts";
+import { isExportedTo, isNarrowed, widenedList } from "../../volume/model/host_list.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
@@ -15,6 +15,7 @@ import {
   type PublishFacts,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
+import { isSameNode } from "../../volume/rules/detached_nodes.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
 import { type Holder, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
@@ -75,7 +76,8 @@ async function settle(
 ): Promise<OwnedVolume> {
   const { clock, random } = call;
   const { machine } = request;
-  const decision = decidePublish(volume, request, { nowMs: clock.now(), random, machine });
+  const stillUnfenced = await reasonStillUnfenced(call, volume, request);
+  const decision = decidePublish(volume, request, { nowMs: clock.now(), random, machine, stillUnfenced });
   const { id, comment, exportPort } = volume.stored;
   // A withdrawal that the router runs late would take away what is answered here.
   const inDoubt = call.inDoubt.mayStillApply(id, comment);
@@ -94,6 +96,22 @@ async function settle(
   if (decision.action === "begin") await waitForGrace(call, volume, state, "publish");
   const record = inDoubt ? rewritten(decision.record) : decision.record;
   return await exportAs(call, volume, state, { record, port, hosts });
+}
+
+/**
+ * Why a node that has left may still write, in words; "" when it is shut out, or its kubelet says that it has given the volume
+ * up. Asks nobody for a node that may join whatever the answer is.
+ */
+async function reasonStillUnfenced(
+  call: ControllerCall,
+  volume: OwnedVolume,
+  { nodeId, machine }: PublishRequest & Pick<PublishFacts, "machine">,
+): Promise<string> {
+  const { stored, record: { unfenced, holders } } = volume;
+  if (unfenced === undefined || holders.length === 0 || holderOf(volume, nodeId) !== undefined) return "";
+  if (isSameNode(unfenced, nodeId, machine) || isNarrowed(volume, call.settings.allowHost)) return "";
+  const detached = { ...unfenced, volumeId: stored.id };
+  return await call.detachedNodes.reasonAgainst(detached, call.context.signal) ?? "";
 }
 
 function holderOf({ record }: OwnedVolume, nodeId: string): Holder | undefined {

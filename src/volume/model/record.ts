@@ -13,9 +13,13 @@ import { isMachineHash } from "./machine.ts";
  * less), machines 3 and for each holder 9 (one comma less), source 45, epoch 21, name 15, kind 15, blank epoch 12,
  * parameters 11, check 11, cluster 10, withdrawal 10, growths 7, frame 7. One holder of any legal id always fits, in 253;
  * two fit when their ids have 45 bytes together (about 105 in the usual record); what does not fit is refused before
- * anything is changed. The mark of a first holder that has left takes 4 of the room that this holder had.
+ * anything is changed. The mark of a first holder that has left takes 4 of the room that this holder had, a node that
+ * could not be shut out 11, or up to 28 where there is more room.
  */
 export const maxCommentBytes = 255;
+
+/** The highest count of growths that a record can hold. */
+export const maxGrowths = 36 ** 4 - 1;
 
 /** A node that holds a volume. */
 export interface Holder {
@@ -31,6 +35,21 @@ export interface Holder {
 /** The ids of nodes that hold a volume. */
 export function nodeIdsOf(holders: readonly Pick<Holder, "nodeId">[]): string[] {
   return holders.map(({ nodeId }) => nodeId);
+}
+
+/** A node that has left a volume while another one held it on, and that the router could not be told to shut out. */
+export interface UnfencedNode {
+  /** See {@linkcode nodeDigest}. */
+  readonly nodeDigest: string;
+  /** Since when it held the volume, in seconds since the Unix epoch; absent where the record had no room. */
+  readonly sinceSeconds?: number;
+  /** The machine behind its id; absent where it was not known, or the record had no room. */
+  readonly machine?: string;
+}
+
+/** Eight hex digits that stand for a node id, for which there is no room once it has left. */
+export function nodeDigest(nodeId: string): string {
+  return digest(nodeId, 8);
 }
 
 /** What the router remembers about a volume on this driver's behalf. */
@@ -56,6 +75,8 @@ export interface VolumeRecord {
   readonly holders: readonly Holder[];
   /** The holder that began this read-only epoch has left it to the others: none of them may replay a log. */
   readonly firstHolderLeft?: true;
+  /** A node that has left this epoch and may still write: only it may join before the epoch ends. */
+  readonly unfenced?: UnfencedNode;
   /**
    * Fields that only a newer version of this driver knows, word for word: they may change what the others mean. Absent
    * where there are none.
@@ -88,7 +109,8 @@ export interface OwnedVolume {
 const opening = "{rds1 ";
 const anyOpening = /\{rds[0-9]/g;
 const recordForm = /\{rds1 ([\x21-\x7c\x7e ]*) x=([0-9a-f]{8})\}/;
-const knownFields = "cnkpbewsghjm";
+const knownFields = "cnkpbewsghjmu";
+const unfencedForm = /^([0-9a-f]{8})(?:@([0-9a-z]{1,8}))?(?:\/([0-9a-f]{8}))?$/;
 /** Stands for a machine that is not known. */
 const noMachine = "-";
 const fieldForm = /^([a-z])=(\S+)$/;
@@ -171,6 +193,7 @@ function formatBody(record: VolumeRecord): string {
   if (record.growths) fields.push(`g=${record.growths.toString(36)}`);
   if (record.holders.length > 0) fields.push(`h=${record.holders.map(formatHolder).join(",")}`);
   if (record.firstHolderLeft) fields.push("j=1");
+  if (record.unfenced) fields.push(`u=${formatUnfenced(record.unfenced)}`);
   const machines = record.holders.map(({ machine }) => machine);
   if (machines.some((machine) => machine !== undefined)) {
     fields.push(`m=${machines.map((machine) => machine ?? noMachine).join(",")}`);
@@ -181,6 +204,11 @@ function formatBody(record: VolumeRecord): string {
 function formatHolder(holder: Holder): string {
   const mark = holder.readOnly ? "r" : "";
   return `${holder.nodeId}@${holder.sinceSeconds.toString(36)}/${modeLetters[holder.mode]}${mark}`;
+}
+
+function formatUnfenced({ nodeDigest, sinceSeconds, machine }: UnfencedNode): string {
+  const since = sinceSeconds === undefined ? "" : `@${sinceSeconds.toString(36)}`;
+  return nodeDigest + since + (machine === undefined ? "" : `/${machine}`);
 }
 
 /** A time that nobody knows takes less room than one that is known; earlier versions cannot read it either. */
@@ -220,6 +248,8 @@ function parseBody(body: string): VolumeRecord | string {
   if (firstHolderLeft !== undefined && firstHolderLeft !== "1") {
     return "its first holder's mark is not readable";
   }
+  const unfenced = fields.has("u") ? parseUnfenced(fields.get("u")!) : undefined;
+  if (fields.has("u") && unfenced === undefined) return "its node that left is not readable";
   const held = parseHolders(fields.get("h"));
   if (typeof held === "string") return held;
   const holders = withMachines(held, fields.get("m"));
@@ -237,7 +267,18 @@ function parseBody(body: string): VolumeRecord | string {
     ...(growths === undefined ? {} : { growths: parseInt(growths, 36) }),
     holders,
     ...(firstHolderLeft === undefined ? {} : { firstHolderLeft: true as const }),
+    ...(unfenced === undefined ? {} : { unfenced }),
     ...(newerFields.length === 0 ? {} : { newerFields }),
+  };
+}
+
+function parseUnfenced(text: string): UnfencedNode | undefined {
+  const match = unfencedForm.exec(text);
+  if (match === null) return undefined;
+  return {
+    nodeDigest: match[1]!,
+    ...(match[2] === undefined ? {} : { sinceSeconds: parseInt(match[2], 36) }),
+    ...(match[3] === undefined ? {} : { machine: match[3] }),
   };
 }
 

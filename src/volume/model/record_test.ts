@@ -9,10 +9,13 @@ import {
   formatComment,
   type Holder,
   maxCommentBytes,
+  maxGrowths,
   newComment,
+  nodeDigest,
   parseComment,
   type RecordComment,
   rewritten,
+  type UnfencedNode,
   type VolumeRecord,
 } from "./record.ts";
 import { formatSource } from "./sources.ts";
@@ -49,8 +52,17 @@ function randomRecord(random: Random): VolumeRecord {
     ...(random.fraction() < 0.3 ? { growths: 1 + below(random, 1000) } : {}),
     holders,
     ...(random.fraction() < 0.3 ? { firstHolderLeft: true as const } : {}),
+    ...(random.fraction() < 0.3 ? { unfenced: randomUnfenced(random) } : {}),
     ...(random.fraction() < 0.3 ? { newerFields: [`y=${hex(random, 4)}`, "z=a,b/c"] } : {}),
   });
+}
+
+function randomUnfenced(random: Random): UnfencedNode {
+  return {
+    nodeDigest: hex(random, 4),
+    ...(random.fraction() < 0.5 ? { sinceSeconds: below(random, 2 ** 31) } : {}),
+    ...(random.fraction() < 0.5 ? { machine: hex(random, 4) } : {}),
+  };
 }
 
 function read(text: string): RecordComment {
@@ -159,6 +171,9 @@ Deno.test("parseComment() refuses a record that is sealed but makes no sense", (
     `${body} e=1-00000000 h=a@1/n j=0`,
     `${body} e=1-00000000 h=a@1/n m=0a0b0c0`,
     `${body} e=1-00000000 h=a@1/n m=`,
+    `${body} e=1-00000000 h=a@1/x u=0a0b0c0`,
+    `${body} e=1-00000000 h=a@1/x u=0a0b0c0d@`,
+    `${body} e=1-00000000 h=a@1/x u=0a0b0c0d/0a`,
     `${body} e=1-00000000 h=@1/w`,
     `${body} e=1-00000000 h=a@1/w,`,
   ];
@@ -206,7 +221,7 @@ Deno.test("formatComment() fits one holder of any legal id beside the largest of
       blankEpoch: 999_999_999,
       withdrawnAtSeconds,
       source: formatSource({ kind: "volume", id: "pvc-0f8fad5b-d9cb-469f-a165-70867728950e" }),
-      growths: 36 ** 4 - 1,
+      growths: maxGrowths,
     });
   const about = { sinceSeconds: 36 ** 7 - 1, readOnly: true, machine: "0a0b0c0d" } as const;
   const holder = (nodeId: string) => aHolder(nodeId, { ...about, mode: "multi-node-reader-only" });
@@ -216,6 +231,15 @@ Deno.test("formatComment() fits one holder of any legal id beside the largest of
   assert.equal(bytes(latest, "n".repeat(64)), 253);
   assert.equal(bytes(latest, "n".repeat(22), "m".repeat(23)), maxCommentBytes);
   assert.ok(bytes(recordOf(Number.MAX_SAFE_INTEGER), "n".repeat(64)) <= 253, "a time that is not known");
+});
+
+Deno.test("a record gets no longer when one of two holders leaves and is noted by its id alone", () => {
+  const record = aRecord({ capabilities: "block/x", epoch: { counter: 1, nonce: "ffffffff" } });
+  const holder = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
+  const both = formatComment(newComment({ ...record, holders: [holder("a"), holder("b")] }));
+  const unfenced = { nodeDigest: nodeDigest("a") };
+  const one = formatComment(newComment({ ...record, holders: [holder("b")], unfenced }));
+  assert.ok(one.length <= both.length, `${one.length} ${both.length}`);
 });
 
 Deno.test("formatComment() refuses two long holders, and counts a note in bytes", () => {
