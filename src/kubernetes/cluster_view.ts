@@ -134,9 +134,10 @@ export class KubernetesClusterObjects implements ClusterObjects {
       await this.#volumes.list(signal);
       const handles = new Map(this.#volumes.all.map(({ name, volumeId }) => [name, volumeId]));
       return attachments.map(
-        ({ volumeName, inlineHandle, nodeName, attached, deleting, publishContext }) => ({
+        ({ volumeName, inlineHandle, nodeName, nodeId, attached, deleting, publishContext }) => ({
           volumeId: volumeName === undefined ? inlineHandle : handles.get(volumeName),
           nodeName,
+          nodeId,
           attached,
           deleting,
           publishContext,

@@ -152,9 +152,11 @@ Deno.test("KubernetesClusterObjects: attachments() reports which volume each is 
   await withAttachments(async ({ api }, objects) => {
     api.put(volumesPath, aPersistentVolume("v", { attributes: { migrationTimeoutSeconds: "60" } }));
     const publishContext = { epoch: "3-0a0b0c0d" };
-    api.put(attachmentsPath, aVolumeAttachment("v", "n", { publishContext, deleting: true }));
+    const attachment = aVolumeAttachment("v", "n", { publishContext, deleting: true });
+    const annotations = { "csi.alpha.kubernetes.io/node-id": "id-n" };
+    api.put(attachmentsPath, { ...attachment, metadata: { ...attachment.metadata, annotations } });
     assert.deepEqual(await objects.attachments(signal), [
-      { volumeId: "v", nodeName: "n", attached: true, deleting: true, publishContext },
+      { volumeId: "v", nodeName: "n", nodeId: "id-n", attached: true, deleting: true, publishContext },
     ]);
     assert.deepEqual(objects.volumeContext("v"), { migrationTimeoutSeconds: "60" });
     assert.equal(objects.volumeContext("w"), undefined);

@@ -1,6 +1,6 @@
 import { isReadOnlyMode, kindName, parseRecordedCapabilities, sameKind } from "../model/capabilities.ts";
 import type { AccessMode, Capability } from "../model/capabilities.ts";
-import { type Epoch, epochNqn, formatEpoch, isLegacyEpoch, nextEpoch } from "../model/epoch.ts";
+import { type Epoch, epochNqn, formatEpoch, isLegacyEpoch, newNonce, nextEpoch } from "../model/epoch.ts";
 import { VolumeError } from "../errors.ts";
 import { isSameNode, unfencedNode } from "./detached_nodes.ts";
 import { withdrawalSeconds } from "./grace.ts";
@@ -96,6 +96,15 @@ function joinsReaders({ holders }: VolumeRecord, { capability, readOnly }: Publi
 /** The record of a volume whose last holder is gone: the epoch stays as the last one, the withdrawal gets its time. */
 export function withdrawnRecord(record: VolumeRecord, nowMs: number): VolumeRecord {
   return { ...withoutMark(record), holders: [], withdrawnAtSeconds: withdrawalSeconds(nowMs) };
+}
+
+/**
+ * The record with an epoch that is no earlier than any that a node has been given, by what the cluster knows: after a restore
+ * of the router the next one would be, or would have the counter of one that has been already.
+ */
+export function raisedRecord(record: VolumeRecord, knownCounter: number, random: Random): VolumeRecord {
+  if (knownCounter <= (record.epoch?.counter ?? 0)) return record;
+  return { ...record, epoch: { counter: knownCounter, nonce: newNonce(random) } };
 }
 
 function beginEpoch(
