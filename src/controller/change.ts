@@ -88,6 +88,16 @@ export function commentWith(
   return formatComment({ ...volume.comment, record }, settings.maxCommentBytes);
 }
 
+/** Whether the router keeps the whole comment of a volume with that record in it. */
+export function fits(
+  { settings }: Pick<ControllerDeps, "settings">,
+  { comment }: Pick<OwnedVolume, "comment">,
+  record: VolumeRecord,
+): boolean {
+  const text = formatComment({ ...comment, record }, Infinity);
+  return new TextEncoder().encode(text).length <= settings.maxCommentBytes;
+}
+
 /**
  * Writes the record of a volume, with whatever else changes, and returns the volume as it was read afterwards. One command.
  *

@@ -1,7 +1,7 @@
 import type { SubvolumeNames } from "../volume/model/layout.ts";
 import type { ClusterView } from "../volume/ports/cluster_view.ts";
 import type { ControllerEvents } from "../volume/ports/controller_events.ts";
-import type { MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
+import type { DetachedNodes, MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { ParameterDefaults } from "../volume/model/parameters.ts";
 import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
 import type { VolumeStore } from "../volume/ports/store.ts";
@@ -64,6 +64,7 @@ export interface ControllerDeps {
   readonly locks: VolumeLocking;
   /** Who may share a volume for a migration. */
   readonly pairs: MigrationPairs;
+  readonly detachedNodes: DetachedNodes;
   readonly withdrawals: ConfirmedWithdrawals;
   readonly inDoubt: ChangesInDoubt;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;

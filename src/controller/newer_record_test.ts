@@ -31,7 +31,7 @@ import { listVolumeHealth } from "./volumes/health.ts";
 import { getVolume, listVolumes } from "./volumes/read.ts";
 
 const context = testContext();
-const newerFields = ["u=0a0b0c0d", "z=1,2"];
+const newerFields = ["y=0a0b0c0d", "z=1,2"];
 const epoch = { counter: 3, nonce: "0123abcd" };
 const shared = (nodeId: string) => aHolder(nodeId, { mode: "multi-node-multi-writer" });
 const id = volumeIdFor("a");
@@ -74,7 +74,7 @@ for (const [call, run] of Object.entries(refused)) {
     for (const holders of [[], [aHolder("a")]]) {
       const { deps, store } = controller({ holders });
       const before = store.snapshot();
-      const newer = refusal("precondition", /newer version of this driver wrote its record.*fields=u, z/);
+      const newer = refusal("precondition", /newer version of this driver wrote its record.*fields=y, z/);
       await assert.rejects(run(deps), newer);
       assert.deepEqual(store.snapshot(), before);
       assert.ok(store.calls.every(({ method }) => /view/i.test(method)), JSON.stringify(store.calls));

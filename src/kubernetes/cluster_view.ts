@@ -83,9 +83,10 @@ export class KubernetesClusterView implements ClusterView {
       await this.#ask(context, (signal) => this.#volumes.list(signal));
       return this.#volumes.all;
     });
-    return attachments.map(({ volumeId, nodeName, attached, deleting, publishContext }) => ({
+    return attachments.map(({ volumeId, nodeName, nodeId, attached, deleting, publishContext }) => ({
       volumeId,
       nodeName,
+      nodeId,
       attached,
       deleting,
       publishContext,

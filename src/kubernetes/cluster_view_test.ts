@@ -153,9 +153,11 @@ Deno.test("KubernetesClusterView.allAttachments() reports which volume each is a
   await withAttachments(async ({ api }, use) => {
     api.put(volumesPath, aPersistentVolume("v", { attributes: { migrationTimeoutSeconds: "60" } }));
     const publishContext = { epoch: "3-0a0b0c0d" };
-    api.put(attachmentsPath, aVolumeAttachment("v", "n", { publishContext, deleting: true }));
+    const attachment = aVolumeAttachment("v", "n", { publishContext, deleting: true });
+    const annotations = { "csi.alpha.kubernetes.io/node-id": "id-n" };
+    api.put(attachmentsPath, { ...attachment, metadata: { ...attachment.metadata, annotations } });
     assert.deepEqual(await use.allAttachments(call()), [
-      { volumeId: "v", nodeName: "n", attached: true, deleting: true, publishContext },
+      { volumeId: "v", nodeName: "n", nodeId: "id-n", attached: true, deleting: true, publishContext },
     ]);
     assert.deepEqual(use.volumeContext("v"), { migrationTimeoutSeconds: "60" });
     assert.equal(use.volumeContext("w"), undefined);

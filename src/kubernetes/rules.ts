@@ -21,6 +21,8 @@ export const clusterRules: readonly AccessRule[] = [
   // Whether VolumeAttachments are made at all.
   { apiGroups: ["storage.k8s.io"], resources: ["csidrivers"], verbs: ["get"] },
   { apiGroups: ["storage.k8s.io"], resources: ["csinodes"], verbs: ["list"] },
+  // Which machine a node is, and whether it has given a volume up.
+  { apiGroups: [""], resources: ["nodes"], verbs: ["get"] },
   { apiGroups: ["storage.k8s.io"], resources: ["volumeattachments"], verbs: ["list"] },
 ];
 

@@ -9,7 +9,7 @@ import { parseParameters, type VolumeParameters } from "../../src/volume/model/p
 import type { ControllerEvent } from "../../src/volume/ports/controller_events.ts";
 import type { ClusterView } from "../../src/volume/ports/cluster_view.ts";
 import type { CallContext } from "../../src/volume/ports/system.ts";
-import { anyPair } from "../../src/volume/ports/cluster_ports.ts";
+import { anyPair, unknownDetachedNodes } from "../../src/volume/ports/cluster_ports.ts";
 import { noProjection } from "../../src/volume/ports/projection.ts";
 import type { CreateRequest } from "../../src/volume/rules/provision.ts";
 import type { PublishRequest } from "../../src/volume/rules/publish.ts";
@@ -70,7 +70,10 @@ export function testController(
   const events: ControllerEvent[] = [];
   const deps: ControllerDeps = {
     store,
-    nodes: { isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger") },
+    nodes: {
+      isKnown: (nodeId) => Promise.resolve(nodeId !== "stranger"),
+      machineOf: () => Promise.resolve(undefined),
+    },
     clock,
     random: new SeededRandom(seed),
     settings: { ...testSettings, ...settings },
@@ -86,6 +89,7 @@ export function testController(
     projection: noProjection,
     locks: new VolumeLocks(),
     pairs: anyPair,
+    detachedNodes: unknownDetachedNodes,
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
     copies: new ImageCopies(clock),

@@ -87,6 +87,8 @@ export class FakeNode {
   obstacle: string | undefined;
   /** What a person was told. */
   readonly reported: string[] = [];
+  /** The hash of the machine; undefined when it cannot be told. */
+  machine: string | undefined;
   formats: (FormatOptions & { filesystem: FilesystemType })[] = [];
   before: (operation: string, count: number) => void = () => {};
   after: (operation: string, count: number) => void = () => {};
@@ -104,6 +106,7 @@ export class FakeNode {
       filesystems: this.#filesystems(),
       devices: this.#blockDevices(),
       paths: this.paths,
+      machine: { is: (hash) => this.machine === undefined ? undefined : this.machine === hash },
       clock: this.clock,
       events: this.events,
       settings: {

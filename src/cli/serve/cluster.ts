@@ -14,7 +14,7 @@ import type { AnnotationProjection } from "../../kubernetes/volume_projection.ts
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { backendClusterHash, type VolumeIdPrefix } from "../../volume/model/ids.ts";
-import type { MigrationPairs } from "../../volume/ports/cluster_ports.ts";
+import type { DetachedNodes, MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
 import { Lead } from "./leadership.ts";
@@ -44,6 +44,7 @@ export interface ClusterCollaborators extends Required<Pick<SharedDeps, "project
   readonly nodes: NodeDirectory;
   readonly clusterView: ClusterView;
   readonly pairs?: MigrationPairs;
+  readonly detachedNodes: DetachedNodes;
   /** Whether its audits report what is nobody's: one router's do, so that it is reported once. */
   readonly reportsUnknown: boolean;
 }
@@ -92,6 +93,7 @@ export class ClusterSide {
       projection,
       nodes: this.#cluster.nodes(fixedNodes(knownNodes)),
       clusterView: this.#cluster.use,
+      detachedNodes: this.#cluster.detachedNodes(),
       events: this.#events,
       ...(this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() }),
       reportsUnknown: this.#projections.push(projection) === 1,

@@ -3,9 +3,11 @@ import type { Clock, Random } from "../../volume/ports/system.ts";
 import type { VolumeStore } from "../../volume/ports/store.ts";
 import {
   anyPair,
+  type DetachedNodes,
   fixedNodes,
   type MigrationPairs,
   type NodeDirectory,
+  unknownDetachedNodes,
 } from "../../volume/ports/cluster_ports.ts";
 import { ImageCopies } from "../../controller/volumes/copies.ts";
 import type { MisplacedVolumes } from "../../controller/misplaced.ts";
@@ -29,6 +31,8 @@ export interface ControllerCollaborators {
   readonly nodes?: NodeDirectory;
   /** @default {any two nodes} */
   readonly pairs?: MigrationPairs;
+  /** @default {nothing is known of nodes that have left} */
+  readonly detachedNodes?: DetachedNodes;
   /** The locks of the calls that are served. @default {locks of its own} */
   readonly locks?: VolumeLocking;
   /** @default {none: nobody can be asked who has a volume} */
@@ -47,7 +51,8 @@ export function controllerDeps(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks, pairs, clusterView, misplaced }: ControllerCollaborators = {},
+  { events, projection, nodes, locks, pairs, detachedNodes, clusterView, misplaced }:
+    ControllerCollaborators = {},
 ): ControllerDeps {
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
@@ -63,6 +68,7 @@ export function controllerDeps(
     projection: projection ?? noProjection,
     locks: locks ?? new VolumeLocks(),
     pairs: pairs ?? anyPair,
+    detachedNodes: detachedNodes ?? unknownDetachedNodes,
     clusterView,
     misplaced,
     notes: { warn: (message, fields) => log.warn(message, fields) },

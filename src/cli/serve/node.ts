@@ -5,6 +5,7 @@ import { nodeMethods } from "../../csi/services/node.ts";
 import { SystemBlockDevices } from "../../filesystem/block_devices.ts";
 import { SystemFilesystems } from "../../filesystem/filesystems.ts";
 import { SystemMounts } from "../../filesystem/mounts.ts";
+import { thisMachine } from "../../host/machine.ts";
 import { lockFolder, type Release } from "../../host/folder_lock.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { Libc } from "../../host/libc.ts";
@@ -93,6 +94,7 @@ export async function openNode(
   const watch = new FenceWatch({
     deps,
     fencing: service.fencing,
+    forgotten: service.forgotten,
     lock: { tryTake: (keys) => locks.tryTake(keys, "the look for fenced volumes") },
     random,
     intervalMs: config.fenceIntervalMs,
@@ -183,6 +185,7 @@ export function openNodeDeps(
     filesystems: new SystemFilesystems(processes, { files, clock }),
     devices,
     paths,
+    machine: thisMachine(files),
     clock,
     events,
     settings: { nodeId, maxVolumesPerNode, nqnPrefix, statePath, fenceSettleMs, topology },

@@ -1,6 +1,6 @@
 import { formatEpoch, isLegacyEpoch } from "../../volume/model/epoch.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { isExportedTo, widenedList } from "../../volume/model/host_list.ts";
+import { isExportedTo, isNarrowed, widenedList } from "../../volume/model/host_list.ts";
 import type { VolumeParameters } from "../../volume/model/parameters.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { RouterState, StoredVolume } from "../../volume/model/inventory.ts";
@@ -12,10 +12,12 @@ import {
   mayFormat,
   mayReplay,
   nqnOf,
+  type PublishFacts,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
+import { isSameNode } from "../../volume/rules/detached_nodes.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
-import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
+import { type Holder, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
 import { writeRecord } from "../change.ts";
 import { attachRefusal, reportingRefusal } from "../refusals.ts";
@@ -58,7 +60,9 @@ async function publish(
   assertImageUsable(call, volume, view, "publish");
   assertFences(id, view, call.settings.allowUnfenced);
   await assertKnownNode(call, request.nodeId);
-  const published = await settle(call, volume, view, request, parameters);
+  const holds = holderOf(volume, request.nodeId) !== undefined;
+  const machine = holds ? undefined : await call.nodes.machineOf(request.nodeId, call.context);
+  const published = await settle(call, volume, view, { ...request, machine }, parameters);
   call.projection.show(id, published.record);
   return publishContext(call, published, view, request, parameters);
 }
@@ -67,11 +71,13 @@ async function settle(
   call: ControllerCall,
   volume: OwnedVolume,
   state: RouterState,
-  request: PublishRequest,
+  request: PublishRequest & Pick<PublishFacts, "machine">,
   parameters: VolumeParameters,
 ): Promise<OwnedVolume> {
   const { clock, random } = call;
-  const decision = decidePublish(volume, request, { nowMs: clock.now(), random });
+  const { machine } = request;
+  const stillUnfenced = await reasonStillUnfenced(call, volume, request);
+  const decision = decidePublish(volume, request, { nowMs: clock.now(), random, machine, stillUnfenced });
   const { id, comment, exportPort } = volume.stored;
   // A withdrawal that the router runs late would take away what is answered here.
   const inDoubt = call.inDoubt.mayStillApply(id, comment);
@@ -85,11 +91,31 @@ async function settle(
     const withdrawn = await withdrawExport(call, volume, "publish");
     return await settle(call, withdrawn, state, request, parameters);
   }
-  const joins = others && !volume.record.holders.some((holder) => holder.nodeId === request.nodeId);
+  const joins = others && holderOf(volume, request.nodeId) === undefined;
   if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
   if (decision.action === "begin") await waitForGrace(call, volume, state, "publish");
   const record = inDoubt ? rewritten(decision.record) : decision.record;
   return await exportAs(call, volume, state, { record, port, hosts });
+}
+
+/**
+ * Why a node that has left may still write, in words; "" when it is shut out, or its kubelet says that it has given the volume
+ * up. Asks nobody for a node that may join whatever the answer is.
+ */
+async function reasonStillUnfenced(
+  call: ControllerCall,
+  volume: OwnedVolume,
+  { nodeId, machine }: PublishRequest & Pick<PublishFacts, "machine">,
+): Promise<string> {
+  const { stored, record: { unfenced, holders } } = volume;
+  if (unfenced === undefined || holders.length === 0 || holderOf(volume, nodeId) !== undefined) return "";
+  if (isSameNode(unfenced, nodeId, machine) || isNarrowed(volume, call.settings.allowHost)) return "";
+  const detached = { ...unfenced, volumeId: stored.id };
+  return await call.detachedNodes.reasonAgainst(detached, call.context.signal) ?? "";
+}
+
+function holderOf({ record }: OwnedVolume, nodeId: string): Holder | undefined {
+  return record.holders.find((holder) => holder.nodeId === nodeId);
 }
 
 /** How a volume is to be exported. */
@@ -132,6 +158,7 @@ function publishContext(
   const nqn = recordNqn(deps, volume, state, record);
   const port = String(stored.exportPort);
   const readOnly = isReadOnlyUse(request.capability.mode, request.readOnly);
+  const machine = holderOf(volume, request.nodeId)?.machine;
   return {
     nvmeAddress: parameters.nvmeAddress,
     nvmePort: port,
@@ -141,6 +168,7 @@ function publishContext(
     readonly: String(readOnly),
     mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
     ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
+    ...(machine === undefined ? {} : { machine }),
     // The words of the legacy driver, so that a node that has not been upgraded yet keeps working: it knows one address.
     nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
     nvme_port: port,

@@ -223,6 +223,43 @@ Deno.test("a router that has forgotten an epoch which the cluster knows is withd
   assert.deepEqual(events, [event]);
 });
 
+Deno.test("the epoch that follows one which the router has forgotten is later for every node", async () => {
+  for (const exported of [true, false]) {
+    const { deps, cluster, store, record, events, clock, run } = scene();
+    store.edit("pvc-1", { exported });
+    cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "6-ffffffff" } });
+    await run(120_000);
+    assert.deepEqual([record().epoch?.counter, record().holders], [6, []]);
+    assert.notEqual(record().epoch?.nonce, "ffffffff");
+    assert.equal(events.length, 1, "it is reported once");
+    await clock.advance(60_000);
+    const { epoch } = await publishVolume(
+      deps,
+      "pvc-1",
+      aPublish("node-2"),
+      testParameters,
+      testContext(),
+    );
+    assert.match(epoch!, /^7-/);
+  }
+});
+
+Deno.test("a holder that etcd has forgotten is taken away though another node is attached in an earlier epoch", async () => {
+  const { deps, cluster, disk, record, clock, run } = scene();
+  cluster.attach("pvc-1", "node-2", { publishContext: { epoch: "3-0a0b0c0d" } });
+  await run(graceMs + 60_000);
+  assert.deepEqual([disk().exported, record().holders], [false, []]);
+  await clock.advance(60_000);
+  const { epoch } = await publishVolume(
+    deps,
+    "pvc-1",
+    aPublish("node-2"),
+    testParameters,
+    testContext(),
+  );
+  assert.match(epoch!, /^5-/);
+});
+
 Deno.test("a migration that takes too long is told of, by its own StorageClass's time", async () => {
   const { cluster, store, events, run } = scene();
   const since = Math.floor(Date.UTC(2026, 0, 1) / 1000);

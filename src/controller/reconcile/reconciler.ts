@@ -124,7 +124,8 @@ export class Reconciler {
       const recorded = volume.record.epoch?.counter ?? 0;
       const isStillOlder = (now: readonly ClusterAttachment[]) =>
         latestEpoch(now.filter((one) => one.volumeId === volumeId)) > recorded;
-      const withdrawn = volume.stored.exported && await this.#withdraw(volume, isStillOlder, context);
+      const done = await this.#withdraw(volume, isStillOlder, context);
+      const withdrawn = volume.stored.exported && done;
       events.occurred({ kind: "older-epoch", volumeId, recorded, known, withdrawn });
     }
   }
@@ -139,10 +140,12 @@ export class Reconciler {
     context: CallContext,
   ): Promise<boolean> {
     const { id, comment } = seen.stored;
-    if (!isStillSo(await this.#cluster.allAttachments(context))) return false;
+    const attachments = await this.#cluster.allAttachments(context);
+    if (!isStillSo(attachments)) return false;
     const { volume } = await loadForChange({ ...this.#deps, context }, id, "reconcile");
     if (volume === undefined || volume.stored.comment !== comment) return false;
-    const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile");
+    const known = latestEpoch(attachments.filter(({ volumeId }) => volumeId === id));
+    const withdrawn = await withdrawExport({ ...this.#deps, context }, volume, "reconcile", known);
     this.#deps.projection.show(id, withdrawn.record);
     const fields = { volume: id, holders: holdersOf(seen) };
     this.#deps.notes.warn("an export was withdrawn that the cluster does not want", fields);

@@ -5,6 +5,7 @@ import { type StagingState, withMissed } from "../../volume/model/staging_state.
 import { type Fencing, isSameMemory, memoryOf } from "./fencing.ts";
 import type { OfferedReads } from "./offered_reads.ts";
 import { StagingStore } from "../stage/staging_store.ts";
+import type { ForgottenVolumes } from "../connections/forgotten_volumes.ts";
 import { OrphanedConnections } from "../connections/orphaned_connections.ts";
 import { tearDown } from "../connections/teardown.ts";
 import { withDeadline } from "../../async/deadline.ts";
@@ -21,6 +22,8 @@ const jitter = 0.1;
 export interface FenceWatchOptions {
   readonly deps: NodeDeps;
   readonly fencing: Fencing;
+  /** What the kubelet may have forgotten. @default {nothing} */
+  readonly forgotten?: ForgottenVolumes;
   /** The locks of the calls that change volumes. */
   readonly lock: VolumeLock;
   readonly random: Random;
@@ -94,10 +97,14 @@ export class FenceWatch {
   async #readAt(stagingState: StagingState, reads: OfferedReads): Promise<void> {
     if (this.#stop.signal.aborted) return;
     const { volumeId } = stagingState;
-    await this.#noting(
-      volumeId,
-      () => this.#bounded(volumeId, (context) => this.#decide(stagingState, reads, context)),
-    );
+    const { forgotten } = this.#options;
+    await this.#noting(volumeId, async () => {
+      await this.#bounded(volumeId, async (context) => {
+        await this.#decide(stagingState, reads, context);
+        if (forgotten?.mayBe(stagingState) !== true) return;
+        await this.#locked(stagingState, (current) => forgotten.release(current, context));
+      });
+    });
   }
 
   /** What still hangs in the kernel since an earlier look is left out: nothing is piled up on it. */

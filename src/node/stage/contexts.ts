@@ -19,6 +19,8 @@ export interface PublishContext {
   readonly mayFormat: boolean;
   /** Whether a log may be replayed although the volume is only read here. */
   readonly mayReplay: boolean;
+  /** The machine that it was published to, see `machineHash()`; undefined where that is not known. */
+  readonly machine: string | undefined;
 }
 
 /** What the StorageClass tells the node. */
@@ -75,6 +77,7 @@ export function parsePublishContext(
     readOnly: parseFlag(values, "readonly"),
     mayFormat: parseFlag(values, "mayFormat"),
     mayReplay: parseFlag(values, "mayReplay"),
+    machine: Object.hasOwn(values, "machine") ? take("machine", /^[0-9a-f]{8}$/) : undefined,
   };
 }
 

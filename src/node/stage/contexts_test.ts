@@ -34,7 +34,15 @@ Deno.test("parsePublishContext() reads every key and passes over others", () => 
     readOnly: false,
     mayFormat: true,
     mayReplay: false,
+    machine: undefined,
   });
+});
+
+Deno.test("parsePublishContext() reads the machine, and refuses what is none", () => {
+  assert.equal(parsePublishContext({ ...context, machine: "0a0b0c0d" }, "pvc-1").machine, "0a0b0c0d");
+  for (const machine of ["", "0A0B0C0D", "0a0b0c0", "none"]) {
+    assert.throws(() => parsePublishContext({ ...context, machine }, "pvc-1"), refusal("invalid", /machine/));
+  }
 });
 
 Deno.test("parsePublishContext() takes absent flags as false", () => {
@@ -221,6 +229,7 @@ Deno.test("parsePublishContext() reads the legacy driver's, by the publish conte
     readOnly: false,
     mayFormat: false,
     mayReplay: false,
+    machine: undefined,
   };
   assert.deepEqual(parsePublishContext(earlier, volumeId), parsed);
   assert.deepEqual(parsePublishContext(earlier, volumeId, volume), parsed);

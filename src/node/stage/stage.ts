@@ -30,7 +30,7 @@ export interface StageRequest {
  * Whatever is done already is verified and not done again; a failure undoes what this call did.
  *
  * @throws {VolumeError} exists-incompatible when it is staged in another way; in-use when an older epoch of it is still
- * published; precondition when its device may not be used as it is
+ * published; precondition when its device may not be used as it is, or it was published to another machine
  */
 export async function stageVolume(
   deps: NodeDeps,
@@ -40,6 +40,7 @@ export async function stageVolume(
 ): Promise<void> {
   const { capability, volumeId, volumeContext } = request;
   const publish = parsePublishContext(request.publishContext, volumeId, volumeContext);
+  assertThisMachine(deps, volumeId, publish);
   const filesystem = capability.access === "mount" ? capability.filesystem : undefined;
   const parameters = parseNodeParameters(volumeContext, filesystem);
   const wanted = newStagingState(request, publish);
@@ -60,6 +61,26 @@ export async function stageVolume(
     await stagingStore.write({ ...ready, staged: true });
     await release();
   });
+}
+
+/**
+ * Two machines may have one node name: a clone, or one that was set up again beside its predecessor. Host NQNs follow the
+ * name, so that the router cannot tell them apart.
+ *
+ * @throws {VolumeError} precondition when the volume was published to another one
+ */
+function assertThisMachine(
+  { machine, settings: { nodeId } }: NodeDeps,
+  volumeId: string,
+  publish: PublishContext,
+): void {
+  if (publish.machine === undefined || machine.is(publish.machine) !== false) return;
+  throw new VolumeError(
+    "precondition",
+    `Cannot stage the volume as it was published to another machine of this node's name: volume=${volumeId} ` +
+      `node=${nodeId} machine=${publish.machine}; delete the pods of this node that use it, so that it is detached and ` +
+      "published anew, and switch the other machine off or give it another name",
+  );
 }
 
 function newStagingState(request: StageRequest, publish: PublishContext): StagingState {

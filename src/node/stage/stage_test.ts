@@ -368,3 +368,27 @@ Deno.test("stage() of another epoch that fails at any step succeeds when it is t
     ]);
   });
 });
+
+Deno.test("stage() refuses a volume that was published to another machine of the same name, and touches nothing", async () => {
+  for (const capability of [ext4, block]) {
+    const node = new FakeNode();
+    node.machine = "0a0b0c0d";
+    const elsewhere = { machine: "ffffffff" };
+    const another = refusal("precondition", /published to another machine.*node=node-1/);
+    await assert.rejects(node.stage({ capability }, elsewhere), another);
+    assert.deepEqual([node.operations, node.stagingState], [[], undefined]);
+    await node.stage({ capability }, { machine: "0a0b0c0d" });
+    const before = node.operations.length;
+    await assert.rejects(node.stage({ capability }, elsewhere), another);
+    assert.equal(node.operations.length, before, "what is staged stays");
+  }
+});
+
+Deno.test("stage() compares no machine where either side does not know it", async () => {
+  const unknown = new FakeNode();
+  await unknown.stage({}, { machine: "ffffffff" });
+  const old = new FakeNode();
+  old.machine = "0a0b0c0d";
+  await old.stage();
+  assert.deepEqual([unknown.stagingState?.staged, old.stagingState?.staged], [true, true]);
+});

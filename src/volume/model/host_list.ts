@@ -30,6 +30,15 @@ export function widenedList(volume: OwnedVolume, nodeId: string): readonly strin
   return hasOwnList(volume) && !listed.includes(own[0]!) ? [...listed, ...own] : undefined;
 }
 
+/** Whether the router lets in nobody but the holders of a volume: it has to be known to go by its list. */
+export function isNarrowed(
+  { stored, record }: OwnedVolume,
+  allowHost: "list" | "single" | "ignored" | undefined,
+): boolean {
+  return allowHost === "list" && record.holders.length > 0 &&
+    sameHosts(stored.allowedHosts, hostsOf(record.holders));
+}
+
 /**
  * Whether the router can be told to shut a node out that leaves while others go on writing: it has to be known to go by
  * such a list, and the others by the names that this driver gives them, which an epoch that it began itself shows.

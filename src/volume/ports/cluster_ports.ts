@@ -1,3 +1,4 @@
+import type { UnfencedNode } from "../model/record.ts";
 import type { CallContext } from "./system.ts";
 
 /** Who may share a volume for a migration. */
@@ -17,10 +18,34 @@ export const anyPair: MigrationPairs = { reasonAgainst: () => Promise.resolve(un
 export interface NodeDirectory {
   /** Whether a node of that id is known to the cluster. */
   isKnown(nodeId: string, context: CallContext): Promise<boolean>;
+  /** The machine behind that id right now, see `machineHash()`; undefined when that cannot be told. */
+  machineOf(nodeId: string, context: CallContext): Promise<string | undefined>;
 }
+
+/** A node that has left a volume which other nodes go on holding. */
+export interface DetachedNode extends UnfencedNode {
+  readonly volumeId: string;
+}
+
+/** What the cluster knows of nodes that have left a volume. */
+export interface DetachedNodes {
+  /**
+   * Why it is not known that the node has given the volume up, in words; undefined when its kubelet says that it has. A cluster
+   * that does not answer is such a reason.
+   */
+  reasonAgainst(node: DetachedNode, signal: AbortSignal): Promise<string | undefined>;
+}
+
+/** Nothing is known of any node. */
+export const unknownDetachedNodes: DetachedNodes = {
+  reasonAgainst: () => Promise.resolve("there is no cluster that knows"),
+};
 
 /** The nodes that were named on the command line: all there is where there is no cluster to ask. */
 export function fixedNodes(nodeIds: readonly string[]): NodeDirectory {
   const known = new Set(nodeIds);
-  return { isKnown: (nodeId) => Promise.resolve(known.has(nodeId)) };
+  return {
+    isKnown: (nodeId) => Promise.resolve(known.has(nodeId)),
+    machineOf: () => Promise.resolve(undefined),
+  };
 }

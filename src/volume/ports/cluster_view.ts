@@ -21,6 +21,8 @@ export interface ClusterAttachment {
   /** Undefined when it cannot be told which volume it is about. */
   readonly volumeId: string | undefined;
   readonly nodeName: string;
+  /** The CSI node id, where the attacher has noted it. */
+  readonly nodeId?: string | undefined;
   readonly attached: boolean;
   /** Whether it is going away. */
   readonly deleting: boolean;

@@ -281,6 +281,12 @@ export interface BlockDevices {
   isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
 }
 
+/** The machine that a node service runs on. */
+export interface Machine {
+  /** Whether it is the one of that `machineHash()`; undefined when that cannot be told. */
+  is(hash: string): boolean | undefined;
+}
+
 /** The folders of the kubelet, asked in ways that cannot hang the process. */
 export interface Paths {
   /** What is at `path`, not following links; undefined when nothing is there. */
