@@ -160,8 +160,12 @@ async function readInside(
   const session = new Session({ ...adapters, transport });
   try {
     const router = new RouterClient({ ...adapters, session, context });
-    const { basePaths, cluster, allowUnfenced } = options;
-    const settings = { user: options.router.user, basePaths, cluster, allowUnfenced, clock };
+    const settings = {
+      ...options,
+      user: options.router.user,
+      allocation: options.profile?.answers.allocation,
+      clock,
+    };
     const findings = await runRouterChecks(router, settings);
     return { findings, volumes: await volumesOf(router) };
   } finally {

@@ -11,7 +11,9 @@ import {
 import { ros } from "../../routeros/console/command.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import type { RouterCheck } from "./check.ts";
+import { isMissingPolicy } from "../../routeros/console/reply.ts";
 import { parseRows, type Row } from "../../routeros/console/json.ts";
+import { VolumeError } from "../../volume/errors.ts";
 
 const reachName = "reach";
 
@@ -164,11 +166,28 @@ export const policyCheck: RouterCheck = {
   name: policyName,
   essential: true,
   async run(router, { user }) {
-    await router.read(policyName, resourceQuery);
+    const unreadable = await refusalOf(() => router.read(policyName, resourceQuery));
+    if (unreadable !== undefined) return [judgeUnreadable(unreadable, user)];
     const statement = ros`/disk set [find where slot=${nobody}] comment=${""}`;
     return [judgePolicy(await router.attempt(policyName, statement), user)];
   },
 };
+
+/** The words in which a router refuses to be read for lack of a policy; undefined when it does not. */
+async function refusalOf(read: () => Promise<unknown>): Promise<string | undefined> {
+  try {
+    await read();
+    return undefined;
+  } catch (error) {
+    if (VolumeError.is(error, "unavailable") && isMissingPolicy(error.message)) return error.message;
+    throw error;
+  }
+}
+
+/** A person reads the finding: nothing is decided by these words. */
+function judgeUnreadable(refusal: string, user: string): Finding {
+  return problem(policyName, `${user} may not read: ${refusal}`, policyFix(user));
+}
 
 /**
  * What the answer to a change of nothing says about the user's policies.
@@ -178,12 +197,11 @@ export const policyCheck: RouterCheck = {
  */
 export function judgePolicy(refusal: string | undefined, user: string): Finding {
   if (refusal === undefined) return fine(policyName, `${user} may read and write`);
-  if (/not enough permissions/i.test(refusal)) {
+  if (isMissingPolicy(refusal)) {
     return problem(
       policyName,
       `${user} may read but not write: ${refusal}`,
-      "/user/group/add name=rds-csi policy=ssh,read,write; " +
-        `/user/set [find where name="${user}"] group=rds-csi`,
+      policyFix(user),
     );
   }
   if (/no such item|expected item id/i.test(refusal)) return fine(policyName, `${user} may read and write`);
@@ -192,6 +210,10 @@ export function judgePolicy(refusal: string | undefined, user: string): Finding 
     `${user} may read; whether it may write cannot be told, as changing nothing was refused: ${refusal}`,
     "/user/group/print",
   );
+}
+
+function policyFix(user: string): string {
+  return `/user/group/add name=rds-csi policy=ssh,read,write; /user/set [find where name="${user}"] group=rds-csi`;
 }
 
 const sessionsName = "ssh-sessions";

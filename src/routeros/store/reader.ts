@@ -4,6 +4,7 @@ import type {
   CreateView,
   FileView,
   Inventory,
+  Pool,
   RouterState,
   StoredFile,
   StoredVolume,
@@ -41,9 +42,10 @@ import {
   someDisksQuery,
   someFilesQuery,
   subvolumeQuery,
+  uncleanArraysQuery,
   viewQueries,
 } from "./queries.ts";
-import { type Disks, parseDisks, parseFiles, parseSubvolume } from "./rows.ts";
+import { type Disks, parseDisks, parseFiles, parseSubvolume, withUnsoundArrays } from "./rows.ts";
 import { SharedRead } from "./shared_read.ts";
 
 /** What a {@linkcode RouterReader} needs. */
@@ -116,6 +118,13 @@ export class RouterReader {
   /** See `VolumeStore.inventory()`. */
   async inventory(context: CallContext): Promise<Inventory> {
     return await this.#inventories.run(context);
+  }
+
+  /** See `VolumeStore.poolHealth()`. */
+  async poolHealth(context: CallContext): Promise<readonly Pool[]> {
+    const queries = [poolsQuery, uncleanArraysQuery, resourceQuery];
+    const answer = await this.exchange.ask({ kind: "pool-health", key: "", queries, context });
+    return withUnsoundArrays(this.#disksOf(answer), answer.frames[1]!);
   }
 
   /** See `VolumeStore.files()`. */
