@@ -5,6 +5,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { poolOf } from "../../volume/model/ids.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
+import { routerFixes } from "./fixes.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 
 const poolName = "pool";
@@ -99,7 +100,7 @@ export function judgePools(disks: readonly PoolDisk[], settings: PoolSettings): 
   if (mounted.length > 0) return findings;
   return [
     ...findings,
-    problem(poolName, "no pool is mounted, so that volumes have no place", "/disk/print detail"),
+    problem(poolName, "no pool is mounted, so that volumes have no place", routerFixes.poolLook()),
   ];
 }
 
@@ -124,7 +125,7 @@ function judgeMounted(pool: PoolDisk, disks: readonly PoolDisk[]): Finding {
   const faults = [pool, ...others].flatMap((drive) => faultsBelow(drive, disks, new Set()));
   if (!parseArrayState(state).sound || faults.length > 0) {
     const reason = faults.length === 0 ? "its state is not clean" : faults.join(", ");
-    return problem(poolName, `${found}; ${reason}`, `/disk/print detail where slot~"${slot}"`);
+    return problem(poolName, `${found}; ${reason}`, routerFixes.poolLook(slot));
   }
   if (filesystem === "btrfs" && label === "") {
     return warning(poolName, `${found}; without a label its subvolumes cannot be named: no snapshots`);
@@ -154,7 +155,7 @@ function judgePromises(pool: PoolDisk, { basePaths, overcommit, allocation }: Po
   if (!isUsed || !inFull || overcommit <= 1) return [];
   const found = `/${mountPoint}: a volume takes its whole size there at once (${filesystem}), so that ` +
     `--overcommit ${overcommit} promises what cannot be made`;
-  return [warning(poolName, found, "--overcommit 1")];
+  return [warning(poolName, found, routerFixes.overcommit())];
 }
 
 /** A file system that a router could mount, but does not; it may be meant so. */
@@ -163,7 +164,7 @@ function judgeUnmounted({ slot, filesystem, label }: PoolDisk): Finding {
   return warning(
     poolName,
     `${slot} (${name}) is not mounted`,
-    `/disk/set [find where slot="${slot}"] disabled=no mount-filesystem=yes`,
+    routerFixes.poolUnmounted(slot),
   );
 }
 

@@ -7,6 +7,7 @@ import { parseFiles } from "../../routeros/store/rows.ts";
 import { isLegacySnapshot, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { Reach } from "../../host/network.ts";
+import { routerFixes } from "./fixes.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "./pools.ts";
 
 const basePathName = "base-path";
@@ -42,13 +43,13 @@ export function judgeBasePath(
     return problem(
       basePathName,
       `${path} is on no mounted pool; mounted is ${mounted.join(", ") || "none"}`,
-      mounted.length === 0 ? "/disk/print detail" : `--base-path ${mounted[0]}/metal-csi`,
+      mounted.length === 0 ? routerFixes.poolLook() : routerFixes.basePath(`${mounted[0]}/metal-csi`),
     );
   }
   const entry = files.find((file) => file.path === path);
   if (entry === undefined) return judgeMissing(path, files);
   if (entry.directory) return fine(basePathName, `${path} is there, on the pool ${pool.slot}`);
-  return problem(basePathName, `${path} is a file, not a folder`, `--base-path ${path}.d`);
+  return problem(basePathName, `${path} is a file, not a folder`, routerFixes.basePath(`${path}.d`));
 }
 
 /** The driver makes the last folder of a base path with the first volume; the one above it has to be there. */
@@ -62,7 +63,7 @@ function judgeMissing(path: string, files: readonly StoredFile[]): Finding {
   return problem(
     basePathName,
     `${path} is not there, and only its last folder would be made`,
-    `/file/add type=directory name="${fileName(parent)}"`,
+    routerFixes.folderMissing(fileName(parent)),
   );
 }
 
@@ -93,7 +94,11 @@ export function judgeDisks(
   ];
   const findings = [
     cluster === undefined
-      ? warning(disksName, `${counts.join(", ")}; which are this cluster's is not known`, "--cluster-id ID")
+      ? warning(
+        disksName,
+        `${counts.join(", ")}; which are this cluster's is not known`,
+        routerFixes.clusterId(),
+      )
       : fine(disksName, counts.join(", ")),
   ];
   const damaged = listed("damaged");
@@ -121,7 +126,7 @@ function judgeLegacySnapshots(snapshots: readonly StoredVolume[]): Finding {
     disksName,
     `${snapshots.length} snapshots of the legacy Go driver (${exported} exported), which hold no copy of a volume's ` +
       `data as far as RouterOS's manual tells: ${legacySnapshotsPage}`,
-    "rds-csi audit --foreign names them",
+    routerFixes.legacySnapshots(),
   );
 }
 
@@ -131,9 +136,7 @@ function judgeDamaged(damaged: readonly StoredVolume[]): Finding {
   return problem(
     disksName,
     `${damaged.length} with a damaged record, which the driver leaves alone: ${names}${more}`,
-    `/disk/set [find where slot="${
-      damaged[0]!.id
-    }"] comment="…" with its comment from a backup or an /export`,
+    routerFixes.recordDamaged(damaged[0]!.id),
   );
 }
 
@@ -166,13 +169,12 @@ export function judgeNvmePort({ address, port, reach, volumes }: PortFacts): Fin
         : problem(
           portName,
           `${location} refuses, though it should not; ${exports}`,
-          "/disk/print where nvme-tcp-export",
+          routerFixes.exportsLook(),
         );
     case "silent":
     case "failed": {
       const found = `${location} cannot be reached from here (${reach.reason}); ${exports}`;
-      const fix = `/ip/firewall/filter/add chain=input protocol=tcp dst-port=${port} src-address=NODES ` +
-        "action=accept place-before=0, or --nvme-address ADDRESS";
+      const fix = routerFixes.nvmeSilent(port);
       return exported === undefined || exported === 0
         ? warning(portName, found, fix)
         : problem(portName, found, fix);
