@@ -238,6 +238,8 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
 - \`/disk/add type=raid raid-type=1\`, \`raid-master\`, \`/disk/format\`: drives become a mirror, and a pool. Nothing is
   ever rebuilt or degraded by itself.
 - \`/ip/firewall/filter\`: rules are kept and shown, and nobody goes by them.
+- \`/ip/service\`: of SSH the limit of sessions holds; the rest is kept and shown.
+- \`/system/package\`: what is enabled, disabled or uploaded counts after \`apply-changes\`, which boots nothing.
 - \`print\` for people gives one line an item; a router prints tables.
 
 ## Requests to the control port

@@ -1,3 +1,4 @@
+import { repairAdvice } from "./repair_advice.ts";
 import { complaint, type Processes } from "../host/processes.ts";
 import type { ToolName } from "../host/tools.ts";
 import { VolumeError } from "../volume/errors.ts";
@@ -101,7 +102,7 @@ export class SystemFilesystems implements Filesystems {
       needsRepair ? "precondition" : "unavailable",
       `Cannot use the file system as ${needsRepair ? "it needs repair by hand" : "its check did not end"}: ` +
         `device=${device.path}: ${complaint(result)}; ${needsRepair ? "" : "if it stays so, "}` +
-        `with the volume attached and not mounted, run: e2fsck -f ${device.path}`,
+        repairAdvice,
     );
   }
 

@@ -214,6 +214,64 @@ practiceTest("doctor finds a degraded pool, and one that is not mounted", async 
   assert.match(text.join("\n"), /base-path: .* on no mounted pool; mounted is none/);
 });
 
+/** Adds an array below the pool, and a drive that shares a Btrfs with it. */
+async function addParts(practice: Practice, state: string): Promise<void> {
+  await practice.control("PATCH", "/disks/storage-pool", { "fs-uuid": "40437dbc" });
+  const mirror = { slot: "storage-pool-m0", type: "raid", size: 5, "raid-master": "storage-pool", state };
+  await practice.control("POST", "/disks", mirror);
+  const drive = { slot: "nvme9", size: 5, "fs-uuid": "40437dbc", "mount-filesystem": false, mounted: false };
+  await practice.control("POST", "/disks", drive);
+}
+
+practiceTest(
+  "doctor finds a degraded mirror below a pool, and no fault in a Btrfs drive",
+  async (practice) => {
+    await addParts(practice, "degraded, sync:recover, recovery = 3%");
+    const { found } = complaintOf(await practice.examine(), "pool");
+    assert.match(found, /with nvme9.*storage-pool-m0 below it is degraded/);
+  },
+);
+
+practiceTest("doctor notes an array that checks itself", async (practice) => {
+  await addParts(practice, "clean, sync:repair, resync = 3%");
+  await practice.control("PATCH", "/disks/storage-pool", { state: "clean, sync:repair, resync = 3%" });
+  const { code, findings } = await practice.examine();
+  assert.equal(code, 0);
+  assert.match(findings.find(({ check }) => check === "pool")!.found, /clean, sync:repair, resync = 3%/);
+});
+
+practiceTest(
+  "doctor warns of --overcommit on a pool that allocates in full",
+  async ({ examine }) => {
+    assert.match(
+      complaintOf(await examine({ overcommit: "1.5" }), "pool").found,
+      /--overcommit 1.5 promises/,
+    );
+  },
+  { profile: "xfs-pool" },
+);
+
+for (const words of ["not enough permissions (9)", "std failure: not allowed (9)"]) {
+  practiceTest(`doctor takes "${words}" for a missing policy, to read or to write`, async (practice) => {
+    for (
+      const [match, found] of [["/system resource", /may not read/], [
+        "/disk set",
+        /read but not write/,
+      ]] as const
+    ) {
+      practice.router.faults.arm({ match, nth: 1, times: 1, action: "error", value: words });
+      if (match === "/system resource") {
+        // The version is asked for first.
+        practice.router.faults.arm({ match, nth: 1, times: 1, action: "error", value: words });
+      }
+      const finding = complaintOf(await practice.examine(), "policy");
+      assert.equal(finding.state, "problem");
+      assert.match(finding.found, found);
+      assert.match(finding.fix!, /policy=ssh,read,write/);
+    }
+  });
+}
+
 practiceTest("doctor tells own disks from damaged and foreign ones", async (practice) => {
   const disks = [
     aDisk(aRecord(), { id: "pvc-own" }),

@@ -204,6 +204,10 @@ export class FakeVolumeStore implements VolumeStore {
     };
   }
 
+  async poolHealth(context: CallContext): Promise<readonly Pool[]> {
+    return (await this.inventory(context)).pools;
+  }
+
   async inventory(context: CallContext): Promise<Inventory> {
     await this.#read("inventory", "", context);
     return this.#list();

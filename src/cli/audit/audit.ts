@@ -8,6 +8,7 @@ import { systemClock } from "../../host/clock.ts";
 import { systemRandom } from "../../host/random.ts";
 import { auditKinds, foreignKinds } from "../../volume/model/audit_kinds.ts";
 import { type AuditFinding, isDue } from "../../volume/rules/audit_finding.ts";
+import { describeUnsoundPool } from "../../volume/rules/array_state.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import { type AuditCommandOptions, auditFlags, idOn, readAuditOptions } from "./options.ts";
@@ -19,7 +20,7 @@ const help = `Usage: rds-csi audit [flags]
 
 Looks for what lies on the router without an owner: images, subvolumes and unfinished copies of this cluster without a
 disk, exports without a holder, disks without their image or with a damaged record; where there is a cluster to ask also
-disks without a PersistentVolume, and the other way round. What is others' is counted, and left alone, as
+disks without a PersistentVolume, and the other way round; and pools of which a mirror is degraded. What is others' is counted, and left alone, as
 is an image of the legacy driver without a disk: its name does not tell whose it is.
 
 It deletes nothing unless it is told to, one by one (--delete) or by age (--delete-older-than); then never anything that
@@ -108,6 +109,9 @@ export async function runAudit(
   context: CallContext,
 ): Promise<number> {
   const audit = await auditRouter(deps, options, context);
+  const unsoundPools = (await deps.store.poolHealth(context)).flatMap((pool) =>
+    describeUnsoundPool(pool) ?? []
+  );
   const deletions: Deletion[] = [];
   for (const finding of toDelete(audit, options, deps.clock.now())) {
     deletions.push(await tryDelete(deps, finding, audit, context));
@@ -117,8 +121,10 @@ export async function runAudit(
     const failed = "nothing of that name was found to have no owner";
     deletions.push({ id: wanted, path: "", failed });
   }
-  if (options.json) io.out(JSON.stringify(auditJson(audit, options.foreign, deletions), null, 2));
-  else {
+  if (options.json) {
+    io.out(JSON.stringify(auditJson(audit, options.foreign, unsoundPools, deletions), null, 2));
+  } else {
+    for (const reason of unsoundPools) io.out(`a pool is not sound: ${reason}`);
     for (const line of formatAudit(audit, options.foreign, deps.clock.now())) io.out(line);
     for (const { id, path, failed } of deletions) {
       if (failed === undefined) io.out(`deleted: ${id} ${path}`);
@@ -203,6 +209,7 @@ function formatAudit(audit: Audit, foreign: boolean, nowMs: number): string[] {
 function auditJson(
   audit: Audit,
   foreign: boolean,
+  unsoundPools: readonly string[],
   deletions: readonly Deletion[],
 ): Readonly<Record<string, unknown>> {
   const counts = Map.groupBy(audit.findings, ({ kind }) => kind);
@@ -219,6 +226,7 @@ function auditJson(
       deletable: kept === undefined,
       kept: kept ?? null,
     })),
+    unsoundPools,
     deleted: deletions.filter(({ failed }) => failed === undefined).map(({ id, path }) => ({ id, path })),
     failed: deletions.filter(({ failed }) => failed !== undefined),
   };

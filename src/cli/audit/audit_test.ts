@@ -189,3 +189,14 @@ Deno.test("audit compares with the cluster that it is told of", async () => {
     await Deno.remove(kubeconfig);
   }
 });
+
+Deno.test("audit says that an array below a pool is not sound, and takes one that checks itself for sound", async () => {
+  await using stack = await startStack();
+  const mirror = { slot: "m0", type: "raid", size: 5, "raid-master": "storage-pool" };
+  await post(stack, "/disks", { ...mirror, state: "clean, sync:repair, resync = 3%" });
+  assert.doesNotMatch((await audit(stack)).out, /not sound/);
+  await post(stack, "/disks/m0", { state: "degraded" });
+  const { out, code } = await audit(stack);
+  assert.match(out, /^a pool is not sound: pool=storage-pool array=m0 state=degraded$/m);
+  assert.equal(code, exitCodes.ok);
+});

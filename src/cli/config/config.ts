@@ -24,6 +24,7 @@ export {
   readNothing,
   readNqnPrefix,
   readNvmeAddress,
+  readProfile,
   readRouter,
   readRouterLoosely,
   type RouterConfig,

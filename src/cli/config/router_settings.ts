@@ -132,7 +132,7 @@ export function readNothing(path: string): string {
 }
 
 /** What the router is known to do, and can be worked with. */
-function readProfile(
+export function readProfile(
   flags: FlagValues,
   nqnPrefix: string,
   readText: TextReader,

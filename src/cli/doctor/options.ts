@@ -4,6 +4,7 @@ import {
   readNothing,
   readNqnPrefix,
   readNvmeAddress,
+  readProfile,
   readRouter,
   readRouterLoosely,
   type RouterConfig,
@@ -13,6 +14,7 @@ import { nodeFlags, routerFlags } from "../config/flag_tables.ts";
 import { readChosenBackends } from "../config/backends.ts";
 import type { RoutersParser } from "../config/router_keys.ts";
 import { FlagError, type FlagTable, type FlagValues, readFlags } from "../flags.ts";
+import type { RouterProfile } from "../../router_profile/profile.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { clusterHash } from "../../volume/model/ids.ts";
 import { type NodeOptions, readNodeFlags } from "../node_flags.ts";
@@ -55,6 +57,10 @@ export interface DoctorOptions {
   readonly cluster: string | undefined;
   /** Whether publishing without a fence is allowed. */
   readonly allowUnfenced: boolean;
+  /** How much of a pool may be promised; 1 is exactly its size. */
+  readonly overcommit: number;
+  /** What is known about the router beyond what every one does. */
+  readonly profile: RouterProfile | undefined;
 }
 
 /** What is to be looked at, at least one of the two. */
@@ -88,7 +94,9 @@ export function readDoctorHalves(
   const isNode = !probe && (flags.switch("node") || flags.isGiven("node-id") || !(hasRouter || hasFile));
   const problems: string[] = [];
   const named = hasFile ? collect(problems, () => readNamedRouters(flags, config)) ?? [] : [];
-  const router = hasRouter ? collect(problems, () => readDoctorOptions(args, env)) : undefined;
+  const router = hasRouter
+    ? collect(problems, () => readDoctorOptions(args, env, config.readText))
+    : undefined;
   const node = isNode ? collect(problems, () => readNodeCheckRequest(args, env, files)) : undefined;
   if (problems.length > 0) throw new FlagError([...new Set(problems)]);
   return { json: flags.switch("json"), router, named, node };
@@ -108,7 +116,7 @@ function readNamedRouters(
   const adapters = { readText, parseRouters, ownNodes: [], hasCluster: true };
   const backends = readChosenBackends(flags, adapters);
   flags.assertNoProblems();
-  return backends.map(({ router, settings }) => ({
+  return backends.map(({ router, settings, profile }) => ({
     name: settings.backend,
     options: {
       ...settings,
@@ -116,6 +124,7 @@ function readNamedRouters(
       probe: false,
       output: "",
       router,
+      profile,
       cluster: settings.cluster === "" ? undefined : settings.cluster,
     },
   }));
@@ -150,10 +159,15 @@ function readNodeCheckRequest(
  *
  * @throws {FlagError} naming everything that is wrong, at once
  */
-export function readDoctorOptions(args: readonly string[], env: Environment): DoctorOptions {
+export function readDoctorOptions(
+  args: readonly string[],
+  env: Environment,
+  readText: TextReader = readNothing,
+): DoctorOptions {
   const flags = readFlags(doctorFlags, args, env);
   const router = flags.switch("probe") ? readRouter(flags) : readRouterLoosely(flags);
   const clusterId = flags.text("cluster-id");
+  const nqnPrefix = readNqnPrefix(flags);
   const options: DoctorOptions = {
     json: flags.switch("json"),
     probe: flags.switch("probe"),
@@ -162,8 +176,10 @@ export function readDoctorOptions(args: readonly string[], env: Environment): Do
     basePaths: readBasePaths(flags),
     nvmeAddress: readNvmeAddress(flags, router),
     nvmePort: flags.number("nvme-port"),
-    nqnPrefix: readNqnPrefix(flags),
+    nqnPrefix,
     allowUnfenced: flags.switch("allow-unfenced"),
+    overcommit: flags.number("overcommit"),
+    profile: readProfile(flags, nqnPrefix, readText),
     cluster: clusterId === "" ? undefined : clusterHash(clusterId),
   };
   if (options.probe && (!flags.isGiven("base-path") || options.basePaths.length !== 1)) {

@@ -4,8 +4,9 @@ import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks
 import { judgeNvmePort } from "../../doctor/router/storage.ts";
 import { type Finding, warning } from "../../volume/model/finding.ts";
 import { type Handshake, readHandshake } from "../../routeros/ssh/handshake.ts";
-import { judgeHostKey, judgeLogin, judgeReach } from "../../doctor/router/access.ts";
+import { judgeHostKey, judgeLogin, judgeReach, type SecretState } from "../../doctor/router/access.ts";
 import type { HostKey } from "../../routeros/ssh/host_key.ts";
+import { judgeKeyFile } from "../../routeros/ssh/ssh_transport.ts";
 import { Session } from "../../routeros/ssh/session.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import { VolumeError } from "../../volume/errors.ts";
@@ -140,7 +141,22 @@ async function logIn(
     (await transport.connect(signal)).close();
     return { finding: judgeLogin({ ...facts, failure: undefined }), transport };
   } catch (error) {
-    return { finding: judgeLogin({ ...facts, failure: describe(error) }), transport: undefined };
+    const secret = await judgeSecret(router, adapters);
+    return { finding: judgeLogin({ ...facts, failure: describe(error), secret }), transport: undefined };
+  }
+}
+
+/** What the file of the credentials is like. */
+async function judgeSecret(
+  { keyFile, passwordFile }: DoctorOptions["router"],
+  { readText }: CheckupAdapters,
+): Promise<SecretState> {
+  try {
+    const text = await readText(keyFile ?? passwordFile ?? "");
+    if (keyFile !== undefined) return judgeKeyFile(text);
+    return text.trim() === "" ? "missing" : "usable";
+  } catch {
+    return "missing";
   }
 }
 
@@ -160,8 +176,12 @@ async function readInside(
   const session = new Session({ ...adapters, transport });
   try {
     const router = new RouterClient({ ...adapters, session, context });
-    const { basePaths, cluster, allowUnfenced } = options;
-    const settings = { user: options.router.user, basePaths, cluster, allowUnfenced, clock };
+    const settings = {
+      ...options,
+      user: options.router.user,
+      allocation: options.profile?.answers.allocation,
+      clock,
+    };
     const findings = await runRouterChecks(router, settings);
     return { findings, volumes: await volumesOf(router) };
   } finally {

@@ -1,6 +1,6 @@
 import { poolOf } from "../../volume/model/ids.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/storage.ts";
+import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.ts";
 import { parseRow } from "../../routeros/console/json.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { parseRouterInfo } from "../../routeros/console/router_info.ts";

@@ -1,7 +1,7 @@
 import type { CallContext, Clock, Random } from "../../volume/ports/system.ts";
 import type { RouterBehaviours } from "../../router_profile/answers.ts";
 import type { Vocabulary } from "../../router_profile/profile.ts";
-import type { PoolDisk } from "../router/storage.ts";
+import type { PoolDisk } from "../router/pools.ts";
 import type { ProbeSession, ProbeSessionLimits } from "./session.ts";
 import type { ScratchNames } from "./names.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";

@@ -3,7 +3,8 @@ import { type Finding, problem, warning } from "../../volume/model/finding.ts";
 import { policyCheck, sessionsCheck } from "./access.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 import { clockCheck, packageCheck, versionCheck } from "./software.ts";
-import { basePathsCheck, disksCheck, poolsCheck } from "./storage.ts";
+import { poolsCheck } from "./pools.ts";
+import { basePathsCheck, disksCheck } from "./storage.ts";
 
 /** Everything that is looked at on a router that let the driver in, in the order in which it is reported. */
 export const routerChecks: readonly RouterCheck[] = [

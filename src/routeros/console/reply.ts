@@ -100,9 +100,17 @@ function printable(line: string): string {
   return line.replace(/[\u0000-\u001f\u007f-\u009f]/g, "").trim().slice(0, 300);
 }
 
+/** What RouterOS says to a user whose group lacks a policy. */
+const missingPolicy = /not enough permissions|not allowed \(9\)/i;
+
+/** Whether the words of a refusal say that the user's group lacks a policy. For messages only: nothing decides by words. */
+export function isMissingPolicy(text: string): boolean {
+  return missingPolicy.test(text);
+}
+
 /** What a person can do about the error texts that RouterOS is known to print. Only ever added to a message. */
 const hints: readonly (readonly [RegExp, string])[] = [
-  [/not enough permissions/i, "give the user's group the policies ssh, read and write"],
+  [missingPolicy, "give the user's group the policies ssh, read and write"],
   [/not allowed by device-mode/i, "allow it on the router with /system/device-mode/update"],
   [
     /bad command name|syntax error|expected end of command/i,

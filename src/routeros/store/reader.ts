@@ -5,6 +5,7 @@ import type {
   CreateView,
   FileView,
   Inventory,
+  Pool,
   RouterState,
   StoredFile,
   StoredVolume,
@@ -42,9 +43,10 @@ import {
   someDisksQuery,
   someFilesQuery,
   subvolumeQuery,
+  uncleanArraysQuery,
   viewQueries,
 } from "./queries.ts";
-import { type Disks, parseDisks, parseFiles, parseSubvolume } from "./rows.ts";
+import { type Disks, parseDisks, parseFiles, parseSubvolume, withUnsoundArrays } from "./rows.ts";
 
 /** The most calls that wait for one inventory; one more is refused at once. */
 const maxJoined = 1024;
@@ -130,6 +132,13 @@ export class RouterReader {
       clock,
       (shared, onSent) => this.#readInventory(shared, onSent),
     );
+  }
+
+  /** See `VolumeStore.poolHealth()`. */
+  async poolHealth(context: CallContext): Promise<readonly Pool[]> {
+    const queries = [poolsQuery, uncleanArraysQuery, resourceQuery];
+    const answer = await this.exchange.ask({ kind: "pool-health", key: "", queries, context });
+    return withUnsoundArrays(this.#disksOf(answer), answer.frames[1]!);
   }
 
   /** See `VolumeStore.files()`. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { throwsWith } from "../../../tests/fakes/volume_errors.ts";
-import { parseDisks, parseFiles, parseSubvolume } from "./rows.ts";
+import { parseDisks, parseFiles, parseSubvolume, withUnsoundArrays } from "./rows.ts";
 
 const unavailable = (action: () => unknown, form: RegExp) => throwsWith(action, "unavailable", form);
 
@@ -64,7 +64,23 @@ Deno.test("parseDisks() sorts file disks, other disks and mounted pools", () => 
       state: "clean",
       subvolumeLabel: "pool-fs",
     }],
+    poolSlots: new Map([["pool", "raid1"]]),
   });
+});
+
+Deno.test("withUnsoundArrays() names the arrays below a pool that are not sound, and no other", () => {
+  const disks = disksOf(pool);
+  const arrays = (...rows: object[]) => withUnsoundArrays(disks, JSON.stringify(rows))[0]!.unsoundArrays;
+  const mirror = { slot: "m0", type: "raid", "raid-master": "raid1", state: "degraded" };
+  assert.deepEqual(arrays(mirror), [{ slot: "m0", state: "degraded" }]);
+  assert.deepEqual(arrays({ ...mirror, state: ["degraded", "sync:recover"] }), [
+    { slot: "m0", state: "degraded, sync:recover" },
+  ]);
+  for (
+    const other of [{ "raid-master": "raid2" }, { "raid-master": "none" }, { state: "clean, sync:repair" }]
+  ) {
+    assert.equal(arrays({ ...mirror, ...other }), undefined, JSON.stringify(other));
+  }
 });
 
 Deno.test("parseDisks() reports whom an export lets in where that is not everybody", () => {

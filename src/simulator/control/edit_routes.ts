@@ -194,7 +194,7 @@ function readNewDisk(body: JsonObject): Draft {
     model: given.filePath ?? "",
     ...given,
     slot: given.slot,
-    extra: readExtra(body, {}),
+    extra: readExtra(body, {}, undefined),
   };
   return completeExport(readPool(body, draft));
 }
@@ -205,7 +205,7 @@ function readNewDisk(body: JsonObject): Draft {
  * @throws {BadRequest} when a property has the wrong type.
  */
 function readDiskChanges(body: JsonObject, disk: Disk): Disk {
-  const changed = { ...disk, ...readFields(body), extra: readExtra(body, disk.extra) };
+  const changed = { ...disk, ...readFields(body), extra: readExtra(body, disk.extra, disk.pool) };
   return { ...completeExport(readPool(body, changed)), id: disk.id };
 }
 
@@ -214,11 +214,16 @@ function readFields(body: JsonObject): Partial<Draft> {
   return Object.assign({}, ...known.map(([name, value]) => readers[name]?.(value, name)));
 }
 
-function readExtra(body: JsonObject, before: Disk["extra"]): Disk["extra"] {
+/** The state of an array that no pool is on, such as one of those below a pool. */
+function isArrayState(body: JsonObject, pool: Disk["pool"]): boolean {
+  return pool === undefined && poolProperties.every((name) => name === "state" || body[name] === undefined);
+}
+
+function readExtra(body: JsonObject, before: Disk["extra"], pool: Disk["pool"]): Disk["extra"] {
   const extra: Record<string, Value> = { ...before };
   for (const [name, value] of Object.entries(body)) {
     const isKnown = Object.hasOwn(readers, name) || poolProperties.includes(name) || readOnly.includes(name);
-    if (isKnown) continue;
+    if (isKnown && !(name === "state" && isArrayState(body, pool))) continue;
     if (value === null) delete extra[name];
     else extra[name] = plainValue(value, name);
   }
@@ -227,6 +232,7 @@ function readExtra(body: JsonObject, before: Disk["extra"]): Disk["extra"] {
 
 function readPool(body: JsonObject, disk: Draft): Draft {
   if (!poolProperties.some((name) => body[name] !== undefined)) return disk;
+  if (isArrayState(body, disk.pool)) return disk;
   const before = disk.pool ??
     {
       mountPoint: disk.slot,

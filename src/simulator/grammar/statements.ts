@@ -135,7 +135,8 @@ function parseArguments(reading: Reading, menu: Menu, verb: Verb, offset: number
     case "get":
       return parseGet(reading, menu, offset);
     case "add":
-    case "import": {
+    case "import":
+    case "apply-changes": {
       // add works on no item: it reads on as if the item were named already.
       const { assignments } = parseAssignments(reading, menu, verb, true);
       return { kind: "add", menu, verb, offset, end: reading.scanner.offset, assignments };

@@ -87,17 +87,17 @@ export interface GetCommand extends Located {
   readonly property: Expression | undefined;
 }
 
-/** `add`, or `import`: neither names an item. */
+/** `add`, `import` or `apply-changes`: none of them names an item. */
 export interface AddCommand extends Located {
   readonly kind: "add";
-  readonly verb: "add" | "import";
+  readonly verb: "add" | "import" | "apply-changes";
   readonly assignments: readonly Assignment[];
 }
 
 /** A verb that works on items that are there. */
 export interface TargetCommand extends Located {
   readonly kind: "target";
-  readonly verb: Exclude<Verb, "add" | "import" | "print" | "find" | "get">;
+  readonly verb: Exclude<Verb, "add" | "import" | "apply-changes" | "print" | "find" | "get">;
   readonly target: Expression | undefined;
   readonly assignments: readonly Assignment[];
 }

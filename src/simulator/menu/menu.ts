@@ -13,7 +13,8 @@ export type Verb =
   | "get"
   | "copy"
   | "import"
-  | "format";
+  | "format"
+  | "apply-changes";
 
 /** A property that items of a menu can have. */
 export interface Property {
@@ -66,6 +67,8 @@ export interface Menu {
   import?(values: Values): void;
   set?(row: Row, values: Values): void;
   remove?(row: Row): void;
+  /** Makes what was scheduled true; no item is named. */
+  "apply-changes"?(values: Values): void;
   /** Makes a file system. */
   format?(row: Row, values: Values): void;
   /** Gives how long it takes beside its {@linkcode span}, in milliseconds. */

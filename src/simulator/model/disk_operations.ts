@@ -47,10 +47,17 @@ export function changeDisk(router: Router, disk: Disk, settings: DiskSettings): 
   if (settings.raidMaster !== undefined) return joinRaid(router, disk, settings.raidMaster);
   if (settings.slot !== undefined && settings.slot !== disk.slot) assertSlot(router, settings.slot);
   const { filePath: _path, fileSizeBytes, ...rest } = clip(router, settings);
-  const changed = exportDefaults(router, { ...disk, ...rest });
+  const changed = exportDefaults(router, mounted({ ...disk, ...rest }, settings));
   assertNqnFree(router, changed, disk);
   const resized = fileSizeBytes === undefined ? changed : resize(router, changed, fileSizeBytes);
   router.disks.replace(attach(router, disk, resized));
+}
+
+/** A router mounts a file system as soon as it is told that it may. */
+function mounted(disk: Disk, { mountFilesystem }: DiskSettings): Disk {
+  const { pool } = disk;
+  if (pool === undefined || mountFilesystem !== true || disk.disabled) return disk;
+  return { ...disk, pool: { ...pool, mounted: true } };
 }
 
 /**

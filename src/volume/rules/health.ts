@@ -4,16 +4,8 @@ import { usesOwnImage } from "../model/sources.ts";
 import { nodeIdsOf, type OwnedVolume } from "../model/record.ts";
 import { isNamedAsOwn, judgeOwnership } from "./ownership.ts";
 import type { FileView, Inventory, Pool, StoredFile, StoredVolume } from "../model/inventory.ts";
+import { describeUnsoundPool } from "./array_state.ts";
 import { isExportedAsRecorded } from "./publish.ts";
-/** States in which an array does all it should; anything else is told as it stands. */
-const soundStates: ReadonlySet<string> = new Set([
-  "",
-  "clean",
-  "active",
-  "active-idle",
-  "read-auto",
-  "write-pending",
-]);
 
 /**
  * Judges every volume of a cluster that a call could name: those with a disk, and those of which only the image is left.
@@ -94,9 +86,11 @@ function imageProblems(stored: StoredVolume, view: FileView, ownImage: boolean):
   ];
 }
 
-function poolProblems({ state, mountPoint }: Pool): HealthProblem[] {
-  if (soundStates.has(state)) return [];
-  return [problem("DEGRADED", "PoolDegraded", `the pool is not sound: pool=${mountPoint} state=${state}`)];
+function poolProblems(pool: Pool): HealthProblem[] {
+  const reason = describeUnsoundPool(pool);
+  return reason === undefined
+    ? []
+    : [problem("DEGRADED", "PoolDegraded", `the pool is not sound: ${reason}`)];
 }
 
 function exportProblems(volume: OwnedVolume): HealthProblem[] {

@@ -136,6 +136,16 @@ Deno.test("judgeHealth() says of each problem what and where it is", () => {
   ]);
 });
 
+Deno.test("judgeHealth() goes by the first part of a pool's state, and by the arrays below it", () => {
+  const seen = (own: Partial<Pool>) => problemsOf(view([idle], { pools: [{ ...pool, ...own }] }));
+  assert.deepEqual(seen({ state: "clean, sync:repair, resync = 3%" }), []);
+  assert.deepEqual(seen({ state: "degraded, sync:recover, recovery = 3%" }), [["DEGRADED", "PoolDegraded"]]);
+  assert.deepEqual(seen({ unsoundArrays: [{ slot: "m0", state: "degraded" }] }), [[
+    "DEGRADED",
+    "PoolDegraded",
+  ]]);
+});
+
 Deno.test("judgeHealth() calls every state of a pool degraded that is not known to be sound", () => {
   const sound = ["", "clean", "active", "active-idle", "read-auto", "write-pending"];
   for (const state of sound) assert.deepEqual(problemsOf(view([idle], { pools: [{ ...pool, state }] })), []);
