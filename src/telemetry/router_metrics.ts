@@ -87,20 +87,6 @@ export interface RouterEvents {
   load(read: () => RouterLoad): void;
 }
 
-/** Hears nothing. */
-export const uncountedRouter: RouterEvents = { command() {}, connection() {}, breaker() {}, load() {} };
-
-/** Tells several. */
-export function routerEventsOf(...listeners: readonly RouterEvents[]): RouterEvents {
-  return {
-    command: (event) => listeners.forEach((listener) => listener.command(event)),
-    connection: (event) => listeners.forEach((listener) => listener.connection(event)),
-    breaker: (event) => listeners.forEach((listener) => listener.breaker(event)),
-    identified: (router) => listeners.forEach((listener) => listener.identified?.(router)),
-    load: (read) => listeners.forEach((listener) => listener.load(read)),
-  };
-}
-
 /** Counts commands to one router, and how the connection to it fares. */
 export class RouterMetrics implements RouterEvents {
   readonly #meter: Meter<typeof routerMetrics>;

@@ -43,7 +43,7 @@ export interface Controller {
 export interface ControllerAdapters extends RouterAdapters {
   /** Who counts what happens with that router. */
   events(backend: string): ControllerEvents;
-  routerEvents(backend: string): RouterEvents;
+  routerEvents(backend: string): readonly RouterEvents[];
   /** Its cluster, if it has one, and its name there. */
   readonly cluster?: ClusterConfig | undefined;
   readonly driverName: string;
@@ -215,12 +215,12 @@ async function openBackend(
     allowUnfenced: settings.allowUnfenced,
     fence: lead && (() => lead.refusal()),
     observers: [
-      routerEvents,
+      ...routerEvents,
       { inventory: (reading) => reads.seen(reading) },
       misplacedObserver(config, misplaced, adapters.log),
     ],
   });
-  routerEvents.load(() => router.load);
+  for (const events of routerEvents) events.load(() => router.load);
   const deps = controllerDeps(config, router, adapters, adapters.log, {
     ...shared,
     ...cluster && { nodes: cluster.nodes },

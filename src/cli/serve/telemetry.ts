@@ -7,12 +7,7 @@ import { type ListenAddress, serveTelemetry, type TelemetryServer } from "../../
 import type { Logger } from "../../telemetry/log.ts";
 import { MetricRegistry } from "../../telemetry/metrics.ts";
 import { NodeMetrics, RegistrationMetrics } from "../../telemetry/node_metrics.ts";
-import {
-  type RouterEvents,
-  routerEventsOf,
-  RouterMetrics,
-  uncountedRouter,
-} from "../../telemetry/router_metrics.ts";
+import { type RouterEvents, RouterMetrics } from "../../telemetry/router_metrics.ts";
 import { type DriverFacts, parseStatusQuery } from "../../telemetry/status/model.ts";
 import { StatusStore } from "../../telemetry/status/status_store.ts";
 import type { ControllerEvents } from "../../volume/ports/controller_events.ts";
@@ -37,7 +32,7 @@ export interface Telemetry {
   /** What the controller of that router counts with, and shows; calling it declares the metrics of a controller. */
   controllerEvents(backend: string): ControllerEvents;
   /** What the client of that router counts with; calling it declares its metrics. */
-  routerEvents(backend: string): RouterEvents;
+  routerEvents(backend: string): readonly RouterEvents[];
   /** What hears whether a controller leads; calling it declares the metric of that. */
   leaderEvents(): (isLeading: boolean) => void;
   /**
@@ -69,7 +64,7 @@ export function openTelemetry(
 const unreported: Telemetry = {
   observe() {},
   controllerEvents: () => unheard,
-  routerEvents: () => uncountedRouter,
+  routerEvents: () => [],
   leaderEvents: () => () => {},
   nodeEvents: () => unheard,
   registrationEvents: () => ({ notified() {}, lost() {} }),
@@ -112,9 +107,9 @@ class ServedTelemetry implements Telemetry {
     return fanOut(metrics, this.#board.controller.router(backend));
   }
 
-  routerEvents(backend: string): RouterEvents {
+  routerEvents(backend: string): readonly RouterEvents[] {
     const metrics = new RouterMetrics(this.#registry, backend);
-    return routerEventsOf(metrics, this.#board.controller.router(backend));
+    return [metrics, this.#board.controller.router(backend)];
   }
 
   leaderEvents(): (isLeading: boolean) => void {
