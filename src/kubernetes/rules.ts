@@ -22,6 +22,8 @@ export const clusterRules: readonly AccessRule[] = [
   { apiGroups: ["storage.k8s.io"], resources: ["csidrivers"], verbs: ["get"] },
   { apiGroups: ["storage.k8s.io"], resources: ["csinodes"], verbs: ["list"] },
   { apiGroups: ["storage.k8s.io"], resources: ["volumeattachments"], verbs: ["list"] },
+  // Whether anything still names a snapshot.
+  { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshotcontents"], verbs: ["list"] },
 ];
 
 /** What is needed beside that for `--migration-pairs kubevirt`. */

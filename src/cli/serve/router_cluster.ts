@@ -81,6 +81,10 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
   return {
     volumes: async (context) => (await view.volumes(context)).flatMap((one) => stripped(ids, one)),
     attachments: async (context) => (await view.attachments(context)).flatMap((one) => stripped(ids, one)),
+    snapshotHandles: async (context) => {
+      const handles = await view.snapshotHandles(context);
+      return handles && new Set([...handles].flatMap((handle) => [handle, splitHandle(handle).id]));
+    },
     unknownVolumeAttachments: async (context) =>
       reportsUnknown ? await view.unknownVolumeAttachments(context) : [],
     assertAttachmentsReadable: (context) => view.assertAttachmentsReadable(context),
