@@ -19,6 +19,8 @@ import {
   type RawAttachment,
   type RawCsiNode,
   type RawPersistentVolume,
+  type RawSnapshotContent,
+  snapshotContentsPath,
   type VolumeAttachment,
   volumesPath,
 } from "./objects.ts";
@@ -53,6 +55,26 @@ export class KubernetesClusterView implements ClusterView {
     const handleOf = ({ spec: { csi } = {} }: RawPersistentVolume) =>
       csi?.driver === this.#source.driverName ? undefined : csi?.volumeHandle;
     return new Set(await this.#list(volumesPath, context, handleOf));
+  }
+
+  async snapshotHandles(context: CallContext): Promise<ReadonlySet<string> | undefined> {
+    const isOwn = ({ spec }: RawSnapshotContent) => spec?.driver === this.#source.driverName;
+    const read = (raw: RawSnapshotContent) => {
+      const given = [raw.spec?.source?.snapshotHandle, raw.status?.snapshotHandle];
+      const handles = given.filter((handle) => handle !== undefined);
+      return { handles, isPending: handles.length === 0 && isOwn(raw) };
+    };
+    try {
+      const all = await this.#list(snapshotContentsPath, context, read);
+      // Which snapshot is being made for one that has no handle yet cannot be told.
+      if (all.some(({ isPending }) => isPending)) return undefined;
+      return new Set(all.flatMap(({ handles }) => handles));
+    } catch (error) {
+      const { cause } = error as Error;
+      // A cluster without snapshots, or a role of an earlier version.
+      if (ApiError.is(cause, 404) || ApiError.is(cause, 403)) return undefined;
+      throw error;
+    }
   }
 
   async attachments(context: CallContext): Promise<readonly NodeAttachment[]> {

@@ -12,7 +12,7 @@ import {
 import { refusal } from "../../tests/fakes/refusal.ts";
 import { KubernetesClusterView } from "./cluster_view.ts";
 import type { KubernetesApi } from "./api.ts";
-import { attachmentsPath, csiNodesPath, volumesPath } from "./objects.ts";
+import { attachmentsPath, csiNodesPath, snapshotContentsPath, volumesPath } from "./objects.ts";
 import { PersistentVolumes } from "./persistent_volumes.ts";
 import { clusterRules } from "./rules.ts";
 
@@ -61,6 +61,28 @@ Deno.test("KubernetesClusterView lists this driver's PersistentVolumes with what
   ]);
   assert.deepEqual(volumes.map(({ readOnly }) => readOnly), [false, true]);
   assert.deepEqual(volumes.map(({ attributes }) => attributes), [{ nvmePort: "4420" }, {}]);
+});
+
+Deno.test("KubernetesClusterView names snapshots of every driver, and none while one is being made or none is shown", async () => {
+  await using pair = await start();
+  const content = (name: string, driver: string, handle?: string): KubeObject => ({
+    metadata: { name },
+    spec: { driver, source: { volumeHandle: "pvc-1" } },
+    status: handle === undefined ? {} : { snapshotHandle: handle },
+  });
+  const handles = async () => await pair.use.snapshotHandles(call());
+  pair.api.put(snapshotContentsPath, content("a", testDriver, "snap-a"));
+  pair.api.put(snapshotContentsPath, content("b", "another.example.com", "snap-b"));
+  const source = { snapshotHandle: "snap-c" };
+  pair.api.put(snapshotContentsPath, { metadata: { name: "c" }, spec: { driver: testDriver, source } });
+  pair.api.put(snapshotContentsPath, content("e", "another.example.com"));
+  assert.deepEqual(await handles(), new Set(["snap-a", "snap-b", "snap-c"]));
+  pair.api.put(snapshotContentsPath, content("d", testDriver));
+  assert.equal(await handles(), undefined);
+  pair.api.put(snapshotContentsPath, content("d", testDriver, "snap-d"));
+  assert.equal((await handles())?.size, 4);
+  pair.api.rules = clusterRules.filter(({ resources }) => resources[0] !== "volumesnapshotcontents");
+  assert.equal(await handles(), undefined);
 });
 
 Deno.test("KubernetesClusterView names the node of an attachment as the attacher does, and leaves others' out", async () => {

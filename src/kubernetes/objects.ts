@@ -9,6 +9,8 @@ export const volumesPath = "/api/v1/persistentvolumes";
 export const attachmentsPath = "/apis/storage.k8s.io/v1/volumeattachments";
 /** Path of the collection of Nodes. */
 export const nodesPath = "/api/v1/nodes";
+/** Path of the collection of VolumeSnapshotContents. */
+export const snapshotContentsPath = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotcontents";
 /** Path of the collection of CSINodes. */
 export const csiNodesPath = "/apis/storage.k8s.io/v1/csinodes";
 
@@ -55,6 +57,12 @@ export interface RawPersistentVolume {
     };
     readonly claimRef?: { readonly namespace?: string; readonly name?: string; readonly uid?: string };
   };
+}
+
+/** A VolumeSnapshotContent as the API has it. */
+export interface RawSnapshotContent {
+  readonly spec?: { readonly driver?: string; readonly source?: { readonly snapshotHandle?: string } };
+  readonly status?: { readonly snapshotHandle?: string };
 }
 
 /** A VolumeAttachment as the API has it. */

@@ -24,6 +24,8 @@ export const clusterRules: readonly AccessRule[] = [
   // Which machine a node is, and whether it has given a volume up.
   { apiGroups: [""], resources: ["nodes"], verbs: ["get"] },
   { apiGroups: ["storage.k8s.io"], resources: ["volumeattachments"], verbs: ["list"] },
+  // Whether anything still names a snapshot.
+  { apiGroups: ["snapshot.storage.k8s.io"], resources: ["volumesnapshotcontents"], verbs: ["list"] },
 ];
 
 /** What is needed beside that for `--migration-pairs kubevirt`. */

@@ -13,6 +13,8 @@ export class FakeClusterView implements ClusterView {
   attached: readonly NodeAttachment[] = [];
   /** Handles of other drivers. */
   others: readonly string[] = [];
+  /** Handles of snapshots. */
+  snapshots: readonly string[] | undefined;
   orphans: readonly UnknownVolumeAttachment[] = [];
   readable = true;
   /** Whether VolumeAttachments are made. */
@@ -33,6 +35,10 @@ export class FakeClusterView implements ClusterView {
 
   othersHandles(): Promise<ReadonlySet<string>> {
     return this.#answer(() => new Set(this.others));
+  }
+
+  snapshotHandles(): Promise<ReadonlySet<string> | undefined> {
+    return this.#answer(() => this.snapshots === undefined ? undefined : new Set(this.snapshots));
   }
 
   attachments(): Promise<readonly NodeAttachment[]> {

@@ -83,6 +83,10 @@ export function viewOfRouter(ids: VolumeIdPrefix, view: ClusterView, reportsUnkn
         one.volumeId === undefined ? [one] : stripped(ids, { ...one, volumeId: one.volumeId })
       ),
     volumeContext: (id) => view.volumeContext(ids.add(id)),
+    snapshotHandles: async (context) => {
+      const handles = await view.snapshotHandles(context);
+      return handles && new Set([...handles].flatMap((handle) => [handle, splitHandle(handle).id]));
+    },
     unknownVolumeAttachments: async (context) =>
       reportsUnknown ? await view.unknownVolumeAttachments(context) : [],
     assertAttachmentsReadable: (context) => view.assertAttachmentsReadable(context),

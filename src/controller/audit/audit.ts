@@ -103,7 +103,8 @@ async function assertStillUnused(
   if (clusterView === undefined || kind === "unfinished-copy") return;
   const using = [...await clusterView.volumes(context), ...await clusterView.attachments(context)];
   const others = await clusterView.othersHandles(context);
-  if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id)) return;
+  const snapshots = isSnapshotId(id) ? await clusterView.snapshotHandles(context) : undefined;
+  if (!using.some(({ volumeId }) => volumeId === id) && !others.has(id) && !snapshots?.has(id)) return;
   throw new VolumeError(
     "precondition",
     `Cannot delete what was found as the cluster uses it by now: id=${id}`,
@@ -133,13 +134,15 @@ async function askCluster(
 ): Promise<{ readonly cluster: Audit["cluster"]; readonly used: ClusterUse | undefined }> {
   if (clusterView === undefined) return { cluster: "none", used: undefined };
   try {
-    const [volumes, attachments, others, orphans] = await Promise.all([
+    const [volumes, attachments, others, snapshots, orphans] = await Promise.all([
       clusterView.volumes(context),
       clusterView.attachments(context),
       clusterView.othersHandles(context),
+      clusterView.snapshotHandles(context),
       clusterView.unknownVolumeAttachments(context),
     ]);
-    return { cluster: "read", used: { volumes, attachments, others, orphans } };
+    const named = snapshots === undefined ? {} : { snapshots };
+    return { cluster: "read", used: { volumes, attachments, others, ...named, orphans } };
   } catch (error) {
     context.signal.throwIfAborted();
     const unreadable = messageOf(error);

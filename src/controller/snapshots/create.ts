@@ -72,9 +72,17 @@ async function findOrMake(call: ControllerCall, request: SnapshotRequest): Promi
   return made.ready ? await assertStillRoom(call, made) : made;
 }
 
-/** @throws {VolumeError} busy while a removal that was sent earlier may still come */
-function assertStays(deps: ControllerDeps, { id, imagePath }: StoredSnapshot): void {
-  if (!deps.inDoubt.wasSent(id, imagePath)) return;
+/** @throws {VolumeError} busy while a removal that was sent earlier, also by another controller, may still come */
+function assertStays({ inDoubt }: ControllerDeps, { id, imagePath, ready }: StoredSnapshot): void {
+  const mayGo = ready ? inDoubt.mayStillApply(id, imagePath) : inDoubt.wasSent(id, imagePath);
+  if (!mayGo) return;
+  if (!inDoubt.wasSent(id, imagePath)) {
+    throw new VolumeError(
+      "busy",
+      `Cannot keep the snapshot yet as the controller before this one may have sent its removal: snapshot=${id}; try ` +
+        "again in some minutes",
+    );
+  }
   throw new VolumeError(
     "busy",
     `Cannot keep the snapshot as it was to be deleted a short time ago, which may still happen: snapshot=${id}; ` +
@@ -149,7 +157,10 @@ async function assertMade(
   const { after, refusal } = outcome;
   const all = parseSnapshots(after.files).filter((one) => one.cluster === name.cluster && one.ready);
   const made = all.find((one) => one.imagePath === location.path);
-  if (made !== undefined && all.length === 1) return made;
+  if (made !== undefined && all.length === 1) {
+    call.inDoubt.wrote(name.id, made.imagePath);
+    return made;
+  }
   if (made !== undefined) await removeSnapshotImage(call, name.id, location);
   if (made !== undefined || all.length > 0) {
     throw new VolumeError(

@@ -71,6 +71,13 @@ export interface ClusterView {
    */
   othersHandles(context: CallContext): Promise<ReadonlySet<string>>;
   /**
+   * Every snapshot that a VolumeSnapshotContent names, of any driver: this one may run under another name too. Undefined
+   * when that cannot be told: while this driver makes one, and where the cluster knows no such objects, or does not show them.
+   *
+   * @throws {VolumeError} unavailable when the list cannot be read whole
+   */
+  snapshotHandles(context: CallContext): Promise<ReadonlySet<string> | undefined>;
+  /**
    * Every VolumeAttachment of this driver whose PersistentVolume is there.
    *
    * @throws {VolumeError} unavailable when the list cannot be read whole
