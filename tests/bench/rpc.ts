@@ -11,6 +11,29 @@ export interface RpcMeasurements {
   readonly commandsPerCall: number;
 }
 
+/** What a simulated router and a driver have counted so far. */
+export interface Meters {
+  /** Router commands: exec requests. */
+  readonly commands: number;
+  /** Bytes that the router has printed. */
+  readonly bytes: number;
+  /** Processor time of the driver, in milliseconds. */
+  readonly processorMs: number;
+}
+
+/** The calls of one RPC, one by one. */
+export interface RpcSamples {
+  readonly rpc: string;
+  /** Of each call that was answered OK. */
+  readonly milliseconds: readonly number[];
+  readonly failed: number;
+  readonly firstError: string | undefined;
+  /** From the first call to the end of the last. */
+  readonly wallMs: number;
+  /** What all of them took. */
+  readonly used: Meters;
+}
+
 /** What is measured. */
 export interface RpcBench {
   readonly clients: CsiClients;
@@ -19,8 +42,16 @@ export interface RpcBench {
   readonly nodeFolder: string | undefined;
   readonly inFlight: number;
   readonly volumes: number;
-  /** Router commands so far. */
-  countCommands(): Promise<number>;
+  /** What was used so far. */
+  meters(): Promise<Meters>;
+  /** The name of a volume. @default {one that tells its number} */
+  readonly nameOf?: (index: number) => string;
+  /** Of the StorageClass. @default {none} */
+  readonly parameters?: Readonly<Record<string, string>>;
+  /** The RPCs that are called. @default {all} */
+  readonly rpcs?: readonly string[];
+  /** Whether a call may fail: it is counted then. @default {false} */
+  readonly mayFail?: boolean;
 }
 
 interface BenchVolume {
@@ -42,8 +73,19 @@ const gibibyte = 1n << 30n;
 
 /** Takes as many volumes as asked through their lives, one RPC after the other, each `inFlight` at a time. */
 export async function measureRpcs(bench: RpcBench): Promise<RpcMeasurements[]> {
+  return (await sampleRpcs(bench)).map(({ rpc, milliseconds, used }) => ({
+    rpc,
+    calls: milliseconds.length,
+    p50Ms: percentile(milliseconds, 0.5),
+    p99Ms: percentile(milliseconds, 0.99),
+    commandsPerCall: used.commands / milliseconds.length,
+  }));
+}
+
+/** The same, call by call. */
+export async function sampleRpcs(bench: RpcBench): Promise<RpcSamples[]> {
   const volumes = Array.from({ length: bench.volumes }, (_, i): BenchVolume => ({
-    name: `bench-${bench.inFlight}-${i}`,
+    name: bench.nameOf?.(i) ?? `bench-${bench.inFlight}-${i}`,
     staging: `${bench.nodeFolder}/${i}/staging`,
     target: `${bench.nodeFolder}/${i}/target`,
     id: "",
@@ -53,9 +95,11 @@ export async function measureRpcs(bench: RpcBench): Promise<RpcMeasurements[]> {
   if (bench.nodeFolder !== undefined) {
     for (const volume of volumes) await Deno.mkdir(volume.staging, { recursive: true });
   }
-  const totals: RpcMeasurements[] = [];
-  for (const step of steps(bench)) totals.push(await measureStep(bench, volumes, step));
-  return totals;
+  const samples: RpcSamples[] = [];
+  for (const step of steps(bench)) {
+    if (bench.rpcs?.includes(step[0]) ?? true) samples.push(await sampleStep(bench, volumes, step));
+  }
+  return samples;
 }
 
 function steps(bench: RpcBench): Step[] {
@@ -64,12 +108,13 @@ function steps(bench: RpcBench): Step[] {
     : [...beforeNode(bench), ...onNode(bench), ...afterNode(bench)];
 }
 
-function beforeNode({ clients: { identity, controller }, nodeId }: RpcBench): Step[] {
+function beforeNode({ clients: { identity, controller }, nodeId, parameters = {} }: RpcBench): Step[] {
   const create = async (volume: BenchVolume) => {
     const response = await controller.call("CreateVolume", {
       name: volume.name,
       capacityRange: { requiredBytes: String(gibibyte) },
       volumeCapabilities: [capability],
+      parameters,
     });
     volume.id = response.volume!.volumeId;
     volume.volumeContext = response.volume!.volumeContext;
@@ -150,30 +195,37 @@ function afterNode({ clients: { controller }, nodeId }: RpcBench): Step[] {
   ];
 }
 
-async function measureStep(
+async function sampleStep(
   bench: RpcBench,
   volumes: readonly BenchVolume[],
   [rpc, act]: Step,
-): Promise<RpcMeasurements> {
-  const commandsBefore = await bench.countCommands();
+): Promise<RpcSamples> {
+  const before = await bench.meters();
   const milliseconds: number[] = [];
+  const errors: string[] = [];
   const waiting = [...volumes];
   const worker = async () => {
     for (let volume = waiting.shift(); volume !== undefined; volume = waiting.shift()) {
       const startedMs = performance.now();
-      await act(volume);
-      milliseconds.push(performance.now() - startedMs);
+      try {
+        await act(volume);
+        milliseconds.push(performance.now() - startedMs);
+      } catch (error) {
+        if (!bench.mayFail) throw error;
+        errors.push(error instanceof Error ? error.message : String(error));
+      }
     }
   };
+  const startedMs = performance.now();
   await Promise.all(Array.from({ length: bench.inFlight }, worker));
-  const commands = await bench.countCommands() - commandsBefore;
-  return {
-    rpc,
-    calls: milliseconds.length,
-    p50Ms: percentile(milliseconds, 0.5),
-    p99Ms: percentile(milliseconds, 0.99),
-    commandsPerCall: commands / milliseconds.length,
+  const wallMs = performance.now() - startedMs;
+  const after = await bench.meters();
+  const used = {
+    commands: after.commands - before.commands,
+    bytes: after.bytes - before.bytes,
+    processorMs: after.processorMs - before.processorMs,
   };
+  return { rpc, milliseconds, failed: errors.length, firstError: errors[0], wallMs, used };
 }
 
 /** The smallest value that at least `share` of all are no larger than. */

@@ -61,7 +61,7 @@ async function measureSubject(subject: Subject) {
 async function measureScale(subject: Subject, scale: number): Promise<Record<string, RpcMeasurements[]>> {
   const byCount: Record<string, RpcMeasurements[]> = {};
   for (const inFlight of inFlightCounts) {
-    byCount[inFlight] = await withStack(subject, "all", scale, async ({ address, folder, count }) => {
+    byCount[inFlight] = await withStack(subject, "all", scale, async ({ address, folder, meters }) => {
       const clients = dial(csi, address, systemClock);
       try {
         const withNode = await missingForNode(folder, "loop") === undefined;
@@ -71,7 +71,7 @@ async function measureScale(subject: Subject, scale: number): Promise<Record<str
           nodeFolder: withNode ? join(folder, "volumes") : undefined,
           inFlight,
           volumes: short ? Math.max(10, inFlight) : scale === 0 ? 100 : 50,
-          countCommands: count,
+          meters,
         });
       } finally {
         clients.close();

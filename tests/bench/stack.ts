@@ -4,13 +4,14 @@ import { loadCsi } from "../../src/csi/server/proto.ts";
 import { ScratchFolder } from "../../src/cli/demo/scratch.ts";
 import { systemClock } from "../../src/host/clock.ts";
 import { freePort, type Part, startPart, type Subject } from "../support/parts.ts";
+import type { Meters } from "./rpc.ts";
 
 /** A driver on a simulated router, each a process of its own. */
 export interface Running {
   readonly address: string;
   readonly folder: string;
   readonly driver: Part;
-  count(): Promise<number>;
+  meters(): Promise<Meters>;
 }
 
 /** Starts both, lets `work` use them, and takes them away again. */
@@ -30,7 +31,7 @@ export async function withStack<Result>(
       ...["--exporter", "loop", "--timing-scale", String(scale), "--user", "csi", "--password", "bench"],
     ]);
     parts.push(simulator);
-    const countUrl = `http://127.0.0.1:${controlPort}/count?execs`;
+    const countUrl = `http://127.0.0.1:${controlPort}/count`;
     await simulator.ready(async () => (await fetch(countUrl).catch(() => undefined))?.ok ?? false);
     const address = `unix://${folder}/csi.sock`;
     const driver = startPart(subject, "serve", folder, await serveArgs(folder, address, mode, sshPort));
@@ -40,7 +41,7 @@ export async function withStack<Result>(
       address,
       folder,
       driver,
-      count: async () => Number(await (await fetch(countUrl)).text()),
+      meters: () => metersOf(countUrl, driver),
     });
   } finally {
     for (const part of parts.toReversed()) await part.stop();
@@ -66,6 +67,12 @@ async function serveArgs(folder: string, address: string, mode: string, sshPort:
     ],
     ...["--unexport-grace", "0s", "--metrics-address", "127.0.0.1:0"],
   ];
+}
+
+/** What a simulated router has counted, and its driver has used. */
+export async function metersOf(countUrl: string, driver: Part): Promise<Meters> {
+  const { execs, bytes } = await (await fetch(countUrl)).json();
+  return { commands: execs, bytes, processorMs: await driver.processorMs() };
 }
 
 /** Whether the driver at an address says that it is ready. */

@@ -33,6 +33,8 @@ export interface Part {
   readonly ended: Promise<number>;
   /** Resident memory. */
   residentBytes(): Promise<number>;
+  /** Processor time of all its threads so far, in milliseconds. */
+  processorMs(): Promise<number>;
   /** All that it has printed so far. */
   printed(): Promise<string>;
   /** The end of what it printed. */
@@ -47,16 +49,26 @@ export function startPart(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Part {
-  const [program = "", ...before] = programOf(subject);
-  const log = join(folder, `${command}-${crypto.randomUUID().slice(0, 8)}.log`);
+  return startProgram(command, [...programOf(subject), command], folder, args, env);
+}
+
+/** Starts any program with its output in `folder`. @param name what it is called in messages, and its log */
+export function startProgram(
+  name: string,
+  [program = "", ...before]: readonly string[],
+  folder: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Part {
+  const log = join(folder, `${name}-${crypto.randomUUID().slice(0, 8)}.log`);
   // The shell's redirection keeps the log whole even when this process dies.
   const child = new Deno.Command("/bin/sh", {
-    args: ["-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", log, program, ...before, command, ...args],
+    args: ["-c", 'log=$1; shift; exec "$@" >"$log" 2>&1', "sh", log, program, ...before, ...args],
     cwd: projectRoot,
     stdin: "null",
     env,
   }).spawn();
-  return new ChildPart(command, log, args, child);
+  return new ChildPart(name, log, args, child);
 }
 
 /** The words by which `rds-csi` is run, before its own. */
@@ -148,6 +160,10 @@ class ChildPart implements Part {
     return residentBytes(this.#child.pid);
   }
 
+  processorMs(): Promise<number> {
+    return processorMs(this.#child.pid);
+  }
+
   printed(): Promise<string> {
     return Deno.readTextFile(this.#log);
   }
@@ -162,4 +178,15 @@ class ChildPart implements Part {
 export async function residentBytes(pid: number): Promise<number> {
   const status = await Deno.readTextFile(`/proc/${pid}/status`);
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? NaN) * 1024;
+}
+
+/** Ticks of the kernel's clock in a second (sysconf(_SC_CLK_TCK)), which is 100 on every platform of Linux that Deno runs on. */
+const ticksPerSecond = 100;
+
+/** User and system time of a process, threads included (proc_pid_stat(5), fields 14 and 15), in milliseconds. */
+export async function processorMs(pid: number): Promise<number> {
+  const stat = await Deno.readTextFile(`/proc/${pid}/stat`);
+  // Behind the name, which may hold blanks, the fields are counted from 3.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) * 1000 / ticksPerSecond;
 }

@@ -18,14 +18,15 @@ export class Journal {
   #entries: JournalEntry[] = [];
   #execs = 0;
   #statements = 0;
+  #bytes = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Exec requests and the statements in them, since the last reset. */
-  get counts(): { readonly execs: number; readonly statements: number } {
-    return { execs: this.#execs, statements: this.#statements };
+  /** Exec requests, the statements in them, and the bytes that were printed for them, since the last reset. */
+  get counts(): { readonly execs: number; readonly statements: number; readonly bytes: number } {
+    return { execs: this.#execs, statements: this.#statements, bytes: this.#bytes };
   }
 
   list(): readonly JournalEntry[] {
@@ -47,7 +48,13 @@ export class Journal {
     this.#statements += statements;
   }
 
+  /** Counts what was printed. */
+  countBytes(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
   resetCounts(): void {
+    this.#bytes = 0;
     this.#execs = 0;
     this.#statements = 0;
   }

@@ -128,7 +128,7 @@ class Watch {
   subvolume({ verb, row, values }: Change): void {
     const label = row === undefined ? values.get("fs") ?? "" : textOf(row, "fs");
     // The pool counts also while it is not mounted: the router refuses then, and the client did nothing wrong.
-    const pool = this.#router.disks.list().find((disk) => disk.pool?.label === label)?.pool;
+    const pool = this.#router.disks.special().find((disk) => disk.pool?.label === label)?.pool;
     const location = (name: string) => `/${pool?.mountPoint ?? label}/${name}`;
     const path = location(row === undefined ? values.get("name") ?? "" : textOf(row, "fullname"));
     const named = this.#router.subvolumes.findByName(values.get("parent") ?? "")[0];
@@ -146,8 +146,7 @@ class Watch {
   /** Disks that come late after a reboot count too: whoever takes their files away takes the data. */
   #assertUnused(command: string, path: string): void {
     if (path.split("/").some(isScratchName)) return;
-    for (const disk of this.#router.disks.listWithHidden()) {
-      if (disk.filePath !== path && !disk.filePath.startsWith(`${path}/`)) continue;
+    for (const disk of this.#router.disks.listUsing(path)) {
       this.#report("file-before-disk", `${command} takes ${path} while the disk ${disk.slot} uses it.`);
     }
   }

@@ -16,12 +16,13 @@ export function* select(menu: Menu, where: Expression | undefined, run: Run): Pr
   const condition = yield* prepare(where, menu, run);
   if (condition.among === undefined) return menu.rows().filter(condition.test);
   const unique = new Map(condition.among.map((row) => [row.order, row]));
-  return [...unique.values()].filter(condition.test).toSorted((a, b) => a.order - b.order);
+  const compare = menu.compare ?? ((a: Row, b: Row) => a.order - b.order);
+  return [...unique.values()].filter(condition.test).toSorted(compare);
 }
 
 /** Computes once what does not depend on the item. */
 function* prepare(where: Expression, menu: Menu, run: Run): Program<Condition> {
-  if (where.kind === "property") return propertyCondition(where.name);
+  if (where.kind === "property") return propertyCondition(menu, where.name);
   if (where.kind === "not") {
     const inner = yield* prepare(where.operand, menu, run);
     return { test: (row) => !inner.test(row), among: undefined };
@@ -43,8 +44,8 @@ function* prepare(where: Expression, menu: Menu, run: Run): Program<Condition> {
   return { test: () => constant, among: undefined };
 }
 
-function propertyCondition(name: string): Condition {
-  return { test: (row) => isTrue(row.value(name) ?? null), among: undefined };
+function propertyCondition(menu: Menu, name: string): Condition {
+  return { test: (row) => isTrue(row.value(name) ?? null), among: menu.flagged?.(name) };
 }
 
 function comparison(
@@ -55,8 +56,12 @@ function comparison(
   ignoresCase: boolean,
 ): Condition {
   if (operator === "~") {
-    const pattern = toPattern(toText(wanted));
-    return { test: (row) => pattern.test(toText(row.value(name) ?? null)), among: undefined };
+    const source = toText(wanted);
+    const pattern = toPattern(source);
+    return {
+      test: (row) => pattern.test(toText(row.value(name) ?? null)),
+      among: menu.search?.(name, source),
+    };
   }
   if (ignoresCase && (operator === "=" || operator === "!=")) {
     const folded = fold(wanted);

@@ -179,9 +179,14 @@ function textLine(menu: Menu, row: Row, names: readonly string[] | undefined, nu
   const pairs = shown.flatMap(({ name, isFlag }) => {
     const value = row.value(name);
     if (value === undefined || isFlag && value !== true) return [];
-    return [isFlag ? name.toUpperCase() : `${name}=${toText(value)}`];
+    return [isFlag ? name.toUpperCase() : `${name}=${shownText(value)}`];
   });
   return (menu.single ? pairs : [number, ...pairs]).join(" ");
+}
+
+/** People read `yes` and `no`, which is also what the legacy driver looks for. */
+function shownText(value: Value): string {
+  return typeof value === "boolean" ? (value ? "yes" : "no") : toText(value);
 }
 
 function* readProplist(command: PrintCommand, run: Run): Program<readonly string[] | undefined> {

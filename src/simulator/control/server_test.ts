@@ -60,10 +60,14 @@ Deno.test("GET /state shows disks, files, subvolumes, pools and sessions", async
 Deno.test("GET /count counts exec requests and statements, and DELETE starts over", async () => {
   await withDisk(async (simulator, client) => {
     await client.exec("/disk print count-only");
-    assert.deepEqual((await ask(simulator, "GET", "/count")).body, { execs: 2, statements: 3 });
+    assert.deepEqual((await ask(simulator, "GET", "/count")).body, { execs: 2, statements: 3, bytes: 3 });
     const bare = await fetch(`${simulator.controlUrl}/count?execs`);
     assert.equal(await bare.text(), "2");
-    assert.deepEqual((await ask(simulator, "DELETE", "/count")).body, { execs: 0, statements: 0 });
+    assert.deepEqual((await ask(simulator, "DELETE", "/count")).body, {
+      execs: 0,
+      statements: 0,
+      bytes: 0,
+    });
   });
 });
 
@@ -287,7 +291,7 @@ const nonsense: readonly (readonly [method: string, path: string, body: unknown,
   ["PUT", "/profile", [], /name of a profile/],
   ["POST", "/reboot", { downMs: "soon" }, /downMs must be/],
   ["POST", "/reboot", { down: 1 }, /no "down"/],
-  ["GET", "/count?foo", undefined, /execs or statements/],
+  ["GET", "/count?foo", undefined, /one of execs, statements, bytes/],
   ["GET", "/disks/%ff", undefined, /malformed/i],
 ];
 

@@ -20,7 +20,8 @@ export const watchRoutes: readonly Route[] = [
     method: "GET",
     path: "count",
     named: false,
-    what: "How many execs and statements there were; `?execs` and `?statements` give the bare number.",
+    what:
+      "How many execs and statements there were, and bytes printed for them; `?execs`, `?statements` and `?bytes` give the bare number.",
     handle: getCount,
   },
   {
@@ -69,14 +70,14 @@ export const watchRoutes: readonly Route[] = [
   },
 ];
 
-/** `?execs` and `?statements` ask for the bare number. */
-function getCount(request: Request, { journal }: Simulation): Response {
-  const { execs, statements } = journal.counts;
-  const asked = [...new URL(request.url).searchParams.keys()];
-  if (asked.length === 0) return json({ execs, statements });
-  if (asked.length === 1 && asked[0] === "execs") return new Response(String(execs));
-  if (asked.length === 1 && asked[0] === "statements") return new Response(String(statements));
-  throw new BadRequest("Only execs or statements can be asked for.");
+/** The name of one count asks for the bare number. */
+function getCount(request: Request, { journal: { counts } }: Simulation): Response {
+  const [asked, ...others] = new URL(request.url).searchParams.keys();
+  if (asked === undefined) return json(counts);
+  if (others.length === 0 && Object.hasOwn(counts, asked)) {
+    return new Response(String(counts[asked as keyof typeof counts]));
+  }
+  throw new BadRequest(`Only one of ${Object.keys(counts).join(", ")} can be asked for.`);
 }
 
 /** The whole state of a router, under the names that the router itself uses. */

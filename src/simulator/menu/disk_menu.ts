@@ -89,6 +89,15 @@ export class DiskMenu implements Menu {
     return undefined;
   }
 
+  search(property: string, pattern: string): readonly Row[] | undefined {
+    const disks = property === "file-path" ? this.#router.disks.findByPathPattern(pattern) : undefined;
+    return disks === undefined ? undefined : this.#rows(disks);
+  }
+
+  flagged(property: string): readonly Row[] | undefined {
+    return property === "mounted" ? this.#rows(this.#router.disks.special()) : undefined;
+  }
+
   byId(id: string): Row | undefined {
     return this.lookup(".id", id)?.[0];
   }

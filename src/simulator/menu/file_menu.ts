@@ -3,6 +3,7 @@ import type { FileEntry } from "../model/files.ts";
 import { normalisePath, parentOf } from "../model/paths.ts";
 import type { Router } from "../model/router.ts";
 import { Refusal } from "../refusal.ts";
+import { toText } from "../value.ts";
 import { type Span, spanOf } from "../timing.ts";
 import { formatTime } from "./inputs.ts";
 import type { Menu, Property, Row, Values, Verb } from "./menu.ts";
@@ -49,6 +50,15 @@ export class FileMenu implements Menu {
     if (property !== "name") return undefined;
     const file = this.#router.files.find(text);
     return file === undefined ? [] : this.#rows([file]);
+  }
+
+  search(property: string, pattern: string): readonly Row[] | undefined {
+    const files = property === "name" ? this.#router.files.findByPattern(pattern) : undefined;
+    return files === undefined ? undefined : this.#rows(files);
+  }
+
+  compare(a: Row, b: Row): number {
+    return pathOf(a) < pathOf(b) ? -1 : 1;
   }
 
   byId(id: string): Row | undefined {
@@ -130,6 +140,10 @@ export class FileMenu implements Menu {
     const reported = readOnlyOf<FileEntry>(this.#router.behaviours);
     return files.map((file) => new ItemRow(file, propertiesByName, reported));
   }
+}
+
+function pathOf(row: Row): string {
+  return toText(row.value("name") ?? null);
 }
 
 /** A file's type is its name's ending: `.img file`. */

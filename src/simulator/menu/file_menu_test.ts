@@ -86,3 +86,19 @@ Deno.test("a full copy takes a second a gibibyte, scaled, and a reflink no time"
     await copied;
   }
 });
+
+Deno.test("files found by a part of their path come in the order of all files, renamed folders with what is in them", async () => {
+  const type = typeTo(makeRouter());
+  await type(`${makeBasePath}; /file add name="${folder}/z-1"; /file add name="${folder}/a-1"`);
+  await type(`/file add type="directory" name="${folder}/d"; /file add name="${folder}/d/m-1"`);
+  const listed = async (part: string) =>
+    JSON.parse(
+      await type(`:put [:serialize to=json value=[/file print as-value proplist=name where name~"${part}"]]`),
+    )
+      .map(({ name }: { name: string }) => name);
+  const names = ["a-1", "d/m-1", "z-1"].map((name) => `${folder}/${name}`);
+  assert.deepEqual(await listed("-1$"), names);
+  assert.equal(await type(`/file set "${folder}/d" name="${folder}/y"`), "");
+  assert.deepEqual(await listed("-1$"), [names[0], `${folder}/y/m-1`, names[2]]);
+  assert.deepEqual(await listed("/d/"), []);
+});

@@ -56,6 +56,15 @@ export interface Menu {
   rows(): readonly Row[];
   /** The items that have that value, found without looking at every item; undefined where there is no such index. */
   lookup(property: string, text: string): readonly Row[] | undefined;
+  /**
+   * The items whose property a regular expression can match, and maybe others, found without looking at every item; undefined
+   * where no index tells.
+   */
+  search?(property: string, pattern: string): readonly Row[] | undefined;
+  /** The items of which a property can be true, and maybe others; undefined where no index tells. */
+  flagged?(property: string): readonly Row[] | undefined;
+  /** Puts items in the order of `rows()`, where that is not the order of their ids. */
+  compare?(a: Row, b: Row): number;
   /** The item of that id. */
   byId(id: string): Row | undefined;
   /** The item that goes by that name. */

@@ -108,9 +108,9 @@ export class SubvolumeMenu implements Menu {
 }
 
 /** Properties of a subvolume. */
-function subvolumeProperties({ disks, subvolumes }: Router): readonly ReadableProperty<Subvolume>[] {
-  const label = ({ path }: Subvolume) =>
-    disks.list().find(({ pool }) => pool?.mounted && pool.mountPoint === path.split("/")[0])?.pool?.label;
+function subvolumeProperties(router: Router): readonly ReadableProperty<Subvolume>[] {
+  const { subvolumes } = router;
+  const label = ({ path }: Subvolume) => router.poolOf(path)?.pool.label;
   const fullName = (subvolume: Subvolume | undefined) =>
     subvolume === undefined ? undefined : fullNameOf(subvolume);
   const snapshotNames = (subvolume: Subvolume) => {

@@ -56,6 +56,8 @@ export interface Backing {
   setReadOnly(path: string, readOnly: boolean): void;
   /** How much of a file takes space. */
   allocatedBytes(path: string): bigint;
+  /** The paths of all files that take space, and maybe others; undefined where only a look at each file tells. */
+  writtenPaths?(): Iterable<string>;
   /** Says that so much of a file was written, where nothing really is. */
   pretendWritten?(path: string, bytes: bigint): void;
   /** Where the file is on this machine; undefined when it is nowhere. */
@@ -71,7 +73,7 @@ export class MemoryBacking implements Backing {
   makeDirectory(): void {}
 
   create(path: string): void {
-    this.#written.set(path, 0n);
+    this.#written.delete(path);
   }
 
   resize(): void {}
@@ -81,7 +83,7 @@ export class MemoryBacking implements Backing {
   }
 
   rename(from: string, to: string): void {
-    this.#written.set(to, this.allocatedBytes(from));
+    this.#copy(from, to);
     this.#written.delete(from);
   }
 
@@ -90,7 +92,7 @@ export class MemoryBacking implements Backing {
     this.create(to);
     return {
       finish: (path) => {
-        if (path !== undefined) this.#written.set(path, bytes);
+        if (path !== undefined && bytes > 0n) this.#written.set(path, bytes);
       },
       abandon() {},
     };
@@ -100,7 +102,7 @@ export class MemoryBacking implements Backing {
 
   makeSnapshot(from: string, to: string, _readOnly: boolean, parts: readonly SnapshotPart[]): void {
     for (const { path, kind } of parts) {
-      if (kind === "file") this.#written.set(`${to}/${path}`, this.allocatedBytes(`${from}/${path}`));
+      if (kind === "file") this.#copy(`${from}/${path}`, `${to}/${path}`);
     }
   }
 
@@ -114,6 +116,16 @@ export class MemoryBacking implements Backing {
 
   allocatedBytes(path: string): bigint {
     return this.#written.get(path) ?? 0n;
+  }
+
+  writtenPaths(): Iterable<string> {
+    return this.#written.keys();
+  }
+
+  #copy(from: string, to: string): void {
+    const bytes = this.#written.get(from);
+    if (bytes === undefined) this.#written.delete(to);
+    else this.#written.set(to, bytes);
   }
 
   pretendWritten(path: string, bytes: bigint): void {

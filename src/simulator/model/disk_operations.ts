@@ -166,7 +166,7 @@ function assertSlot(router: Router, slot: string): void {
 function assertNqnFree(router: Router, disk: Disk, self: Disk | undefined): void {
   const nqn = servedNqn(disk);
   if (nqn === undefined || nqn === servedNqn(self)) return;
-  const taken = router.disks.list().some((other) => other.id !== self?.id && servedNqn(other) === nqn);
+  const taken = router.disks.findServed(nqn).some((other) => other.id !== self?.id);
   if (taken) throw Refusal.alreadyHave("nvme-tcp-server-nqn");
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../../volume/ports/system.ts";
-import type { Disk } from "./disk.ts";
+import { type Disk, servedNqn } from "./disk.ts";
+import { WordIndex } from "./word_index.ts";
 
 /** Told of every change: what a disk was and what it is; undefined where it is not there. */
 export type DiskListener = (before: Disk | undefined, after: Disk | undefined) => void;
@@ -12,13 +13,20 @@ interface Change {
 
 const rememberedChanges = 10_000;
 
-/** The items of `/disk`: by id, by slot and by backing file, with enough memory to lose the last few seconds again. */
+/**
+ * The items of `/disk`: by id, by slot, by backing file and by served NQN, with enough memory to lose the last few seconds
+ * again. No look at one of them, and no change of one, looks at all.
+ */
 export class DiskTable {
   readonly #clock: Clock;
   readonly #listener: DiskListener;
   #disks = new Map<number, Disk>();
   readonly #slots = new Map<string, number>();
   readonly #paths = new Map<string, Set<number>>();
+  readonly #pathWords = new WordIndex<number>();
+  readonly #served = new Map<string, Set<number>>();
+  /** Those with a file system, and those that were given properties of their own. */
+  readonly #special = new Set<number>();
   #changes: Change[] = [];
   #list: readonly Disk[] | undefined;
   #nextId = 1;
@@ -36,11 +44,6 @@ export class DiskTable {
     return this.#list;
   }
 
-  /** Those that do not show too. */
-  listWithHidden(): readonly Disk[] {
-    return [...this.#disks.values()];
-  }
-
   get(id: number): Disk | undefined {
     return this.#visible(this.#disks.get(id));
   }
@@ -50,7 +53,31 @@ export class DiskTable {
   }
 
   findByPath(filePath: string): readonly Disk[] {
-    return [...this.#paths.get(filePath) ?? []].flatMap((id) => this.get(id) ?? []);
+    return this.#of(this.#paths.get(filePath));
+  }
+
+  /** Those whose file's path a pattern can match, and maybe others; undefined when no index tells. */
+  findByPathPattern(pattern: string): readonly Disk[] | undefined {
+    const ids = this.#pathWords.among(pattern);
+    return ids === undefined ? undefined : this.#of([...ids, ...this.#special]);
+  }
+
+  /** Those whose file is at a path or below it, also those that do not show. */
+  listUsing(path: string): readonly Disk[] {
+    const below = this.#pathWords.among(`^${path.replaceAll(".", "[.]")}/`) ?? this.#disks.keys();
+    const ids = new Set([...this.#paths.get(path) ?? [], ...below]);
+    return [...ids].map((id) => this.#disks.get(id)!)
+      .filter(({ filePath }) => filePath === path || filePath.startsWith(`${path}/`));
+  }
+
+  /** Those that are served under an NQN. */
+  findServed(nqn: string): readonly Disk[] {
+    return this.#of(this.#served.get(nqn));
+  }
+
+  /** Those that can be mounted: the only ones with a file system, or with properties of their own. */
+  special(): readonly Disk[] {
+    return this.#of([...this.#special].toSorted((a, b) => a - b));
   }
 
   /** Whether a slot is taken, also by a disk that does not show yet. */
@@ -88,12 +115,12 @@ export class DiskTable {
 
   /** Gives every disk a new id, in the order that `rank` puts them in. */
   renumber(rank: (disk: Disk) => number): void {
-    const ordered = [...this.#disks.values()].toSorted((a, b) => rank(a) - rank(b) || a.id - b.id);
+    const before = [...this.#disks.values()];
+    const ordered = before.toSorted((a, b) => rank(a) - rank(b) || a.id - b.id);
     this.#disks = new Map(ordered.map((disk, index) => [index + 1, { ...disk, id: index + 1 }]));
     this.#nextId = ordered.length + 1;
     this.#changes = [];
-    this.#slots.clear();
-    this.#paths.clear();
+    for (const disk of before) this.#unindex(disk);
     for (const disk of this.#disks.values()) this.#index(disk);
     this.#list = undefined;
   }
@@ -139,16 +166,25 @@ export class DiskTable {
 
   #index(disk: Disk): void {
     this.#slots.set(disk.slot, disk.id);
+    if (disk.pool !== undefined || Object.keys(disk.extra).length > 0) this.#special.add(disk.id);
+    const nqn = servedNqn(disk);
+    if (nqn !== undefined) addTo(this.#served, nqn, disk.id);
     if (disk.filePath === "") return;
-    const ids = this.#paths.get(disk.filePath) ?? new Set();
-    this.#paths.set(disk.filePath, ids.add(disk.id));
+    addTo(this.#paths, disk.filePath, disk.id);
+    this.#pathWords.add(disk.id, disk.filePath);
   }
 
   #unindex(disk: Disk): void {
     if (this.#slots.get(disk.slot) === disk.id) this.#slots.delete(disk.slot);
-    const ids = this.#paths.get(disk.filePath);
-    ids?.delete(disk.id);
-    if (ids?.size === 0) this.#paths.delete(disk.filePath);
+    this.#special.delete(disk.id);
+    removeFrom(this.#served, servedNqn(disk) ?? "", disk.id);
+    if (disk.filePath === "") return;
+    removeFrom(this.#paths, disk.filePath, disk.id);
+    this.#pathWords.remove(disk.id, disk.filePath);
+  }
+
+  #of(ids: Iterable<number> = []): readonly Disk[] {
+    return [...ids].flatMap((id) => this.get(id) ?? []);
   }
 
   #shows(disk: Disk): boolean {
@@ -160,4 +196,14 @@ export class DiskTable {
   #visible(disk: Disk | undefined): Disk | undefined {
     return disk !== undefined && this.#shows(disk) ? disk : undefined;
   }
+}
+
+function addTo(map: Map<string, Set<number>>, key: string, id: number): void {
+  map.set(key, (map.get(key) ?? new Set()).add(id));
+}
+
+function removeFrom(map: Map<string, Set<number>>, key: string, id: number): void {
+  const ids = map.get(key);
+  ids?.delete(id);
+  if (ids?.size === 0) map.delete(key);
 }

@@ -1,6 +1,8 @@
 import type { Clock } from "../../volume/ports/system.ts";
 import { Refusal } from "../refusal.ts";
 import type { Backing, FoundSubvolume, PendingCopy, SnapshotPart } from "./backing.ts";
+import { parentOf } from "./paths.ts";
+import { WordIndex } from "./word_index.ts";
 
 /** An item of `/file`. */
 export interface FileEntry {
@@ -17,12 +19,19 @@ export interface FileEntry {
   readonly extents: readonly Extent[];
 }
 
-/** The files of the router, by path; the entry and the bytes behind it always change together. */
+/**
+ * The files of the router, by path, by the words in it and by directory; the entry and the bytes behind it always change
+ * together. No look at one of them, and no change of one, looks at all.
+ */
 export class FileTable {
   readonly #clock: Clock;
   readonly #backing: Backing;
   readonly #files = new Map<string, FileEntry>();
   readonly #paths = new Map<number, string>();
+  readonly #words = new WordIndex<string>();
+  readonly #inside = new Map<string, Set<string>>();
+  /** The sizes of all files of each pool together. */
+  readonly #sizes = new Map<string, bigint>();
   readonly #hidden = new Set<string>();
   readonly #copying = new Map<number, PendingCopy>();
   readonly #partial = new Set<number>();
@@ -57,6 +66,12 @@ export class FileTable {
 
   find(path: string): FileEntry | undefined {
     return this.#shows(path) ? this.#files.get(path) : undefined;
+  }
+
+  /** Those whose path a pattern can match, and maybe others; undefined when no index tells. */
+  findByPattern(pattern: string): readonly FileEntry[] | undefined {
+    const paths = this.#words.among(pattern);
+    return paths === undefined ? undefined : [...paths].flatMap((path) => this.find(path) ?? []);
   }
 
   byId(id: number): FileEntry | undefined {
@@ -133,7 +148,7 @@ export class FileTable {
     const file = this.find(path);
     if (file === undefined) throw Refusal.noSuchItem();
     this.#backing.resize(path, sizeBytes);
-    this.#files.set(path, { ...file, sizeBytes, modifiedAtMs: this.#clock.now() });
+    this.#set({ ...file, sizeBytes, modifiedAtMs: this.#clock.now() });
     this.#touch();
   }
 
@@ -142,7 +157,7 @@ export class FileTable {
     if (this.find(path)?.kind === "subvolume") this.#backing.removeSubvolume(path);
     else this.#backing.remove(path);
     for (const inner of this.within(path)) {
-      this.#files.delete(inner.path);
+      this.#forget(inner);
       this.#paths.delete(inner.id);
     }
     this.#touch();
@@ -153,8 +168,8 @@ export class FileTable {
     this.#backing.rename(from, to);
     for (const inner of this.within(from)) {
       const path = to + inner.path.slice(from.length);
-      this.#files.delete(inner.path);
-      this.#files.set(path, { ...inner, path });
+      this.#forget(inner);
+      this.#set({ ...inner, path });
       this.#paths.set(inner.id, path);
     }
     this.#touch();
@@ -172,7 +187,7 @@ export class FileTable {
     const extents = share ? shareExtents(file.extents, this.#backing.allocatedBytes(from)) : [];
     const begun = this.#backing.startCopy(from, to, share);
     const { id } = this.#put(to, "file", file.sizeBytes);
-    if (share) this.#files.set(from, { ...file, extents });
+    if (share) this.#set({ ...file, extents });
     this.#copying.set(id, begun);
     this.#partial.add(id);
     return () => {
@@ -181,7 +196,7 @@ export class FileTable {
       this.#copying.delete(id);
       const copy = this.byId(id);
       pending.finish(copy?.path);
-      if (copy !== undefined) this.#files.set(copy.path, { ...copy, extents, contents: file.contents });
+      if (copy !== undefined) this.#set({ ...copy, extents, contents: file.contents });
       this.#partial.delete(id);
       this.#touch();
     };
@@ -200,10 +215,10 @@ export class FileTable {
 
   /** Bytes taken on a pool: what was written, or the full sizes. */
   usedBytes(mountPoint: string, allocation: "sparse" | "full"): bigint {
-    const files = [...this.#files.values()].filter(({ kind, path }) =>
-      kind === "file" && path.startsWith(`${mountPoint}/`)
-    );
-    if (allocation === "full") return files.reduce((sum, file) => sum + file.sizeBytes, 0n);
+    if (allocation === "full") return this.#sizes.get(mountPoint) ?? 0n;
+    const paths = this.#backing.writtenPaths?.() ?? this.#files.keys();
+    const files = [...paths].flatMap((path) => this.#entry(path))
+      .filter(({ kind, path }) => kind === "file" && path.startsWith(`${mountPoint}/`));
     return usedBytes(files.map(({ path, extents }) => ({
       extents,
       allocatedBytes: this.#backing.allocatedBytes(path),
@@ -214,7 +229,68 @@ export class FileTable {
   within(path: string): readonly FileEntry[] {
     const file = this.find(path);
     if (file?.kind === "file") return [file];
-    return this.list().filter((other) => other.path === path || other.path.startsWith(`${path}/`));
+    const below = this.#shows(path) ? this.#below(path) : [];
+    return file === undefined ? below : [file, ...below];
+  }
+
+  /** Everything below a path, ordered by path. */
+  #below(path: string): FileEntry[] {
+    const found: FileEntry[] = [];
+    const todo = [path];
+    for (let outer = todo.pop(); outer !== undefined; outer = todo.pop()) {
+      for (const inner of this.#inside.get(outer) ?? []) {
+        found.push(...this.#entry(inner));
+        todo.push(inner);
+      }
+    }
+    return found.sort((a, b) => a.path < b.path ? -1 : 1);
+  }
+
+  #entry(path: string): readonly FileEntry[] {
+    const file = this.#files.get(path);
+    return file === undefined ? [] : [file];
+  }
+
+  #set(file: FileEntry): void {
+    const { path } = file;
+    const before = this.#files.get(path);
+    this.#files.set(path, file);
+    this.#count(file, (before?.kind === "file" ? -before.sizeBytes : 0n) + file.sizeBytes);
+    if (before !== undefined) return;
+    this.#words.add(path, path);
+    this.#link(path);
+  }
+
+  #forget(file: FileEntry): void {
+    const { path } = file;
+    if (!this.#files.delete(path)) return;
+    this.#count(file, -file.sizeBytes);
+    this.#words.remove(path, path);
+    this.#unlink(path);
+  }
+
+  /** A path is found from above, also where a directory between is no entry. */
+  #link(path: string): void {
+    const outer = parentOf(path);
+    const inside = this.#inside.get(outer) ?? new Set();
+    this.#inside.set(outer, inside.add(path));
+    if (inside.size === 1 && outer !== "") this.#link(outer);
+  }
+
+  #unlink(path: string): void {
+    if (this.#files.has(path) || this.#inside.has(path)) return;
+    const outer = parentOf(path);
+    const inside = this.#inside.get(outer);
+    inside?.delete(path);
+    if (inside?.size !== 0) return;
+    this.#inside.delete(outer);
+    if (outer !== "") this.#unlink(outer);
+  }
+
+  #count({ kind, path }: FileEntry, moreBytes: bigint): void {
+    if (kind !== "file") return;
+    const mountPoint = path.split("/", 1)[0]!;
+    this.#sizes.set(mountPoint, (this.#sizes.get(mountPoint) ?? 0n) + moreBytes);
   }
 
   /** What is in a subvolume, those in it as directories without anything in them. */
@@ -235,7 +311,7 @@ export class FileTable {
 
   #share(file: FileEntry, to: string): void {
     const extents = shareExtents(file.extents, this.#backing.allocatedBytes(file.path));
-    this.#files.set(file.path, { ...file, extents });
+    this.#set({ ...file, extents });
     this.#put(to, "file", file.sizeBytes, file.contents, extents, file.modifiedAtMs);
   }
 
@@ -248,7 +324,7 @@ export class FileTable {
     modifiedAtMs = this.#clock.now(),
   ): FileEntry {
     const file = { id: this.#nextId++, path, kind, sizeBytes, modifiedAtMs, contents, extents };
-    this.#files.set(path, file);
+    this.#set(file);
     this.#paths.set(file.id, path);
     this.#touch();
     return file;

@@ -193,7 +193,7 @@ export class Router {
 
   /** The disks with a mounted file system. */
   pools(): readonly Pool[] {
-    return this.disks.list().filter((disk): disk is Pool => disk.pool?.mounted === true);
+    return this.disks.special().filter((disk): disk is Pool => disk.pool?.mounted === true);
   }
 
   /** The pool that a path lies on, if that is mounted. */

@@ -44,6 +44,8 @@ export class SubvolumeTable {
   readonly #random: Random;
   readonly #subvolumes = new Map<number, Subvolume>();
   readonly #paths = new Map<string, number>();
+  /** How many subvolumes lie below each path. */
+  readonly #inside = new Map<string, number>();
   readonly #names = new Map<string, Set<number>>();
   readonly #snapshots = new Map<string, Set<number>>();
   readonly #uuids = new Map<string, number>();
@@ -98,10 +100,7 @@ export class SubvolumeTable {
 
   /** Whether some subvolume lies below a path. */
   isAbove(path: string): boolean {
-    for (const other of this.#paths.keys()) {
-      if (other.startsWith(`${path}/`)) return true;
-    }
-    return false;
+    return this.#inside.has(path);
   }
 
   /** Adds the root of a file system, unless it is there. */
@@ -135,6 +134,7 @@ export class SubvolumeTable {
       this.#clock.timer(deadMs, () => this.#dead.delete(id));
     }
     this.#paths.delete(subvolume.path);
+    this.#countInside(subvolume.path, -1);
     this.#uuids.delete(subvolume.uuid);
     this.#names.get(nameOf(subvolume))?.delete(id);
     if (subvolume.sourceUuid !== undefined) this.#snapshots.get(subvolume.sourceUuid)?.delete(id);
@@ -163,10 +163,19 @@ export class SubvolumeTable {
     };
     this.#subvolumes.set(id, subvolume);
     this.#paths.set(path, id);
+    this.#countInside(path, 1);
     this.#uuids.set(uuid, id);
     index(this.#names, nameOf(subvolume), id);
     if (sourceUuid !== undefined) index(this.#snapshots, sourceUuid, id);
     return subvolume;
+  }
+
+  #countInside(path: string, more: 1 | -1): void {
+    for (let outer = parentOf(path); outer !== ""; outer = parentOf(outer)) {
+      const count = (this.#inside.get(outer) ?? 0) + more;
+      if (count === 0) this.#inside.delete(outer);
+      else this.#inside.set(outer, count);
+    }
   }
 
   #makeUuid(): string {

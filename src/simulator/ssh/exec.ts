@@ -139,13 +139,14 @@ function once(act: () => Promise<unknown>): () => Promise<void> {
 async function answer(
   { channel, fault }: ExecRequest,
   { output, refusal }: Outcome,
-  { clock, router }: ExecService,
+  { clock, router, journal }: ExecService,
 ): Promise<void> {
   const { errorStream, exitOnError, lineEnd } = router.behaviours;
   const complaint = refusal === undefined ? "" : refusal + (lineEnd === "crlf" ? "\r\n" : "\n");
   const noise = fault?.action === "noise" ? noiseLine(fault.value) : "";
   const stdout = Buffer.from(noise + output + (errorStream === "stdout" ? complaint : ""));
   const shown = stdout.subarray(0, fault?.action === "truncate" ? cut(stdout, fault.value) : stdout.length);
+  journal.countBytes(shown.length + (errorStream === "stderr" ? Buffer.byteLength(complaint) : 0));
   if (fault?.action === "drip") await drip(channel, shown, Number(fault.value ?? 1), clock);
   else channel.write("stdout", shown);
   if (errorStream === "stderr") channel.write("stderr", Buffer.from(complaint));

@@ -44,7 +44,7 @@ Deno.test("a whole life of a disk over SSH leaves nothing and breaks no rule", a
     "[]\r\n[]\r\n",
   );
   assert.deepEqual(simulator.violations.list(), []);
-  assert.deepEqual(simulator.journal.counts, { execs: 3, statements: 9 });
+  assert.deepEqual(simulator.journal.counts, { execs: 3, statements: 9, bytes: 119 });
 });
 
 Deno.test("eight channels of one connection answer at the same time", async () => {

@@ -1,0 +1,59 @@
+/** Finds the texts that a regular expression can match, by the words in it. A word is a run of letters and digits. */
+export class WordIndex<Key> {
+  readonly #keys = new Map<string, Set<Key>>();
+
+  add(key: Key, text: string): void {
+    for (const word of wordsOf(text)) {
+      const keys = this.#keys.get(word);
+      if (keys === undefined) this.#keys.set(word, new Set([key]));
+      else keys.add(key);
+    }
+  }
+
+  /** @param text the one that `key` was added with */
+  remove(key: Key, text: string): void {
+    for (const word of wordsOf(text)) {
+      const keys = this.#keys.get(word);
+      keys?.delete(key);
+      if (keys?.size === 0) this.#keys.delete(word);
+    }
+  }
+
+  /** The keys of all texts that a pattern can match, and maybe of others; undefined when its words do not tell. */
+  among(pattern: string): Iterable<Key> | undefined {
+    let fewest: ReadonlySet<Key> | undefined;
+    for (const word of wholeWords(pattern)) {
+      const keys = this.#keys.get(word);
+      if (keys === undefined) return [];
+      if (fewest === undefined || keys.size < fewest.size) fewest = keys;
+    }
+    return fewest;
+  }
+}
+
+function wordsOf(text: string): Set<string> {
+  return new Set(text.match(/[A-Za-z0-9]+/g));
+}
+
+/** What a pattern is made of: an end or a character between words; a part of a word; any character. */
+const token = /(?<end>\(\^\|\/\)|\[\.\]|[/_-]|\^|\$)|(?<word>[A-Za-z0-9]+)|(?<any>\.)/y;
+
+/**
+ * The words that every match of a regular expression holds with something else, or an end of the text, on both sides. None
+ * where the pattern holds anything but plain characters, `.`, `[.]`, anchors and `(^|/)`.
+ */
+export function wholeWords(pattern: string): readonly string[] {
+  const words: string[] = [];
+  let begins = false;
+  let last: string | undefined;
+  token.lastIndex = 0;
+  while (token.lastIndex < pattern.length) {
+    const groups = token.exec(pattern)?.groups;
+    if (groups === undefined) return [];
+    const isEnd = groups["end"] !== undefined;
+    if (isEnd && last !== undefined) words.push(last);
+    last = begins ? groups["word"] : undefined;
+    begins = isEnd;
+  }
+  return words;
+}
