@@ -11,7 +11,7 @@ import {
 } from "../../tests/fakes/controller_deps.ts";
 import { SeededRandom } from "../../tests/fakes/random.ts";
 import { aDisk, aRecord, aSnapshotId, testBase, testCluster } from "../../tests/fakes/records.ts";
-import type { Mishap, StoreMethod } from "../../tests/fakes/volume_store.ts";
+import type { Mishap, StoreMethod } from "../../tests/fakes/mishap.ts";
 import { isLong } from "../../tests/support/long.ts";
 import { VolumeError } from "../volume/errors.ts";
 import { snapshotIdFor, volumeIdFor } from "../volume/model/ids.ts";

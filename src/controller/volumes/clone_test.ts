@@ -20,7 +20,8 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
 import type { FakeSubvolume } from "../../../tests/fakes/store_files.ts";
-import type { FakeVolumeStore, Mishap } from "../../../tests/fakes/volume_store.ts";
+import type { Mishap } from "../../../tests/fakes/mishap.ts";
+import type { FakeVolumeStore } from "../../../tests/fakes/volume_store.ts";
 import type { VolumeErrorKind } from "../../volume/errors.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";

@@ -13,7 +13,8 @@ import {
 } from "../../../tests/fakes/records.ts";
 import { sourceEpoch as epoch, withPlainSource } from "../../../tests/fakes/plain_source.ts";
 import { refusal } from "../../../tests/fakes/refusal.ts";
-import { cutCopies, type Mishap } from "../../../tests/fakes/volume_store.ts";
+import type { Mishap } from "../../../tests/fakes/mishap.ts";
+import { cutCopies } from "../../../tests/fakes/volume_store.ts";
 import { volumeIdFor } from "../../volume/model/ids.ts";
 import type { StoredVolume } from "../../volume/model/inventory.ts";
 import type { VolumeRecord } from "../../volume/model/record.ts";
