@@ -226,7 +226,12 @@ function readExtra(body: JsonObject, before: Disk["extra"]): Disk["extra"] {
 }
 
 function readPool(body: JsonObject, disk: Draft): Draft {
-  if (!poolProperties.some((name) => body[name] !== undefined)) return disk;
+  const given = poolProperties.filter((name) => body[name] !== undefined);
+  if (given.length === 0) return disk;
+  // An array has a state without being a pool.
+  if (disk.pool === undefined && given.join() === "state") {
+    return { ...disk, extra: { ...disk.extra, state: stateOf(body["state"]) } };
+  }
   const before = disk.pool ??
     {
       mountPoint: disk.slot,
@@ -246,7 +251,7 @@ function readPool(body: JsonObject, disk: Draft): Draft {
       filesystem: filesystem(body["pool-fs"], before.filesystem),
       disksVanish: yesNo(body["vanish"] ?? before.disksVanish, "vanish"),
       label: textOf(body["fs-label"] ?? before.label, "fs-label"),
-      state: textOf(body["state"] ?? before.state, "state"),
+      state: stateOf(body["state"] ?? before.state),
     },
   };
 }
@@ -269,6 +274,13 @@ function filePath(path: string): string {
 function filesystem(value: unknown, before: "btrfs" | "xfs" | undefined): "btrfs" | "xfs" | undefined {
   if (value === undefined || value === "btrfs" || value === "xfs") return value ?? before;
   throw new BadRequest("pool-fs must be btrfs or xfs.");
+}
+
+/** An array says several things at once, such as that it is clean and syncs: one text, with commas. */
+function stateOf(value: unknown): string {
+  return Array.isArray(value)
+    ? value.map((part) => textOf(part, "state")).join(", ")
+    : textOf(value, "state");
 }
 
 function textOf(value: unknown, name: string): string {

@@ -98,11 +98,13 @@ function clockLines({ clock }: Router): readonly Property[] {
   ];
 }
 
-function sshLines({ behaviours }: Router): readonly Property[] {
+function sshLines({ behaviours, profile }: Router): readonly Property[] {
   const { maxSessions } = behaviours;
+  const [major = 0, minor = 0] = profile.version.split(/[. ]/).map(Number);
   return [
     ["name", "ssh"],
     ["port", 22n],
+    [major > 7 || minor >= 24 ? "available-from" : "address", ""],
     ...(Number.isFinite(maxSessions) ? [["max-sessions", BigInt(maxSessions)] as const] : []),
   ];
 }
