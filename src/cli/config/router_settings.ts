@@ -111,13 +111,13 @@ export function readRouterSettings(
   };
 }
 
-/** What was not asked of a router is assumed to be as on Linux, but for the one answer on which data depends. */
+/** What was not asked of a router is assumed to be as on Linux 5.6, which it shows itself to be. */
 function readBehaviour(answers: Partial<RouterBehaviours>) {
   const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, allowHost, maxComment = Infinity } =
     answers;
   return {
     maxCommentBytes: Math.min(maxCommentBytes, maxComment),
-    growth: grow ?? "live",
+    growth: grow ?? "after-toggle",
     adopts: adopt !== "refused",
     subvolumeNames: subvolumeNames ?? "nested",
     subvolumeParent: subvolumeParent ?? "free",
