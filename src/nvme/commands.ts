@@ -84,7 +84,7 @@ export function setProperty(offset: number, value: number): Command {
 }
 
 /** What Identify can ask for: the value of its CNS field. */
-export const identifications = { namespace: 0, controller: 1 } as const;
+export const identifications = { namespace: 0, controller: 1, activeNamespaces: 2, descriptors: 3 } as const;
 
 /** Asks who somebody is; every answer has 4096 bytes. */
 export function identify(what: keyof typeof identifications, namespaceId: number): Command {

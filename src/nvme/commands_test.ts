@@ -25,9 +25,9 @@ Deno.test("commands lay out their queue entry as the specification says", () => 
     ...descriptor,
     ...{ 0: 0x7f, 44: 0x14, 48: 1, 50: 0x46 },
   });
-  assert.deepEqual(sparse(identify("controller", 1).entry), {
+  assert.deepEqual(sparse(identify("descriptors", 1).entry), {
     ...descriptor,
-    ...{ 0: 0x06, 4: 1, 33: 0x10, 40: 1 },
+    ...{ 0: 0x06, 4: 1, 33: 0x10, 40: 3 },
   });
   assert.deepEqual(sparse(requestQueues(3).entry), { ...descriptor, 0: 0x09, 40: 7, 44: 2, 46: 2 });
   assert.deepEqual(sparse(readDiscoveryLog(2 ** 34, 2 ** 19).entry), {

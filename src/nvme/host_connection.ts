@@ -11,7 +11,7 @@ import {
   openQueue,
   withinLimit,
 } from "./controller.ts";
-import { parseNamespace } from "./identity.ts";
+import { parseActiveNamespaces, parseDescriptors, parseNamespace } from "./identity.ts";
 import type { NamespaceIdentity } from "./identity.ts";
 import type { Queue } from "./queue.ts";
 import { StatusError } from "./command_status.ts";
@@ -26,6 +26,20 @@ export interface HostConnection extends AsyncDisposable {
    * @throws {VolumeError} unavailable when the connection has ended, or there is no namespace 1
    */
   namespaceBytes(context: CallContext): Promise<bigint>;
+  /**
+   * Identity of namespace 1, each in lower-case hex, "" where all zero.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended, or there is no namespace 1
+   */
+  namespaceIdentity(
+    context: CallContext,
+  ): Promise<{ readonly nguid: string; readonly eui64: string; readonly uuid: string }>;
+  /**
+   * Ids of the active namespaces, ascending.
+   *
+   * @throws {VolumeError} unavailable when the connection has ended
+   */
+  namespaces(context: CallContext): Promise<readonly number[]>;
   /**
    * Keep-alive round trip: whether the target still serves this controller.
    *
@@ -133,6 +147,20 @@ class TcpHostConnection implements HostConnection {
     return (await this.#namespace(context)).sizeBytes;
   }
 
+  async namespaceIdentity(context: CallContext) {
+    const { nguid, eui64 } = await this.#namespace(context);
+    const descriptors = await this.#descriptors(context);
+    return {
+      nguid: nguid || descriptors.nguid,
+      eui64: eui64 || descriptors.eui64,
+      uuid: descriptors.uuid,
+    };
+  }
+
+  async namespaces(context: CallContext): Promise<readonly number[]> {
+    return parseActiveNamespaces((await this.#admin.run(identify("activeNamespaces", 0), context)).bytes);
+  }
+
   async keepAlive(context: CallContext): Promise<void> {
     await this.#admin.run(keepAlive(), context);
   }
@@ -163,6 +191,18 @@ class TcpHostConnection implements HostConnection {
       "unavailable",
       `Cannot find namespace ${namespaceId} as the subsystem has none: ${describeAddress(this.#where)}`,
     );
+  }
+
+  /** Targets before NVMe 1.3 know no descriptors. */
+  async #descriptors(context: CallContext) {
+    try {
+      return parseDescriptors((await this.#admin.run(identify("descriptors", namespaceId), context)).bytes);
+    } catch (error) {
+      if (VolumeError.is(error) && error.cause instanceof StatusError) {
+        return { eui64: "", nguid: "", uuid: "" };
+      }
+      throw error;
+    }
   }
 
   #end(reason: string): void {

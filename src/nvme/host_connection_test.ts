@@ -178,7 +178,7 @@ Deno.test("a connection keeps itself alive, and ends when the target does not an
   assert.equal(alive(), 5);
   silent = true;
   const asked = assert.rejects(
-    connection.namespaceBytes(fakeCall(clock)),
+    connection.namespaces(fakeCall(clock)),
     isUnavailable(/does not answer any more/),
   );
   let reason: string | undefined;
@@ -198,7 +198,7 @@ Deno.test("a target that refuses to be kept alive has answered all the same", as
   await using connection = await connectSubsystem(where, fakeCall(clock), { clock, open, keepAliveMs: 1000 });
   await clock.advance(10_000);
   await assert.rejects(connection.keepAlive(fakeCall(clock)), /invalid keep-alive timeout/);
-  await assert.rejects(connection.namespaceBytes(fakeCall(clock)), /the subsystem has none/);
+  assert.deepEqual(await connection.namespaces(fakeCall(clock)), []);
 });
 
 Deno.test("either queue ends the connection with the other", async () => {

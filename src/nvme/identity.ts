@@ -1,4 +1,4 @@
-import { viewOf, wireError } from "./wire.ts";
+import { hexOf, viewOf, wireError } from "./wire.ts";
 
 /** What a controller says of itself. */
 export interface ControllerIdentity {
@@ -10,6 +10,10 @@ export interface ControllerIdentity {
 export interface NamespaceIdentity {
   readonly sizeBytes: bigint;
   readonly blockBytes: number;
+  /** Lower-case hex; "" where all zero. */
+  readonly nguid: string;
+  /** Lower-case hex; "" where all zero. */
+  readonly eui64: string;
 }
 
 /** The smallest memory page that there is: MDTS counts in these, as no target over TCP asks for larger ones. */
@@ -38,5 +42,53 @@ export function parseNamespace(bytes: Uint8Array): NamespaceIdentity | undefined
   return {
     sizeBytes: view.getBigUint64(0, true) << BigInt(exponent),
     blockBytes: 2 ** exponent,
+    nguid: hexOf(bytes.subarray(104, 120)),
+    eui64: hexOf(bytes.subarray(120, 128)),
   };
+}
+
+/** Ids of a namespace, each in lower-case hex; "" where there is none. */
+export interface Descriptors {
+  readonly eui64: string;
+  readonly nguid: string;
+  readonly uuid: string;
+}
+
+const kinds: Readonly<Record<number, { readonly name: keyof Descriptors; readonly bytes: number }>> = {
+  1: { name: "eui64", bytes: 8 },
+  2: { name: "nguid", bytes: 16 },
+  3: { name: "uuid", bytes: 16 },
+};
+
+/**
+ * Reads the list of namespace identification descriptors; unknown ones are left out.
+ *
+ * @throws {VolumeError} unavailable when one has the wrong length
+ */
+export function parseDescriptors(bytes: Uint8Array): Descriptors {
+  const found = { eui64: "", nguid: "", uuid: "" };
+  for (let at = 0; at + 4 <= bytes.length;) {
+    const [type, length] = [bytes[at]!, bytes[at + 1]!];
+    if (length === 0) break;
+    const kind = kinds[type];
+    const id = bytes.subarray(at + 4, at + 4 + length);
+    if (id.length < length || kind !== undefined && kind.bytes !== length) {
+      throw wireError("an id of a namespace has the wrong length", `type=${type} bytes=${length}`);
+    }
+    if (kind !== undefined) found[kind.name] = hexOf(id);
+    at += 4 + length;
+  }
+  return found;
+}
+
+/** Reads the list of active namespaces: their ids, ascending. */
+export function parseActiveNamespaces(bytes: Uint8Array): readonly number[] {
+  const view = viewOf(bytes);
+  const ids: number[] = [];
+  for (let at = 0; at + 4 <= bytes.length; at += 4) {
+    const id = view.getUint32(at, true);
+    if (id === 0) break;
+    ids.push(id);
+  }
+  return ids;
 }

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { parseController, parseNamespace } from "./identity.ts";
+import { parseActiveNamespaces, parseController, parseDescriptors, parseNamespace } from "./identity.ts";
 import { assertUnreadable } from "./nvme_test_support.ts";
 import { viewOf } from "./wire.ts";
 
@@ -10,13 +10,19 @@ function page(...parts: readonly (readonly [at: number, ...bytes: readonly numbe
 }
 
 Deno.test("parseNamespace() multiplies the blocks, of the format in use", () => {
-  const bytes = page([26, 0x21], [128 + 2, 9], [128 + 4 * 17 + 2, 12]);
+  const bytes = page([26, 0x21], [128 + 2, 9], [128 + 4 * 17 + 2, 12], [104, 0xab], [127, 0x01]);
   viewOf(bytes).setBigUint64(0, 2n ** 40n, true);
-  assert.deepEqual(parseNamespace(bytes), { sizeBytes: 2n ** 52n, blockBytes: 4096 });
+  assert.deepEqual(parseNamespace(bytes), {
+    sizeBytes: 2n ** 52n,
+    blockBytes: 4096,
+    nguid: "ab" + "00".repeat(15),
+    eui64: "00".repeat(7) + "01",
+  });
 });
 
-Deno.test("parseNamespace() gives undefined where all is zero", () => {
-  assert.equal(parseNamespace(page([0, 8], [130, 9]))?.sizeBytes, 4096n);
+Deno.test("parseNamespace() gives no id where all of it is zero, and undefined where all is", () => {
+  const namespace = parseNamespace(page([0, 8], [130, 9]));
+  assert.deepEqual([namespace?.nguid, namespace?.eui64, namespace?.sizeBytes], ["", "", 4096n]);
   assert.equal(parseNamespace(page()), undefined);
 });
 
@@ -29,4 +35,26 @@ for (const exponent of [0, 8, 17, 255]) {
 Deno.test("parseController() knows the longest transfer, if there is one", () => {
   assert.equal(parseController(page()).longestTransferBytes, Infinity);
   assert.equal(parseController(page([77, 5])).longestTransferBytes, 131_072);
+});
+
+Deno.test("parseDescriptors() reads what it knows and leaves out the rest", () => {
+  const uuid = Array.from({ length: 16 }, (_, index) => index);
+  const bytes = page([0, 3, 16, 0, 0, ...uuid, 4, 1, 0, 0, 9, 1, 8, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.deepEqual(parseDescriptors(bytes), {
+    uuid: "000102030405060708090a0b0c0d0e0f",
+    eui64: "0102030405060708",
+    nguid: "",
+  });
+  assert.deepEqual(parseDescriptors(page()), { uuid: "", eui64: "", nguid: "" });
+});
+
+Deno.test("parseDescriptors() throws unavailable for an id of the wrong length, or beyond the end", () => {
+  assertUnreadable(() => parseDescriptors(page([0, 2, 8])), /type=2 bytes=8/);
+  assertUnreadable(() => parseDescriptors(page([0, 9, 255]).subarray(0, 100)), /type=9 bytes=255/);
+});
+
+Deno.test("parseActiveNamespaces() reads up to the first zero, or to the end", () => {
+  assert.deepEqual(parseActiveNamespaces(page([0, 1, 0, 0, 0, 3, 0, 0, 0])), [1, 3]);
+  assert.deepEqual(parseActiveNamespaces(page()), []);
+  assert.equal(parseActiveNamespaces(new Uint8Array(4096).fill(1)).length, 1024);
 });

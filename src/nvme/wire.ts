@@ -19,3 +19,9 @@ export function textOf(bytes: Uint8Array): string {
   const end = bytes.indexOf(0);
   return new TextDecoder().decode(end === -1 ? bytes : bytes.subarray(0, end)).trimEnd();
 }
+
+/** Lower-case hex; "" when every byte is zero, which is how NVMe says that there is none. */
+export function hexOf(bytes: Uint8Array): string {
+  if (bytes.every((byte) => byte === 0)) return "";
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

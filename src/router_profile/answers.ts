@@ -21,6 +21,11 @@ export interface RouterBehaviours {
   readonly textMatch: "exact" | "ignore-case";
   /** When the size of an exported disk follows a resize. */
   readonly grow: "live" | "after-toggle" | "never";
+  /**
+   * Whether a namespace has the same UUID after its export was toggled and after a boot, so that hosts come back and go
+   * on, or a new one each time, so that they drop it.
+   */
+  readonly identity: "kept" | "new-per-export";
   /** How long a withdrawn export goes on serving those who are connected, in milliseconds. */
   readonly unexport: number;
   /** What `nvme-tcp-server-allow-host-name` is: a list of host NQNs with commas, a single one, or without effect. */
@@ -51,7 +56,9 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   maxCommand: Infinity,
   interleave: false,
   textMatch: "exact",
-  grow: "live",
+  // Upstream's target of Linux 5.6, which is what a router shows: it looks at a file's size when it opens it.
+  grow: "after-toggle",
+  identity: "new-per-export",
   unexport: 0,
   allowHost: "list",
   disksLate: 0,
@@ -80,6 +87,7 @@ export const answerReaders: Readers<RouterBehaviours> = {
   interleave: yesNo,
   textMatch: oneOf("exact", "ignore-case"),
   grow: oneOf("live", "after-toggle", "never"),
+  identity: oneOf("kept", "new-per-export"),
   unexport: lingering,
   allowHost: oneOf("list", "single", "ignored"),
   disksLate: limit,

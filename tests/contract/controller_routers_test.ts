@@ -15,7 +15,7 @@ import {
   snapshot,
   state,
 } from "../support/controller_calls.ts";
-import { type Stack, startStack } from "../support/stack.ts";
+import { growsOnline, type Stack, startStack } from "../support/stack.ts";
 
 const twice = { capacityRange: { requiredBytes: String(2n * gibibyte) } };
 
@@ -89,6 +89,27 @@ Deno.test("a router that cuts every record keeps no volume, and one that cuts a 
     assert.equal(files.filter(({ name }) => name.endsWith(".img")).length, kept);
     assert.equal(subvolumes.length, 1 + kept);
   }
+});
+
+Deno.test("a router that nobody asked grows a volume only between two uses, and the driver promises no more", async () => {
+  await using stack = await startStack();
+  const capability = async ({ clients }: Pick<Stack, "clients">) => {
+    const { capabilities } = await clients.identity.call("GetPluginCapabilities", {});
+    return capabilities.flatMap(({ volumeExpansion }) => volumeExpansion?.type ?? []);
+  };
+  assert.deepEqual(await capability(stack), ["OFFLINE"]);
+  const id = await create(stack, "pvc-1");
+  await publish(stack, id);
+  await changesNothing(stack, async () => {
+    await rejectsWith(status.FAILED_PRECONDITION, expand(stack, id), /only while it is not exported/);
+  });
+  await unpublish(stack, id);
+  await expand(stack, id);
+  const { publishContext } = await publish(stack, id);
+  assert.equal(publishContext["size"], String(2n * gibibyte));
+  assert.equal(stack.simulator.model.disks.findBySlot(id)?.attachedBytes, 2n * gibibyte);
+  await using probed = await startStack(growsOnline);
+  assert.deepEqual(await capability(probed), ["ONLINE"]);
 });
 
 Deno.test("a router told to grow nothing is not asked to: nothing changes, and the reason is given", async () => {

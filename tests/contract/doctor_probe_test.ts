@@ -17,6 +17,7 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   interleave: [true, false],
   textMatch: ["exact", "ignore-case"],
   grow: ["live", "after-toggle", "never"],
+  identity: ["kept", "new-per-export"],
   unexport: [0, 5000, 30_000],
   allowHost: ["list", "single", "ignored"],
   disksLate: [0, 60_000],

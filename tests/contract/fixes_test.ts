@@ -53,7 +53,7 @@ const keys = makeSshKeys();
 const trials: Readonly<Record<string, Trial>> = {
   sshRefused: {
     // An address list and a port that are not to change.
-    spoil: (scene) => type(scene, "/ip/service/set ssh disabled=yes address=10.0.0.0/8 port=22"),
+    spoil: (scene) => type(scene, "/ip/service/set ssh disabled=yes available-from=10.0.0.0/8 port=22"),
     find: complaintOf("reach"),
     entry: () => routerFixes.sshRefused(),
     changes: [

@@ -2,6 +2,10 @@ import type { HostLink, HostName, HostSide } from "../../src/doctor/probe/questi
 import type { Router } from "../../src/simulator/model/router.ts";
 import { VolumeError } from "../../src/volume/errors.ts";
 
+function uuidOf(router: Router, nqn: string): string {
+  return router.exports.accessOf(nqn)?.identity.uuid.replaceAll("-", "") ?? "";
+}
+
 /** A host that sees in a simulator's model what a real one would see on the wire. */
 export class FakeHostSide implements HostSide {
   readonly port = 4420;
@@ -27,6 +31,7 @@ export class FakeHostSide implements HostSide {
     return Promise.resolve({
       ended: new Promise(() => {}),
       namespaceBytes: () => live(() => this.#diskOf(nqn)?.attachedBytes ?? 0n),
+      namespaceIdentity: () => live(() => ({ uuid: uuidOf(this.#router, nqn), nguid: "" })),
       read: (_lba, blocks) => live(() => new Uint8Array(512 * blocks)),
       [Symbol.asyncDispose]: () => Promise.resolve(),
     });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { status } from "@grpc/grpc-js";
 import { gibibyte } from "../support/controller_calls.ts";
+import { growsOnline } from "../support/stack.ts";
 import { type Attempt, made, notYet, type Rpc } from "./rpcs.ts";
 import type { Scene } from "./scene.ts";
 import { again, expanding, publishing, unpublishing } from "./volume_rpcs.ts";
@@ -89,7 +90,11 @@ export const rpcs: readonly Rpc[] = ([
     name: "Unpublish, static",
     prepare: async (scene) => unpublishingIt(scene, await published(scene)),
   },
-  { name: "Expand, static", prepare: async (scene) => expanding(scene, await published(scene)) },
+  {
+    name: "Expand, static",
+    options: growsOnline,
+    prepare: async (scene) => expanding(scene, await published(scene)),
+  },
   {
     name: "DeleteVolume, static",
     prepare: async (scene) => {

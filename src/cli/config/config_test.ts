@@ -62,7 +62,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
         overcommit: 1,
         allowUnfenced: false,
         maxCommentBytes: 255,
-        growth: "live",
+        growth: "after-toggle",
         adopts: true,
         subvolumeNames: "nested",
         subvolumeParent: "free",
@@ -424,7 +424,7 @@ Deno.test("readVolumeCommand() takes waits from the router's profile, and keeps 
 Deno.test("readVolumeCommand() takes from the router's profile how the router behaves", () => {
   const answers = {
     maxComment: 230,
-    grow: "after-toggle",
+    grow: "live",
     adopt: "refused",
     subvolumeNames: "flat",
     subvolumeParent: "held",
@@ -433,7 +433,7 @@ Deno.test("readVolumeCommand() takes from the router's profile how the router be
   const { settings } = withProfile({ ...probed, answers });
   assert.deepEqual(
     [settings.maxCommentBytes, settings.growth, settings.subvolumeNames, settings.subvolumeParent],
-    [230, "after-toggle", "flat", "held"],
+    [230, "live", "flat", "held"],
   );
   assert.deepEqual([settings.copyReturns, settings.adopts], ["when-done", false]);
   assert.equal(withProfile({ ...probed, answers: { maxComment: 1024 } }).settings.maxCommentBytes, 255);

@@ -120,7 +120,7 @@ export const routerFlags: FlagTable = {
     form: "text",
     help:
       "File that `rds-csi doctor --probe` wrote about this router: how long to wait for it follows from it, " +
-      "where no flag says so.",
+      "where no flag says so. A node takes several, with commas: its --fence-settle-time follows from them.",
   },
 };
 

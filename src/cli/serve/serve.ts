@@ -247,6 +247,12 @@ function hasTopology({ backends, node }: ServeConfig): boolean {
   );
 }
 
+/** One router that does not is enough: a caller asks for the driver, and not for a volume. */
+function growsOnline({ controller, backends }: ServeConfig): boolean {
+  const all = controller === undefined ? backends : [controller];
+  return all.length > 0 && all.every(({ settings }) => settings.growth === "live");
+}
+
 function servicesOf(
   config: ServeConfig,
   { controller, node }: Roles,
@@ -257,6 +263,7 @@ function servicesOf(
     vendorVersion: version,
     controllerServed: controller !== undefined,
     hasTopology: hasTopology(config),
+    growsOnline: growsOnline(config),
     ...(router === undefined ? {} : {
       ready: async (context: CallContext) => {
         await controller?.lead?.held(context);

@@ -111,6 +111,22 @@ async function follows(probe: Probe, link: HostLink): Promise<boolean> {
   }
 }
 
+/** Whether an export that was off and is on again is the same namespace to its hosts. What a boot does is not seen. */
+export async function askIdentity(probe: Probe): Promise<RouterBehaviours["identity"]> {
+  return await withExport(probe, "id", async (disk) => {
+    const before = await identityOf(probe, disk);
+    await change(probe, disk, exportOff);
+    await change(probe, disk, disk.exportOn);
+    return await identityOf(probe, disk) === before ? "kept" : "new-per-export";
+  });
+}
+
+async function identityOf(probe: Probe, { nqn }: ExportedDisk): Promise<string> {
+  await using link = await connect(probe, nqn);
+  const { uuid, nguid } = await link.namespaceIdentity(callOf(probe));
+  return `${uuid} ${nguid}`;
+}
+
 /** How long a withdrawn export is watched, in milliseconds. */
 const lingerWatchMs = 60_000;
 

@@ -19,7 +19,7 @@ import { ScratchNames } from "./names.ts";
 import { askInterleave, askTextMatch, askVocabulary } from "./console.ts";
 import { askCopy, askCopyReturns } from "./copies.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
-import { askAllowHost, askGrow, askUnexport } from "./exports.ts";
+import { askAllowHost, askGrow, askIdentity, askUnexport } from "./exports.ts";
 import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSessions, askMaxSlot } from "./limits.ts";
 import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
 
@@ -87,6 +87,7 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   copy: askCopy,
   copyReturns: askCopyReturns,
   grow: askGrow,
+  identity: askIdentity,
   unexport: askUnexport,
   allowHost: askAllowHost,
   interleave: askInterleave,

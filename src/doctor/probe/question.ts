@@ -48,6 +48,8 @@ export interface HostLink extends AsyncDisposable {
   readonly ended: Promise<string>;
   /** Size of what is exported, in bytes, asked of the router now. */
   namespaceBytes(context: CallContext): Promise<bigint>;
+  /** By what its namespace is told from others, in lower-case hex, "" where it has none; asked of the router now. */
+  namespaceIdentity(context: CallContext): Promise<{ readonly nguid: string; readonly uuid: string }>;
   /** Reads blocks. */
   read(lba: bigint, blocks: number, context: CallContext): Promise<Uint8Array>;
 }

@@ -79,37 +79,31 @@ export async function holdProven(
 }
 
 /**
- * Waits until the device is there, and is as large as that. The kernel shows a device before it makes the node of it.
+ * Waits until the device is there. The kernel shows a device before it makes the node of it.
  *
  * @throws {VolumeError} the reason of the context's end; unavailable when it takes too long
  */
 export async function awaitDevice(
   deps: NodeDeps,
   nqn: string,
-  atLeastBytes: bigint,
   context: CallContext,
 ): Promise<FoundDevice> {
   let lacking: string | undefined;
   const device = await poll(deps.clock, context, async () => {
     const found = await deps.connector.find(nqn, context);
-    lacking = await whatIsLacking(deps, found, atLeastBytes, context);
+    lacking = await whatIsLacking(deps, found, context);
     return lacking === undefined ? found : undefined;
   });
   if (device !== undefined) return device;
-  throw new VolumeError(
-    "unavailable",
-    `Cannot use the device as ${lacking}: nqn=${nqn} wanted size>=${atLeastBytes}`,
-  );
+  throw new VolumeError("unavailable", `Cannot use the device as ${lacking}: nqn=${nqn}`);
 }
 
 async function whatIsLacking(
   { paths }: NodeDeps,
   found: FoundDevice | undefined,
-  atLeastBytes: bigint,
   context: CallContext,
 ): Promise<string | undefined> {
   if (found === undefined) return "it does not appear, or is empty";
-  if (found.sizeBytes < atLeastBytes) return `its size stays ${found.sizeBytes}`;
   const node = await paths.info(found.path, context);
   return node === undefined ? `there is no ${found.path}` : undefined;
 }

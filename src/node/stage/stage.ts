@@ -194,7 +194,7 @@ async function connect(
     throw error;
   }
   const sizeBytes = stagingState.sizeBytes > publish.sizeBytes ? stagingState.sizeBytes : publish.sizeBytes;
-  const found = await awaitDevice(deps, nqn, 0n, context);
+  const found = await awaitDevice(deps, nqn, context);
   const uniqueId = stagingState.device?.uniqueId;
   const first = await prove(deps, found, { nqn, sizeBytes, uniqueId }, context);
   const { device, release } = await holdProven(deps, first, undo, context);

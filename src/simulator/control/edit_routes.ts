@@ -194,7 +194,7 @@ function readNewDisk(body: JsonObject): Draft {
     model: given.filePath ?? "",
     ...given,
     slot: given.slot,
-    extra: readExtra(body, {}, undefined),
+    extra: readExtra(body, {}),
   };
   return completeExport(readPool(body, draft));
 }
@@ -205,7 +205,7 @@ function readNewDisk(body: JsonObject): Draft {
  * @throws {BadRequest} when a property has the wrong type.
  */
 function readDiskChanges(body: JsonObject, disk: Disk): Disk {
-  const changed = { ...disk, ...readFields(body), extra: readExtra(body, disk.extra, disk.pool) };
+  const changed = { ...disk, ...readFields(body), extra: readExtra(body, disk.extra) };
   return { ...completeExport(readPool(body, changed)), id: disk.id };
 }
 
@@ -214,16 +214,11 @@ function readFields(body: JsonObject): Partial<Draft> {
   return Object.assign({}, ...known.map(([name, value]) => readers[name]?.(value, name)));
 }
 
-/** The state of an array that no pool is on, such as one of those below a pool. */
-function isArrayState(body: JsonObject, pool: Disk["pool"]): boolean {
-  return pool === undefined && poolProperties.every((name) => name === "state" || body[name] === undefined);
-}
-
-function readExtra(body: JsonObject, before: Disk["extra"], pool: Disk["pool"]): Disk["extra"] {
+function readExtra(body: JsonObject, before: Disk["extra"]): Disk["extra"] {
   const extra: Record<string, Value> = { ...before };
   for (const [name, value] of Object.entries(body)) {
     const isKnown = Object.hasOwn(readers, name) || poolProperties.includes(name) || readOnly.includes(name);
-    if (isKnown && !(name === "state" && isArrayState(body, pool))) continue;
+    if (isKnown) continue;
     if (value === null) delete extra[name];
     else extra[name] = plainValue(value, name);
   }
@@ -231,8 +226,12 @@ function readExtra(body: JsonObject, before: Disk["extra"], pool: Disk["pool"]):
 }
 
 function readPool(body: JsonObject, disk: Draft): Draft {
-  if (!poolProperties.some((name) => body[name] !== undefined)) return disk;
-  if (isArrayState(body, disk.pool)) return disk;
+  const given = poolProperties.filter((name) => body[name] !== undefined);
+  if (given.length === 0) return disk;
+  // An array has a state without being a pool.
+  if (disk.pool === undefined && given.join() === "state") {
+    return { ...disk, extra: { ...disk.extra, state: stateOf(body["state"]) } };
+  }
   const before = disk.pool ??
     {
       mountPoint: disk.slot,
@@ -252,7 +251,7 @@ function readPool(body: JsonObject, disk: Draft): Draft {
       filesystem: filesystem(body["pool-fs"], before.filesystem),
       disksVanish: yesNo(body["vanish"] ?? before.disksVanish, "vanish"),
       label: textOf(body["fs-label"] ?? before.label, "fs-label"),
-      state: textOf(body["state"] ?? before.state, "state"),
+      state: stateOf(body["state"] ?? before.state),
     },
   };
 }
@@ -275,6 +274,13 @@ function filePath(path: string): string {
 function filesystem(value: unknown, before: "btrfs" | "xfs" | undefined): "btrfs" | "xfs" | undefined {
   if (value === undefined || value === "btrfs" || value === "xfs") return value ?? before;
   throw new BadRequest("pool-fs must be btrfs or xfs.");
+}
+
+/** An array says several things at once, such as that it is clean and syncs: one text, with commas. */
+function stateOf(value: unknown): string {
+  return Array.isArray(value)
+    ? value.map((part) => textOf(part, "state")).join(", ")
+    : textOf(value, "state");
 }
 
 function textOf(value: unknown, name: string): string {

@@ -185,13 +185,20 @@ function diskProperties(router: Router): readonly ReadableProperty<Disk>[] {
     plain("mount-read-only", () => false, never),
     plain("compress", () => false, never),
     plain("sector-size", () => 512n, isFile),
-    plain("raid-master", (disk) => disk.raidMaster, isMember),
-    plain("raid-member-failed", (disk) => isMember(disk) ? false : undefined),
-    plain("state", (disk) => disk.pool?.state),
+    ...arrayProperties,
     ...(router.profile.vocabulary.rose ? exportProperties(router.profile.vocabulary.nqn) : []),
     ...(router.profile.vocabulary.rose ? fileProperties : []),
   ];
 }
+
+/** Of an array; what is only known of nested ones comes with the item. */
+const arrayProperties: readonly ReadableProperty<Disk>[] = [
+  ...["raid-type", "raid-device-count", "raid-max-component-size", "raid-chunk-size"].map(seeded),
+  plain("raid-master", (disk) => disk.raidMaster, isMember),
+  ...["raid-role", "raid-member-failed", "raid-member-state"].map(seeded),
+  plain("state", (disk) => disk.pool?.state),
+  seeded("raid-uuid"),
+];
 
 const flagProperties: readonly ReadableProperty<Disk>[] = [
   flag("disabled", (disk) => disk.disabled),
@@ -256,6 +263,11 @@ function plain(
 ): ReadableProperty<Disk> {
   const own = (disk: Disk) => Object.hasOwn(disk.extra, name) ? disk.extra[name] : read(disk);
   return reported === undefined ? { name, read: own } : { name, read: own, reported };
+}
+
+/** A property that only some items have. */
+function seeded(name: string): ReadableProperty<Disk> {
+  return plain(name, () => undefined);
 }
 
 function flag(name: string, read: (disk: Disk) => boolean, reported?: Reported): ReadableProperty<Disk> {

@@ -3,6 +3,7 @@ import { Refusal } from "../refusal.ts";
 import { readPort, readYesNo } from "./inputs.ts";
 import { makeItemMenu } from "./item_menu.ts";
 import type { Menu, Values } from "./menu.ts";
+import type { ReadableProperty } from "./rows.ts";
 
 /** The SSH service as `/ip/service` shows it. */
 interface Service {
@@ -10,6 +11,14 @@ interface Service {
   readonly disabled: boolean;
   readonly port: number;
   readonly address: string;
+}
+
+/** What the addresses are called that may come: before RouterOS 7.24, and since. */
+const origins = ["address", "available-from"] as const;
+
+function originOf({ profile }: Router): typeof origins[number] {
+  const [major = 0, minor = 0] = profile.version.split(/[. ]/).map(Number);
+  return major > 7 || minor >= 24 ? "available-from" : "address";
 }
 
 /**
@@ -23,12 +32,15 @@ export function serviceMenu(router: Router): Menu {
     path: "ip/service",
     verbs: ["set", "enable", "disable", "print", "find", "get"],
     columns: ["name", "port"],
-    texts: ["disabled", "port", "address", "max-sessions"],
+    texts: ["disabled", "port", ...origins, "max-sessions"],
     properties: [
       { name: "disabled", isFlag: true, read: ({ disabled }) => disabled },
       { name: "name", read: () => "ssh" },
       { name: "port", read: ({ port }) => BigInt(port) },
-      { name: "address", read: ({ address }) => address === "" ? undefined : address },
+      ...origins.map((name): ReadableProperty<Service> => ({
+        name,
+        read: ({ address }) => name === originOf(router) ? address : undefined,
+      })),
       {
         name: "max-sessions",
         read: () => Number.isFinite(maxSessions()) ? BigInt(maxSessions()) : undefined,
@@ -48,7 +60,8 @@ export function serviceMenu(router: Router): Menu {
 }
 
 function readService(values: Values): Partial<Service> {
-  const [disabled, port, address] = ["disabled", "port", "address"].map((name) => values.get(name));
+  const [disabled, port] = ["disabled", "port"].map((name) => values.get(name));
+  const address = origins.map((name) => values.get(name)).find((value) => value !== undefined);
   return {
     ...(disabled === undefined ? {} : { disabled: readYesNo("disabled", disabled) }),
     ...(port === undefined ? {} : { port: readPort("port", port) }),

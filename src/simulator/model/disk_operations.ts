@@ -94,7 +94,7 @@ function provideFile(router: Router, path: string, sizeBytes: bigint | undefined
   if (pool === undefined || missing && router.behaviours.parentDirectory === "must-exist") {
     throw Refusal.noSuchDirectory(parent);
   }
-  router.assertSpace(path, router.behaviours.allocation === "full" ? sizeBytes : 0n);
+  router.assertSpace(path, router.allocationOf(pool) === "full" ? sizeBytes : 0n);
   if (missing) router.files.makeDirectories(parent);
   router.files.create(path, sizeBytes);
   return sizeBytes;
@@ -111,7 +111,8 @@ function resize(router: Router, disk: Disk, fileSizeBytes: bigint): Disk {
   // Its pool is not mounted, or somebody took it away.
   if (router.files.find(disk.filePath.slice(1)) === undefined) throw Refusal.noSuchItem();
   router.assertWritable(disk.filePath.slice(1));
-  if (router.behaviours.allocation === "full") {
+  const pool = router.poolOf(disk.filePath);
+  if (pool !== undefined && router.allocationOf(pool) === "full") {
     router.assertSpace(disk.filePath, fileSizeBytes - disk.fileSizeBytes);
   }
   if (router.behaviours.grow === "never") return { ...disk, fileSizeBytes };

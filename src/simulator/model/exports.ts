@@ -1,5 +1,17 @@
-import type { Clock } from "../../volume/ports/system.ts";
+import { createHash } from "node:crypto";
+import type { Clock, Random } from "../../volume/ports/system.ts";
 import { type Disk, servedNqn } from "./disk.ts";
+
+/** The kernel of a router, which its target shows as the firmware: an RDS2216 with RouterOS 7.24.4. */
+export const firmware = "5.6.3";
+
+/** By what a host tells one namespace from another: a router shows no NGUID. */
+export interface ExportIdentity {
+  /** Of the namespace, as RFC 9562 writes it. */
+  readonly uuid: string;
+  /** Of the subsystem: 16 hexadecimal digits. */
+  readonly serial: string;
+}
 
 /** How an export is offered. */
 export interface ExportAccess {
@@ -8,6 +20,7 @@ export interface ExportAccess {
   readonly hosts: readonly string[] | undefined;
   /** Size that those who are connected see. */
   readonly sizeBytes: bigint;
+  readonly identity: ExportIdentity;
 }
 
 /** Makes what is exported reachable for initiators. */
@@ -40,6 +53,8 @@ interface ExportRules {
   lingerMs(): number;
   /** What `nvme-tcp-server-allow-host-name` is. */
   allowHost(): "list" | "single" | "ignored";
+  /** Whether an export that comes back is the same namespace to its hosts. */
+  identity(): "kept" | "new-per-export";
 }
 
 interface Served {
@@ -51,13 +66,15 @@ interface Served {
 /** Follows the disks and serves what they export: withdrawn at once, or, on some routers, only after a while. */
 export class Exports {
   readonly #clock: Clock;
+  readonly #random: Random;
   readonly #exporter: Exporter;
   readonly #rules: ExportRules;
   readonly #served = new Map<string, Served>();
   #listens = true;
 
-  constructor(clock: Clock, exporter: Exporter, rules: ExportRules) {
+  constructor(clock: Clock, random: Random, exporter: Exporter, rules: ExportRules) {
     this.#clock = clock;
+    this.#random = random;
     this.#exporter = exporter;
     this.#rules = rules;
   }
@@ -92,7 +109,7 @@ export class Exports {
     if (after === undefined || now === undefined) return;
     if (old === now && before?.filePath === after.filePath) return this.#change(now, before, after);
     this.#served.get(now)?.cancel?.();
-    const access = this.#access(after);
+    const access = this.#access(after, this.#newIdentity(now));
     this.#served.set(now, { access, cancel: undefined });
     this.#exporter.serve(now, this.#rules.locate(after.filePath), access);
   }
@@ -105,14 +122,21 @@ export class Exports {
   #change(nqn: string, before: Disk, after: Disk): void {
     const same = before.port === after.port && before.allowHostName === after.allowHostName &&
       before.attachedBytes === after.attachedBytes;
-    if (same) return;
-    const access = this.#access(after);
+    const served = this.#served.get(nqn);
+    if (same || served === undefined) return;
+    const access = this.#access(after, served.access.identity);
     this.#served.set(nqn, { access, cancel: undefined });
     this.#exporter.change?.(nqn, access);
   }
 
-  #access({ port = 0, allowHostName, attachedBytes }: Disk): ExportAccess {
-    return { port, hosts: allowedHosts(allowHostName, this.#rules.allowHost()), sizeBytes: attachedBytes };
+  #access({ port = 0, allowHostName, attachedBytes }: Disk, identity: ExportIdentity): ExportAccess {
+    const hosts = allowedHosts(allowHostName, this.#rules.allowHost());
+    return { port, hosts, sizeBytes: attachedBytes, identity };
+  }
+
+  /** The kernel's target makes up both when it makes the subsystem and its namespace. */
+  #newIdentity(nqn: string): ExportIdentity {
+    return this.#rules.identity() === "kept" ? identityFor(nqn) : newIdentity(this.#random);
   }
 
   #withdraw(nqn: string): void {
@@ -131,6 +155,34 @@ export class Exports {
     served.cancel?.();
     this.#exporter.withdraw(nqn);
   }
+}
+
+/** The identity that a router which remembers it gives an NQN, again and again. */
+export function identityFor(nqn: string): ExportIdentity {
+  const digest = createHash("sha256").update(nqn).digest();
+  return identityOf(digest.subarray(0, 16), digest.subarray(16, 24));
+}
+
+/** The identity that a router without a memory makes up for an export. */
+export function newIdentity(random: Random): ExportIdentity {
+  return identityOf(random.bytes(16), random.bytes(8));
+}
+
+function identityOf(uuidBytes: Uint8Array, serialBytes: Uint8Array): ExportIdentity {
+  const hex = hexOf(uuidBytes);
+  // RFC 9562, version 4.
+  const uuid = [
+    hex.slice(0, 8),
+    hex.slice(8, 12),
+    `4${hex.slice(13, 16)}`,
+    `8${hex.slice(17, 20)}`,
+    hex.slice(20),
+  ];
+  return { uuid: uuid.join("-"), serial: hexOf(serialBytes) };
+}
+
+function hexOf(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function allowedHosts(names: string, meaning: "list" | "single" | "ignored"): readonly string[] | undefined {

@@ -40,7 +40,7 @@ const endings: readonly (readonly [name: string, command: string, calls: readonl
 
 for (const [name, command, expected] of endings) {
   Deno.test(`an export follows ${name}`, async () => {
-    const { type, calls } = await exporting();
+    const { type, calls } = await exporting({ grow: "live" });
     assert.equal(await type(command), "");
     assert.deepEqual(calls, expected);
   });

@@ -3,36 +3,19 @@ import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { discover } from "../../nvme/discover.ts";
 import { refusalOf } from "../../nvme/refusal.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { call, command, hostNqn, nqn, RawHost, withTarget } from "./target_test_support.ts";
+import { call, hostNqn, nqn, withTarget } from "./target_test_support.ts";
 
-Deno.test("a host sees the disk's size and its content", async () => {
-  await withTarget(async ({ where, file }) => {
+Deno.test("a host sees the disk's size, its identity and its content", async () => {
+  await withTarget(async ({ where, file, access }) => {
     await using host = await connectSubsystem(where, call());
     assert.equal(await host.namespaceBytes(call()), 4n << 20n);
+    assert.deepEqual(await host.namespaces(call()), [1]);
+    const uuid = access.identity.uuid.replaceAll("-", "");
+    assert.deepEqual(await host.namespaceIdentity(call()), { nguid: "", eui64: "", uuid });
     await host.keepAlive(call());
     const content = await Deno.readFile(file);
     assert.deepEqual(await host.read(0n, 8192, call()), content);
     assert.deepEqual(await host.read(7n, 1, call()), content.subarray(3584, 4096));
-  });
-});
-
-Deno.test("a host finds one namespace, and the same id wherever it reads it", async () => {
-  await withTarget(async ({ target }) => {
-    using admin = await RawHost.join(target.port);
-    const identify = async (what: number, namespaceId: number) => {
-      await admin.send(command({ opcode: 0x06, type: namespaceId, word10: what, length: 4096 }));
-      const { bytes } = await admin.answer();
-      assert.equal((await admin.answer()).status, 0);
-      return [...bytes.subarray(24)];
-    };
-    assert.deepEqual((await identify(2, 0)).slice(0, 8), [1, 0, 0, 0, 0, 0, 0, 0]);
-    const ids = await identify(3, 1);
-    assert.deepEqual([ids.slice(0, 4), ids.slice(20, 24), ids.slice(40, 45)], [
-      ...[[2, 16, 0, 0], [3, 16, 0, 0], [4, 1, 0, 0, 0]],
-    ]);
-    const nguid = ids.slice(4, 20);
-    assert.ok(nguid.some((byte) => byte !== 0));
-    assert.deepEqual((await identify(0, 1)).slice(104, 120), nguid);
   });
 });
 

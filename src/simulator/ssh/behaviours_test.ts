@@ -170,6 +170,19 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
       "never": "1073741824 1073741824 1073741824",
     },
   },
+  identity: {
+    async ask({ simulator, say }) {
+      const uuid = () => {
+        const [nqn = ""] = simulator.model.exports.list();
+        return simulator.model.exports.accessOf(nqn)?.identity.uuid;
+      };
+      await say('/disk set "a" nvme-tcp-export="yes"');
+      const before = uuid();
+      await say('/disk set "a" nvme-tcp-export="no"; /disk set "a" nvme-tcp-export="yes"');
+      return before === uuid() ? "the same" : "another one";
+    },
+    shows: { kept: "the same", "new-per-export": "another one" },
+  },
   unexport: {
     async ask({ simulator, clock, say }) {
       await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" nvme-tcp-export="no"');

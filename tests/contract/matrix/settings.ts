@@ -30,6 +30,7 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   lineEnd: ["crlf", "lf"],
   noise: [false, true],
   grow: ["live", "after-toggle", "never"],
+  identity: ["kept", "new-per-export"],
   unexport: [0, 300],
   allowHost: ["list", "single", "ignored"],
   disksLate: [0, 300],

@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import { makeLink } from "../../../src/simulator/host/links.ts";
+import { systemRandom } from "../../../src/host/random.ts";
+import { type ExportAccess, newIdentity } from "../../../src/simulator/model/exports.ts";
 import { NvmetExporter } from "../../../src/simulator/model/nvmet_exporter.ts";
 
 /** Where the kernel's target is configured. */
@@ -14,6 +16,7 @@ export class NvmetTarget {
   /** Addresses of the guest; each export is reached at all of them. */
   readonly addresses: readonly string[];
   readonly #exporter: NvmetExporter;
+  readonly #accesses = new Map<string, ExportAccess>();
 
   /** Adds to the loopback interface what it lacks of the addresses. */
   constructor(addresses: readonly string[]) {
@@ -29,9 +32,11 @@ export class NvmetTarget {
     }
   }
 
-  /** Exports a file or a device, to everybody or to those hosts. */
+  /** Exports a file or a device, to everybody or to those hosts. It is a new namespace each time, as on a router. */
   serve(nqn: string, path: string, hosts?: readonly string[]): void {
-    this.#exporter.serve(nqn, path, { port: targetPort, hosts, sizeBytes: 0n });
+    const access = { port: targetPort, hosts, sizeBytes: 0n, identity: newIdentity(systemRandom) };
+    this.#accesses.set(nqn, access);
+    this.#exporter.serve(nqn, path, access);
     for (const address of this.addresses.slice(1)) this.link(nqn, address);
   }
 
@@ -53,7 +58,7 @@ export class NvmetTarget {
 
   /** Says who may connect; undefined lets everybody in. */
   allow(nqn: string, hosts: readonly string[] | undefined): void {
-    this.#exporter.change(nqn, { port: targetPort, hosts, sizeBytes: 0n });
+    this.#exporter.change(nqn, { ...this.#accesses.get(nqn)!, hosts });
   }
 
   /** Takes the namespace out of an export, or puts it back. */
