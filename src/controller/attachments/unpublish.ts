@@ -93,8 +93,8 @@ interface DetachingNode {
 
 /**
  * Takes a volume from one of several nodes. The others go on under the same NQN, so that the one that leaves is fenced
- * only where the router goes by a list of hosts: it is shortened, and the export bounced, as a list alone does not cut off
- * whoever is connected. Elsewhere it is reported. One command.
+ * only where the router goes by a list of hosts and a namespace outlives a toggle of its export: the list is shortened, and
+ * the export bounced, as a list alone does not cut off whoever is connected. Elsewhere it is reported. One command.
  */
 async function detachNode(
   call: ControllerCall,
@@ -103,7 +103,7 @@ async function detachNode(
 ): Promise<void> {
   const { stored } = volume;
   const others = nodeIdsOf(remaining);
-  const hosts = canShutOut(volume, call.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
+  const hosts = canShutOut(volume, call.settings, remaining) ? hostsOf(remaining) : undefined;
   if (hosts === undefined) {
     await writeRecord(call, "unpublish", volume, record, () => true);
   } else {
