@@ -33,6 +33,8 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly subvolumeParent: "free" | "held";
   /** Whether the router makes a disk of a file that is there: without that there are no clones. */
   readonly adopts: boolean;
+  /** Whether hosts find the same namespace after a toggle of its export; undefined while that is not known. */
+  readonly identity: "kept" | "new-per-export" | undefined;
   /** What the router's list of hosts is; undefined while that is not known. */
   readonly allowHost: "list" | "single" | "ignored" | undefined;
   /** When the router answers a copy of a file; undefined while that is not known. */

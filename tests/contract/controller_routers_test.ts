@@ -152,8 +152,23 @@ interface Access {
   readonly hosts?: readonly string[];
 }
 
-Deno.test("the router lets in who stays, and not who leaves, under the same NQN", async () => {
+Deno.test("an export in use is not toggled on a router that gives it a new UUID each time", async () => {
   await using stack = await startStack({ reported: { allowHost: "list" }, flags: nodes });
+  const volume = await migrating(stack);
+  const uuid = () => stack.simulator.model.exports.accessOf(volume.nqn!)?.identity.uuid;
+  const before = uuid();
+  await volume.unpublish("node-1");
+  assert.notEqual(before, undefined);
+  assert.equal(uuid(), before);
+  assert.ok(stack.log.some((line) => line.includes("the node that left is not fenced")));
+});
+
+Deno.test("the router lets in who stays, and not who leaves, under the same NQN", async () => {
+  await using stack = await startStack({
+    simulator: { behaviours: { identity: "kept" } },
+    reported: { allowHost: "list", identity: "kept" },
+    flags: nodes,
+  });
   const volume = await migrating(stack);
   assert.equal((await volume.access())[0]?.hosts, undefined);
   assert.ok(await cost(stack, () => volume.unpublish("node-1")) <= 2);

@@ -41,6 +41,7 @@ export const testSettings: ControllerSettings = {
   subvolumeNames: "nested",
   subvolumeParent: "free",
   copyReturns: undefined,
+  identity: undefined,
   allowHost: undefined,
 };
 

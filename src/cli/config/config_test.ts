@@ -67,6 +67,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
         subvolumeNames: "nested",
         subvolumeParent: "free",
         copyReturns: undefined,
+        identity: undefined,
         allowHost: undefined,
       },
     },

@@ -113,8 +113,8 @@ export function readRouterSettings(
 
 /** What was not asked of a router is assumed to be as on Linux 5.6, which it shows itself to be. */
 function readBehaviour(answers: Partial<RouterBehaviours>) {
-  const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, allowHost, maxComment = Infinity } =
-    answers;
+  const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
+  const { identity, allowHost } = answers;
   return {
     maxCommentBytes: Math.min(maxCommentBytes, maxComment),
     growth: grow ?? "after-toggle",
@@ -122,6 +122,7 @@ function readBehaviour(answers: Partial<RouterBehaviours>) {
     subvolumeNames: subvolumeNames ?? "nested",
     subvolumeParent: subvolumeParent ?? "free",
     copyReturns,
+    identity,
     allowHost,
   };
 }

@@ -22,8 +22,12 @@ const host = (nodeId: string) => hostIdentityOf(nodeId).hostNqn;
 const foreign = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555";
 
 /** A controller on a router with a block volume that the nodes a and b hold. */
-function controller(allowHost: ControllerSettings["allowHost"], disk: Partial<StoredVolume> = {}) {
-  const { store, deps, notes, events, clock } = testController({ allowHost, unexportGraceMs: 0 });
+function controller(
+  allowHost: ControllerSettings["allowHost"],
+  disk: Partial<StoredVolume> = {},
+  known: Partial<ControllerSettings> = { identity: "kept" },
+) {
+  const { store, deps, notes, events, clock } = testController({ allowHost, ...known, unexportGraceMs: 0 });
   const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
   store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders }), disk));
   return {
@@ -56,6 +60,15 @@ for (const allowHost of ["single", "ignored", undefined] as const) {
     await unpublish("a");
     assert.deepEqual([disk().exported, disk().allowedHosts, store.bounces], [true, undefined, []]);
     assert.match(notes.join(), /the node that left is not fenced/);
+    assert.deepEqual(events, [detachingNode]);
+  });
+}
+
+for (const identity of ["new-per-export", undefined] as const) {
+  Deno.test(`an export in use is not toggled where a namespace's identity is: ${identity}`, async () => {
+    const { store, events, disk, unpublish } = controller("list", {}, { identity });
+    await unpublish("a");
+    assert.deepEqual([disk().exported, disk().allowedHosts, store.bounces], [true, undefined, []]);
     assert.deepEqual(events, [detachingNode]);
   });
 }

@@ -101,9 +101,10 @@ interface DetachingNode {
 
 /**
  * Takes a volume from one of several nodes. The others go on under the same NQN, so that the one that leaves is fenced
- * only where the router goes by a list of hosts: it is shortened, and the export bounced, as a list alone does not cut off
- * whoever is connected. Elsewhere it is reported, and noted unless its kubelet says that it has given the volume up. It is
- * noted before a list is read back as well: who joins finds what became of that. One command.
+ * only where the router goes by a list of hosts and a namespace outlives a toggle of its export: the list is shortened, and
+ * the export bounced, as a list alone does not cut off whoever is connected. Elsewhere it is reported, and noted unless its
+ * kubelet says that it has given the volume up. It is noted before a list is read back as well: who joins finds what became
+ * of that. One command.
  */
 async function detachNode(
   call: ControllerCall,
@@ -112,7 +113,7 @@ async function detachNode(
 ): Promise<void> {
   const { stored } = volume;
   const others = nodeIdsOf(remaining);
-  const hosts = canShutOut(volume, call.settings.allowHost, remaining) ? hostsOf(remaining) : undefined;
+  const hosts = canShutOut(volume, call.settings, remaining) ? hostsOf(remaining) : undefined;
   if (hosts === undefined) {
     const detached = unfenced && { ...unfenced, volumeId: stored.id };
     const reason = detached && await call.detachedNodes.reasonAgainst(detached, call.context.signal);
