@@ -47,7 +47,12 @@ export class ChangesInDoubt {
 
   /** Whether a change that expects that comment may still come. */
   mayStillApply(id: string, comment: string): boolean {
-    return this.wasSent(id, comment) || (this.#suspects() && this.#own.get(id) !== comment);
+    return this.wasSent(id, comment) || this.othersMayStillApply(id, comment);
+  }
+
+  /** Whether a controller that led before may have sent one. */
+  othersMayStillApply(id: string, comment: string): boolean {
+    return this.#suspects() && this.#own.get(id) !== comment;
   }
 
   /** Whether this process itself has sent one, for a comment or the image of a snapshot, that may still come. */

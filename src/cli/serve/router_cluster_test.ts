@@ -169,3 +169,18 @@ Deno.test("events and locks go by handles", () => {
   release();
   assert.ok(locks.tryTake(["nas2/pvc-1"], "a call"));
 });
+
+Deno.test("the cluster is asked by handles whether a node has given a volume up, and who may share it", async () => {
+  const asked: string[] = [];
+  const shared = sharedWithRouter(new VolumeIdPrefix("nas2/"), {
+    events: { occurred: () => {} },
+    locks: new VolumeLocks(),
+    pairs: { reasonAgainst: (id) => (asked.push(id), Promise.resolve("no pair")) },
+    detachedNodes: { reasonAgainst: ({ volumeId }) => (asked.push(volumeId), Promise.resolve("away")) },
+  }, false);
+  const { signal } = new AbortController();
+  assert.equal(await shared.pairs!.reasonAgainst("pvc-1", signal), "no pair");
+  const left = { volumeId: "pvc-1", nodeDigest: "0a0b0c0d" };
+  assert.equal(await shared.detachedNodes!.reasonAgainst(left, signal), "away");
+  assert.deepEqual(asked, ["nas2/pvc-1", "nas2/pvc-1"]);
+});

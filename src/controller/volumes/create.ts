@@ -176,6 +176,7 @@ async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<Added
   try {
     outcome = await call.store.add(wanted, call.context);
     added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === comment);
+    if (added) call.inDoubt.wrote(id, comment);
   } finally {
     if (!added && copied !== undefined) await discardFinished(call, copied, location);
   }
