@@ -1,11 +1,12 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
-import type { MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
+import type { FormatConsents, MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
 import { KubernetesClusterObjects, KubernetesClusterView } from "./cluster_view.ts";
 import { CsiNodes } from "./csi_nodes.ts";
 import { Election, type ElectionOptions } from "./election.ts";
+import { ClaimAnnotations } from "./format_consents.ts";
 import { ClusterLease } from "./lease.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { kubevirtPairs } from "./kubevirt_pairs.ts";
@@ -69,6 +70,11 @@ export class Cluster {
   /** What lets only the pods of one KubeVirt virtual machine share a volume. */
   kubevirtPairs(): MigrationPairs {
     return kubevirtPairs(this.#client, this.volumes);
+  }
+
+  /** What owners of claims allow. */
+  consents(): FormatConsents {
+    return new ClaimAnnotations(this.#client, this.volumes);
   }
 
   /** What takes the taint of that key off nodes on which this driver has registered itself. */

@@ -4,6 +4,7 @@ import type { VolumeStore } from "../../volume/ports/store.ts";
 import {
   anyPair,
   fixedNodes,
+  type FormatConsents,
   type MigrationPairs,
   type NodeDirectory,
 } from "../../volume/ports/cluster_ports.ts";
@@ -28,6 +29,8 @@ export interface ControllerCollaborators {
   readonly nodes?: NodeDirectory;
   /** @default {any two nodes} */
   readonly pairs?: MigrationPairs;
+  /** @default {none: nobody can be asked} */
+  readonly consents?: FormatConsents;
   /** The locks of the calls that are served. @default {locks of its own} */
   readonly locks?: VolumeLocking;
   /** @default {none: nobody can be asked who has a volume} */
@@ -46,7 +49,7 @@ export function controllerDeps(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks, pairs, clusterView, misplaced }: ControllerCollaborators = {},
+  { events, projection, nodes, locks, pairs, consents, clusterView, misplaced }: ControllerCollaborators = {},
 ): ControllerDeps {
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
@@ -62,6 +65,7 @@ export function controllerDeps(
     projection: projection ?? noProjection,
     locks: locks ?? new VolumeLocks(),
     pairs: pairs ?? anyPair,
+    consents,
     clusterView,
     misplaced,
     notes: { warn: (message, fields) => log.warn(message, fields) },

@@ -7,7 +7,7 @@ import { splitHandle, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 /** What the controllers of all routers share: it knows volumes by the ids that clients know. */
 export type SharedDeps =
   & Pick<ControllerDeps, "events" | "locks">
-  & Partial<Pick<ControllerDeps, "projection" | "pairs" | "clusterView">>;
+  & Partial<Pick<ControllerDeps, "projection" | "pairs" | "consents" | "clusterView">>;
 
 /**
  * What the controllers share, as the controller of one router sees it: only what is about its own volumes, by the ids that
@@ -21,7 +21,7 @@ export function sharedWithRouter(
   reportsUnknown: boolean,
 ): SharedDeps {
   if (!ids.isOfSeveral) return shared;
-  const { events, locks, projection, pairs, clusterView } = shared;
+  const { events, locks, projection, pairs, consents, clusterView } = shared;
   return {
     events: {
       occurred: (event) => events.occurred(withPrefix(ids, event)),
@@ -47,6 +47,12 @@ export function sharedWithRouter(
       },
     },
     ...pairs && { pairs: { reasonAgainst: (id, signal) => pairs.reasonAgainst(ids.add(id), signal) } },
+    ...consents && {
+      consents: {
+        claimOf: (id) => consents.claimOf(ids.add(id)),
+        allowsFormat: (id, epoch, signal) => consents.allowsFormat(ids.add(id), epoch, signal),
+      },
+    },
     ...clusterView && { clusterView: viewOfRouter(ids, clusterView, reportsUnknown) },
   };
 }

@@ -14,6 +14,7 @@ import {
   nqnOf,
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
+import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
 import { type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
@@ -87,9 +88,36 @@ async function settle(
   }
   const joins = others && !volume.record.holders.some((holder) => holder.nodeId === request.nodeId);
   if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
-  if (decision.action === "begin") await waitForGrace(call, volume, state, "publish");
   const record = inDoubt ? rewritten(decision.record) : decision.record;
+  if (decision.action === "begin") {
+    await waitForGrace(call, volume, state, "publish");
+    const begun = await withConsent(call, volume, record, request);
+    return await exportAs(call, volume, state, { record: begun, port, hosts });
+  }
   return await exportAs(call, volume, state, { record, port, hosts });
+}
+
+/** The record of an epoch that begins: the owner of the claim may allow one more format, in exactly this one. */
+async function withConsent(
+  { consents, context, notes }: ControllerCall,
+  { stored: { id } }: OwnedVolume,
+  record: VolumeRecord,
+  { capability, readOnly }: PublishRequest,
+): Promise<VolumeRecord> {
+  if (consents === undefined || !mayConsentToFormat(record, capability, readOnly)) return record;
+  const { counter } = record.epoch!;
+  try {
+    if (!await consents.allowsFormat(id, counter, context.signal)) return record;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    notes.warn("whether the claim's owner allows a format cannot be read", {
+      volume: id,
+      reason: String(error),
+    });
+    return record;
+  }
+  notes.warn("the claim's owner allows one format", { volume: id, epoch: counter });
+  return { ...record, blankEpoch: counter };
 }
 
 /** How a volume is to be exported. */
@@ -140,6 +168,7 @@ function publishContext(
     size: String(stored.sizeBytes),
     readonly: String(readOnly),
     mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
+    ...claimContext(deps, stored.id, record, request),
     ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
     // The words of the legacy driver, so that a node that has not been upgraded yet keeps working: it knows one address.
     nvme_address: parameters.nvmeAddress.split(",", 1)[0]!,
@@ -147,6 +176,17 @@ function publishContext(
     nvme_nqn: nqn,
     fs_type: request.capability.access === "mount" ? request.capability.filesystem : "",
   };
+}
+
+/** Whose consent a node names that refuses to make a file system. */
+function claimContext(
+  { consents }: ControllerDeps,
+  id: string,
+  record: VolumeRecord,
+  { capability, readOnly }: PublishRequest,
+): PublishContext {
+  const claim = mayConsentToFormat(record, capability, readOnly) ? consents?.claimOf(id) : undefined;
+  return claim === undefined ? {} : { claim: `${claim.namespace}/${claim.name}` };
 }
 
 function recordNqn(
