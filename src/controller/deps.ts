@@ -1,7 +1,12 @@
 import type { SubvolumeNames } from "../volume/model/layout.ts";
 import type { ClusterView } from "../volume/ports/cluster_view.ts";
 import type { ControllerEvents } from "../volume/ports/controller_events.ts";
-import type { DetachedNodes, MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
+import type {
+  DetachedNodes,
+  FormatConsents,
+  MigrationPairs,
+  NodeDirectory,
+} from "../volume/ports/cluster_ports.ts";
 import type { ParameterDefaults } from "../volume/model/parameters.ts";
 import type { CallContext, Clock, Random } from "../volume/ports/system.ts";
 import type { VolumeStore } from "../volume/ports/store.ts";
@@ -70,6 +75,8 @@ export interface ControllerDeps {
   readonly withdrawals: ConfirmedWithdrawals;
   readonly inDoubt: ChangesInDoubt;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
+  /** What owners of claims allow; undefined where there is no cluster to ask. */
+  readonly consents?: FormatConsents | undefined;
   /** What the cluster uses; undefined where there is none to ask. */
   readonly clusterView?: ClusterView | undefined;
   /** What the other routers of a file have of this one's; undefined for the only router. */

@@ -1,12 +1,18 @@
 import { VolumeError } from "../volume/errors.ts";
 import type { Clock, Random } from "../volume/ports/system.ts";
-import type { DetachedNodes, MigrationPairs, NodeDirectory } from "../volume/ports/cluster_ports.ts";
+import type {
+  DetachedNodes,
+  FormatConsents,
+  MigrationPairs,
+  NodeDirectory,
+} from "../volume/ports/cluster_ports.ts";
 import type { KubernetesApi } from "./api.ts";
 import { type ClusterAddress, KubernetesClient } from "./client.ts";
 import { KubernetesClusterView } from "./cluster_view.ts";
 import { CsiNodes } from "./csi_nodes.ts";
 import { KubernetesDetachedNodes } from "./detached_nodes.ts";
 import { Election, type ElectionOptions } from "./election.ts";
+import { ClaimAnnotations } from "./format_consents.ts";
 import { ClusterLease } from "./lease.ts";
 import { EventRecorder } from "./event_recorder.ts";
 import { kubevirtPairs } from "./kubevirt_pairs.ts";
@@ -75,6 +81,11 @@ export class Cluster {
   /** What tells whether nodes have given volumes up. */
   detachedNodes(): DetachedNodes {
     return new KubernetesDetachedNodes({ ...this.#options, api: this.#client, volumes: this.volumes });
+  }
+
+  /** What owners of claims allow. */
+  consents(): FormatConsents {
+    return new ClaimAnnotations(this.#client, this.volumes);
   }
 
   /** What takes the taint of that key off nodes on which this driver has registered itself. */

@@ -16,6 +16,8 @@ export const clusterRules: readonly AccessRule[] = [
   { apiGroups: [""], resources: ["namespaces"], verbs: ["get"], resourceNames: ["kube-system"] },
   // Who holds a volume, for people to read.
   { apiGroups: [""], resources: ["persistentvolumes"], verbs: ["get", "list", "patch"] },
+  // Whether the owner of a claim allows one more format.
+  { apiGroups: [""], resources: ["persistentvolumeclaims"], verbs: ["get"] },
   // On claims of any namespace.
   { apiGroups: [""], resources: ["events"], verbs: ["get", "create", "patch"] },
   // Whether VolumeAttachments are made at all.

@@ -14,7 +14,7 @@ import type { AnnotationProjection } from "../../kubernetes/volume_projection.ts
 import type { Logger } from "../../telemetry/log.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { backendClusterHash, type VolumeIdPrefix } from "../../volume/model/ids.ts";
-import type { DetachedNodes, MigrationPairs } from "../../volume/ports/cluster_ports.ts";
+import type { DetachedNodes, FormatConsents, MigrationPairs } from "../../volume/ports/cluster_ports.ts";
 import type { ClusterView } from "../../volume/ports/cluster_view.ts";
 import { type Attachment, attachmentOf } from "../../volume/ports/projection.ts";
 import { Lead } from "./leadership.ts";
@@ -43,6 +43,7 @@ export interface ClusterPart {
 export interface ClusterCollaborators extends Required<Pick<SharedDeps, "projection" | "events">> {
   readonly nodes: NodeDirectory;
   readonly clusterView: ClusterView;
+  readonly consents: FormatConsents;
   readonly pairs?: MigrationPairs;
   readonly detachedNodes: DetachedNodes;
   /** Whether its audits report what is nobody's: one router's do, so that it is reported once. */
@@ -94,6 +95,7 @@ export class ClusterSide {
       nodes: this.#cluster.nodes(fixedNodes(knownNodes)),
       clusterView: this.#cluster.use,
       detachedNodes: this.#cluster.detachedNodes(),
+      consents: this.#cluster.consents(),
       events: this.#events,
       ...(this.#config.migrationPairs === "any" ? {} : { pairs: this.#cluster.kubevirtPairs() }),
       reportsUnknown: this.#projections.push(projection) === 1,

@@ -5,6 +5,7 @@ import {
   anyPair,
   type DetachedNodes,
   fixedNodes,
+  type FormatConsents,
   type MigrationPairs,
   type NodeDirectory,
   unknownDetachedNodes,
@@ -33,6 +34,8 @@ export interface ControllerCollaborators {
   readonly pairs?: MigrationPairs;
   /** @default {nothing is known of nodes that have left} */
   readonly detachedNodes?: DetachedNodes;
+  /** @default {none: nobody can be asked} */
+  readonly consents?: FormatConsents;
   /** The locks of the calls that are served. @default {locks of its own} */
   readonly locks?: VolumeLocking;
   /** @default {none: nobody can be asked who has a volume} */
@@ -51,7 +54,7 @@ export function controllerDeps(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks, pairs, detachedNodes, clusterView, misplaced }:
+  { events, projection, nodes, locks, pairs, detachedNodes, consents, clusterView, misplaced }:
     ControllerCollaborators = {},
 ): ControllerDeps {
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
@@ -69,6 +72,7 @@ export function controllerDeps(
     locks: locks ?? new VolumeLocks(),
     pairs: pairs ?? anyPair,
     detachedNodes: detachedNodes ?? unknownDetachedNodes,
+    consents,
     clusterView,
     misplaced,
     notes: { warn: (message, fields) => log.warn(message, fields) },

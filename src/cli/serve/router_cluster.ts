@@ -6,7 +6,7 @@ import { splitHandle, type VolumeIdPrefix } from "../../volume/model/ids.ts";
 /** What the controllers of all routers share: it knows volumes by the ids that clients know. */
 export type SharedDeps =
   & Pick<ControllerDeps, "events" | "locks">
-  & Partial<Pick<ControllerDeps, "projection" | "pairs" | "detachedNodes" | "clusterView">>;
+  & Partial<Pick<ControllerDeps, "projection" | "pairs" | "detachedNodes" | "consents" | "clusterView">>;
 
 /**
  * What the controllers share, as the controller of one router sees it: only what is about its own volumes, by the ids that
@@ -20,7 +20,7 @@ export function sharedWithRouter(
   reportsUnknown: boolean,
 ): SharedDeps {
   if (!ids.isOfSeveral) return shared;
-  const { events, locks, projection, pairs, detachedNodes, clusterView } = shared;
+  const { events, locks, projection, pairs, detachedNodes, consents, clusterView } = shared;
   return {
     events: { occurred: (event) => events.occurred(withPrefix(ids, event)) },
     locks: { tryTake: (keys, holder) => locks.tryTake(keys.map((key) => ids.add(key)), holder) },
@@ -43,6 +43,12 @@ export function sharedWithRouter(
       detachedNodes: {
         reasonAgainst: (node, signal) =>
           detachedNodes.reasonAgainst({ ...node, volumeId: ids.add(node.volumeId) }, signal),
+      },
+    },
+    ...consents && {
+      consents: {
+        claimOf: (id) => consents.claimOf(ids.add(id)),
+        allowsFormat: (id, epoch, signal) => consents.allowsFormat(ids.add(id), epoch, signal),
       },
     },
     ...clusterView && { clusterView: viewOfRouter(ids, clusterView, reportsUnknown) },

@@ -16,6 +16,7 @@ import {
   type PublishRequest,
 } from "../../volume/rules/publish.ts";
 import { isSameNode } from "../../volume/rules/detached_nodes.ts";
+import { mayConsentToFormat } from "../../volume/rules/format_consent.ts";
 import { isToBeKeptUnmounted } from "../../volume/rules/router_uses.ts";
 import { type Holder, type OwnedVolume, rewritten, type VolumeRecord } from "../../volume/model/record.ts";
 import { assertImageUsable, loadForChange, notFound, withImage } from "../load.ts";
@@ -93,8 +94,12 @@ async function settle(
   }
   const joins = others && holderOf(volume, request.nodeId) === undefined;
   if (joins && request.capability.mode === "multi-node-multi-writer") await assertPair(call, id);
-  if (decision.action === "begin") await waitForGrace(call, volume, state, "publish");
   const record = inDoubt ? rewritten(decision.record) : decision.record;
+  if (decision.action === "begin") {
+    await waitForGrace(call, volume, state, "publish");
+    const begun = await withConsent(call, volume, record, request);
+    return await exportAs(call, volume, state, { record: begun, port, hosts });
+  }
   return await exportAs(call, volume, state, { record, port, hosts });
 }
 
@@ -116,6 +121,29 @@ async function reasonStillUnfenced(
 
 function holderOf({ record }: OwnedVolume, nodeId: string): Holder | undefined {
   return record.holders.find((holder) => holder.nodeId === nodeId);
+}
+
+/** The record of an epoch that begins: the owner of the claim may allow one more format, in exactly this one. */
+async function withConsent(
+  { consents, context, notes }: ControllerCall,
+  { stored: { id } }: OwnedVolume,
+  record: VolumeRecord,
+  { capability, readOnly }: PublishRequest,
+): Promise<VolumeRecord> {
+  if (consents === undefined || !mayConsentToFormat(record, capability, readOnly)) return record;
+  const { counter } = record.epoch!;
+  try {
+    if (!await consents.allowsFormat(id, counter, context.signal)) return record;
+  } catch (error) {
+    context.signal.throwIfAborted();
+    notes.warn("whether the claim's owner allows a format cannot be read", {
+      volume: id,
+      reason: String(error),
+    });
+    return record;
+  }
+  notes.warn("the claim's owner allows one format", { volume: id, epoch: counter });
+  return { ...record, blankEpoch: counter };
 }
 
 /** How a volume is to be exported. */
@@ -167,6 +195,7 @@ function publishContext(
     size: String(stored.sizeBytes),
     readonly: String(readOnly),
     mayFormat: String(mayFormat(record, record.epoch!, request.capability, readOnly)),
+    ...claimContext(deps, stored.id, record, request),
     ...(mayReplay(record, request.nodeId, request.capability, readOnly) ? { mayReplay: "true" } : {}),
     ...(machine === undefined ? {} : { machine }),
     // The words of the legacy driver, so that a node that has not been upgraded yet keeps working: it knows one address.
@@ -175,6 +204,17 @@ function publishContext(
     nvme_nqn: nqn,
     fs_type: request.capability.access === "mount" ? request.capability.filesystem : "",
   };
+}
+
+/** Whose consent a node names that refuses to make a file system. */
+function claimContext(
+  { consents }: ControllerDeps,
+  id: string,
+  record: VolumeRecord,
+  { capability, readOnly }: PublishRequest,
+): PublishContext {
+  const claim = mayConsentToFormat(record, capability, readOnly) ? consents?.claimOf(id) : undefined;
+  return claim === undefined ? {} : { claim: `${claim.namespace}/${claim.name}` };
 }
 
 function recordNqn(

@@ -45,6 +45,14 @@ Deno.test("parsePublishContext() reads the machine, and refuses what is none", (
   }
 });
 
+Deno.test("parsePublishContext() reads the name of a claim, and leaves out what can be none", () => {
+  const claimOf = (claim: string) => parsePublishContext({ ...context, claim }, "pvc-1").claim;
+  assert.deepEqual(claimOf("apps/data-0.web"), { namespace: "apps", name: "data-0.web" });
+  for (const wrong of ["", "data", "apps/", "apps/a b", "apps/$(id)", "a/b/c"]) {
+    assert.equal(claimOf(wrong), undefined, wrong);
+  }
+});
+
 Deno.test("parsePublishContext() takes absent flags as false", () => {
   const { readonly: _r, mayFormat: _m, ...rest } = context;
   const parsed = parsePublishContext(rest, "pvc-1");

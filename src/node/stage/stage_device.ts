@@ -201,6 +201,8 @@ async function prepareFilesystem(
     volumeId: stagingState.volumeId,
     wanted: filesystem,
     mayFormat: publish.mayFormat,
+    epoch: publish.epoch,
+    claim: publish.claim,
     sameEpoch: stagingState.epoch === publish.epoch,
     readOnly: stagingState.readOnly,
     sizeMatches: device.sizeBytes === publish.sizeBytes,

@@ -254,6 +254,15 @@ for (const [flags, volumeContext, mountFlags, context] of errorCases) {
   });
 }
 
+Deno.test("stage() that may not format gives the owner of the claim the command that allows it in the next epoch", async () => {
+  const node = new FakeNode();
+  const context = { mayFormat: "false", claim: "apps/data" };
+  const command =
+    /kubectl annotate --overwrite -n apps pvc data rds[.]csi[.]srvlab[.]io\/allow-format=pvc-1@2$/;
+  await assert.rejects(node.stage({}, context), refusal("precondition", command));
+  assert.deepEqual(node.formats, []);
+});
+
 const refusals: readonly [string, FakeDevice["content"], Record<string, string>, Capability][] = [
   ["nothing, though it was written before", "blank", { mayFormat: "false" }, ext4],
   ["nothing, to be used read-only", "blank", { readonly: "true" }, ext4],

@@ -11,6 +11,24 @@ export interface MigrationPairs {
   reasonAgainst(volumeId: string, signal: AbortSignal): Promise<string | undefined>;
 }
 
+/** What owners of claims allow. Its answer adds to a node's own checks of the device and replaces none. */
+export interface FormatConsents {
+  /** The claim that is bound to a volume, as of the last reading; undefined when it is not known. */
+  claimOf(volumeId: string): ClaimName | undefined;
+  /**
+   * Whether the owner of the volume's claim allows a file system to be made in the epoch of that counter.
+   *
+   * @throws {Error} when the cluster cannot be asked
+   */
+  allowsFormat(volumeId: string, epochCounter: number, signal: AbortSignal): Promise<boolean>;
+}
+
+/** A claim, as its owner names it. */
+export interface ClaimName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
 /** Any two nodes may. */
 export const anyPair: MigrationPairs = { reasonAgainst: () => Promise.resolve(undefined) };
 
