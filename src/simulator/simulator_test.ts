@@ -18,13 +18,13 @@ Deno.test("two simulators in one process share nothing", async () => {
   assert.notEqual(first.sshPort, second.sshPort);
   assert.equal(second.model.disks.findBySlot("a"), undefined);
   assert.notEqual(second.model.disks.findBySlot("other"), undefined);
-  assert.deepEqual(second.journal.counts, { execs: 0, statements: 0 });
+  assert.deepEqual(second.journal.counts, { execs: 0, statements: 0, bytes: 0 });
   assert.deepEqual(second.violations.list(), []);
   assert.equal(first.model.profile.name, "ros-7.24");
 });
 
 Deno.test("closing withdraws the links and leaves the files, unless they are to go too", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "rds-csi-test-" });
+  const folder = await Deno.makeTempDir();
   try {
     const options = { backingDirectory: folder, exporter: "loop" as const, seedDisks: 2 };
     const simulator = await startQuickly(options);
