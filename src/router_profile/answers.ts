@@ -26,6 +26,10 @@ export interface RouterBehaviours {
    * on, or a new one each time, so that they drop it.
    */
   readonly identity: "kept" | "new-per-export";
+  /** What becomes of connected hosts when the comment or the allowed hosts of their disk change. */
+  readonly liveChange: "harmless" | "ends-sessions";
+  /** What becomes of connected hosts when another disk is added, exported, withdrawn or removed. */
+  readonly otherDisks: "harmless" | "ends-sessions";
   /** How long a withdrawn export goes on serving those who are connected, in milliseconds. */
   readonly unexport: number;
   /** What `nvme-tcp-server-allow-host-name` is: a list of host NQNs with commas, a single one, or without effect. */
@@ -59,6 +63,8 @@ export const defaultRouterBehaviours: RouterBehaviours = {
   // Upstream's target of Linux 5.6, which is what a router shows: it looks at a file's size when it opens it.
   grow: "after-toggle",
   identity: "new-per-export",
+  liveChange: "harmless",
+  otherDisks: "harmless",
   unexport: 0,
   allowHost: "list",
   disksLate: 0,
@@ -88,6 +94,8 @@ export const answerReaders: Readers<RouterBehaviours> = {
   textMatch: oneOf("exact", "ignore-case"),
   grow: oneOf("live", "after-toggle", "never"),
   identity: oneOf("kept", "new-per-export"),
+  liveChange: oneOf("harmless", "ends-sessions"),
+  otherDisks: oneOf("harmless", "ends-sessions"),
   unexport: lingering,
   allowHost: oneOf("list", "single", "ignored"),
   disksLate: limit,

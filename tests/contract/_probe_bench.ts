@@ -45,6 +45,10 @@ export interface RunOptions {
   readonly signal?: AbortSignal;
   readonly basePath?: string;
   readonly races?: number;
+  /** @default {no end: the machine is slower than its clock} */
+  readonly beginMs?: number;
+  /** @default {true} */
+  readonly countsSessions?: boolean;
   readonly limits?: ProbeSessionLimits;
   /** Told each line of progress as it comes. */
   readonly onProgress?: (line: string) => void;
@@ -99,12 +103,25 @@ function benchOf<Watched extends ProbedRouter>(
   // What takes time here takes it on the machine's clock.
   const limits = { commandMs: 60_000 * scale, connectMs: 15_000 * scale, lastCommandMs: 10_000 * scale };
   const host = new FakeHostSide(model);
-  const adapters = { clock: model.clock, random: systemRandom, transport, host, limits };
+  const adapters = {
+    clock: model.clock,
+    random: systemRandom,
+    transport,
+    host,
+    limits,
+    beginMs: 300_000 * scale,
+  };
   return {
     router,
     transport,
     async probe(
-      { onProgress = () => {}, signal = new AbortController().signal, basePath = folder, ...own } = {},
+      {
+        onProgress = () => {},
+        signal = new AbortController().signal,
+        basePath = folder,
+        countsSessions = true,
+        ...own
+      } = {},
     ) {
       const printed: string[] = [];
       const progress: string[] = [];
@@ -118,19 +135,28 @@ function benchOf<Watched extends ProbedRouter>(
         signal,
       };
       const reach = ["--rds-address", "127.0.0.1", "--rds-key", "/key", "--rds-insecure-skip-verify"];
-      const args = ["--probe", "--base-path", basePath, ...reach];
+      const args = [
+        "--probe",
+        ...countsSessions ? ["--probe-sessions"] : [],
+        "--base-path",
+        basePath,
+        ...reach,
+      ];
       const parts = { ...adapters, ...own, writeText: () => assert.fail("no --output was given") };
       assert.equal(await runProbe(readDoctorOptions(args, () => undefined), parts, io), 0);
       const text = printed.join("\n");
       return { profile: parseProfile(text), unanswered: JSON.parse(text).unanswered, progress };
     },
-    state: () =>
-      structuredClone({
-        disks: model.disks.list(),
-        files: model.files.list(),
-        subvolumes: model.subvolumes.list(),
-        exports: model.exports.list(),
-        free: model.pools().map((pool) => model.freeBytes(pool)),
-      }),
+    state: () => stateOf(model),
   };
+}
+
+function stateOf(model: ProbedRouter["model"]): unknown {
+  return structuredClone({
+    disks: model.disks.list(),
+    files: model.files.list(),
+    subvolumes: model.subvolumes.list(),
+    exports: model.exports.list(),
+    free: model.pools().map((pool) => model.freeBytes(pool)),
+  });
 }

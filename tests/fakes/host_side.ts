@@ -22,10 +22,11 @@ export class FakeHostSide implements HostSide {
       this.#refusals.add(error);
       return Promise.reject(error);
     }
+    const generation = this.#router.exports.generationOf(nqn);
     // deno-lint-ignore no-explicit-any -- an async function, so that errors are rejections
     const live = async <Result>(read: () => Result): Promise<any> => {
       await Promise.resolve();
-      if (this.#isServed(nqn)) return read();
+      if (this.#router.exports.generationOf(nqn) === generation && this.#isServed(nqn)) return read();
       throw new VolumeError("unavailable", `Cannot ask the target as the connection has ended: nqn=${nqn}`);
     };
     return Promise.resolve({

@@ -188,6 +188,8 @@ interface ProbeAdapters {
   readonly limits?: ProbeSessionLimits;
   /** How often two sessions race for the same disk. */
   readonly races?: number;
+  /** How long questions are begun, in milliseconds. */
+  readonly beginMs?: number;
   writeText(path: string, text: string): Promise<void>;
 }
 
@@ -200,6 +202,7 @@ export async function runProbe(
   const { profile, unanswered } = await probeRouter({
     ...adapters,
     basePath: options.basePaths[0]!,
+    countsSessions: options.probeSessions,
     signal: io.signal,
     say: (text) => io.err(`probe: ${text}`),
   });

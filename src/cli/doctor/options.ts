@@ -31,6 +31,11 @@ export const doctorFlags: FlagTable = {
     help:
       "Ask the router what differs between routers, on scratch volumes in --base-path, and print its profile.",
   },
+  "probe-sessions": {
+    form: "switch",
+    help:
+      "With --probe: count how many SSH sessions the router takes, up to 21; others may be turned away meanwhile.",
+  },
   "node": {
     form: "switch",
     help:
@@ -46,6 +51,8 @@ export const doctorFlags: FlagTable = {
 export interface DoctorOptions {
   readonly json: boolean;
   readonly probe: boolean;
+  /** Whether a probe counts the router's SSH sessions. */
+  readonly probeSessions: boolean;
   /** "" prints. */
   readonly output: string;
   readonly router: RouterConfig;
@@ -122,6 +129,7 @@ function readNamedRouters(
       ...settings,
       json: flags.switch("json"),
       probe: false,
+      probeSessions: false,
       output: "",
       router,
       profile,
@@ -171,6 +179,7 @@ export function readDoctorOptions(
   const options: DoctorOptions = {
     json: flags.switch("json"),
     probe: flags.switch("probe"),
+    probeSessions: flags.switch("probe-sessions"),
     output: flags.text("output"),
     router,
     basePaths: readBasePaths(flags),
@@ -188,6 +197,9 @@ export function readDoctorOptions(
       flags.isGiven("base-path") ? options.basePaths.join(", ") : "",
       "one folder for --probe, named explicitly: scratch volumes are made and removed in it",
     );
+  }
+  if (!options.probe && options.probeSessions) {
+    flags.problem("probe-sessions", "true", "left out but with --probe");
   }
   if (!options.probe && options.output !== "") {
     flags.problem("output", options.output, "a file with --probe only");

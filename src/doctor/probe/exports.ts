@@ -9,14 +9,14 @@ import { changeDisk, findDisk, mebibyte, wholeNumber, withDisk } from "./scratch
 const callMs = 10_000;
 
 /** A disk that is exported under an NQN of its own. */
-interface ExportedDisk extends ScratchDisk {
+export interface ExportedDisk extends ScratchDisk {
   readonly nqn: string;
   /** What exports it, as it was exported first. */
   readonly exportOn: Fragment;
 }
 
 /** Makes an exported scratch disk, works with it, and removes it again. */
-async function withExport<Answer>(
+export async function withExport<Answer>(
   probe: Probe,
   suffix: string,
   work: (disk: ExportedDisk) => Promise<Answer>,
@@ -25,7 +25,9 @@ async function withExport<Answer>(
     // Before 7.21 the export is named after the slot.
     const nqn = probe.vocabulary.nqn ? probe.names.nqn(suffix) : disk.slot;
     const port = ros`nvme-tcp-export=${true} nvme-tcp-server-port=${probe.host.port}`;
-    const exportOn = probe.vocabulary.nqn ? ros`${port} nvme-tcp-server-nqn=${nqn}` : port;
+    // Made up for this probe: no machine has that name, so that none finds a disk to use.
+    const reached = ros`${port} nvme-tcp-server-allow-host-name=${hostOf(probe, 1).nqn}`;
+    const exportOn = probe.vocabulary.nqn ? ros`${reached} nvme-tcp-server-nqn=${nqn}` : reached;
     await change(probe, disk, exportOn);
     const answer = await work({ ...disk, nqn, exportOn });
     await change(probe, disk, exportOff);
@@ -41,7 +43,7 @@ const exportOff: Fragment = ros`nvme-tcp-export=${false}`;
  *
  * @throws {NoAnswer} when the router refuses
  */
-async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
+export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promise<void> {
   const { done, texts: text } = await changeDisk(line, disk, what);
   if (!done) throw new NoAnswer(`the scratch disk cannot be changed: ${text}`);
 }
@@ -51,11 +53,14 @@ async function change({ line }: Probe, disk: ScratchDisk, what: Fragment): Promi
  *
  * @throws {NoAnswer} when it cannot be reached from here
  */
-async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
+export async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
   try {
     return await probe.host.connect(nqn, host, callOf(probe));
   } catch (error) {
     if (!isTrouble(error)) throw error;
+    if (probe.host.isRefusal(error)) {
+      throw new NoAnswer("a host is not let in though it alone is named: the name is not its NQN");
+    }
     throw new NoAnswer(`the export cannot be reached from here: ${error.message}`);
   }
 }
@@ -66,7 +71,7 @@ function isTrouble(error: unknown): error is VolumeError {
 }
 
 /** Who this machine says it is; other numbers are other hosts. */
-function hostOf({ names }: Probe, number: number): HostName {
+export function hostOf({ names }: Probe, number: number): HostName {
   const id = `${names.tag.slice(-8)}-0000-4000-8000-00000000000${number}`;
   return { nqn: `nqn.2014-08.org.nvmexpress:uuid:${id}`, id };
 }
@@ -160,7 +165,8 @@ async function withdrawExported(probe: Probe, disk: ExportedDisk): Promise<numbe
   return sinceMs();
 }
 
-async function serves(probe: Probe, link: HostLink): Promise<boolean> {
+/** Whether a host that is connected can read. */
+export async function serves(probe: Probe, link: HostLink): Promise<boolean> {
   try {
     await link.read(0n, 1, callOf(probe));
     return true;
@@ -188,12 +194,8 @@ export async function askAllowHost(probe: Probe): Promise<RouterBehaviours["allo
 
 async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterBehaviours["allowHost"]> {
   const [first, second] = [hostOf(probe, 1), hostOf(probe, 2)];
-  // Whoever cannot be reached at all must not be taken for one who refuses.
+  // It is the one that is named. Whoever cannot be reached at all must not be taken for one who refuses.
   await (await connect(probe, disk.nqn, first))[Symbol.asyncDispose]();
-  await allow(probe, disk, first.nqn);
-  if (!await enters(probe, disk, first)) {
-    throw new NoAnswer("a host is not let in though it alone is named: the name is not its NQN");
-  }
   if (await enters(probe, disk, second)) return "ignored";
   await allow(probe, disk, `${first.nqn},${second.nqn}`);
   const both = await enters(probe, disk, first) && await enters(probe, disk, second);
@@ -203,7 +205,7 @@ async function nameHosts(probe: Probe, disk: ExportedDisk): Promise<RouterBehavi
 /** The export is bounced, so that what is named counts for whoever comes. */
 async function allow(probe: Probe, disk: ExportedDisk, names: string): Promise<void> {
   await change(probe, disk, exportOff);
-  await change(probe, disk, ros`nvme-tcp-server-allow-host-name=${names} ${disk.exportOn}`);
+  await change(probe, disk, ros`nvme-tcp-export=${true} nvme-tcp-server-allow-host-name=${names}`);
 }
 
 async function enters(probe: Probe, { nqn }: ExportedDisk, host: HostName): Promise<boolean> {

@@ -114,11 +114,13 @@ function concatenated(parts: readonly Fragment[]): Fragment {
   return joined(parts, ".");
 }
 
-/** So many connections are opened at most; a router that takes them all counts as one without a limit. */
-const maxConnections = 32;
+/** So many connections are opened at most, one more than a router's default; one that takes them all counts as unlimited. */
+export const maxConnections = 21;
 
 /** How many SSH connections there may be at a time. */
 export async function askMaxSessions(probe: Probe): Promise<number> {
+  // Whoever logs in meanwhile may be turned away, the driver too.
+  if (!probe.countsSessions) throw new NoAnswer("it is asked with --probe-sessions only");
   // A scratch disk shows whoever watches the router that somebody probes it.
   return await withDisk(probe, "many", () => openAll(probe));
 }

@@ -4,6 +4,7 @@ import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "../router/pools.t
 import { parseRow } from "../../routeros/console/json.ts";
 import { resourceQuery } from "../../routeros/store/queries.ts";
 import { parseRouterInfo } from "../../routeros/console/router_info.ts";
+import { askLiveChange, askOtherDisks } from "./sessions.ts";
 import { ProbeSession, RouterGone } from "./session.ts";
 import {
   findFile,
@@ -20,7 +21,15 @@ import { askInterleave, askTextMatch, askVocabulary } from "./console.ts";
 import { askCopy, askCopyReturns } from "./copies.ts";
 import { askAdopt, askAllocation, askSubvolumeNames, askSubvolumeParent } from "./disks.ts";
 import { askAllowHost, askGrow, askIdentity, askUnexport } from "./exports.ts";
-import { askMaxCommand, askMaxComment, askMaxNqn, askMaxPut, askMaxSessions, askMaxSlot } from "./limits.ts";
+import {
+  askMaxCommand,
+  askMaxComment,
+  askMaxNqn,
+  askMaxPut,
+  askMaxSessions,
+  askMaxSlot,
+  maxConnections,
+} from "./limits.ts";
 import { NoAnswer, type Probe, type ProbeOptions } from "./question.ts";
 
 /** The place in which a probe may make things. */
@@ -88,6 +97,8 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   copyReturns: askCopyReturns,
   grow: askGrow,
   identity: askIdentity,
+  liveChange: askLiveChange,
+  otherDisks: askOtherDisks,
   unexport: askUnexport,
   allowHost: askAllowHost,
   interleave: askInterleave,
@@ -127,6 +138,7 @@ export async function probeRouter(options: ProbeOptions): Promise<Probed> {
     const site = await surveySite(line, options.basePath);
     const location = { basePath: options.basePath, pool: site.pool };
     options.say(`${site.name}, on ${options.basePath}`);
+    for (const text of announce(options)) options.say(text);
     await removeEarlier(line, location, options);
     return await askThenCleanUp({ lines, open }, site, location, options);
   } catch (error) {
@@ -136,6 +148,19 @@ export async function probeRouter(options: ProbeOptions): Promise<Probed> {
   } finally {
     for (const line of lines) line.close();
   }
+}
+
+/** How long questions are begun, in milliseconds: the last one and the clean-up fit into a minute behind it. */
+const defaultBeginMs = 5 * 60_000;
+
+/** What a probe is going to do, before it does anything. */
+function announce({ basePath, host, countsSessions }: ProbeOptions): readonly string[] {
+  return [
+    `makes scratch disks, files and subvolumes in ${basePath}, one at a time: most of 1 MiB, some of 2 GiB where 8 GiB ` +
+    "are free, and removes them again",
+    `exports some at port ${host.port}, to a host that does not exist`,
+    `opens ${countsSessions ? `up to ${maxConnections}` : "2"} SSH sessions, and takes at most 6 minutes`,
+  ];
 }
 
 /** The connections of a probe; the first is that for everything that needs only one. */
@@ -187,12 +212,18 @@ async function askAll({ lines, open }: Lines, site: Site, options: ProbeOptions)
     vocabulary,
     pool: site.pool,
     races: options.races ?? 100,
+    countsSessions: options.countsSessions ?? false,
     known: answers,
     another: open,
   };
+  const { beginMs = defaultBeginMs } = options;
+  const startedMs = options.clock.monotonicMs();
   for (const [name, ask] of Object.entries(questions)) {
     options.say(`asking: ${name}`);
     try {
+      if (options.clock.monotonicMs() - startedMs > beginMs) {
+        throw new NoAnswer(`the other questions took ${defaultBeginMs / 60_000} minutes`);
+      }
       const answer = await ask(probe);
       Object.assign(answers, { [name]: answer });
       options.say(`${name}: ${answer === Infinity ? "unlimited" : answer}`);

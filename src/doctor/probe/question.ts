@@ -24,6 +24,8 @@ export interface Probe {
   readonly vocabulary: Vocabulary;
   /** How often two sessions race for the same disk. */
   readonly races: number;
+  /** Whether as many SSH sessions are opened as the router takes. */
+  readonly countsSessions: boolean;
   /** What the questions before have found out. */
   readonly known: Partial<RouterBehaviours>;
   /** Tells a person what goes on. */
@@ -82,6 +84,10 @@ export interface ProbeOptions {
   readonly limits?: ProbeSessionLimits;
   /** How often two sessions race for the same disk. @default {100} */
   readonly races?: number;
+  /** How long questions are begun, in milliseconds. @default {300000} */
+  readonly beginMs?: number;
+  /** Whether as many SSH sessions are opened as the router takes. @default {false} */
+  readonly countsSessions?: boolean;
   /** Tells a person what goes on. */
   say(text: string): void;
 }

@@ -95,6 +95,8 @@ export const routerFixes = {
   folderMissing: (name: string): Fix => ({ commands: [`/file/add type=directory name=${quoted(name)}`] }),
   clusterId: () => advice("--cluster-id ID"),
   legacySnapshots: () => advice("rds-csi audit --foreign names them"),
+  probeLeftovers: (folder: string) =>
+    advice(`rds-csi doctor --probe --base-path ${folder} removes them before it asks anything`),
   recordDamaged: (slot: string): Fix => ({
     commands: [`/disk/set [find where slot=${quoted(slot)}] comment="…"`],
     after: " with its comment from a backup or an /export",

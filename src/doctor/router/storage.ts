@@ -7,6 +7,7 @@ import { parseFiles } from "../../routeros/store/rows.ts";
 import { isLegacySnapshot, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
 import { judgeOwnership } from "../../volume/rules/ownership.ts";
 import type { Reach } from "../../host/network.ts";
+import { isScratchName } from "../probe/names.ts";
 import { routerFixes } from "./fixes.ts";
 import { parsePoolDisks, type PoolDisk, poolDisksQuery } from "./pools.ts";
 
@@ -101,6 +102,10 @@ export function judgeDisks(
       )
       : fine(disksName, counts.join(", ")),
   ];
+  const scratch = volumes.filter(({ id, imagePath }) =>
+    isScratchName(imagePath.slice(imagePath.lastIndexOf("/") + 1)) || isScratchName(id)
+  );
+  if (scratch.length > 0) findings.push(judgeScratch(scratch));
   const damaged = listed("damaged");
   if (damaged.length > 0) findings.push(judgeDamaged(damaged));
   const snapshots = listed("earlier-snapshot");
@@ -118,6 +123,18 @@ function kindOf(volume: StoredVolume, basePaths: readonly string[], cluster: str
   if (volume.id.length > longestOwnId && isVolumeId(volume.id)) return "earlier";
   if (isLegacySnapshot(volume, basePaths)) return "earlier-snapshot";
   return basePaths.some((path) => volume.imagePath.startsWith(`${path}/`)) ? "foreign" : "elsewhere";
+}
+
+/** What a probe makes lies in the folder that it was told, or below. */
+function judgeScratch(scratch: readonly StoredVolume[]): Finding {
+  const { imagePath } = scratch[0]!;
+  return warning(
+    disksName,
+    `${scratch.length} left by a probe that was killed: ${
+      scratch.slice(0, maxNamed).map(({ id }) => id).join(", ")
+    }`,
+    routerFixes.probeLeftovers(imagePath.slice(0, imagePath.lastIndexOf("/"))),
+  );
 }
 
 function judgeLegacySnapshots(snapshots: readonly StoredVolume[]): Finding {

@@ -139,6 +139,14 @@ Deno.test("judgeDisks() does not take a cluster's disks for this one's when ther
   assert.match(finding!.found, /^3 of some cluster/);
 });
 
+Deno.test("judgeDisks() says what a killed probe has left, and what removes it", () => {
+  const left = disk("rds-csi-probe-0123abcd-0", "", { imagePath: "/pool/csi/rds-csi-probe-0123abcd-x.img" });
+  const [, finding, ...more] = judgeDisks([...volumes, left], settings);
+  assert.deepEqual([finding!.state, more], ["warning", []]);
+  assert.match(finding!.found, /^1 left by a probe that was killed: rds-csi-probe-0123abcd-0$/);
+  assert.match(finding!.fix!, /doctor --probe --base-path \/pool\/csi /);
+});
+
 Deno.test("judgeDisks() warns once of all snapshots of the legacy driver", () => {
   const ids = ["", "-at-1739800000"].map((end) => `snap-11111111-2222-3333-4444-555555555555${end}`);
   const [counted, finding, ...more] = judgeDisks([...volumes, ...ids.map((id) => disk(id, ""))], settings);

@@ -55,10 +55,18 @@ interface ExportRules {
   allowHost(): "list" | "single" | "ignored";
   /** Whether an export that comes back is the same namespace to its hosts. */
   identity(): "kept" | "new-per-export";
+  /** What becomes of connected hosts when their disk's comment or allowed hosts change. */
+  liveChange(): "harmless" | "ends-sessions";
+  /** What becomes of them when another disk comes, goes, is exported or withdrawn. */
+  otherDisks(): "harmless" | "ends-sessions";
 }
 
 interface Served {
   readonly access: ExportAccess;
+  /** Where its file is; undefined where the files are only in memory. */
+  readonly path: string | undefined;
+  /** Counts how often all its sessions were ended while it went on. */
+  readonly generation: number;
   /** Ends the lingering before its time; undefined while the export is no leftover. */
   readonly cancel: (() => void) | undefined;
 }
@@ -101,17 +109,27 @@ export class Exports {
     return this.#served.get(nqn)?.access;
   }
 
+  /** Counts how often the sessions to an NQN were ended while it went on being offered. */
+  generationOf(nqn: string): number | undefined {
+    return this.#served.get(nqn)?.generation;
+  }
+
   /** Takes note that a disk has changed. */
   follow(before: Disk | undefined, after: Disk | undefined): void {
     const old = servedNqn(before);
     const now = servedNqn(after);
+    const comesOrGoes = before === undefined || after === undefined || old !== now;
+    if (comesOrGoes && this.#rules.otherDisks() === "ends-sessions") {
+      for (const nqn of this.#served.keys()) if (nqn !== old) this.#endSessions(nqn);
+    }
     if (old !== undefined && old !== now) this.#withdraw(old);
     if (after === undefined || now === undefined) return;
     if (old === now && before?.filePath === after.filePath) return this.#change(now, before, after);
     this.#served.get(now)?.cancel?.();
     const access = this.#access(after, this.#newIdentity(now));
-    this.#served.set(now, { access, cancel: undefined });
-    this.#exporter.serve(now, this.#rules.locate(after.filePath), access);
+    const path = this.#rules.locate(after.filePath);
+    this.#served.set(now, { access, path, generation: 0, cancel: undefined });
+    this.#exporter.serve(now, path, access);
   }
 
   /** Ends every export at once, also what lingers. */
@@ -123,10 +141,23 @@ export class Exports {
     const same = before.port === after.port && before.allowHostName === after.allowHostName &&
       before.attachedBytes === after.attachedBytes;
     const served = this.#served.get(nqn);
-    if (same || served === undefined) return;
-    const access = this.#access(after, served.access.identity);
-    this.#served.set(nqn, { access, cancel: undefined });
-    this.#exporter.change?.(nqn, access);
+    if (served === undefined) return;
+    if (!same) {
+      const access = this.#access(after, served.access.identity);
+      this.#served.set(nqn, { ...served, access, cancel: undefined });
+      this.#exporter.change?.(nqn, access);
+    }
+    const isNamedAnew = before.comment !== after.comment || before.allowHostName !== after.allowHostName;
+    if (isNamedAnew && this.#rules.liveChange() === "ends-sessions") this.#endSessions(nqn);
+  }
+
+  /** Whoever is connected has to connect again. What lingers is left to its end. */
+  #endSessions(nqn: string): void {
+    const served = this.#served.get(nqn);
+    if (served === undefined || served.cancel !== undefined) return;
+    this.#served.set(nqn, { ...served, generation: served.generation + 1 });
+    this.#exporter.withdraw(nqn);
+    this.#exporter.serve(nqn, served.path, served.access);
   }
 
   #access({ port = 0, allowHostName, attachedBytes }: Disk, identity: ExportIdentity): ExportAccess {

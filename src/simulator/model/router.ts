@@ -152,6 +152,8 @@ export class Router {
       lingerMs: () => this.deviations.lingerMs ?? this.#behaviours.unexport,
       allowHost: () => this.#behaviours.allowHost,
       identity: () => this.#behaviours.identity,
+      liveChange: () => this.#behaviours.liveChange,
+      otherDisks: () => this.#behaviours.otherDisks,
     });
     this.subvolumes = new SubvolumeTable(clock, parts.random);
     this.disks = new DiskTable(clock, (before, after) => this.#follow(before, after));

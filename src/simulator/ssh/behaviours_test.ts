@@ -183,6 +183,22 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     },
     shows: { kept: "the same", "new-per-export": "another one" },
   },
+  liveChange: {
+    async ask({ simulator, say }) {
+      await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" comment="changed"');
+      const [nqn = ""] = simulator.model.exports.list();
+      return String(simulator.model.exports.generationOf(nqn));
+    },
+    shows: { harmless: "0", "ends-sessions": "1" },
+  },
+  otherDisks: {
+    async ask({ simulator, say }) {
+      await say(`/disk set "a" nvme-tcp-export="yes"; ${addCommand("b")}`);
+      const [nqn = ""] = simulator.model.exports.list();
+      return String(simulator.model.exports.generationOf(nqn));
+    },
+    shows: { harmless: "0", "ends-sessions": "1" },
+  },
   unexport: {
     async ask({ simulator, clock, say }) {
       await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" nvme-tcp-export="no"');

@@ -31,6 +31,8 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   noise: [false, true],
   grow: ["live", "after-toggle", "never"],
   identity: ["kept", "new-per-export"],
+  liveChange: ["harmless", "ends-sessions"],
+  otherDisks: ["harmless", "ends-sessions"],
   unexport: [0, 300],
   allowHost: ["list", "single", "ignored"],
   disksLate: [0, 300],
