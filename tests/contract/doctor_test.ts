@@ -7,6 +7,7 @@ import { systemClock } from "../../src/host/clock.ts";
 import { systemNetwork } from "../../src/host/network.ts";
 import { systemRandom } from "../../src/host/random.ts";
 import type { Finding } from "../../src/volume/model/finding.ts";
+import { VolumeError } from "../../src/volume/errors.ts";
 import { type Simulator, type SimulatorOptions, startSimulator } from "../../src/simulator/simulator.ts";
 import { aDisk, aRecord } from "../fakes/records.ts";
 import { makeSshKeys, routerHostKey } from "../fakes/ssh_keys.ts";
@@ -74,15 +75,28 @@ function optionsFor(router: Simulator, flags: Readonly<Record<string, string | u
   return readDoctorOptions(args.map((arg) => arg === "--json=true" ? "--json" : arg), () => undefined);
 }
 
-async function run(router: Simulator, flags: Readonly<Record<string, string | undefined>>) {
+async function run(
+  router: Simulator,
+  flags: Readonly<Record<string, string | undefined>>,
+  { onLine = () => {}, signal = new AbortController().signal }: {
+    readonly onLine?: (line: string) => void;
+    readonly signal?: AbortSignal;
+  } = {},
+) {
   const printed: string[] = [];
+  const errors: string[] = [];
   const io = {
-    out: (line: string) => void printed.push(line),
+    out: (line: string) => {
+      printed.push(line);
+      onLine(line);
+    },
     // What it is at, and only for people.
-    err: (line: string) =>
-      assert.match(line, flags.json === undefined ? /^doctor: looking at the router at / : /^never$/),
+    err: (line: string) => {
+      if (signal.aborted) return void errors.push(line);
+      assert.match(line, flags.json === undefined ? /^doctor: looking at the router at / : /^never$/);
+    },
     env: () => undefined,
-    signal: new AbortController().signal,
+    signal,
   };
   const adapters = {
     clock: systemClock,
@@ -102,6 +116,7 @@ async function run(router: Simulator, flags: Readonly<Record<string, string | un
   return {
     code: await examine(halves, { router: adapters, node: () => assert.fail("no node here") }, io),
     out: printed.join("\n"),
+    err: errors.join("\n"),
   };
 }
 
@@ -135,8 +150,8 @@ practiceTest(
 practiceTest("doctor prints lines for people, with the fix below", async ({ router }) => {
   const { code, out } = await run(router, { "rds-host-key": undefined });
   assert.equal(code, 1);
-  assert.match(out, /^ok {7}reach {6}127\.0\.0\.1 port \d+ answers in \d+ ms$/m);
-  assert.match(out, /^problem {2}host-key {3}--rds-host-key is not given; presented=SHA256:/m);
+  assert.match(out, /^ok {7}reach +127\.0\.0\.1 port \d+ answers in \d+ ms$/m);
+  assert.match(out, /^problem {2}host-key +--rds-host-key is not given; presented=SHA256:/m);
   assert.ok(out.includes(`--rds-host-key '${router.hostKeyPublic}'`), out);
   assert.match(out, /^doctor: 1 ok, 3 warnings, 1 problems$/m);
 });
@@ -339,3 +354,23 @@ practiceTest(
 function ahead(ms: number): SimulatorOptions["clock"] {
   return { ...systemClock, now: () => systemClock.now() + ms };
 }
+
+Deno.test("doctor prints each finding as it comes, and keeps what it has found when it is stopped", async () => {
+  await withPractice({}, async ({ router }) => {
+    const stop = new AbortController();
+    router.faults.arm({ match: "/system package", nth: 1, times: 99, action: "hang", value: undefined });
+    const onLine = (line: string) => {
+      if (/^ok +version/.test(line)) stop.abort(new VolumeError("cancelled", "Stopped by SIGINT"));
+    };
+    const { code, out, err } = await run(router, {}, { onLine, signal: stop.signal });
+    assert.deepEqual(out.split("\n").map((line) => line.split(/ +/)[1]).slice(0, 4), [
+      "reach",
+      "host-key",
+      "login",
+      "version",
+    ]);
+    assert.match(out, /doctor: 4 ok, 0 warnings, 0 problems$/);
+    assert.match(err, /stopped before everything was looked at: Stopped by SIGINT/);
+    assert.equal(code, 1);
+  });
+});

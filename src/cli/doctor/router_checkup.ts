@@ -2,7 +2,7 @@ import type { Network } from "../../host/network.ts";
 import { RouterClient } from "../../doctor/router/check.ts";
 import { routerChecks, runRouterChecks } from "../../doctor/router/router_checks.ts";
 import { judgeNvmePort } from "../../doctor/router/storage.ts";
-import { type Finding, warning } from "../../volume/model/finding.ts";
+import { type Finding, type FindingListener, warning } from "../../volume/model/finding.ts";
 import { type Handshake, readHandshake } from "../../routeros/ssh/handshake.ts";
 import { judgeHostKey, judgeLogin, judgeReach, type SecretState } from "../../doctor/router/access.ts";
 import type { HostKey } from "../../routeros/ssh/host_key.ts";
@@ -37,24 +37,23 @@ export async function checkUp(
   options: DoctorOptions,
   adapters: CheckupAdapters,
   context: CallContext,
-): Promise<Finding[]> {
-  const findings = [await checkReach(options, adapters)];
+  found: FindingListener,
+): Promise<void> {
+  const reach = await checkReach(options, adapters);
+  found(reach);
   let volumes: readonly StoredVolume[] | undefined;
-  if (findings[0]!.state === "ok") {
-    const entrance = await enter(options, adapters, context);
-    findings.push(...entrance.findings);
-    const inside = entrance.transport === undefined
-      ? notRead()
-      : await readInside(entrance.transport, options, adapters, context);
-    findings.push(...inside.findings);
-    volumes = inside.volumes;
-  } else findings.push(...notRead(["host-key", "login"]).findings);
+  if (reach.state === "ok") {
+    const { findings, transport } = await enter(options, adapters, context);
+    findings.forEach(found);
+    if (transport === undefined) found(notRead());
+    else volumes = await readInside(transport, options, adapters, context, found);
+  } else found(notRead(["host-key", "login"]));
   const { nvmePort: port } = options;
   const ports = options.nvmeAddress.split(",").map(async (address) => {
     const reach = await adapters.network.reach(address, port, connectMs);
     return judgeNvmePort({ address, port, reach, volumes });
   });
-  return [...findings, ...await Promise.all(ports)];
+  (await Promise.all(ports)).forEach(found);
 }
 
 async function checkReach({ router }: DoctorOptions, { network }: CheckupAdapters): Promise<Finding> {
@@ -160,18 +159,14 @@ async function judgeSecret(
   }
 }
 
-interface Inside {
-  readonly findings: readonly Finding[];
-  /** Undefined when they could not be asked for. */
-  readonly volumes: readonly StoredVolume[] | undefined;
-}
-
+/** Returns the volumes; undefined when they could not be asked for. */
 async function readInside(
   transport: SshTransport,
   options: DoctorOptions,
   adapters: CheckupAdapters,
   context: CallContext,
-): Promise<Inside> {
+  found: FindingListener,
+): Promise<readonly StoredVolume[] | undefined> {
   const { clock } = adapters;
   const session = new Session({ ...adapters, transport });
   try {
@@ -182,8 +177,8 @@ async function readInside(
       allocation: options.profile?.answers.allocation,
       clock,
     };
-    const findings = await runRouterChecks(router, settings);
-    return { findings, volumes: await volumesOf(router) };
+    await runRouterChecks(router, settings, found);
+    return await volumesOf(router);
   } finally {
     session.close();
   }
@@ -198,9 +193,9 @@ async function volumesOf(router: RouterClient): Promise<readonly StoredVolume[] 
   }
 }
 
-function notRead(before: readonly string[] = []): Inside {
+function notRead(before: readonly string[] = []): Finding {
   const names = [...before, ...routerChecks.map(({ name }) => name)];
-  return { findings: [warning("router", `not looked at: ${names.join(", ")}`)], volumes: undefined };
+  return warning("router", `not looked at: ${names.join(", ")}`);
 }
 
 function describe(error: unknown): string {

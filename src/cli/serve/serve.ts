@@ -112,6 +112,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   const telemetry = openTelemetry(config.metricsAddress, factsOf(config), adapters.clock);
   const roles = await openRoles(config, adapters, log, telemetry);
   const router = roles.controller && new FirstAnswer(roles.controller.ready);
+  const over = new AbortController();
   const services = servicesOf(config, roles, router);
   const observe = (record: CallRecord) => telemetry.observe(record);
   const { endpoint } = config;
@@ -128,6 +129,7 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
   telemetry.serve(log, {
     isInPlace: () => server.isInPlace(),
     hasAnswered: () => isWaiting(roles) || (router?.isIn ?? true),
+    askAgain: () => isWaiting(roles) ? 0 : router?.askAgain(clock, over.signal) ?? 0,
   });
   const registration = await register(config, adapters, log, telemetry);
   const { lead } = roles.controller ?? {};
@@ -141,7 +143,10 @@ export async function startDriver(config: ServeConfig, adapters: DriverAdapters)
       if (telemetry.url !== undefined && mayAsk) await router?.seek(adapters.clock, signal);
     },
     lost: lead?.lost ?? new Promise(() => {}),
-    stop: (graceMs) => stopDriver(server, { ...roles, registration }, telemetry, log, graceMs),
+    stop: async (graceMs) => {
+      over.abort(new Error("the driver stops"));
+      await stopDriver(server, { ...roles, registration }, telemetry, log, graceMs);
+    },
   };
 }
 

@@ -17,12 +17,17 @@ import type { NodeEvent, NodeEvents } from "../../volume/ports/node_events.ts";
 import type { KernelFiles } from "../../host/kernel_files.ts";
 import { VolumeIo } from "../../telemetry/volume_io.ts";
 
-/** What the state of a driver is judged by. Looking takes neither the network nor anything that hangs. */
+/** What the state of a driver is judged by. Looking waits neither for the network nor for anything that hangs. */
 export interface SignsOfLife {
   /** Whether whoever dials the endpoint comes to this process. */
   isInPlace(): Promise<boolean>;
   /** Whether what the driver needs has answered since it started; always, where it needs nothing. */
   hasAnswered(): boolean;
+  /**
+   * Has what the driver needs asked once more, and waits for no answer. Returns for how many milliseconds what was asked has
+   * not been answered.
+   */
+  askAgain(): number;
 }
 
 /** What a driver tells of itself in numbers. */
@@ -73,6 +78,9 @@ const unreported: Telemetry = {
   stopping() {},
   close: () => Promise.resolve(),
 };
+
+/** How long a router may leave a question unanswered, in milliseconds: two questions of the kubelet's come in less than 30 s. */
+const silentMs = 15_000;
 
 class ServedTelemetry implements Telemetry {
   readonly #address: ListenAddress;
@@ -170,6 +178,9 @@ class ServedTelemetry implements Telemetry {
   async #unreadiness(signs: SignsOfLife): Promise<string | undefined> {
     if (this.#stopping) return "stopping";
     if (!signs.hasAnswered()) return "the router has not answered yet, or cannot be used: the log tells why";
+    const waitedMs = signs.askAgain();
+    if (this.#board.routersAway !== undefined) return this.#board.routersAway;
+    if (waitedMs >= silentMs) return `the router has not answered for ${Math.floor(waitedMs / 1000)} s`;
     return await this.#failure(signs);
   }
 

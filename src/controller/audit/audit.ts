@@ -27,6 +27,8 @@ export interface Audit {
 export interface AuditOptions {
   /** Whether a person vouches that nothing which no cluster was asked about is used. */
   readonly vouched: boolean;
+  /** Hears what the first of the two looks has found, part of which may only be on its way. */
+  readonly firstSeen?: (audit: Audit) => void;
 }
 
 /**
@@ -54,6 +56,7 @@ export async function auditRouter(
     });
   const before = judge(first);
   if (before.length === 0) return { findings: [], cluster, view: first };
+  options.firstSeen?.({ findings: before, cluster, view: first });
   await deps.clock.sleep(deps.settings.unexportGraceMs, context.signal);
   const view = await readAround(call);
   const seen = new Set(before.map(findingKey));

@@ -209,7 +209,8 @@ export async function discardUnmarked(
     const view = await call.store.files(filePrefix, call.context);
     // A router that has restarted may show the disk only later.
     assertAbsenceProven(view, [location.path], call.settings.settleMs);
-    if (view.files.some(({ path }) => path === neverUsedMark(location))) return;
+    const isThere = (wanted: string) => view.files.some(({ path }) => path === wanted);
+    if (!isThere(location.path) || isThere(neverUsedMark(location))) return;
     await call.store.removeImage(location, filePrefix, call.context);
   } catch (error) {
     call.notes.warn("a clone could not be removed", { path: location.path, reason: String(error) });

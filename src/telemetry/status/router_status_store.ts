@@ -44,6 +44,12 @@ export class RouterStatusStore implements RouterEvents, ControllerEvents {
     this.#breaker = { state, sinceMs, cause };
   }
 
+  /** Why calls are refused at once, in words; undefined while they are not. */
+  get refusing(): string | undefined {
+    const { state, cause } = this.#breaker;
+    return state === "closed" ? undefined : `${this.#name}: ${cause ?? "it does not answer"}`;
+  }
+
   identified(router: { readonly version: string; readonly board: string }): void {
     this.#router = router;
   }

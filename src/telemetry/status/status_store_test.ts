@@ -110,6 +110,22 @@ Deno.test("the status store shows a router that is away: since when, why, and fo
   }
 });
 
+Deno.test("the status store says why no router can be used, and nothing while one of them can", () => {
+  const { board } = opened();
+  assert.equal(board.routersAway, undefined);
+  const [first, second] = ["default", "east"].map((name) => board.controller.router(name));
+  first!.breaker({ state: "open", cause: "it has answered no command for 20 s" });
+  assert.equal(board.routersAway, undefined);
+  second!.breaker({ state: "trying", cause: undefined });
+  assert.equal(
+    board.routersAway,
+    "calls are refused at once, because of the router default: it has answered no command for 20 s; " +
+      "east: it does not answer",
+  );
+  first!.breaker({ state: "closed", cause: undefined });
+  assert.equal(board.routersAway, undefined);
+});
+
 Deno.test("the status store shows a node's volumes by what was seen of them last, and nothing of what was unstaged", () => {
   const { board, read, page } = opened();
   const { node } = board;

@@ -36,6 +36,9 @@ export interface Finding {
   readonly fix?: string;
 }
 
+/** Hears of each finding as it comes. */
+export type FindingListener = (finding: Finding) => void;
+
 /** All is well. */
 export function fine(check: string, found: string): Finding {
   return { check, state: "ok", found };
