@@ -209,6 +209,20 @@ const trials: Readonly<Record<string, Trial>> = {
     changes: [],
     mended: (_, printed) => Promise.resolve(assert.match(printed, /state=degraded/)),
   },
+  labelLook: {
+    spoil: (scene) =>
+      scene.control("POST", "/disks", {
+        slot: "pvc-x",
+        "file-path": "/storage-pool/x.img",
+        size: 5,
+        "fs-label": "storage-pool-fs",
+      }),
+    find: complaintOf("pool"),
+    entry: () => routerFixes.labelLook("storage-pool-fs"),
+    looks: true,
+    changes: [],
+    mended: (_, printed) => Promise.resolve(assert.match(printed, /pvc-x/)),
+  },
   poolUnmounted: {
     options: { pools: [{ name: "storage-pool" }, { name: "other" }] },
     spoil: (scene) => scene.control("PATCH", "/disks/other", { mounted: false }),

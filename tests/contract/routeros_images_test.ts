@@ -127,6 +127,37 @@ contractTest("a clone that does not fit one command has a mark until it gets its
 });
 
 contractTest(
+  "a subvolume is neither made nor removed by a label that is written in a volume, and no command more is sent",
+  async (bench) => {
+    const { router, store, call, cost } = bench;
+    await addInner(bench);
+    const tenant = "pvc-1111000011110000111100001111";
+    await addOne(bench, tenant);
+    const write = (text: string) =>
+      fetch(`${router.controlUrl}/disks/${tenant}`, {
+        method: "PATCH",
+        body: JSON.stringify({ "fs-label": text, "pool-fs": "btrfs" }),
+      });
+    assert.equal((await write(label)).status, 200);
+    cost();
+    const view = await store.createView(wanted(restored), call());
+    assert.equal(view.pools[0]?.labelTakenBy, tenant);
+    const { makeFolder: _folder, ...volume } = newInnerVolume(restored);
+    const added = await store.add(volume, call());
+    assert.match(added.refusal!, /a volume has this fs-label.*rds-csi doctor/);
+    assert.equal(added.after.volumes.some(({ id }) => id === restored), false);
+    assert.deepEqual(cost().execs, 3, "and what was refused is read back");
+    const removed = await store.remove(one, innerPlace(slot), filePrefix, call());
+    assert.match(removed.refusal!, /a volume has this fs-label/);
+    assert.ok(hasSubvolume(router, `metal-csi/${filePrefix}`));
+    await write("mine");
+    const again = await store.removeImage(innerPlace(slot), filePrefix, call());
+    assert.deepEqual(again.after.files, []);
+    assert.deepEqual(router.violations.list(), []);
+  },
+);
+
+contractTest(
   "a source goes before its snapshots do, and they before what was made of them",
   async (bench) => {
     const { router, store, call } = bench;

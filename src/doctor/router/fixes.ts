@@ -86,6 +86,9 @@ export const routerFixes = {
   poolLook: (slot = ""): Fix => ({
     commands: [slot === "" ? "/disk/print detail" : `/disk/print detail where slot~${quoted(slot)}`],
   }),
+  labelLook: (label: string): Fix => ({
+    commands: [`/disk/print detail where fs-label=${quoted(label)}`],
+  }),
   poolUnmounted: (slot: string): Fix => ({
     before: "if its file system is meant to be used on the router: ",
     commands: [`/disk/set [find where slot=${quoted(slot)}] disabled=no mount-filesystem=yes`],

@@ -6,6 +6,7 @@ import { type Finding, fine, problem, warning } from "../../volume/model/finding
 import { poolOf } from "../../volume/model/ids.ts";
 import { parseArrayState } from "../../volume/rules/array_state.ts";
 import { routerFixes } from "./fixes.ts";
+import { judgeLabels, labelsQuery, parseLabels } from "./labels.ts";
 import type { CheckSettings, RouterCheck, RouterClient } from "./check.ts";
 
 const poolName = "pool";
@@ -39,7 +40,12 @@ export interface PoolDisk {
 export const poolsCheck: RouterCheck = {
   name: poolName,
   essential: true,
-  run: async (router, settings) => judgePools(await readPoolDisks(router), settings),
+  async run(router, settings) {
+    const pools = judgePools(await readPoolDisks(router), settings);
+    const labelled = parseLabels(await router.read(poolName, labelsQuery));
+    const volumes = new Set((await router.inventory()).volumes.map(({ id }) => id));
+    return [...pools, ...judgeLabels(labelled, volumes)];
+  },
 };
 
 /** The disks on which pools can be. */

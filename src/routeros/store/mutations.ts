@@ -7,9 +7,12 @@ import type {
   VolumeChange,
 } from "../../volume/ports/store.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
-import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
+import { type Fragment, joined, onlyIf, ros, unless } from "../console/command.ts";
 import { fitsOneExec } from "../console/exchange.ts";
 import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
+
+/** What the router is let say where a volume has the label of a pool. */
+const sharedLabel = "a volume has this fs-label";
 
 /** Adds a disk, after what has to be made for it. Each statement is right by itself, whatever came of the others. */
 export function addStatements(volume: NewVolume): Fragment[] {
@@ -18,7 +21,7 @@ export function addStatements(volume: NewVolume): Fragment[] {
   if (subvolume?.parent !== undefined) return [...folder, ...cloneStatements(volume, subvolume)];
   return [
     ...folder,
-    ...subvolume === undefined ? [] : [makeSubvolume(subvolume)],
+    ...subvolume === undefined ? [] : [newSubvolumeStatement(subvolume, makeFolder === undefined)],
     copied === undefined ? diskStatement(volume) : copiedDiskStatement(volume, copied.path),
   ];
 }
@@ -29,7 +32,8 @@ export function addStatements(volume: NewVolume): Fragment[] {
  */
 function cloneStatements(volume: NewVolume, subvolume: NewSubvolume): Fragment[] {
   const { id, location } = volume;
-  const [unused, conditions] = [noDisk(id, endOf(location)), subvolumeConditions(subvolume)];
+  const unused = noDisk(id, endOf(location));
+  const conditions = [ownLabel(subvolume.label), ...subvolumeConditions(subvolume)];
   const whole = onlyIf([unused, ...conditions], makeSubvolume(subvolume), plainAdd(volume));
   if (fitsOneExec([whole], [])) return [whole];
   const mark = neverUsedMark(location);
@@ -157,7 +161,10 @@ export function removeImageStatement(location: ImageLocation): Fragment {
 function removeAt({ path, subvolume }: ImageLocation): Fragment {
   if (subvolume === undefined) return removeFile(path);
   const { label, path: fullName } = subvolume;
-  return ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`;
+  return withOwnLabel(
+    label,
+    ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`,
+  );
 }
 
 function removeFile(path: string): Fragment {
@@ -168,6 +175,12 @@ function removeFile(path: string): Fragment {
 export function subvolumeStatement(subvolume: NewSubvolume, part: string): Fragment {
   const isFree = none(ros`/file find where name~${holding(part)}`);
   return onlyIf([isFree, ...subvolumeConditions(subvolume)], makeSubvolume(subvolume));
+}
+
+/** @param hasRoom whether the router can be asked about the label in the same command, which it is once a folder is there */
+function newSubvolumeStatement(subvolume: NewSubvolume, hasRoom: boolean): Fragment {
+  const make = makeSubvolume(subvolume);
+  return hasRoom ? withOwnLabel(subvolume.label, make) : make;
 }
 
 /** A parent is known by its last name only: of two that have it nobody knows which one the router would take. */
@@ -186,6 +199,20 @@ function makeSubvolume({ label, path, parent, readOnly }: NewSubvolume): Fragmen
     ...parent === undefined ? [] : [ros`parent=${lastSegment(parent.path)}`],
     ...readOnly ? [ros`read-only=${true}`] : [],
   ], " ");
+}
+
+/**
+ * Refused while a volume's own bytes say that it is a file system of that label. Whoever writes to a volume can write
+ * that, and nobody knows which of the two the router would take.
+ */
+function withOwnLabel(label: string, statement: Fragment): Fragment {
+  const inVolumes = ros`[:len [/disk find where type=${"file"} and fs-label=${label}]]>0`;
+  return unless(inVolumes, sharedLabel, statement);
+}
+
+/** The same as a condition, where the error's text has no room: what was not made is seen when it is read back. */
+function ownLabel(label: string): Fragment {
+  return none(ros`/disk find where type=${"file"} and fs-label=${label}`);
 }
 
 /** Renames a file to a path at which nothing is, if the guard holds. */

@@ -36,6 +36,7 @@ export function parseDisks(frame: string, router: RouterVocabulary): Disks {
   const poolSlots = new Map<string, string>();
   const seen = new Set<string>();
   const rows = parseRows(frame, what);
+  const inVolumes = labelsInVolumes(rows);
   const upon = disksUpon(rows);
   for (const row of rows) {
     const id = row.text("slot");
@@ -46,8 +47,9 @@ export function parseDisks(frame: string, router: RouterVocabulary): Disks {
     else others.push({ id, kind });
     const pool = poolOf(row, router);
     if (pool === undefined) continue;
-    pools.push(pool);
+    const labelTakenBy = inVolumes.get(pool.subvolumeLabel ?? "");
     poolSlots.set(pool.mountPoint, id);
+    pools.push({ ...pool, ...labelTakenBy === undefined ? {} : { labelTakenBy } });
   }
   return { volumes: sorted(volumes), others, pools: withOwnLabels(pools), poolSlots };
 }
@@ -125,6 +127,12 @@ function poolOf(row: Row, router: RouterVocabulary): Pool | undefined {
     state: stateOf(row),
     subvolumeLabel: hasSubvolumes ? label : undefined,
   };
+}
+
+/** The labels that the router reads in file-backed disks, each with the slot of one: whoever writes to a volume writes it. */
+function labelsInVolumes(rows: readonly Row[]): ReadonlyMap<string, string> {
+  const labelled = rows.filter((row) => row.text("type") === "file" && row.text("fs-label", "") !== "");
+  return new Map(labelled.map((row) => [row.text("fs-label"), row.text("slot")]));
 }
 
 /** A label that two file systems have names neither: what is to go into one could land in the other. */

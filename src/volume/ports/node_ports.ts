@@ -4,6 +4,7 @@
  * @module
  */
 import type { FilesystemType } from "../model/capabilities.ts";
+import type { Digest } from "../model/staging_state.ts";
 import type { HostIdentity } from "../model/host_identity.ts";
 import type { CallContext } from "./system.ts";
 
@@ -21,6 +22,8 @@ export interface Target {
   readonly keepAliveTmo?: number;
   readonly nrIoQueues?: number;
   readonly fastIoFailTmo?: number;
+  /** What of the transport carries a checksum. A target that does not support it refuses. @default {[]} */
+  readonly digests?: readonly Digest[];
 }
 
 /** One path to a subsystem: a controller of the kernel's. */
@@ -277,6 +280,11 @@ export interface BlockDevices {
    * Throws `unavailable` when it does not open, `identity-mismatch` when another one lies at its path.
    */
   hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>>;
+  /**
+   * What this node's kernel has made on top of the device or of a partition of it: device mapper (LVM, multipath) and
+   * md, each in words for people. Nothing of the driver's is among them.
+   */
+  layers(device: DeviceNode): Promise<readonly string[]>;
   /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
   isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
 }
