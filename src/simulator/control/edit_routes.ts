@@ -237,10 +237,10 @@ function readPool(body: JsonObject, disk: Draft): Draft {
       mountPoint: disk.slot,
       label: `${disk.slot}-fs`,
       filesystem: undefined,
-      // What lies in a volume is seen, and not mounted.
-      mounted: disk.filePath === "",
+      // What lies in a volume is seen, and not mounted unless that is said.
+      mounted: disk.filePath === "" || body["mount-point"] !== undefined,
       disksVanish: false,
-      state: disk.filePath === "" ? "clean" : "",
+      state: "clean",
       otherBytes: 0n,
     };
   return {
