@@ -2,7 +2,6 @@ import type { CheckSettings, RouterCheck } from "./check.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { isVolumeId, parentFolder, poolOf } from "../../volume/model/ids.ts";
 import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
-import { judgeLabels, labelsQuery, parseLabels } from "./labels.ts";
 import { fileName, namedFilesQuery } from "../../routeros/store/queries.ts";
 import { parseFiles } from "../../routeros/store/rows.ts";
 import { isLegacySnapshot, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
