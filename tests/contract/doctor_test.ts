@@ -204,6 +204,14 @@ for (const [what, flags, check, state, text, options] of wrong) {
   }, options);
 }
 
+practiceTest("doctor finds a volume that has the label of a pool", async (practice) => {
+  const disk = { slot: "pvc-x", "file-path": "/storage-pool/x.img", size: 5, "fs-label": "storage-pool-fs" };
+  await practice.control("POST", "/disks", disk);
+  const { state, found, fix } = complaintOf(await practice.examine(), "pool");
+  assert.match(found, /^pvc-x holds a file system with the label storage-pool-fs/);
+  assert.deepEqual([state, fix], ["problem", '/disk/print detail where fs-label="storage-pool-fs"']);
+});
+
 practiceTest("doctor finds a degraded pool, and one that is not mounted", async (practice) => {
   await practice.control("PATCH", "/disks/storage-pool", { state: "degraded" });
   assert.match(complaintOf(await practice.examine(), "pool").found, /degraded/);

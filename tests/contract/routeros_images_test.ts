@@ -95,11 +95,42 @@ contractTest(
     cost();
     const { makeFolder: _folder, ...volume } = newRestoredVolume();
     const { after } = await store.add(volume, call());
-    assert.deepEqual(cost(), { execs: 2, statements: 5 }, "its conditions leave no room to read back");
+    assert.deepEqual(cost(), { execs: 2, statements: 4 }, "its conditions leave no room for the disk");
     assert.equal(after.volumes.find(({ id }) => id === restored)?.sizeBytes, gib);
     const made = await store.subvolume(innerPlace(restored).subvolume, call());
     assert.equal(made?.readOnly, false);
     assert.equal(made?.parentName, snapshot.subvolume!.path.split("/").at(-1));
+  },
+);
+
+contractTest(
+  "a subvolume is neither made nor removed by a label that is written in a volume, and no command more is sent",
+  async (bench) => {
+    const { router, store, call, cost } = bench;
+    await addInner(bench);
+    const tenant = "pvc-1111000011110000111100001111";
+    await addOne(bench, tenant);
+    const write = (text: string) =>
+      fetch(`${router.controlUrl}/disks/${tenant}`, {
+        method: "PATCH",
+        body: JSON.stringify({ "fs-label": text, "pool-fs": "btrfs" }),
+      });
+    assert.equal((await write(label)).status, 200);
+    cost();
+    const view = await store.createView(wanted(restored), call());
+    assert.equal(view.pools[0]?.labelTakenBy, tenant);
+    const { makeFolder: _folder, ...volume } = newInnerVolume(restored);
+    const added = await store.add(volume, call());
+    assert.match(added.refusal!, /a volume has this fs-label.*rds-csi doctor/);
+    assert.equal(added.after.volumes.some(({ id }) => id === restored), false);
+    assert.deepEqual(cost().execs, 3, "and what was refused is read back");
+    const removed = await store.remove(one, innerPlace(slot), filePrefix, call());
+    assert.match(removed.refusal!, /a volume has this fs-label/);
+    assert.ok(hasSubvolume(router, `metal-csi/${filePrefix}`));
+    await write("mine");
+    const again = await store.removeImage(innerPlace(slot), filePrefix, call());
+    assert.deepEqual(again.after.files, []);
+    assert.deepEqual(router.violations.list(), []);
   },
 );
 

@@ -66,6 +66,8 @@ export class FakeNode {
   table: MountEntry[] = [];
   holder: DeviceHolder | undefined;
   claimed = false;
+  /** What the node's kernel has made on top of the volume's device. */
+  layers: readonly string[] = [];
   /** Numbers of devices that a call keeps open. */
   readonly held = new Set<string>();
   sparesOpenDevices = false;
@@ -339,6 +341,7 @@ export class FakeNode {
         return Promise.resolve(() => Promise.resolve(void this.held.delete(deviceNumber)));
       },
       holder: () => Promise.resolve(this.holder),
+      layers: () => Promise.resolve(this.layers),
       isUnclaimed: (device) =>
         Promise.resolve(
           !this.claimed && !this.table.some((entry) => entry.deviceNumber === device.deviceNumber),

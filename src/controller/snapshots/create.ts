@@ -2,7 +2,13 @@ import { folderOf } from "../../volume/model/sources.ts";
 import { assertGone } from "../../volume/rules/absence.ts";
 import { assertRoom, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
-import { filePrefixOf, locationOf, plainLocation, subvolumeLocation } from "../../volume/model/layout.ts";
+import {
+  assertOwnLabel,
+  filePrefixOf,
+  locationOf,
+  plainLocation,
+  subvolumeLocation,
+} from "../../volume/model/layout.ts";
 import { assertNotForeign, assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { CreateView, FileView, ImageLocation, SubvolumeRef } from "../../volume/model/inventory.ts";
@@ -99,7 +105,7 @@ async function makeSnapshot(
   assertRoom(view, base, source.sizeBytes, call.settings.overcommit, purpose.unfinished);
   return source.location.subvolume === undefined
     ? await copySnapshot(call, view, source, name, purpose)
-    : await freezeSubvolume(call, source, name);
+    : await freezeSubvolume(call, view, source, name);
 }
 
 function findVolume(deps: ControllerDeps, view: CreateView, id: string): FoundVolume {
@@ -123,9 +129,11 @@ function findVolume(deps: ControllerDeps, view: CreateView, id: string): FoundVo
 /** The router makes it of one moment, also while the volume is written to: what a power cut would have left. */
 async function freezeSubvolume(
   call: ControllerCall,
+  view: CreateView,
   source: FoundVolume,
   name: SnapshotName,
 ): Promise<StoredSnapshot> {
+  assertOwnLabel(getPool(view, source.volume.stored.imagePath));
   const parent = source.location.subvolume!;
   const base = folderOf(source.volume, call.settings.cluster);
   const location = subvolumeLocation(`${base}/${formatSnapshotName(name)}`, parent.label);

@@ -4,6 +4,7 @@ import type { CheckSettings, RouterCheck } from "./check.ts";
 import { type Finding, fine, problem, warning } from "../../volume/model/finding.ts";
 import { isVolumeId, parentFolder, poolOf } from "../../volume/model/ids.ts";
 import type { StoredFile, StoredVolume } from "../../volume/model/inventory.ts";
+import { judgeLabels, labelsQuery, parseLabels } from "./labels.ts";
 import { fileName, namedFilesQuery } from "../../routeros/store/queries.ts";
 import { parseFiles } from "../../routeros/store/rows.ts";
 import { isLegacySnapshot, legacySnapshotsPage } from "../../volume/model/legacy_snapshots.ts";
@@ -33,7 +34,12 @@ export interface PoolDisk {
 export const poolsCheck: RouterCheck = {
   name: poolName,
   essential: true,
-  run: async (router) => judgePools(parsePoolDisks(await router.read(poolName, poolDisksQuery))),
+  async run(router) {
+    const pools = judgePools(parsePoolDisks(await router.read(poolName, poolDisksQuery)));
+    const labelled = parseLabels(await router.read(poolName, labelsQuery));
+    const volumes = new Set((await router.inventory()).volumes.map(({ id }) => id));
+    return [...pools, ...judgeLabels(labelled, volumes)];
+  },
 };
 
 /** The disks on which pools can be. */

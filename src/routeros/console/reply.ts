@@ -103,6 +103,10 @@ const hints: readonly (readonly [RegExp, string])[] = [
   [/could not unmount/i, "the router itself uses that disk"],
   [/no space|disk full|not enough (free )?space/i, "make room on the pool"],
   [/timed out/i, "the router is busy"],
+  [
+    /a volume has this fs-label/,
+    "what is written in that volume makes it look like the pool: rds-csi doctor names it",
+  ],
 ];
 
 /**

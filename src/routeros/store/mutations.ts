@@ -7,15 +7,18 @@ import type {
   VolumeChange,
 } from "../../volume/ports/store.ts";
 import type { ImageLocation } from "../../volume/model/inventory.ts";
-import { type Fragment, joined, onlyIf, ros } from "../console/command.ts";
+import { type Fragment, joined, onlyIf, ros, unless } from "../console/command.ts";
 import { fileName, holding, imagePathOf, lastSegment } from "./queries.ts";
+
+/** What the router is let say where a volume has the label of a pool. */
+const sharedLabel = "a volume has this fs-label";
 
 /** Adds a disk, after what has to be made for it. Each statement is right by itself, whatever came of the others. */
 export function addStatements(volume: NewVolume): Fragment[] {
   const { makeFolder, subvolume, copied } = volume;
   return [
     ...makeFolder === undefined ? [] : [folderStatement(makeFolder)],
-    ...subvolume === undefined ? [] : [newSubvolumeStatement(subvolume)],
+    ...subvolume === undefined ? [] : [newSubvolumeStatement(subvolume, makeFolder === undefined)],
     copied === undefined ? diskStatement(volume) : copiedDiskStatement(volume, copied.path),
   ];
 }
@@ -134,7 +137,10 @@ export function removeImageStatement(location: ImageLocation): Fragment {
 function removeAt({ path, subvolume }: ImageLocation): Fragment {
   if (subvolume === undefined) return ros`/file remove [find where name=${fileName(path)}]`;
   const { label, path: fullName } = subvolume;
-  return ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`;
+  return withOwnLabel(
+    label,
+    ros`/disk/btrfs/subvolume/remove [find where fs=${label} and fullname=${fullName}]`,
+  );
 }
 
 /** Makes a subvolume if no path holds the text. */
@@ -143,9 +149,13 @@ export function subvolumeStatement(subvolume: NewSubvolume, part: string): Fragm
   return onlyIf([isFree, ...subvolumeConditions(subvolume)], makeSubvolume(subvolume));
 }
 
-function newSubvolumeStatement(subvolume: NewSubvolume): Fragment {
+/** @param hasRoom whether the router can be asked about the label in the same command, which it is once a folder is there */
+function newSubvolumeStatement(subvolume: NewSubvolume, hasRoom: boolean): Fragment {
   const conditions = subvolumeConditions(subvolume);
-  return conditions.length === 0 ? makeSubvolume(subvolume) : onlyIf(conditions, makeSubvolume(subvolume));
+  const make = conditions.length === 0
+    ? makeSubvolume(subvolume)
+    : onlyIf(conditions, makeSubvolume(subvolume));
+  return hasRoom ? withOwnLabel(subvolume.label, make) : make;
 }
 
 /** A parent is known by its last name only: of two that have it nobody knows which one the router would take. */
@@ -164,6 +174,15 @@ function makeSubvolume({ label, path, parent, readOnly }: NewSubvolume): Fragmen
     ...parent === undefined ? [] : [ros`parent=${lastSegment(parent.path)}`],
     ...readOnly ? [ros`read-only=${true}`] : [],
   ], " ");
+}
+
+/**
+ * Refused while a volume's own bytes say that it is a file system of that label. Whoever writes to a volume can write
+ * that, and nobody knows which of the two the router would take.
+ */
+function withOwnLabel(label: string, statement: Fragment): Fragment {
+  const inVolumes = ros`[:len [/disk find where type=${"file"} and fs-label=${label}]]>0`;
+  return unless(inVolumes, sharedLabel, statement);
 }
 
 /** Renames a file to a path at which nothing is, if the guard holds. */

@@ -23,6 +23,9 @@ const inSubvolume = subvolumeLocation("/pool/csi/s1.1a2b3c4d", "pool-fs");
 const added: NewVolume = { id: "s1", location: plain, sizeBytes: 1073741824n, comment: "c$" };
 const settings = `mount-filesystem="no" nvme-tcp-export="no" comment="c\\$"`;
 const noDisk = `[:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d[.]img"]]=0`;
+/** What asks whether the label is the pool's alone, before and after the statement. */
+const ifOwnLabel = `:if ([:len [/disk find where type="file" and fs-label="pool-fs"]]>0) do={` +
+  `:error "a volume has this fs-label"} else={`;
 const image = `name="pool/csi/s1.1a2b3c4d.img"`;
 
 Deno.test("addStatements() adds a disk that nobody mounts or sees, where neither disk nor image is", () => {
@@ -48,10 +51,17 @@ Deno.test("addStatements() makes the folder first, unless another volume has jus
 Deno.test("addStatements() makes the image's subvolume and a new image in it", () => {
   const subvolume = { ...inSubvolume.subvolume!, readOnly: false };
   assert.deepEqual(lines(addStatements({ ...added, location: inSubvolume, subvolume })), [
-    `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d"`,
+    `${ifOwnLabel}/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d"}`,
     `:if ([:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
     `/disk add type="file" slot="s1" file-path="/pool/csi/s1.1a2b3c4d/disk.img" file-size="1073741824" ${settings}}`,
   ]);
+});
+
+Deno.test("addStatements() leaves the label to the look before where a folder is made, as there is no room to ask", () => {
+  const subvolume = { ...inSubvolume.subvolume!, readOnly: false };
+  const makeFolder = { path: "/pool/csi", label: "pool-fs" };
+  const [, make] = lines(addStatements({ ...added, location: inSubvolume, subvolume, makeFolder }));
+  assert.equal(make, `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d"`);
 });
 
 Deno.test("addStatements() takes the image of a snapshot as it is, naming its parent by the last segment", () => {
@@ -62,8 +72,8 @@ Deno.test("addStatements() takes the image of a snapshot as it is, naming its pa
   );
   assert.equal(
     make,
-    `:if ([:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="snap-1.s0.x.n.1a2b3c4d"]]=1) do={` +
-      `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d" parent="snap-1.s0.x.n.1a2b3c4d"}`,
+    `${ifOwnLabel}:if ([:len [/disk/btrfs/subvolume/find where fs="pool-fs" and name="snap-1.s0.x.n.1a2b3c4d"]]=1) do={` +
+      `/disk/btrfs/subvolume/add fs="pool-fs" name="csi/s1.1a2b3c4d" parent="snap-1.s0.x.n.1a2b3c4d"}}`,
   );
   assert.match(add!, /\[:len \[\/file find where name="pool\/csi\/s1\.1a2b3c4d\/disk\.img"\]\]=1/);
   assert.doesNotMatch(add!, /file-size/);
@@ -144,7 +154,7 @@ Deno.test("removeStatements() lets the router look for users of the image before
   assert.deepEqual(lines(removeStatements(guard, inSubvolume)), [
     disk,
     `:if ([:len [/disk find where slot="s1" or file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
-    `/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="csi/s1.1a2b3c4d"]}`,
+    `${ifOwnLabel}/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="csi/s1.1a2b3c4d"]}}`,
   ]);
 });
 
@@ -156,7 +166,7 @@ Deno.test("removeImageStatement() lets the router look for users of the image fi
   assert.equal(
     removeImageStatement(subvolumeLocation("/pool/s1.1a2b3c4d", "pool-fs")).text,
     `:if ([:len [/disk find where file-path~"/s1[.]1a2b3c4d/"]]=0) do={` +
-      `/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="s1.1a2b3c4d"]}`,
+      `${ifOwnLabel}/disk/btrfs/subvolume/remove [find where fs="pool-fs" and fullname="s1.1a2b3c4d"]}}`,
   );
 });
 

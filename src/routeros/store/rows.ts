@@ -32,6 +32,7 @@ export function parseDisks(frame: string, router: RouterVocabulary): Disks {
   const pools: Pool[] = [];
   const seen = new Set<string>();
   const rows = parseRows(frame, what);
+  const inVolumes = labelsInVolumes(rows);
   const upon = disksUpon(rows);
   for (const row of rows) {
     const id = row.text("slot");
@@ -41,7 +42,9 @@ export function parseDisks(frame: string, router: RouterVocabulary): Disks {
     if (kind === "file") volumes.push(volumeOf(row, id, router, upon.get(id) ?? []));
     else others.push({ id, kind });
     const pool = poolOf(row, router);
-    if (pool !== undefined) pools.push(pool);
+    if (pool === undefined) continue;
+    const labelTakenBy = inVolumes.get(pool.subvolumeLabel ?? "");
+    pools.push({ ...pool, ...labelTakenBy === undefined ? {} : { labelTakenBy } });
   }
   return { volumes: sorted(volumes), others, pools: withOwnLabels(pools) };
 }
@@ -91,6 +94,12 @@ function poolOf(row: Row, router: RouterVocabulary): Pool | undefined {
     state: row.text("state", ""),
     subvolumeLabel: hasSubvolumes ? label : undefined,
   };
+}
+
+/** The labels that the router reads in file-backed disks, each with the slot of one: whoever writes to a volume writes it. */
+function labelsInVolumes(rows: readonly Row[]): ReadonlyMap<string, string> {
+  const labelled = rows.filter((row) => row.text("type") === "file" && row.text("fs-label", "") !== "");
+  return new Map(labelled.map((row) => [row.text("fs-label"), row.text("slot")]));
 }
 
 /** A label that two file systems have names neither: what is to go into one could land in the other. */

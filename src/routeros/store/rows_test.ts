@@ -168,6 +168,16 @@ Deno.test("parseDisks() gives no pool a label that another one has too", () => {
   );
 });
 
+Deno.test("parseDisks() says which volume has the label of a pool, by what was written into it", () => {
+  const inside = { ...disk, slot: "pvc-9", fs: "btrfs", "fs-label": "pool-fs", mounted: false };
+  const taken = (...more: object[]) => disksOf(pool, ...more).pools.map((one) => one.labelTakenBy);
+  assert.deepEqual(taken(inside), ["pvc-9"]);
+  assert.deepEqual(taken({ ...inside, "fs-label": "mine" }, { ...pool, slot: "raid2" }), [
+    undefined,
+    undefined,
+  ]);
+});
+
 Deno.test("parseDisks() takes a pool's state as it is, also where there is none", () => {
   assert.equal(disksOf({ ...pool, state: "degraded, recovering" }).pools[0]!.state, "degraded, recovering");
   assert.equal(disksOf(without(pool, "state")).pools[0]!.state, "");

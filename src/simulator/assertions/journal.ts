@@ -67,6 +67,7 @@ export type Rule =
   | "outside-owner-area"
   | "file-before-disk"
   | "snapshot-changed"
+  | "ambiguous-label"
   | "session-limit";
 
 /** One time that a client did. */

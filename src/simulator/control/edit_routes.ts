@@ -32,7 +32,7 @@ export const editRoutes: readonly Route[] = [
     named: true,
     what:
       "Edits a disk by its slot. A pool takes `free`, `state`, `mounted`, `vanish` (its disks go with it), " +
-      "`fs-label`, `pool-fs`, `mount-point` too.",
+      "`fs-label`, `pool-fs`, `mount-point` too; a file disk `fs-label` and `pool-fs`, as what lies in it says.",
     handle: editDisk,
   },
   { method: "POST", path: "disks", named: true, what: "The same.", handle: editDisk },
@@ -232,7 +232,8 @@ function readPool(body: JsonObject, disk: Draft): Draft {
       mountPoint: disk.slot,
       label: `${disk.slot}-fs`,
       filesystem: undefined,
-      mounted: true,
+      // What lies in a volume is seen, and not mounted unless that is said.
+      mounted: disk.filePath === "" || body["mount-point"] !== undefined,
       disksVanish: false,
       state: "clean",
       otherBytes: 0n,

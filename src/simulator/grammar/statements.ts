@@ -19,6 +19,7 @@ type GlobalParser = (reading: Reading, offset: number) => Statement;
 /** The commands that belong to no menu. The colon in front of them may be left out. */
 const globals: ReadonlyMap<string, GlobalParser> = new Map<string, GlobalParser>([
   ["put", (reading, offset) => ({ kind: "put", value: parseOperand(reading), offset })],
+  ["error", (reading, offset) => ({ kind: "error", value: parseOperand(reading), offset })],
   ["len", (reading, offset) => ({ kind: "len", value: parseOperand(reading), offset })],
   ["serialize", parseSerialize],
   ["if", parseIf],

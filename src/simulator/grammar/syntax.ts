@@ -30,6 +30,8 @@ export type Statement =
   /** `/disk` alone: the commands after it are looked up there. */
   | { readonly kind: "menu"; readonly offset: number }
   | { readonly kind: "put"; readonly value: Expression; readonly offset: number }
+  /** Says the text and ends the whole exec. */
+  | { readonly kind: "error"; readonly value: Expression; readonly offset: number }
   | { readonly kind: "len"; readonly value: Expression; readonly offset: number }
   | SerializeStatement
   | IfStatement;

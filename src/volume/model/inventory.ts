@@ -37,6 +37,8 @@ export interface Pool {
   readonly state: string;
   /** The label under which Btrfs subvolumes are made on it; undefined where there are none. */
   readonly subvolumeLabel: string | undefined;
+  /** A file-backed disk whose own bytes say that it is a file system of that label. Where one volume is read only its own. */
+  readonly labelTakenBy?: string;
 }
 
 /** A Btrfs subvolume. */

@@ -277,6 +277,11 @@ export interface BlockDevices {
    * Throws `unavailable` when it does not open, `identity-mismatch` when another one lies at its path.
    */
   hold(device: DeviceNode, context: CallContext): Promise<() => Promise<void>>;
+  /**
+   * What this node's kernel has made on top of the device or of a partition of it: device mapper (LVM, multipath) and
+   * md, each in words for people. Nothing of the driver's is among them.
+   */
+  layers(device: DeviceNode): Promise<readonly string[]>;
   /** Whether the device can be opened exclusively: neither mounted nor claimed, in any mount namespace. */
   isUnclaimed(device: DeviceNode, context: CallContext): Promise<boolean>;
 }
