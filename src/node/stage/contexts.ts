@@ -25,7 +25,7 @@ export interface PublishContext {
 export interface NodeParameters {
   readonly connection: Pick<
     Target,
-    "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues" | "fastIoFailTmo"
+    "ctrlLossTmo" | "reconnectDelay" | "keepAliveTmo" | "nrIoQueues" | "fastIoFailTmo" | "digests"
   >;
   readonly fsLabel: string | undefined;
   readonly fsck: "preen" | "off";
@@ -112,6 +112,10 @@ export function parseNodeParameters(given: Values, filesystem: FilesystemType | 
       keepAliveTmo: seconds("keepAliveTmo", /^(?:0|[1-9][0-9]{0,4})$/) || undefined,
       nrIoQueues: seconds("nrIoQueues", /^[1-9][0-9]{0,2}$/),
       fastIoFailTmo: seconds("fastIoFailTmo"),
+      digests: [
+        ...take("hdrDigest", /^(?:true|false)$/) === "true" ? ["header"] as const : [],
+        ...take("dataDigest", /^(?:true|false)$/) === "true" ? ["data"] as const : [],
+      ],
     },
     fsLabel: take("fsLabel", /^[A-Za-z0-9._][A-Za-z0-9._-]{0,11}$/),
     fsck: take("fsckMode", /^(?:preen|off)$/) === "off" ? "off" : "preen",

@@ -2,7 +2,12 @@ import { type Capability, isReadOnlyMode, kindName } from "../../volume/model/ca
 import { VolumeError } from "../../volume/errors.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
 import type { MountEntry, ProvenDevice } from "../../volume/ports/node_ports.ts";
-import { beginAnew, stagingDifference, type StagingState } from "../../volume/model/staging_state.ts";
+import {
+  beginAnew,
+  type Digest,
+  stagingDifference,
+  type StagingState,
+} from "../../volume/model/staging_state.ts";
 import { parseNodeParameters, parsePublishContext, type PublishContext } from "./contexts.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingMountPoint } from "../mount_table.ts";
 import { awaitDevice, holdProven, prove } from "../connections/device.ts";
@@ -42,7 +47,7 @@ export async function stageVolume(
   const publish = parsePublishContext(request.publishContext, volumeId, volumeContext);
   const filesystem = capability.access === "mount" ? capability.filesystem : undefined;
   const parameters = parseNodeParameters(volumeContext, filesystem);
-  const wanted = newStagingState(request, publish);
+  const wanted = newStagingState(request, publish, parameters.connection.digests);
   const stagingStore = new StagingStore(deps);
   const known = await dropOlder(deps, fencing, stagingStore, publish, wanted, context);
   await withUndo(deps.clock, context, async (undo) => {
@@ -51,7 +56,7 @@ export async function stageVolume(
     const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
     const stagingState = known ?? await remember(staging, wanted);
     const mountPoint = await ensureStagingFolder(staging, stagingState);
-    const { device, sameDevice, release } = await connect(staging, stagingState);
+    const { device, sameDevice, release } = await connect(staging, stagingState, known !== undefined);
     await refuseWhileBound(staging, stagingState, device);
     // Written with the next step that goes by it: until then the NQN leads to whatever is to be taken down.
     const located = locate(stagingState, device);
@@ -62,7 +67,11 @@ export async function stageVolume(
   });
 }
 
-function newStagingState(request: StageRequest, publish: PublishContext): StagingState {
+function newStagingState(
+  request: StageRequest,
+  publish: PublishContext,
+  digests: readonly Digest[] = [],
+): StagingState {
   const { readOnly, flags } = parseMountFlags(request.mountFlags);
   return {
     volumeId: request.volumeId,
@@ -70,6 +79,7 @@ function newStagingState(request: StageRequest, publish: PublishContext): Stagin
     epoch: publish.epoch,
     addresses: publish.addresses,
     port: publish.port,
+    ...digests.length === 0 ? {} : { digests },
     kind: kindName(request.capability),
     readOnly: readOnly || publish.readOnly || isReadOnlyMode(request.capability.mode),
     mountFlags: flags,
@@ -155,14 +165,25 @@ async function ensureStagingFolder(staging: Staging, stagingState: StagingState)
   return mountPoint;
 }
 
-/** Connects, proves and holds; `sameDevice` says whether it is the device that an earlier attempt saw. */
+/**
+ * Connects, proves and holds. A connection that is there and that no state file knows of may have no checksums; where
+ * they are asked for, it is made anew.
+ *
+ * @param isKnown whether a state file told of the connection before this call
+ * @returns `sameDevice` says whether it is the device that an earlier attempt saw
+ */
 async function connect(
   { deps, publish, parameters, undo, context }: Staging,
   stagingState: StagingState,
+  isKnown: boolean,
 ): Promise<{ device: ProvenDevice; release: () => Promise<void>; sameDevice: boolean }> {
   const { connector } = deps;
   const { nqn, addresses, port } = publish;
-  const wasConnected = (await connector.connected(context)).includes(nqn);
+  let wasConnected = (await connector.connected(context)).includes(nqn);
+  if (wasConnected && !isKnown && stagingState.digests !== undefined) {
+    await disconnectUnused(deps, nqn, context);
+    wasConnected = false;
+  }
   if (!wasConnected) undo.add("disconnect", (undoing) => disconnectUnused(deps, nqn, undoing));
   try {
     const target = { nqn, addresses, port, sizeBytes: publish.sizeBytes, ...parameters.connection };

@@ -357,6 +357,50 @@ Deno.test("stage() of another epoch takes down what is connected without state",
   assert.equal(node.device.connected, false);
 });
 
+const digested = { volumeContext: { dataDigest: "true" } };
+
+Deno.test("stage() connects with the checksums that are asked for, and writes that down first", async () => {
+  const node = new FakeNode();
+  const { connect } = node.deps.connector;
+  const asked: unknown[] = [];
+  node.deps.connector.connect = (target, context) => {
+    asked.push([target.digests, node.stagingState?.digests]);
+    return connect(target, context);
+  };
+  await node.stage(digested);
+  await node.stage(digested);
+  assert.deepEqual(asked, [[["data"], ["data"]], [["data"], ["data"]]]);
+  await node.unstage();
+  await node.stage();
+  assert.deepEqual(asked.at(-1), [[], undefined]);
+});
+
+Deno.test("stage() refuses a volume that is connected with other checksums than are asked for", async () => {
+  for (const [first, second] of [[{}, digested], [digested, {}]]) {
+    const node = new FakeNode();
+    await node.stage(first);
+    await assert.rejects(node.stage(second), refusal("exists-incompatible", /digests=/));
+    await node.unstage();
+    await node.stage(second);
+  }
+});
+
+Deno.test("stage() makes a connection anew of which nothing is known where checksums are asked for, unless it is used", async () => {
+  const node = new FakeNode();
+  node.device.connected = true;
+  await node.stage(digested);
+  assert.deepEqual(node.operations.filter((name) => /connect$/.test(name)), ["disconnect", "connect"]);
+  const used = new FakeNode();
+  used.device.connected = true;
+  used.claimed = true;
+  await assert.rejects(used.stage(digested), refusal("in-use", /device is in use/));
+  assert.equal(used.device.connected, true);
+  const plain = new FakeNode();
+  plain.device.connected = true;
+  await plain.stage();
+  assert.equal(plain.operations.includes("disconnect"), false);
+});
+
 Deno.test("stage() of another epoch that fails at any step succeeds when it is tried again", async () => {
   await breakEachStep(reexported, (node) => node.stage({}, later), async (node, step) => {
     await node.stage({}, later);

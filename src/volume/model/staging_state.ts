@@ -14,6 +14,9 @@ export interface FenceMemory {
   readonly askedMs?: number;
 }
 
+/** What of a connection carries a checksum: NVMe/TCP Transport Specification, "Digests". */
+export type Digest = "header" | "data";
+
 /** Where and how a staged volume is published. */
 export interface PublishedTarget {
   readonly targetPath: string;
@@ -39,6 +42,8 @@ export interface StagingState {
   /** Where it is reached. */
   readonly addresses: readonly string[];
   readonly port: number;
+  /** What of its connection carries a checksum; absent where nothing does. The kernel shows it nowhere. */
+  readonly digests?: readonly Digest[];
   readonly kind: "block" | FilesystemType;
   readonly readOnly: boolean;
   readonly mountFlags: readonly string[];
@@ -143,6 +148,7 @@ const checks: Readonly<Record<Exclude<keyof StagingState, "missed" | "replaying"
   epoch: isText,
   addresses: isList(isText),
   port: (value) => Number.isInteger(value) && Number(value) > 0 && Number(value) < 65536,
+  digests: (value) => value === undefined || isList(isOneOf("header", "data"))(value),
   kind: isOneOf("block", "ext4", "xfs"),
   readOnly: isFlag,
   mountFlags: isList(isText),
@@ -176,7 +182,10 @@ function damaged(path: string, why: string): VolumeError {
 }
 
 /** What a stage request says that has to agree with what is staged already. */
-export type StagingIntent = Pick<StagingState, "kind" | "readOnly" | "mountFlags" | "stagingPath">;
+export type StagingIntent = Pick<
+  StagingState,
+  "kind" | "readOnly" | "mountFlags" | "stagingPath" | "digests"
+>;
 
 /** The first way in which a staged volume differs from what is asked for now; undefined when it answers the request. */
 export function stagingDifference(stagingState: StagingState, intent: StagingIntent): string | undefined {
@@ -185,7 +194,9 @@ export function stagingDifference(stagingState: StagingState, intent: StagingInt
     return `staged readonly=${stagingState.readOnly} asked readonly=${intent.readOnly}`;
   }
   if (stagingState.stagingPath !== intent.stagingPath) return `staged at=${stagingState.stagingPath}`;
-  const flags = (list: readonly string[]) => list.toSorted().join(",");
+  const flags = (list: readonly string[] = []) => list.toSorted().join(",");
+  const [staged, asked] = [flags(stagingState.digests), flags(intent.digests)];
+  if (staged !== asked) return `staged digests=${staged || "none"} asked digests=${asked || "none"}`;
   if (flags(stagingState.mountFlags) !== flags(intent.mountFlags)) return "the mount flags differ";
   return undefined;
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import type { FilesystemType } from "../model/capabilities.ts";
+import type { Digest } from "../model/staging_state.ts";
 import type { HostIdentity } from "../model/host_identity.ts";
 import type { CallContext } from "./system.ts";
 
@@ -21,6 +22,8 @@ export interface Target {
   readonly keepAliveTmo?: number;
   readonly nrIoQueues?: number;
   readonly fastIoFailTmo?: number;
+  /** What of the transport carries a checksum. A target that does not support it refuses. @default {[]} */
+  readonly digests?: readonly Digest[];
 }
 
 /** One path to a subsystem: a controller of the kernel's. */
