@@ -198,3 +198,20 @@ Deno.test("a third node is kept out while one that left may still write, until t
   await publish("b");
   assert.equal(disk().exported, true, "a new epoch knows of none that left");
 });
+
+Deno.test("that a kubelet says it has given a volume up shortens no grace", async () => {
+  const { store, deps, clock } = testController({ unexportGraceMs: 10_000 });
+  Object.assign(deps, { detachedNodes: { reasonAgainst: () => Promise.resolve(undefined) } });
+  const holders = ["a", "b"].map((nodeId) => aHolder(nodeId, { mode: "multi-node-multi-writer" }));
+  store.put(aDisk(aRecord({ capabilities: "block/x", blankEpoch: 0, epoch, holders })));
+  for (const nodeId of ["a", "b"]) await unpublishVolume(deps, "pvc-1", nodeId, context);
+  const soon = testContext({ deadlineMs: clock.now() + 9_000 });
+  const publish = publishVolume(
+    deps,
+    "pvc-1",
+    aPublish("c", { capability: sharedBlock }),
+    testParameters,
+    soon,
+  );
+  await assert.rejects(publish, refusal("unavailable", /withdrawn only a moment ago/));
+});
