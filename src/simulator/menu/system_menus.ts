@@ -2,6 +2,7 @@ import { formatUptime, type Router } from "../model/router.ts";
 import { spanOf } from "../timing.ts";
 import type { RecordValue, Value } from "../value.ts";
 import type { Menu, Row, Verb } from "./menu.ts";
+import { isSince } from "./versions.ts";
 
 /** One thing that the router tells about itself. */
 type Property = readonly [name: string, value: Value];
@@ -100,11 +101,10 @@ function clockLines({ clock }: Router): readonly Property[] {
 
 function sshLines({ behaviours, profile }: Router): readonly Property[] {
   const { maxSessions } = behaviours;
-  const [major = 0, minor = 0] = profile.version.split(/[. ]/).map(Number);
   return [
     ["name", "ssh"],
     ["port", 22n],
-    [major > 7 || minor >= 24 ? "available-from" : "address", ""],
+    [isSince(profile.version, 24) ? "available-from" : "address", ""],
     ...(Number.isFinite(maxSessions) ? [["max-sessions", BigInt(maxSessions)] as const] : []),
   ];
 }
