@@ -218,7 +218,7 @@ async function findSignature(
   });
   switch (result.code) {
     case 0:
-      return { state: "found", type: signatureType(result.stdout) };
+      return { state: "found", ...readSignature(result.stdout) };
     case 2:
       return { state: "none" };
     case 8:
@@ -228,15 +228,16 @@ async function findSignature(
   }
 }
 
-function signatureType(output: string): string {
+function readSignature(output: string): { readonly type: string; readonly uuid?: string } {
   const values = new Map(
     output.split("\n").map((line) => {
       const at = line.indexOf("=");
       return [line.slice(0, at), line.slice(at + 1)] as const;
     }),
   );
+  const uuid = values.get("UUID");
   const type = values.get("TYPE");
-  if (type !== undefined) return type;
+  if (type !== undefined) return { type, ...(uuid === undefined ? {} : { uuid }) };
   const table = values.get("PTTYPE");
-  return table === undefined ? "a signature without a type" : `a ${table} partition table`;
+  return { type: table === undefined ? "a signature without a type" : `a ${table} partition table` };
 }

@@ -33,6 +33,8 @@ export interface FakeDevice {
   nsid: number;
   /** What lies on it. */
   content: "blank" | "garbage" | FilesystemType | "btrfs";
+  /** Of its file system. */
+  filesystemUuid?: string;
   complete: boolean;
   /** Whether its file system's log has to be replayed. */
   dirty: boolean;
@@ -378,11 +380,13 @@ function found(nqn: string, device: FakeDevice | undefined): FoundDevice | undef
   return { path, deviceNumber, sizeBytes, nqn, nsid, uniqueId };
 }
 
-function probeOf({ content }: FakeDevice): DeviceProbe {
+function probeOf({ content, filesystemUuid: uuid }: FakeDevice): DeviceProbe {
   const bare = content === "blank" || content === "garbage";
   return {
     blank: content === "blank",
-    signature: bare ? { state: "none" } : { state: "found", type: content },
+    signature: bare
+      ? { state: "none" }
+      : { state: "found", type: content, ...(uuid === undefined ? {} : { uuid }) },
   };
 }
 

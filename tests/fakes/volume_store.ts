@@ -75,7 +75,7 @@ export class FakeVolumeStore implements VolumeStore {
   readonly #torn = new Set<string>();
   #bootedAtMs: number;
 
-  constructor(clock: FakeClock, upMs = 86_400_000) {
+  constructor(clock: FakeClock, upMs = 1000 * 86_400_000) {
     this.#clock = clock;
     this.#bootedAtMs = clock.now() - upMs;
   }

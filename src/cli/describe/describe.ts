@@ -163,6 +163,7 @@ const fixes: Readonly<Record<string, string>> = {
   NotMounted: restart,
   TargetMissing: restart,
   TargetMismatch: restart,
+  DeviceMissing: restart,
   DeviceMismatch: restart,
   FilesystemReadOnly: "see the kernel's log (dmesg); once that is resolved, the pod has to be started anew",
   FilesystemShutDown: "see the kernel's log (dmesg); once that is resolved, the pod has to be started anew",

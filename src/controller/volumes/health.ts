@@ -26,11 +26,20 @@ export async function getVolumeHealth(
   const view = await readWithFiles(call, id, filePrefix);
   assertSettled(view, settleMs);
   const volumes = [...view.volume === undefined ? [] : [view.volume], ...view.sharers];
-  const health = judgeHealth({ ...view, volumes }, cluster, basePaths).find((one) => one.id === id);
+  const health = judgeHealth({ ...view, volumes }, cluster, basePaths, bootOf(call, view))
+    .find((one) => one.id === id);
   if (health !== undefined) return health;
   if (view.volume !== undefined) findOwned(view.volume, cluster, basePaths);
   else if (view.foreign === undefined) assertGone(id, filePrefix, view, basePaths, settleMs);
   throw notFound("find", id);
+}
+
+/** When the router started, where nodes lose their devices by that: unless it is known to keep their identities. */
+function bootOf(
+  { clock, settings }: ControllerCall,
+  { upMs }: { readonly upMs: number },
+): number | undefined {
+  return settings.identity === "kept" ? undefined : clock.now() - upMs;
 }
 
 /** The files of an image that was imported do not go by the name of the volume. */
@@ -70,6 +79,6 @@ async function judgeAll(call: ControllerCall): Promise<readonly VolumeHealth[]> 
     const shown = inventory.volumes.some((volume) => poolOf(volume.imagePath) === poolOf(base));
     if (!shown) assertPoolMounted(files, base);
   }
-  const health = judgeHealth({ ...inventory, ...files }, cluster, basePaths);
+  const health = judgeHealth({ ...inventory, ...files }, cluster, basePaths, bootOf(call, inventory));
   return health.filter((one) => one.problems.length > 0);
 }

@@ -135,7 +135,10 @@ export function proveDevice(
   const known = expected.uniqueId ?? "";
   if (found.nqn !== expected.nqn) throw mismatch(found, `nqn=${expected.nqn}`, `nqn=${found.nqn}`);
   if (found.nsid !== onlyNsid) throw mismatch(found, `nsid=${onlyNsid}`, `nsid=${found.nsid}`);
-  if (known !== "" && found.uniqueId !== known) throw mismatch(found, `id=${known}`, `id=${found.uniqueId}`);
+  if (known !== "" && found.uniqueId !== known) {
+    const actual = `id=${found.uniqueId}; if the router was restarted, restart the pods that use the volume`;
+    throw mismatch(found, `id=${known}`, actual);
+  }
   if (found.sizeBytes < expected.sizeBytes) {
     throw mismatch(found, `size>=${expected.sizeBytes}`, `size=${found.sizeBytes}`);
   }

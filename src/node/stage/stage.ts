@@ -10,8 +10,9 @@ import {
 } from "../../volume/model/staging_state.ts";
 import { parseNodeParameters, parsePublishContext, type PublishContext } from "./contexts.ts";
 import { bindsOf, isAnyMounted, isDeleted, mountsAt, mountsOf, stagingMountPoint } from "../mount_table.ts";
-import { awaitDevice, holdProven, prove } from "../connections/device.ts";
+import { holdProven, prove } from "../connections/device.ts";
 import type { Fencing } from "../fencing/fencing.ts";
+import { assertRenewable, findStaged, isRenewed } from "./new_identity.ts";
 import { parseMountFlags } from "../publish/mount_flags.ts";
 import { assertStagingFree } from "../publish/target_paths.ts";
 import { stageDevice, type Staging } from "./stage_device.ts";
@@ -57,11 +58,19 @@ export async function stageVolume(
     const staging: Staging = { deps, stagingStore, publish, mayReplay, parameters, undo, context };
     const stagingState = known ?? await remember(staging, wanted);
     const mountPoint = await ensureStagingFolder(staging, stagingState);
-    const { device, sameDevice, release } = await connect(staging, stagingState, known !== undefined);
+    const { device, sameDevice, renewed, release } = await connect(
+      staging,
+      stagingState,
+      known !== undefined,
+    );
     await refuseWhileBound(staging, stagingState, device);
     // Written with the next step that goes by it: until then the NQN leads to whatever is to be taken down.
     const located = locate(stagingState, device);
-    const ready = await stageDevice({ ...staging, device, sameDevice, mountPoint }, located, filesystem);
+    const ready = await stageDevice(
+      { ...staging, device, sameDevice, renewed, mountPoint },
+      located,
+      filesystem,
+    );
     context.signal.throwIfAborted();
     await stagingStore.write({ ...ready, staged: true });
     await release();
@@ -191,13 +200,14 @@ async function ensureStagingFolder(staging: Staging, stagingState: StagingState)
  * they are asked for, it is made anew.
  *
  * @param isKnown whether a state file told of the connection before this call
- * @returns `sameDevice` says whether it is the device that an earlier attempt saw
+ * @returns `sameDevice` says whether it is the device that an earlier attempt saw, and `renewed` whether it is that under
+ * another unique id
  */
 async function connect(
   { deps, publish, parameters, undo, context }: Staging,
   stagingState: StagingState,
   isKnown: boolean,
-): Promise<{ device: ProvenDevice; release: () => Promise<void>; sameDevice: boolean }> {
+): Promise<{ device: ProvenDevice; release: () => Promise<void>; sameDevice: boolean; renewed: boolean }> {
   const { connector } = deps;
   const { nqn, addresses, port } = publish;
   let wasConnected = (await connector.connected(context)).includes(nqn);
@@ -215,12 +225,14 @@ async function connect(
     throw error;
   }
   const sizeBytes = stagingState.sizeBytes > publish.sizeBytes ? stagingState.sizeBytes : publish.sizeBytes;
-  const found = await awaitDevice(deps, nqn, context);
-  const uniqueId = stagingState.device?.uniqueId;
+  const found = await findStaged(deps, nqn, wasConnected, context);
+  const renewed = isRenewed(stagingState, found);
+  if (renewed) await assertRenewable(deps, stagingState, found, context);
+  const uniqueId = renewed ? found.uniqueId : stagingState.device?.uniqueId;
   const first = await prove(deps, found, { nqn, sizeBytes, uniqueId }, context);
   const { device, release } = await holdProven(deps, first, undo, context);
   const sameDevice = device.uniqueId === uniqueId && device.sizeBytes === stagingState.device?.sizeBytes;
-  return { device, release, sameDevice };
+  return { device, release, sameDevice, renewed };
 }
 
 /**
@@ -252,11 +264,11 @@ async function refuseWhileBound(
   );
 }
 
-/** Notes what the device is now. What an unfinished mkfs was started on stays on record, all but its number. */
+/** Notes what the device is now. The size that an unfinished mkfs was started on stays on record. */
 function locate(stagingState: StagingState, device: ProvenDevice): StagingState {
   const { deviceNumber, uniqueId, sizeBytes } = device;
   if (stagingState.mkfs === "started" && stagingState.device !== undefined) {
-    return { ...stagingState, device: { ...stagingState.device, deviceNumber } };
+    return { ...stagingState, device: { ...stagingState.device, deviceNumber, uniqueId } };
   }
   return { ...stagingState, device: { deviceNumber, uniqueId, sizeBytes }, sizeBytes };
 }

@@ -1,3 +1,4 @@
+import type { TextForm } from "../output/items.ts";
 import type { Span } from "../timing.ts";
 import type { RecordValue, Value } from "../value.ts";
 
@@ -52,6 +53,8 @@ export interface Menu {
   properties(): readonly Property[];
   /** Properties that `print` tells without `detail`. */
   readonly columns: readonly string[];
+  /** How its items are printed for people; undefined for a line each. */
+  textForm?(): TextForm;
   /** Every item, in order. */
   rows(): readonly Row[];
   /** The items that have that value, found without looking at every item; undefined where there is no such index. */

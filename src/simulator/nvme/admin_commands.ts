@@ -221,8 +221,9 @@ export function describeExports(
   view.setBigUint64(8, BigInt(subsystems.length), true);
   subsystems.forEach(({ nqn }, index) => {
     const at = recordBytes * (1 + index);
-    log.set([3, address.includes(":") ? 2 : 1, 2, 0], at); // TCP, the family, an NVM subsystem.
-    view.setUint16(at + 4, 1, true);
+    // TCP, the family, an NVM subsystem, whose flow control of queues may be off.
+    log.set([3, address.includes(":") ? 2 : 1, 2, 4], at);
+    view.setUint16(at + 4, port, true);
     view.setUint16(at + 6, 0xffff, true);
     view.setUint16(at + 8, 32, true);
     putText(log, at + 32, 32, String(port), " ");

@@ -57,6 +57,8 @@ export interface StagingState {
   readonly everMounted: boolean;
   /** Device number that was mounted last: what it has left behind may be cleared away. */
   readonly mountedAs: string | undefined;
+  /** Of the file system that was mounted last, as blkid tells it; absent for one that was only just made. */
+  readonly filesystemUuid?: string;
   /** Whether the root folder of a file system made here got its mode. */
   readonly rootOpened: boolean;
   /** Whether staging went through to its end. */
@@ -101,7 +103,7 @@ type Fields = Readonly<Record<string, unknown>>;
 function readStagingState(fields: Fields): StagingState | string {
   const wrong = Object.entries(checks).find(([name, check]) => !check(fields[name]));
   if (wrong !== undefined) return wrong[0];
-  const { version: _version, missed, replaying, ...known } = fields;
+  const { version: _version, missed, replaying, filesystemUuid, ...known } = fields;
   const device = known.device as (Fields | undefined);
   // What is damaged here costs only time: a look more, and nobody would mend it.
   const memory = parseFenceMemory(missed);
@@ -109,6 +111,7 @@ function readStagingState(fields: Fields): StagingState | string {
     ...known,
     ...(memory === undefined ? {} : { missed: memory }),
     ...(replaying === true ? { replaying } : {}),
+    ...(isText(filesystemUuid) ? { filesystemUuid } : {}),
     mountedAs: known.mountedAs,
     sizeBytes: BigInt(known.sizeBytes as string),
     device: device === undefined ? undefined : { ...device, sizeBytes: BigInt(device.sizeBytes as string) },
@@ -142,7 +145,9 @@ const isDevice = isRecord({
   sizeBytes: isSize,
 });
 
-const checks: Readonly<Record<Exclude<keyof StagingState, "missed" | "replaying">, Check>> = {
+const checks: Readonly<
+  Record<Exclude<keyof StagingState, "missed" | "replaying" | "filesystemUuid">, Check>
+> = {
   volumeId: isText,
   nqn: isText,
   epoch: isText,
@@ -214,10 +219,12 @@ export function isUnfinished({ mkfs, rootOpened }: StagingState): boolean {
  * where the device is handed out as it is: what lies on it from then on is data, and no unfinished file system.
  */
 export function beginAnew(
-  { device, mkfs, everMounted, mountedAs, rootOpened }: StagingState,
+  { device, mkfs, everMounted, mountedAs, rootOpened, filesystemUuid }: StagingState,
   wanted: StagingState,
 ): StagingState {
-  return wanted.kind === "block" ? wanted : { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened };
+  if (wanted.kind === "block") return wanted;
+  const filesystem = filesystemUuid === undefined ? {} : { filesystemUuid };
+  return { ...wanted, device, mkfs, everMounted, mountedAs, rootOpened, ...filesystem };
 }
 
 /** The staging state with that target among the published ones, in place of an earlier entry. */

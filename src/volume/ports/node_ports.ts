@@ -189,10 +189,11 @@ export interface DeviceProbe {
   /** True only when head and tail were read without error and every byte was zero. */
   readonly blank: boolean;
   /** What blkid found: a type, nothing, or that it could not say. */
-  readonly signature: { readonly state: "found"; readonly type: string } | { readonly state: "none" } | {
-    readonly state: "unknown";
-    readonly reason: string;
-  };
+  readonly signature:
+    /** With the file system's UUID, where it has one. */
+    | { readonly state: "found"; readonly type: string; readonly uuid?: string }
+    | { readonly state: "none" }
+    | { readonly state: "unknown"; readonly reason: string };
 }
 
 /** Whether all that was synced to a file system is seen without replaying its log. */

@@ -70,7 +70,8 @@ function deviceProblems({ stagingState, connections, device, mismatch }: NodeRea
       problem(
         "INACCESSIBLE",
         "DeviceMissing",
-        `the volume is connected and has no device: nqn=${stagingState.nqn}`,
+        `the volume is connected and has no device: nqn=${stagingState.nqn}; if the router was restarted, restart the ` +
+          "pods that use the volume",
       ),
     ];
   }

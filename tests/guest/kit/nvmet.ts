@@ -33,11 +33,18 @@ export class NvmetTarget {
   }
 
   /** Exports a file or a device, to everybody or to those hosts. It is a new namespace each time, as on a router. */
-  serve(nqn: string, path: string, hosts?: readonly string[]): void {
-    const access = { port: targetPort, hosts, sizeBytes: 0n, identity: newIdentity(systemRandom) };
+  serve(nqn: string, path: string, hosts?: readonly string[], identity = newIdentity(systemRandom)): void {
+    const access = { port: targetPort, hosts, sizeBytes: 0n, identity };
     this.#accesses.set(nqn, access);
     this.#exporter.serve(nqn, path, access);
     for (const address of this.addresses.slice(1)) this.link(nqn, address);
+  }
+
+  /** Ends an export and begins it anew, as a reboot of the router does, under its identity or a new one. */
+  reboot(nqn: string, path: string, identity: "kept" | "new-per-export"): void {
+    const { hosts, identity: before } = this.#accesses.get(nqn)!;
+    this.#exporter.withdraw(nqn);
+    this.serve(nqn, path, hosts, identity === "kept" ? before : undefined);
   }
 
   /** Ends an export; whoever is connected is cut off. */
