@@ -29,14 +29,19 @@ export function addStatements(volume: NewVolume): Fragment[] {
  */
 function cloneStatements(volume: NewVolume, subvolume: NewSubvolume): Fragment[] {
   const { id, location } = volume;
-  const [unused, conditions] = [noDisk(id, endOf(location)), subvolumeConditions(subvolume)];
-  const whole = onlyIf([unused, ...conditions], makeSubvolume(subvolume), plainAdd(volume));
+  const whole = wholeCloneStatement(volume, subvolume);
   if (fitsOneExec([whole], [])) return [whole];
   const mark = neverUsedMark(location);
   return [
-    onlyIf(conditions, makeSubvolume(subvolume), folderAt(mark)),
-    onlyIf([unused, oneFile(mark)], removeFile(mark), plainAdd(volume)),
+    onlyIf(subvolumeConditions(subvolume), makeSubvolume(subvolume), folderAt(mark)),
+    onlyIf([noDisk(id, endOf(location)), oneFile(mark)], removeFile(mark), plainAdd(volume)),
   ];
+}
+
+/** Makes a clone and its disk, however long that is. */
+export function wholeCloneStatement(volume: NewVolume, subvolume: NewSubvolume): Fragment {
+  const unused = noDisk(volume.id, endOf(volume.location));
+  return onlyIf([unused, ...subvolumeConditions(subvolume)], makeSubvolume(subvolume), plainAdd(volume));
 }
 
 /**
