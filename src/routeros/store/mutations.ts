@@ -32,15 +32,24 @@ export function addStatements(volume: NewVolume): Fragment[] {
  */
 function cloneStatements(volume: NewVolume, subvolume: NewSubvolume): Fragment[] {
   const { id, location } = volume;
-  const unused = noDisk(id, endOf(location));
-  const conditions = [ownLabel(subvolume.label), ...subvolumeConditions(subvolume)];
-  const whole = onlyIf([unused, ...conditions], makeSubvolume(subvolume), plainAdd(volume));
+  const whole = wholeCloneStatement(volume, subvolume);
   if (fitsOneExec([whole], [])) return [whole];
   const mark = neverUsedMark(location);
   return [
-    onlyIf(conditions, makeSubvolume(subvolume), folderAt(mark)),
-    onlyIf([unused, oneFile(mark)], removeFile(mark), plainAdd(volume)),
+    onlyIf(cloneConditions(subvolume), makeSubvolume(subvolume), folderAt(mark)),
+    onlyIf([noDisk(id, endOf(location)), oneFile(mark)], removeFile(mark), plainAdd(volume)),
   ];
+}
+
+/** Makes a clone and its disk, however long that is. */
+export function wholeCloneStatement(volume: NewVolume, subvolume: NewSubvolume): Fragment {
+  const unused = noDisk(volume.id, endOf(volume.location));
+  return onlyIf([unused, ...cloneConditions(subvolume)], makeSubvolume(subvolume), plainAdd(volume));
+}
+
+/** Whether the label is the pool's alone is a condition here: for its own text there is no room. */
+function cloneConditions(subvolume: NewSubvolume): Fragment[] {
+  return [ownLabel(subvolume.label), ...subvolumeConditions(subvolume)];
 }
 
 /**
