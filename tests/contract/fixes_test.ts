@@ -207,7 +207,7 @@ const trials: Readonly<Record<string, Trial>> = {
     entry: () => routerFixes.poolLook("storage-pool"),
     looks: true,
     changes: [],
-    mended: (_, printed) => Promise.resolve(assert.match(printed, /state=degraded/)),
+    mended: (_, printed) => Promise.resolve(assert.match(printed, /state="degraded"/)),
   },
   labelLook: {
     spoil: (scene) =>
@@ -256,7 +256,7 @@ const trials: Readonly<Record<string, Trial>> = {
     entry: () => routerFixes.exportsLook(),
     looks: true,
     changes: [],
-    mended: (_, printed) => Promise.resolve(assert.match(printed, /slot=pvc-x/)),
+    mended: (_, printed) => Promise.resolve(assert.match(printed, / pvc-x /)),
   },
 };
 
