@@ -40,6 +40,8 @@ export interface ControllerSettings extends ParameterDefaults {
   readonly adopts: boolean;
   /** Whether hosts find the same namespace after a toggle of its export; undefined while that is not known. */
   readonly identity: "kept" | "new-per-export" | undefined;
+  /** Whether they find the same one after a boot of the router; undefined while that is not known. */
+  readonly bootIdentity: "kept" | "new" | undefined;
   /** What the router's list of hosts is; undefined while that is not known. */
   readonly allowHost: "list" | "single" | "ignored" | undefined;
   /** When the router answers a copy of a file; undefined while that is not known. */

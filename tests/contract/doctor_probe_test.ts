@@ -18,6 +18,7 @@ const values: { readonly [Name in Behaviour]: readonly RouterBehaviours[Name][] 
   textMatch: ["exact", "ignore-case"],
   grow: ["live", "after-toggle", "never"],
   identity: ["kept", "new-per-export"],
+  bootIdentity: ["kept", "new"],
   liveChange: ["harmless", "ends-sessions"],
   otherDisks: ["harmless", "ends-sessions"],
   unexport: [0, 5000, 30_000],
@@ -38,6 +39,7 @@ const defaults: Partial<RouterBehaviours> = { maxSlot: 32, maxSessions: 4 };
 const beyondReach: Readonly<Partial<Record<Behaviour, readonly unknown[]>>> = {
   interleave: [false],
   disksLate: values.disksLate,
+  bootIdentity: values.bootIdentity,
 };
 
 /** Where one behaviour shows in the answer to another question too, as it would on a router. */

@@ -42,6 +42,7 @@ export const testSettings: ControllerSettings = {
   subvolumeParent: "free",
   copyReturns: undefined,
   identity: undefined,
+  bootIdentity: undefined,
   allowHost: undefined,
 };
 

@@ -25,8 +25,7 @@ function problemsOf(read: () => unknown): readonly string[] {
 const serve = (args: readonly string[], env: Environment = none) => readServeConfig(args, env);
 
 Deno.test("readServeConfig() has a default for all but what only the operator can know", () => {
-  const config = serve(["--node-id", "node-1", ...reach, "--cluster-id", "c"]);
-  assert.deepEqual(config, {
+  assert.deepEqual(serve(["--node-id", "node-1", ...reach, "--cluster-id", "c"]), {
     warnings: [],
     cluster: undefined,
     endpoint: "unix:///csi/csi.sock",
@@ -68,6 +67,7 @@ Deno.test("readServeConfig() has a default for all but what only the operator ca
         subvolumeParent: "free",
         copyReturns: undefined,
         identity: undefined,
+        bootIdentity: undefined,
         allowHost: undefined,
       },
     },

@@ -114,7 +114,7 @@ export function readRouterSettings(
 /** What was not asked of a router is assumed to be as on Linux 5.6, which it shows itself to be. */
 function readBehaviour(answers: Partial<RouterBehaviours>) {
   const { grow, subvolumeNames, subvolumeParent, copyReturns, adopt, maxComment = Infinity } = answers;
-  const { identity, allowHost } = answers;
+  const { identity, bootIdentity, allowHost } = answers;
   return {
     maxCommentBytes: Math.min(maxCommentBytes, maxComment),
     growth: grow ?? "after-toggle",
@@ -123,6 +123,7 @@ function readBehaviour(answers: Partial<RouterBehaviours>) {
     subvolumeParent: subvolumeParent ?? "free",
     copyReturns,
     identity,
+    bootIdentity,
     allowHost,
   };
 }

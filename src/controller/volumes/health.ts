@@ -39,7 +39,7 @@ function bootOf(
   { clock, settings }: ControllerCall,
   { upMs }: { readonly upMs: number },
 ): number | undefined {
-  return settings.identity === "kept" ? undefined : clock.now() - upMs;
+  return settings.bootIdentity === "kept" ? undefined : clock.now() - upMs;
 }
 
 /** The files of an image that was imported do not go by the name of the volume. */

@@ -122,16 +122,17 @@ Deno.test("listVolumeHealth() does not answer while disks may be missing", async
   await assert.rejects(listVolumeHealth(deps, context), refusal("unavailable"));
 });
 
-Deno.test("a router that restarts under volumes in use has their pods restarted, unless it keeps identities", async () => {
-  for (const identity of [undefined, "new-per-export", "kept"] as const) {
-    const { deps, store, clock } = testController({ identity });
+Deno.test("a router that restarts under volumes in use has their pods restarted, unless it keeps identities over a boot", async () => {
+  const known = [{}, { identity: "kept" }, { bootIdentity: "new" }, { bootIdentity: "kept" }] as const;
+  for (const settings of known) {
+    const { deps, store, clock } = testController(settings);
     const sinceSeconds = Math.floor(clock.now() / 1000);
     store.put(aDisk(aRecord({ epoch, holders: [aHolder("a", { sinceSeconds })] })));
     store.put(aDisk(aRecord(), { id: "pvc-2", imagePath: plainImage("pvc-2") }));
     await clock.advance(60_000);
     store.reboot();
     await clock.advance(300_000);
-    const expected = identity === "kept" ? [] : ["RouterRestarted"];
+    const expected = settings === known[3] ? [] : ["RouterRestarted"];
     assert.deepEqual(reasonsOf(await getVolumeHealth(deps, "pvc-1", context)), expected);
     assert.deepEqual(
       (await listVolumeHealth(deps, context)).map(({ id }) => id),

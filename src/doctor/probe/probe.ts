@@ -97,6 +97,7 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   copyReturns: askCopyReturns,
   grow: askGrow,
   identity: askIdentity,
+  bootIdentity: askBootIdentity,
   liveChange: askLiveChange,
   otherDisks: askOtherDisks,
   unexport: askUnexport,
@@ -105,6 +106,11 @@ const questions: { readonly [Name in keyof RouterBehaviours]: Ask<RouterBehaviou
   maxSessions: askMaxSessions,
   disksLate: askDisksLate,
 };
+
+/** A probe reboots nothing. */
+function askBootIdentity(): Promise<never> {
+  throw new NoAnswer("it shows only when the router boots");
+}
 
 /** A probe reboots nothing. */
 function askDisksLate(): Promise<never> {

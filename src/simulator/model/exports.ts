@@ -53,8 +53,10 @@ interface ExportRules {
   lingerMs(): number;
   /** What `nvme-tcp-server-allow-host-name` is. */
   allowHost(): "list" | "single" | "ignored";
-  /** Whether an export that comes back is the same namespace to its hosts. */
+  /** Whether an export that was withdrawn and comes back is the same namespace to its hosts. */
   identity(): "kept" | "new-per-export";
+  /** Whether one that was there before a boot is. */
+  bootIdentity(): "kept" | "new";
   /** What becomes of connected hosts when their disk's comment or allowed hosts change. */
   liveChange(): "harmless" | "ends-sessions";
   /** What becomes of them when another disk comes, goes, is exported or withdrawn. */
@@ -78,6 +80,10 @@ export class Exports {
   readonly #exporter: Exporter;
   readonly #rules: ExportRules;
   readonly #served = new Map<string, Served>();
+  /** Identities that were there when the router went down, by NQN. */
+  readonly #beforeBoot = new Map<string, ExportIdentity>();
+  /** Counts the boots that made it forget. */
+  #forgotten = 0;
   #listens = true;
 
   constructor(clock: Clock, random: Random, exporter: Exporter, rules: ExportRules) {
@@ -137,6 +143,13 @@ export class Exports {
     for (const nqn of [...this.#served.keys()]) this.#end(nqn);
   }
 
+  /** Ends every export as the router goes down: what comes back afterwards comes back from a boot. */
+  powerOff(): void {
+    for (const [nqn, { access }] of this.#served) this.#beforeBoot.set(nqn, access.identity);
+    if (this.#rules.bootIdentity() === "new") this.#forgotten++;
+    this.clear();
+  }
+
   #change(nqn: string, before: Disk, after: Disk): void {
     const same = before.port === after.port && before.allowHostName === after.allowHostName &&
       before.attachedBytes === after.attachedBytes;
@@ -167,7 +180,11 @@ export class Exports {
 
   /** The kernel's target makes up both when it makes the subsystem and its namespace. */
   #newIdentity(nqn: string): ExportIdentity {
-    return this.#rules.identity() === "kept" ? identityFor(nqn) : newIdentity(this.#random);
+    const known = this.#beforeBoot.get(nqn);
+    this.#beforeBoot.delete(nqn);
+    if (known !== undefined && this.#rules.bootIdentity() === "kept") return known;
+    if (this.#rules.identity() === "new-per-export") return newIdentity(this.#random);
+    return identityFor(this.#forgotten === 0 ? nqn : `${nqn} ${this.#forgotten}`);
   }
 
   #withdraw(nqn: string): void {

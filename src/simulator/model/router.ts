@@ -152,6 +152,7 @@ export class Router {
       lingerMs: () => this.deviations.lingerMs ?? this.#behaviours.unexport,
       allowHost: () => this.#behaviours.allowHost,
       identity: () => this.#behaviours.identity,
+      bootIdentity: () => this.#behaviours.bootIdentity,
       liveChange: () => this.#behaviours.liveChange,
       otherDisks: () => this.#behaviours.otherDisks,
     });

@@ -183,6 +183,21 @@ const demonstrations: { readonly [Name in keyof Behaviours]: Demonstration<Behav
     },
     shows: { kept: "the same", "new-per-export": "another one" },
   },
+  bootIdentity: {
+    async ask({ simulator, clock, say }) {
+      const uuid = () => {
+        const [nqn = ""] = simulator.model.exports.list();
+        return simulator.model.exports.accessOf(nqn)?.identity.uuid;
+      };
+      await say('/disk set "a" nvme-tcp-export="yes"');
+      const before = uuid();
+      const body = JSON.stringify({ downMs: 1000 });
+      await (await fetch(`${simulator.controlUrl}/reboot`, { method: "POST", body })).body?.cancel();
+      await clock.advance(1000);
+      return before === uuid() ? "the same" : `another one: ${typeof uuid()}`;
+    },
+    shows: { kept: "the same", new: "another one: string" },
+  },
   liveChange: {
     async ask({ simulator, say }) {
       await say('/disk set "a" nvme-tcp-export="yes"; /disk set "a" comment="changed"');

@@ -31,6 +31,7 @@ export const behaviourValues: { readonly [Name in keyof Behaviours]: readonly Be
   noise: [false, true],
   grow: ["live", "after-toggle", "never"],
   identity: ["kept", "new-per-export"],
+  bootIdentity: ["kept", "new"],
   liveChange: ["harmless", "ends-sessions"],
   otherDisks: ["harmless", "ends-sessions"],
   unexport: [0, 300],

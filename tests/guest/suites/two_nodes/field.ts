@@ -30,7 +30,12 @@ export interface Field {
 }
 
 /** A router whose namespaces are the same after a toggle of the export and a boot: its hosts come back and go on. */
-export const keepsIdentity: readonly string[] = ["--behaviour", "identity=kept"];
+export const keepsIdentity: readonly string[] = [
+  "--behaviour",
+  "identity=kept",
+  "--behaviour",
+  "bootIdentity=kept",
+];
 
 /** How a {@linkcode Field} is made. */
 export interface FieldOptions {
