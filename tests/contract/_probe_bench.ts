@@ -34,6 +34,8 @@ export interface ProbeBench<Watched extends ProbedRouter = ProbedRouter> {
   readonly router: Watched;
   readonly transport: SshTransport;
   probe(options?: RunOptions): Promise<Printed>;
+  /** Leaves what stands over a reboot; gives what it said. */
+  prepare(options?: RunOptions): Promise<readonly string[]>;
   /** Everything on the router that a probe could have changed. */
   state(): unknown;
 }
@@ -49,6 +51,8 @@ export interface RunOptions {
   readonly beginMs?: number;
   /** @default {true} */
   readonly countsSessions?: boolean;
+  /** Which side of a reboot it is on. */
+  readonly reboot?: "before" | "after";
   readonly limits?: ProbeSessionLimits;
   /** Told each line of progress as it comes. */
   readonly onProgress?: (line: string) => void;
@@ -114,41 +118,51 @@ function benchOf<Watched extends ProbedRouter>(
   return {
     router,
     transport,
-    async probe(
-      {
-        onProgress = () => {},
-        signal = new AbortController().signal,
-        basePath = folder,
-        countsSessions = true,
-        ...own
-      } = {},
-    ) {
-      const printed: string[] = [];
-      const progress: string[] = [];
-      const io = {
-        out: (line: string) => void printed.push(line),
-        err: (line: string) => {
-          progress.push(line);
-          onProgress(line);
-        },
-        env: () => undefined,
-        signal,
-      };
-      const reach = ["--rds-address", "127.0.0.1", "--rds-key", "/key", "--rds-insecure-skip-verify"];
-      const args = [
-        "--probe",
-        ...countsSessions ? ["--probe-sessions"] : [],
-        "--base-path",
-        basePath,
-        ...reach,
-      ];
-      const parts = { ...adapters, ...own, writeText: () => assert.fail("no --output was given") };
-      assert.equal(await runProbe(readDoctorOptions(args, () => undefined), parts, io), 0);
-      const text = printed.join("\n");
+    async probe(options = {}) {
+      const { text, progress } = await run(adapters, options);
       return { profile: parseProfile(text), unanswered: JSON.parse(text).unanswered, progress };
+    },
+    async prepare(options = {}) {
+      const { text, progress } = await run(adapters, { ...options, reboot: "before" });
+      assert.equal(text, "", "there is no profile yet");
+      return progress;
     },
     state: () => stateOf(model),
   };
+}
+
+/** Runs a probe, and gives what it printed on either stream. */
+async function run(adapters: Omit<Parameters<typeof runProbe>[1], "writeText">, {
+  onProgress = () => {},
+  signal = new AbortController().signal,
+  basePath = folder,
+  countsSessions = true,
+  reboot,
+  ...own
+}: RunOptions): Promise<{ readonly text: string; readonly progress: readonly string[] }> {
+  const printed: string[] = [];
+  const progress: string[] = [];
+  const io = {
+    out: (line: string) => void printed.push(line),
+    err: (line: string) => {
+      progress.push(line);
+      onProgress(line);
+    },
+    env: () => undefined,
+    signal,
+  };
+  const reach = ["--rds-address", "127.0.0.1", "--rds-key", "/key", "--rds-insecure-skip-verify"];
+  const args = [
+    "--probe",
+    ...countsSessions ? ["--probe-sessions"] : [],
+    ...reboot === undefined ? [] : [`--${reboot}-reboot`],
+    "--base-path",
+    basePath,
+    ...reach,
+  ];
+  const parts = { ...adapters, ...own, writeText: () => assert.fail("no --output was given") };
+  assert.equal(await runProbe(readDoctorOptions(args, () => undefined), parts, io), 0);
+  return { text: printed.join("\n"), progress };
 }
 
 function stateOf(model: ProbedRouter["model"]): unknown {

@@ -31,6 +31,7 @@ export class FakeHostSide implements HostSide {
     };
     return Promise.resolve({
       ended: new Promise(() => {}),
+      serial: this.#router.exports.accessOf(nqn)?.identity.serial ?? "",
       namespaceBytes: () => live(() => this.#diskOf(nqn)?.attachedBytes ?? 0n),
       namespaceIdentity: () => live(() => ({ uuid: uuidOf(this.#router, nqn), nguid: "" })),
       read: (_lba, blocks) => live(() => new Uint8Array(512 * blocks)),

@@ -25,7 +25,7 @@ import { VolumeError } from "../../volume/errors.ts";
 import { formatProfile } from "../../router_profile/profile.ts";
 import type { HostSide } from "../../doctor/probe/question.ts";
 import type { ProbeSessionLimits } from "../../doctor/probe/session.ts";
-import { probeRouter } from "../../doctor/probe/probe.ts";
+import { prepareReboot, probeRouter } from "../../doctor/probe/probe.ts";
 import type { SshTransport } from "../../routeros/ssh/transport.ts";
 import { connectSubsystem } from "../../nvme/host_connection.ts";
 import { refusalOf } from "../../nvme/refusal.ts";
@@ -43,7 +43,8 @@ empty file in --state-dir that it makes and takes away again.
 
 With --probe it asks the router what differs between routers, on scratch volumes in the one --base-path that is then
 required, and prints the profile of this router, for --router-profile and for a bug report. Everything it makes is
-called rds-csi-probe-… and is removed again, also after Ctrl-C; what a killed probe left goes with the next one.
+called rds-csi-probe-… and is removed again, also after Ctrl-C; what a killed probe left goes with the next one. What a
+reboot does to exports it finds out in two runs, with --before-reboot and with --after-reboot.
 
 Flags:
 `;
@@ -235,13 +236,19 @@ export async function runProbe(
   adapters: ProbeAdapters,
   io: CommandIo,
 ): Promise<number> {
-  const { profile, unanswered } = await probeRouter({
+  const probing = {
     ...adapters,
     basePath: options.basePaths[0]!,
     countsSessions: options.probeSessions,
+    afterReboot: options.reboot === "after",
     signal: io.signal,
-    say: (text) => io.err(`probe: ${text}`),
-  });
+    say: (text: string) => io.err(`probe: ${text}`),
+  };
+  if (options.reboot === "before") {
+    await prepareReboot(probing);
+    return exitCodes.ok;
+  }
+  const { profile, unanswered } = await probeRouter(probing);
   const text = formatProfile(profile, unanswered);
   if (options.output === "") io.out(text.trimEnd());
   else {

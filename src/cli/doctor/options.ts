@@ -36,6 +36,14 @@ export const doctorFlags: FlagTable = {
     help:
       "With --probe: count how many SSH sessions the router takes, up to 21; others may be turned away meanwhile.",
   },
+  "before-reboot": {
+    form: "switch",
+    help: "With --probe: leave one exported scratch disk for --after-reboot, and ask nothing.",
+  },
+  "after-reboot": {
+    form: "switch",
+    help: "With --probe: find out first what a reboot did to the disk that --before-reboot left.",
+  },
   "node": {
     form: "switch",
     help:
@@ -53,6 +61,8 @@ export interface DoctorOptions {
   readonly probe: boolean;
   /** Whether a probe counts the router's SSH sessions. */
   readonly probeSessions: boolean;
+  /** Which side of a reboot a probe is on; "" is none. */
+  readonly reboot: "" | "before" | "after";
   /** "" prints. */
   readonly output: string;
   readonly router: RouterConfig;
@@ -130,6 +140,7 @@ function readNamedRouters(
       json: flags.switch("json"),
       probe: false,
       probeSessions: false,
+      reboot: "",
       output: "",
       router,
       profile,
@@ -180,6 +191,7 @@ export function readDoctorOptions(
     json: flags.switch("json"),
     probe: flags.switch("probe"),
     probeSessions: flags.switch("probe-sessions"),
+    reboot: flags.switch("before-reboot") ? "before" : flags.switch("after-reboot") ? "after" : "",
     output: flags.text("output"),
     router,
     basePaths: readBasePaths(flags),
@@ -200,6 +212,12 @@ export function readDoctorOptions(
   }
   if (!options.probe && options.probeSessions) {
     flags.problem("probe-sessions", "true", "left out but with --probe");
+  }
+  if (options.reboot !== "" && !options.probe) {
+    flags.problem(`${options.reboot}-reboot`, "true", "left out but with --probe");
+  }
+  if (options.reboot === "before" && (flags.switch("after-reboot") || options.output !== "")) {
+    flags.problem("before-reboot", "true", "without --after-reboot and --output, as it asks nothing yet");
   }
   if (!options.probe && options.output !== "") {
     flags.problem("output", options.output, "a file with --probe only");

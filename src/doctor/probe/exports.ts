@@ -15,6 +15,9 @@ export interface ExportedDisk extends ScratchDisk {
   readonly exportOn: Fragment;
 }
 
+/** What is needed to be a host of the exports of a probe. */
+type HostProbe = Pick<Probe, "host" | "clock" | "signal"> & { readonly names: { readonly tag: string } };
+
 /** Makes an exported scratch disk, works with it, and removes it again. */
 export async function withExport<Answer>(
   probe: Probe,
@@ -22,17 +25,26 @@ export async function withExport<Answer>(
   work: (disk: ExportedDisk) => Promise<Answer>,
 ): Promise<Answer> {
   return await withDisk(probe, suffix, async (disk) => {
-    // Before 7.21 the export is named after the slot.
-    const nqn = probe.vocabulary.nqn ? probe.names.nqn(suffix) : disk.slot;
-    const port = ros`nvme-tcp-export=${true} nvme-tcp-server-port=${probe.host.port}`;
-    // Made up for this probe: no machine has that name, so that none finds a disk to use.
-    const reached = ros`${port} nvme-tcp-server-allow-host-name=${hostOf(probe, 1).nqn}`;
-    const exportOn = probe.vocabulary.nqn ? ros`${reached} nvme-tcp-server-nqn=${nqn}` : reached;
-    await change(probe, disk, exportOn);
-    const answer = await work({ ...disk, nqn, exportOn });
+    const answer = await work(await exportDisk(probe, disk, suffix));
     await change(probe, disk, exportOff);
     return answer;
   });
+}
+
+/**
+ * Exports a scratch disk to a host that does not exist.
+ *
+ * @throws {NoAnswer} when the router refuses
+ */
+export async function exportDisk(probe: Probe, disk: ScratchDisk, suffix: string): Promise<ExportedDisk> {
+  // Before 7.21 the export is named after the slot.
+  const nqn = probe.vocabulary.nqn ? probe.names.nqn(suffix) : disk.slot;
+  const port = ros`nvme-tcp-export=${true} nvme-tcp-server-port=${probe.host.port}`;
+  // Made up for this probe: no machine has that name, so that none finds a disk to use.
+  const reached = ros`${port} nvme-tcp-server-allow-host-name=${hostOf(probe, 1).nqn}`;
+  const exportOn = probe.vocabulary.nqn ? ros`${reached} nvme-tcp-server-nqn=${nqn}` : reached;
+  await change(probe, disk, exportOn);
+  return { ...disk, nqn, exportOn };
 }
 
 /** What withdraws an export. */
@@ -53,7 +65,7 @@ export async function change({ line }: Probe, disk: ScratchDisk, what: Fragment)
  *
  * @throws {NoAnswer} when it cannot be reached from here
  */
-export async function connect(probe: Probe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
+export async function connect(probe: HostProbe, nqn: string, host = hostOf(probe, 1)): Promise<HostLink> {
   try {
     return await probe.host.connect(nqn, host, callOf(probe));
   } catch (error) {
@@ -71,13 +83,13 @@ function isTrouble(error: unknown): error is VolumeError {
 }
 
 /** Who this machine says it is; other numbers are other hosts. */
-export function hostOf({ names }: Probe, number: number): HostName {
+export function hostOf({ names }: Pick<HostProbe, "names">, number: number): HostName {
   const id = `${names.tag.slice(-8)}-0000-4000-8000-00000000000${number}`;
   return { nqn: `nqn.2014-08.org.nvmexpress:uuid:${id}`, id };
 }
 
 /** A call to the export that ends with the probe, or soon. */
-function callOf({ clock, signal }: Probe): CallContext {
+function callOf({ clock, signal }: Pick<Probe, "clock" | "signal">): CallContext {
   return { requestId: "probe", signal, deadlineMs: clock.now() + callMs };
 }
 
@@ -116,20 +128,37 @@ async function follows(probe: Probe, link: HostLink): Promise<boolean> {
   }
 }
 
+/** By what hosts tell what is exported, in lower-case hex, "" where there is none; the serial number as it is. */
+export interface IdentitySeen {
+  readonly uuid: string;
+  readonly nguid: string;
+  readonly serial: string;
+}
+
 /** Whether an export that was off and is on again is the same namespace to its hosts. What a boot does is not seen. */
 export async function askIdentity(probe: Probe): Promise<RouterBehaviours["identity"]> {
   return await withExport(probe, "id", async (disk) => {
-    const before = await identityOf(probe, disk);
+    const before = await readIdentity(probe, disk.nqn);
     await change(probe, disk, exportOff);
     await change(probe, disk, disk.exportOn);
-    return await identityOf(probe, disk) === before ? "kept" : "new-per-export";
+    return isSame(await readIdentity(probe, disk.nqn), before) ? "kept" : "new-per-export";
   });
 }
 
-async function identityOf(probe: Probe, { nqn }: ExportedDisk): Promise<string> {
+/**
+ * By what a host tells what is exported now.
+ *
+ * @throws {NoAnswer} when it cannot be reached from here
+ */
+export async function readIdentity(probe: HostProbe, nqn: string): Promise<IdentitySeen> {
   await using link = await connect(probe, nqn);
   const { uuid, nguid } = await link.namespaceIdentity(callOf(probe));
-  return `${uuid} ${nguid}`;
+  return { uuid, nguid, serial: link.serial };
+}
+
+/** Whether a host finds the same: another serial number alone makes it another one, too. */
+export function isSame(one: IdentitySeen, other: IdentitySeen): boolean {
+  return one.uuid === other.uuid && one.nguid === other.nguid && one.serial === other.serial;
 }
 
 /** How long a withdrawn export is watched, in milliseconds. */

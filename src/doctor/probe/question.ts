@@ -28,8 +28,17 @@ export interface Probe {
   readonly countsSessions: boolean;
   /** What the questions before have found out. */
   readonly known: Partial<RouterBehaviours>;
+  /** What a reboot has shown; undefined where there was none. */
+  readonly reboot: RebootSeen | undefined;
   /** Tells a person what goes on. */
   say(text: string): void;
+}
+
+/** What a reboot has shown. */
+export interface RebootSeen {
+  readonly identity: RouterBehaviours["bootIdentity"];
+  /** When the disk was back, in words. */
+  readonly back: string;
 }
 
 /** Why a question has no answer on this router, from here. */
@@ -48,6 +57,8 @@ export interface HostName {
 export interface HostLink extends AsyncDisposable {
   /** Resolves with the reason when it has ended, whoever ended it. */
   readonly ended: Promise<string>;
+  /** Serial number of the subsystem. */
+  readonly serial: string;
   /** Size of what is exported, in bytes, asked of the router now. */
   namespaceBytes(context: CallContext): Promise<bigint>;
   /** By what its namespace is told from others, in lower-case hex, "" where it has none; asked of the router now. */
@@ -88,6 +99,8 @@ export interface ProbeOptions {
   readonly beginMs?: number;
   /** Whether as many SSH sessions are opened as the router takes. @default {false} */
   readonly countsSessions?: boolean;
+  /** Whether a disk stands that was made before a reboot, to be looked at first. @default {false} */
+  readonly afterReboot?: boolean;
   /** Tells a person what goes on. */
   say(text: string): void;
 }

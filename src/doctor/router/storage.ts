@@ -130,7 +130,7 @@ function judgeScratch(scratch: readonly StoredVolume[]): Finding {
   const { imagePath } = scratch[0]!;
   return warning(
     disksName,
-    `${scratch.length} left by a probe that was killed: ${
+    `${scratch.length} left by a probe that was killed, or for one after a reboot: ${
       scratch.slice(0, maxNamed).map(({ id }) => id).join(", ")
     }`,
     routerFixes.probeLeftovers(imagePath.slice(0, imagePath.lastIndexOf("/"))),

@@ -143,7 +143,10 @@ Deno.test("judgeDisks() says what a killed probe has left, and what removes it",
   const left = disk("rds-csi-probe-0123abcd-0", "", { imagePath: "/pool/csi/rds-csi-probe-0123abcd-x.img" });
   const [, finding, ...more] = judgeDisks([...volumes, left], settings);
   assert.deepEqual([finding!.state, more], ["warning", []]);
-  assert.match(finding!.found, /^1 left by a probe that was killed: rds-csi-probe-0123abcd-0$/);
+  assert.match(
+    finding!.found,
+    /^1 left by a probe that was killed, or for one after a reboot: rds-csi-probe-0123abcd-0$/,
+  );
   assert.match(finding!.fix!, /doctor --probe --base-path \/pool\/csi /);
 });
 
