@@ -239,7 +239,8 @@ Disks, files, subvolumes, exports and everything that the driver uses are as on 
 - \`/ip/firewall/filter\`: rules are kept and shown, and nobody goes by them.
 - \`/ip/service\`: of SSH the limit of sessions holds; the rest is kept and shown.
 - \`/system/package\`: what is enabled, disabled or uploaded counts after \`apply-changes\`, which boots nothing.
-- \`print\` for people gives one line an item; a router prints tables.
+- \`/disk/print\` and \`/disk/print detail\` print for people as RouterOS 7.24 does. Other menus give one line an item,
+  where a router prints tables.
 
 ## Requests to the control port
 

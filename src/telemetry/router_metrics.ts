@@ -48,7 +48,7 @@ export const routerMetrics = {
   },
   rds_csi_router_breaker_open: {
     type: "gauge",
-    help: "Whether calls are refused at once as the router cannot be reached.",
+    help: "Whether calls are refused at once as the router cannot be reached, or answers no command.",
     labels: ["backend"],
   },
   rds_csi_router_breaker_opens_total: {

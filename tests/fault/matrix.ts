@@ -95,7 +95,9 @@ function faultTracks(targets: readonly Target[], row: string, faults: readonly F
 let controllers: Controllers | undefined;
 
 function killTracks(targets: readonly Target[], moment: Moment): Cell[][] {
-  const chosen = targets.filter(({ nth, changes }) => wantsAll || moment.isItsOwn(nth, changes));
+  const chosen = targets.filter(({ rpc, nth, changes }) =>
+    rpc.unprobed !== true && (wantsAll || moment.isItsOwn(nth, changes))
+  );
   const open = () => controllers ??= new Controllers(1);
   const run = (worker: Worker, { rpc, nth }: Target) => killAt(worker, open(), rpc, moment, nth);
   return tracksOf(moment.name, chosen, [Controllers.router], run);

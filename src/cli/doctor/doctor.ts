@@ -130,7 +130,7 @@ export async function examine(
     if (!isEnd(error)) throw error;
     stopped = error;
   }
-  if (halves.json) io.out(JSON.stringify(findings, null, 2));
+  if (halves.json) io.out(JSON.stringify(byRouter(findings, halves), null, 2));
   else io.out(formatSummary(findings));
   if (stopped !== undefined) io.err(`doctor: stopped before everything was looked at: ${stopped.message}`);
   const isProblem = findings.some(({ state }) => state === "problem");
@@ -158,6 +158,12 @@ async function lookAtAll(
   } else if (named.length === 0) found(skipped("router", "not looked at, as no --rds-address is given"));
   if (named.length > 0) progress(`looking at ${named.length} routers`);
   await checkUpNamed(named, adapters.router, context, found);
+}
+
+/** In the order of the routers, which are looked at all at once. */
+function byRouter(findings: readonly Finding[], { named }: DoctorHalves): readonly Finding[] {
+  const place = ({ check }: Finding) => named.findIndex(({ name }) => check.startsWith(`${name}/`));
+  return findings.toSorted((one, other) => place(one) - place(other));
 }
 
 /** Room for the name of every check: which ones come is not known when the first is printed. */

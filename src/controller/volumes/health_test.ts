@@ -142,3 +142,18 @@ Deno.test("a router that restarts under volumes in use has their pods restarted,
     assert.deepEqual(reasonsOf(await getVolumeHealth(deps, "pvc-1", context)), [], "attached since");
   }
 });
+
+Deno.test("a router that answers late is not taken for one that has restarted", async () => {
+  const { deps, store, clock } = testController();
+  store.reboot();
+  await clock.advance(300_000);
+  const sinceSeconds = Math.floor(clock.now() / 1000) - 299;
+  store.put(aDisk(aRecord({ epoch, holders: [aHolder("a", { sinceSeconds })] })));
+  const files = store.files.bind(store);
+  store.files = async (part, call) => {
+    const answer = await files(part, call);
+    await clock.advance(60_000);
+    return answer;
+  };
+  assert.deepEqual(await listVolumeHealth(deps, context), []);
+});

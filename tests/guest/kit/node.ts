@@ -119,6 +119,11 @@ export class GuestVolume extends TestVolume {
     this.nvmet.serve(this.nqn, this.device ?? this.image, hosts);
   }
 
+  /** Exports it again after it was withdrawn, as a router does that keeps identities. */
+  exportAgain(): void {
+    this.nvmet.serveAgain(this.nqn, this.device ?? this.image);
+  }
+
   override withdraw(): void {
     this.nvmet.withdraw(this.nqn);
   }

@@ -42,9 +42,15 @@ export class NvmetTarget {
 
   /** Ends an export and begins it anew, as a reboot of the router does, under its identity or a new one. */
   reboot(nqn: string, path: string, identity: "kept" | "new-per-export"): void {
-    const { hosts, identity: before } = this.#accesses.get(nqn)!;
     this.#exporter.withdraw(nqn);
-    this.serve(nqn, path, hosts, identity === "kept" ? before : undefined);
+    if (identity === "kept") this.serveAgain(nqn, path);
+    else this.serve(nqn, path, this.#accesses.get(nqn)!.hosts);
+  }
+
+  /** Exports again what was withdrawn, to the same hosts and under the same identity. */
+  serveAgain(nqn: string, path: string): void {
+    const { hosts, identity } = this.#accesses.get(nqn)!;
+    this.serve(nqn, path, hosts, identity);
   }
 
   /** Ends an export; whoever is connected is cut off. */

@@ -98,7 +98,7 @@ withdrawalRows.add(
       volume.withdraw();
       await until("connecting", async () => (await node.states(volume)).join() === "connecting");
       assert.ok((await node.problems(volume)).includes("ConnectionLost"));
-      volume.export();
+      volume.exportAgain();
       const backMs = await until("live", async () => (await node.states(volume)).join() === "live");
       const onMs = await writer.proceeds();
       assert.equal(mountOptions(node.staging("pvc-1")), "rw");

@@ -73,7 +73,7 @@ async function lock(
     await until("it is not live", async () => !(await node.states(volume)).includes("live"));
     await meanwhile();
     await new Promise((resolve) => setTimeout(resolve, lockedMs));
-    volume.export();
+    volume.exportAgain();
   } finally {
     await watch.stop();
   }
