@@ -113,7 +113,7 @@ function benchOf<Watched extends ProbedRouter>(
     transport,
     host,
     limits,
-    beginMs: 300_000 * scale,
+    beginMs: 240_000 * scale,
   };
   return {
     router,

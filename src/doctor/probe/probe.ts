@@ -202,8 +202,8 @@ async function onSite<Result>(
   }
 }
 
-/** How long questions are begun, in milliseconds: the last one and the clean-up fit into a minute behind it. */
-const defaultBeginMs = 5 * 60_000;
+/** How long questions are begun, in milliseconds: the last one and the clean-up fit into two minutes behind it. */
+const defaultBeginMs = 4 * 60_000;
 
 /** What a probe is going to do, before it does anything. */
 function announce({ basePath, host, countsSessions }: ProbeOptions): readonly string[] {

@@ -60,7 +60,7 @@ for (
 ) {
   Deno.test(`identity=${identity}: a toggle and a reboot ${kept ? "keep" : "change"} the UUID`, async () => {
     await exporting(async ({ simulator, clock, type, connect }) => {
-      simulator.model.configure(undefined, { identity });
+      simulator.model.configure(undefined, { identity, bootIdentity: kept ? "kept" : "new" });
       const uuid = async () => {
         await using host = await connect();
         const { nguid, uuid } = await host.namespaceIdentity(call());
