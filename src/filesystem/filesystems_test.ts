@@ -206,3 +206,29 @@ Deno.test("parseStats() counts in bytes and inodes", () => {
 Deno.test("parseStats() throws unavailable for half an answer", () => {
   assert.throws(() => parseStats("4096 1000 400"), refusal("unavailable", /./));
 });
+
+for (
+  const [name, contents, lines] of [
+    ["runs no tool where the file system fills the device", () => filled(0n), []],
+    ["runs resize2fs where the device is larger", () => filled(1n), ["resize2fs /dev/loop3"]],
+    ["runs resize2fs where the superblock cannot be read", () => {
+      throw new VolumeError("unavailable", "injected");
+    }, ["resize2fs /dev/loop3"]],
+  ] as const
+) {
+  Deno.test(`grow() ${name}`, async () => {
+    const { filesystems, files, processes } = deps(() => 0);
+    files.contents = contents;
+    await filesystems.grow(device, "ext4", "/staging", context);
+    assert.deepEqual(processes.lines, lines);
+  });
+}
+
+/** The beginning of an ext4 with blocks of 1 KiB that leaves so many of them on the device. */
+function filled(left: bigint): Uint8Array {
+  const start = new Uint8Array(4096);
+  const view = new DataView(start.buffer, 1024);
+  view.setUint32(0x4, Number(device.sizeBytes / 1024n - left), true);
+  view.setUint16(0x38, 0xef53, true);
+  return start;
+}
