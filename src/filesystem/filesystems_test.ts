@@ -44,6 +44,17 @@ Deno.test("probe() reads the first and the last MiB directly", async () => {
   assert.deepEqual(processes.lines, ["blkid -p -o export -- /dev/loop3"]);
 });
 
+Deno.test("probe() reads no more of a device whose first MiB holds something", async () => {
+  const { files, filesystems } = deps(() => ({ stdout: "TYPE=ext4\n" }));
+  const offsets: bigint[] = [];
+  files.contents = (_, { offset, length }) => {
+    offsets.push(offset);
+    return new Uint8Array(length).fill(1);
+  };
+  const { blank } = await filesystems.probe(device, context);
+  assert.deepEqual([blank, offsets], [false, [0n]]);
+});
+
 const signatures: readonly [string, Scripted, unknown][] = [
   ["a type", { stdout: "DEVNAME=/dev/loop3\nTYPE=xfs\n" }, { state: "found", type: "xfs" }],
   ["a partition table", { stdout: "PTTYPE=gpt\n" }, { state: "found", type: "a gpt partition table" }],
