@@ -6,11 +6,15 @@ import type { KernelFiles } from "./kernel_files.ts";
 /** Where kubelets read the machine id; the first that is there counts. */
 const machineIdFiles = ["/etc/machine-id", "/var/lib/dbus/machine-id"];
 
-/** Where kubelets read the UUID of the system. */
+/**
+ * Where kubelets read the UUID of the system (cAdvisor, `GetSystemUUID()`). The last is for machines whose firmware has
+ * none, as most boards with ARM: there it is the machine id once more.
+ */
 const systemUuidFiles = [
   "/sys/class/dmi/id/product_uuid",
   "/proc/device-tree/system-id",
   "/proc/device-tree/vm,uuid",
+  "/etc/machine-id",
 ];
 
 /**

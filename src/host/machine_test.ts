@@ -35,6 +35,12 @@ Deno.test("thisMachine() reads the machine id and the UUID wherever a kubelet do
   for (const files of places) assert.equal(thisMachine(filesOf({ 1: files })).is(hash), true);
 });
 
+Deno.test("thisMachine() knows itself where the firmware has no UUID, so that the kubelet reports the machine id as one", () => {
+  const machine = thisMachine(filesOf({ 1: { "/etc/machine-id": `${id}\n` } }));
+  assert.equal(machine.is(machineHash(id, id)!), true);
+  assert.equal(machine.is(hash), false);
+});
+
 Deno.test("thisMachine() knows itself by the machine id alone where the kubelet reports no UUID", () => {
   const machine = thisMachine(filesOf({ 1: { "/etc/machine-id": id, [dmi]: uuid } }));
   assert.equal(machine.is(machineHash(id, "")!), true);
