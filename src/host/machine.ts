@@ -26,27 +26,26 @@ export function thisMachine(files: KernelFiles): Machine {
   return {
     is(hash) {
       const ofHost = hashesIn(files, "1");
-      if (ofHost.includes(hash)) return true;
-      const ofKubelets = kubelets(files).flatMap((pid) => hashesIn(files, pid));
-      if (ofKubelets.includes(hash)) return true;
-      return ofHost.length === 0 ? undefined : false;
+      if (ofHost?.includes(hash)) return true;
+      const ofKubelets = kubelets(files)?.map((pid) => hashesIn(files, pid)) ?? [undefined];
+      if (ofKubelets.some((hashes) => hashes?.includes(hash))) return true;
+      // What could not be read may be what the kubelet reported.
+      if (ofHost === undefined || ofHost.length === 0) return undefined;
+      return ofKubelets.includes(undefined) ? undefined : false;
     },
   };
 }
 
-/** Every hash that a kubelet with the root of that process may report; none when the files cannot be read. */
-function hashesIn(files: KernelFiles, pid: string): readonly string[] {
+/** Every hash that a kubelet with the root of that process may report; undefined when the files cannot be read. */
+function hashesIn(files: KernelFiles, pid: string): readonly string[] | undefined {
   const root = `/proc/${pid}/root`;
-  try {
+  return unlessUnreadable(() => {
     const id = machineIdFiles.map((path) => textOf(files, `${root}${path}`)).find((text) => text !== "") ??
       "";
     // A kubelet without access to the firmware reports no UUID.
     const uuids = ["", ...systemUuidFiles.map((path) => textOf(files, `${root}${path}`))];
     return uuids.flatMap((uuid) => machineHash(id, uuid) ?? []);
-  } catch (error) {
-    if (!VolumeError.is(error, "unavailable")) throw error;
-    return [];
-  }
+  });
 }
 
 function textOf(files: KernelFiles, path: string): string {
@@ -54,12 +53,19 @@ function textOf(files: KernelFiles, path: string): string {
   return (files.readText(path) ?? "").replaceAll("\0", "").trim();
 }
 
-function kubelets(files: KernelFiles): readonly string[] {
+/** Undefined when the processes cannot be listed; one whose name cannot be read is left out. */
+function kubelets(files: KernelFiles): readonly string[] | undefined {
+  const pids = unlessUnreadable(() => files.list("/proc") ?? [])?.filter((name) =>
+    /^[1-9][0-9]*$/.test(name)
+  );
+  return pids?.filter((pid) => unlessUnreadable(() => files.readText(`/proc/${pid}/comm`)) === "kubelet");
+}
+
+function unlessUnreadable<T>(read: () => T): T | undefined {
   try {
-    const pids = (files.list("/proc") ?? []).filter((name) => /^[1-9][0-9]*$/.test(name));
-    return pids.filter((pid) => files.readText(`/proc/${pid}/comm`) === "kubelet");
+    return read();
   } catch (error) {
     if (!VolumeError.is(error, "unavailable")) throw error;
-    return [];
+    return undefined;
   }
 }

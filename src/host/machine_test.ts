@@ -69,3 +69,22 @@ Deno.test("thisMachine() cannot tell without a machine id, nor where a file cann
   };
   assert.equal(thisMachine(refusing).is(hash), undefined);
 });
+
+Deno.test("thisMachine() passes over a process without a readable name, and cannot tell where a kubelet's files cannot be read", () => {
+  const files = filesOf({
+    1: { "/etc/machine-id": "ffffffffffffffffffffffffffffffff", [dmi]: uuid },
+    77: { "/etc/machine-id": id, [dmi]: uuid },
+  });
+  files.folders.set("/proc", ["1", "33", "77"]);
+  files.texts.set("/proc/77/comm", "kubelet");
+  let unreadable = "/proc/33/comm";
+  const readText = files.readText.bind(files);
+  files.readText = (path) => {
+    if (path.startsWith(unreadable)) throw new VolumeError("unavailable", "Cannot read: ESRCH");
+    return readText(path);
+  };
+  assert.equal(thisMachine(files).is(hash), true);
+  assert.equal(thisMachine(files).is(another), false);
+  unreadable = "/proc/77/root";
+  assert.equal(thisMachine(files).is(hash), undefined);
+});
