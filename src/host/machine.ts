@@ -44,8 +44,19 @@ function hashesIn(files: KernelFiles, pid: string): readonly string[] | undefine
       "";
     // A kubelet without access to the firmware reports no UUID.
     const uuids = ["", ...systemUuidFiles.map((path) => textOf(files, `${root}${path}`))];
-    return uuids.flatMap((uuid) => machineHash(id, uuid) ?? []);
+    return uuids.flatMap((uuid) => [uuid, swapped(uuid)]).flatMap((uuid) => machineHash(id, uuid) ?? []);
   });
+}
+
+/**
+ * The UUID with the bytes of its first three fields the other way round: SMBIOS 2.6 has settled their order, so that an update
+ * of the firmware, the kernel or a virtual machine's hardware may change it. What is no UUID stays as it is.
+ */
+function swapped(uuid: string): string {
+  return uuid.replace(
+    /^(..)(..)(..)(..)-(..)(..)-(..)(..)(-[0-9a-f]{4}-[0-9a-f]{12})$/i,
+    "$4$3$2$1-$6$5-$8$7$9",
+  );
 }
 
 function textOf(files: KernelFiles, path: string): string {

@@ -41,6 +41,14 @@ Deno.test("thisMachine() knows itself where the firmware has no UUID, so that th
   assert.equal(machine.is(hash), false);
 });
 
+Deno.test("thisMachine() knows itself where a kernel or firmware has begun to tell the UUID in the other order of bytes", () => {
+  const machine = thisMachine(
+    filesOf({ 1: { "/etc/machine-id": id, [dmi]: "44454C4C-4200-1035-8057-B4C04F4A4E32\n" } }),
+  );
+  assert.equal(machine.is(hash), true);
+  assert.equal(machine.is(another), false);
+});
+
 Deno.test("thisMachine() knows itself by the machine id alone where the kubelet reports no UUID", () => {
   const machine = thisMachine(filesOf({ 1: { "/etc/machine-id": id, [dmi]: uuid } }));
   assert.equal(machine.is(machineHash(id, "")!), true);
