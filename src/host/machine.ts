@@ -17,31 +17,33 @@ const systemUuidFiles = [
   "/etc/machine-id",
 ];
 
+/** What kubelets are called: their own name, or that of a program which has one in it, as MicroK8s and k3s have. */
+const kubeletNames = new Set(["kubelet", "kubelite", "k3s", "k3s-server", "k3s-agent"]);
+
 /**
  * The machine that this process runs on, read where its kubelet reads it: in the root of the host's first process, and
- * where that does not match in the root of each process named `kubelet`, which may run in a container of its own. Needs the
- * host's processes in sight; without them nothing is known, and nothing is compared.
+ * where that does not match in the root of each kubelet, which may run in a container of its own. Needs the host's
+ * processes in sight: where no kubelet is, nobody knows what it reported, and nothing is compared.
  */
 export function thisMachine(files: KernelFiles): Machine {
   return {
     is(hash) {
       const ofHost = hashesIn(files, "1");
       if (ofHost?.includes(hash)) return true;
-      const ofKubelets = kubelets(files)?.map((pid) => hashesIn(files, pid)) ?? [undefined];
+      const ofKubelets = kubelets(files).map((pid) => hashesIn(files, pid));
       if (ofKubelets.some((hashes) => hashes?.includes(hash))) return true;
       // What could not be read may be what the kubelet reported.
-      if (ofHost === undefined || ofHost.length === 0) return undefined;
-      return ofKubelets.includes(undefined) ? undefined : false;
+      return ofKubelets.length === 0 || [ofHost, ...ofKubelets].includes(undefined) ? undefined : false;
     },
   };
 }
 
-/** Every hash that a kubelet with the root of that process may report; undefined when the files cannot be read. */
+/** Every hash that a kubelet with the root of that process may report; undefined when there is none, or none to be read. */
 function hashesIn(files: KernelFiles, pid: string): readonly string[] | undefined {
   const root = `/proc/${pid}/root`;
   return unlessUnreadable(() => {
-    const id = machineIdFiles.map((path) => textOf(files, `${root}${path}`)).find((text) => text !== "") ??
-      "";
+    const id = machineIdFiles.map((path) => textOf(files, `${root}${path}`)).find((text) => text !== "");
+    if (id === undefined) return undefined;
     // A kubelet without access to the firmware reports no UUID.
     const uuids = ["", ...systemUuidFiles.map((path) => textOf(files, `${root}${path}`))];
     return uuids.flatMap((uuid) => [uuid, swapped(uuid)]).flatMap((uuid) => machineHash(id, uuid) ?? []);
@@ -64,12 +66,15 @@ function textOf(files: KernelFiles, path: string): string {
   return (files.readText(path) ?? "").replaceAll("\0", "").trim();
 }
 
-/** Undefined when the processes cannot be listed; one whose name cannot be read is left out. */
-function kubelets(files: KernelFiles): readonly string[] | undefined {
-  const pids = unlessUnreadable(() => files.list("/proc") ?? [])?.filter((name) =>
+/** The kubelets in sight; a process whose name cannot be read is left out. */
+function kubelets(files: KernelFiles): readonly string[] {
+  const pids = (unlessUnreadable(() => files.list("/proc")) ?? []).filter((name) =>
     /^[1-9][0-9]*$/.test(name)
   );
-  return pids?.filter((pid) => unlessUnreadable(() => files.readText(`/proc/${pid}/comm`)) === "kubelet");
+  return pids.filter((pid) => {
+    const name = unlessUnreadable(() => files.readText(`/proc/${pid}/comm`));
+    return name !== undefined && kubeletNames.has(name);
+  });
 }
 
 function unlessUnreadable<T>(read: () => T): T | undefined {
