@@ -158,7 +158,7 @@ nodeTest(
 );
 
 nodeTest(
-  "an unstage is refused while the file system is mounted in another mount namespace",
+  "an unstage is refused while the file system is mounted in another mount namespace, and a stage gives it back",
   async (node) => {
     const volume = new TestVolume(node, "pvc-1", small);
     await node.stage(volume);
@@ -168,6 +168,10 @@ nodeTest(
     try {
       await output.read();
       await assert.rejects(node.unstage(volume), refusal("in-use", /exclusively/));
+      assert.deepEqual(mountsUnder(node.folder), []);
+      await node.stage(volume);
+      await node.publish(volume);
+      await node.unpublish(volume);
     } finally {
       holder.kill("SIGKILL");
       await holder.status;

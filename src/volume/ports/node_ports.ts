@@ -231,7 +231,12 @@ export interface Filesystems {
     options: FormatOptions,
     context: CallContext,
   ): Promise<void>;
-  /** Checks before a first mount; repairs only what is safe. Throws `precondition` with the command a person can run. */
+  /**
+   * Checks before a first mount; repairs only what is safe.
+   *
+   * @throws {VolumeError} precondition with the command a person can run; in-use when it could not begin for that;
+   * unavailable when it did not end
+   */
   check(device: ProvenDevice, filesystem: FilesystemType, context: CallContext): Promise<void>;
   /** Grows a mounted file system to its device. */
   grow(
