@@ -181,6 +181,29 @@ nodeTest(
   },
 );
 
+nodeTest(
+  "a full disk under the state is told, and leaves nothing to mend once there is room",
+  async (node) => {
+    await run("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", node.state);
+    try {
+      const volume = new TestVolume(node, "pvc-1", small);
+      await node.stage(volume);
+      await node.publish(volume);
+      const fill = await new Deno.Command("dd", { args: ["if=/dev/zero", `of=${node.state}/fill`] }).output();
+      assert.equal(fill.success, false);
+      const full = refusal("unavailable", /Cannot write \/.*\/volumes\/pvc-1\.json: No space left/);
+      await assert.rejects(node.unpublish(volume), full);
+      await assert.rejects(node.unstage(volume), full);
+      assert.deepEqual(await node.deps.paths.list(`${node.state}/volumes`), ["pvc-1.json"]);
+      await Deno.remove(`${node.state}/fill`);
+      await node.unpublish(volume);
+      await node.unstage(volume);
+    } finally {
+      await run("umount", node.state);
+    }
+  },
+);
+
 /** A mount namespace goes a moment after its last process. */
 async function untilReleased(attempt: () => Promise<void>): Promise<void> {
   for (let i = 0; i < 50; i++) {

@@ -319,7 +319,11 @@ export interface Paths {
   /** Makes an empty file. OK when it is there. */
   makeFile(path: string, mode: number): Promise<void>;
   setMode(path: string, mode: number): Promise<void>;
-  /** Writes and syncs a small file in place of an older one, atomically. */
+  /**
+   * Writes and syncs a small file in place of an older one, atomically.
+   *
+   * @throws {VolumeError} unavailable when the system does not take it, as on a full disk
+   */
   writeFile(path: string, text: string, mode: number): Promise<void>;
   /** Undefined when there is none. */
   readFile(path: string): Promise<string | undefined>;
