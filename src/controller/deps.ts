@@ -9,6 +9,7 @@ import type { VolumeProjection } from "../volume/ports/projection.ts";
 import type { CopyAbout, FinishedCopy, ImageCopies } from "./volumes/copies.ts";
 import type { MisplacedVolumes } from "./misplaced.ts";
 import type { ChangesInDoubt } from "./in_doubt.ts";
+import type { PromisedRoom } from "./volumes/promised_room.ts";
 import type { ConfirmedWithdrawals } from "./attachments/withdrawals.ts";
 
 /** What an operator sets for the controller. */
@@ -66,6 +67,7 @@ export interface ControllerDeps {
   readonly pairs: MigrationPairs;
   readonly withdrawals: ConfirmedWithdrawals;
   readonly inDoubt: ChangesInDoubt;
+  readonly promised: PromisedRoom;
   readonly copies: ImageCopies<CopyAbout, FinishedCopy>;
   /** What the cluster uses; undefined where there is none to ask. */
   readonly clusterView?: ClusterView | undefined;

@@ -18,7 +18,7 @@ Deno.test("two simulators in one process share nothing", async () => {
   assert.notEqual(first.sshPort, second.sshPort);
   assert.equal(second.model.disks.findBySlot("a"), undefined);
   assert.notEqual(second.model.disks.findBySlot("other"), undefined);
-  assert.deepEqual(second.journal.counts, { execs: 0, statements: 0 });
+  assert.deepEqual(second.journal.counts, { execs: 0, statements: 0, bytes: 0 });
   assert.deepEqual(second.violations.list(), []);
   assert.equal(first.model.profile.name, "ros-7.24");
 });

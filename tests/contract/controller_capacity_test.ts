@@ -48,7 +48,10 @@ Deno.test("two controllers never overcommit a pool, on a router on which session
   for (let seed = 1; seed <= (wantsAll ? 6 : 2); seed++) {
     await t.step(`seed ${seed}`, async () => {
       const pools = [{ name: "storage-pool", sizeBytes }];
-      await using stack = await startStack({ simulator: { pools, behaviours: { interleave: true } } });
+      await using stack = await startStack({
+        simulator: { pools, behaviours: { interleave: true } },
+        sharesRouter: true,
+      });
       const made = await fill(stack, seed);
       const bytes = await promised(stack);
       assert.ok(bytes <= sizeBytes, `promised=${bytes} size=${sizeBytes}`);

@@ -181,9 +181,11 @@ export class FakeVolumeStore implements VolumeStore {
     return [...new Set([...exported.map((disk) => disk.exportNqn), ...lingering.map((reach) => reach.nqn)])];
   }
 
-  async view(id: string, filePrefix: string, context: CallContext): Promise<VolumeView> {
+  async view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView> {
     await this.#read("view", id, context);
-    return this.#check(id, filePrefix);
+    const view = this.#check(id, filePrefix);
+    const own = this.tree.shown().filter(({ path }) => path === folder);
+    return { ...view, files: [...own, ...view.files] };
   }
 
   async createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView> {
@@ -227,6 +229,11 @@ export class FakeVolumeStore implements VolumeStore {
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
     const refusal = await this.#mutate("add", volume.id, context, () => this.#add(volume));
     return { after: this.#list(), refusal };
+  }
+
+  async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
+    const refusal = await this.#mutate("addAlone", volume.id, context, () => this.#add(volume));
+    return { after: this.#check(volume.id, undefined), refusal };
   }
 
   async change(

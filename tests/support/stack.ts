@@ -47,6 +47,8 @@ export interface StackOptions {
   readonly clock?: Clock;
   /** What the drivers are told about their cluster. */
   readonly clusterView?: ClusterView;
+  /** Whether each driver knows of others on the same router. @default {false} */
+  readonly sharesRouter?: boolean;
 }
 
 /** Starts a stack; dispose of it with `await using`. */
@@ -75,7 +77,11 @@ export async function startStack(options: StackOptions = {}): Promise<Stack> {
           ? Deno.readTextFileSync(path)
           : formatProfile({ ...simulator.model.profile, answers: reported }),
     );
-    return await startClient(config, parts, log, { clock, clusterView: options.clusterView });
+    return await startClient(config, parts, log, {
+      clock,
+      clusterView: options.clusterView,
+      sharesRouter: options.sharesRouter,
+    });
   };
   const first = await start([], made);
   const read = async (path: string) => await (await fetch(`${simulator.controlUrl}${path}`)).json();
@@ -114,7 +120,11 @@ export async function startClient(
   config: ServeConfig,
   parts: AsyncDisposableStack,
   log: string[],
-  more: { readonly clock?: Clock; readonly clusterView?: ClusterView | undefined } = {},
+  more: {
+    readonly clock?: Clock;
+    readonly clusterView?: ClusterView | undefined;
+    readonly sharesRouter?: boolean | undefined;
+  } = {},
 ): Promise<{ driver: RunningDriver; clients: CsiClients }> {
   const driver = await startDriver(config, {
     clock: systemClock,

@@ -53,6 +53,8 @@ export interface ControllerAdapters extends RouterAdapters {
   readonly audit: AuditLoopSettings;
   /** What stands for the cluster, or in its place. */
   readonly clusterView?: ClusterView | undefined;
+  /** Whether other controllers change volumes of the same routers, though no election tells. @default {false} */
+  readonly sharesRouter?: boolean | undefined;
 }
 
 /**
@@ -220,11 +222,8 @@ async function openBackend(
     ],
   });
   routerEvents.load(() => router.load);
-  const deps = controllerDeps(config, router, adapters, adapters.log, {
-    ...shared,
-    ...cluster && { nodes: cluster.nodes },
-    misplaced,
-  });
+  const own = { misplaced, alone: isAlone(adapters, side), ...cluster && { nodes: cluster.nodes } };
+  const deps = controllerDeps(config, router, adapters, adapters.log, { ...shared, ...own });
   const stop = new AbortController();
   let migration: Promise<void> | undefined;
   const audits = new AuditLoop(deps, adapters.audit);
@@ -246,6 +245,11 @@ async function openBackend(
       router.close();
     },
   };
+}
+
+/** Without an election others may serve as well, but where there is no cluster: there one controller may run at a time. */
+function isAlone({ sharesRouter = false }: ControllerAdapters, side: ClusterSide | undefined): boolean {
+  return !sharesRouter && (side === undefined || side.lead !== undefined);
 }
 
 /** Tells once, and again when it is about others, that a router has volumes of another one. */

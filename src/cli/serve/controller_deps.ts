@@ -10,6 +10,7 @@ import {
 import { ImageCopies } from "../../controller/volumes/copies.ts";
 import type { MisplacedVolumes } from "../../controller/misplaced.ts";
 import { ChangesInDoubt } from "../../controller/in_doubt.ts";
+import { PromisedRoom } from "../../controller/volumes/promised_room.ts";
 import { ConfirmedWithdrawals } from "../../controller/attachments/withdrawals.ts";
 import type { ControllerDeps, VolumeLocking } from "../../controller/deps.ts";
 import { VolumeLocks } from "../../csi/server/call.ts";
@@ -34,6 +35,8 @@ export interface ControllerCollaborators {
   readonly clusterView?: ClusterView;
   /** @default {none: there is no other router} */
   readonly misplaced?: MisplacedVolumes | undefined;
+  /** Whether no other controller changes volumes of its router while this one does. @default {false} */
+  readonly alone?: boolean;
 }
 
 /**
@@ -46,7 +49,8 @@ export function controllerDeps(
   store: VolumeStore,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
   log: Logger,
-  { events, projection, nodes, locks, pairs, clusterView, misplaced }: ControllerCollaborators = {},
+  { events, projection, nodes, locks, pairs, clusterView, misplaced, alone = false }:
+    ControllerCollaborators = {},
 ): ControllerDeps {
   if (config.settings.cluster === "") throw new TypeError("Cannot work without knowing for which cluster");
   return {
@@ -55,6 +59,7 @@ export function controllerDeps(
     random,
     withdrawals: new ConfirmedWithdrawals(clock),
     inDoubt: new ChangesInDoubt(clock),
+    promised: new PromisedRoom(clock, config.settings.overcommit, alone),
     copies: new ImageCopies(clock),
     nodes: nodes ?? fixedNodes(config.knownNodes),
     settings: config.settings,

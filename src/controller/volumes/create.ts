@@ -1,17 +1,12 @@
 import { assertAbsenceProven } from "../../volume/rules/absence.ts";
-import {
-  assertRoom,
-  diskBytes,
-  getPool,
-  overPromisedBytes,
-  type Promises,
-} from "../../volume/rules/capacity.ts";
+import { assertRoom, diskBytes, getPool, overPromisedBytes } from "../../volume/rules/capacity.ts";
 import { VolumeError } from "../../volume/errors.ts";
 import { imageLocationFor, locationOf, unfinishedCopies } from "../../volume/model/layout.ts";
 import { assertOwned } from "../../volume/rules/ownership.ts";
 import type { CallContext } from "../../volume/ports/system.ts";
-import type { CreateView, Inventory, RouterState } from "../../volume/model/inventory.ts";
-import type { MutationOutcome, NewVolume } from "../../volume/ports/store.ts";
+import { poolOf } from "../../volume/model/ids.ts";
+import type { CreateView, RouterState, StoredVolume, VolumeView } from "../../volume/model/inventory.ts";
+import type { NewVolume } from "../../volume/ports/store.ts";
 import {
   assertNoImage,
   type CreateRequest,
@@ -19,6 +14,7 @@ import {
   isUnfinishedClone,
   missingFolder,
   planVolume,
+  slotOf,
   type VolumePlan,
 } from "../../volume/rules/provision.ts";
 import { formatComment, newComment, type OwnedVolume } from "../../volume/model/record.ts";
@@ -48,25 +44,64 @@ export async function createVolume(
 }
 
 async function create(call: ControllerCall, request: CreateRequest): Promise<OwnedVolume> {
-  const { settings, store } = call;
-  const plan = planVolume(request, settings.cluster, call.random);
-  const view = await store.createView(
-    { id: plan.id, filePrefix: plan.filePrefix, folder: plan.basePath },
-    call.context,
-  );
+  const plan = planVolume(request, call.settings.cluster, call.random);
+  return await createWithinAmpleRoom(call, plan, request) ?? await createByExactRead(call, plan, request);
+}
+
+/** Reads no other disk; undefined when only an exact read can tell whether there is room. */
+async function createWithinAmpleRoom(
+  call: ControllerCall,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<OwnedVolume | undefined> {
+  const { promised, settings, store } = call;
+  if (request.source !== undefined) return undefined;
+  if (!promised.expects(chooseSize(request.range), poolOf(plan.basePath))) return undefined;
+  const view = await store.view(plan.id, plan.filePrefix, call.context, plan.basePath);
   const created = findCreated(view, plan, request);
+  if (created !== undefined) {
+    await keepCreated(call, created, view, plan);
+    return created;
+  }
+  assertAbsenceProven(view, [plan.basePath], settings.settleMs);
+  const { volume, sizeBytes } = planBlank(call, view, plan, request);
+  const pool = getPool(view, plan.basePath);
+  if (sizeBytes > pool.freeBytes || !promised.isAmple(pool, sizeBytes)) return undefined;
+  return await promised.during(pool.mountPoint, sizeBytes, async () => {
+    const added = await addVolume(call, volume, "alone");
+    // Calls that began meanwhile may have read everything before this disk was there.
+    return promised.isAmple(pool) ? added.volume : await assertKept(call, added);
+  });
+}
+
+async function createByExactRead(
+  call: ControllerCall,
+  plan: VolumePlan,
+  request: CreateRequest,
+): Promise<OwnedVolume> {
+  const { promised, settings, store } = call;
+  const wanted = { id: plan.id, filePrefix: plan.filePrefix, folder: plan.basePath };
+  const view = await promised.learnFrom(() => store.createView(wanted, call.context));
+  const created = findCreated(slotOf(view, plan), plan, request);
   if (created !== undefined) return await finishCreated(call, created, view, plan, request);
   assertAbsenceProven(view, [plan.basePath], settings.settleMs);
+  if (request.source === undefined) {
+    assertNoImage(view, plan);
+    assertRoom(view, plan.basePath, chooseSize(request.range), settings.overcommit);
+  }
   const planned = request.source === undefined
     ? planBlank(call, view, plan, request)
     : await planClone(call, view, plan, { ...request, source: request.source });
-  const added = await addVolume(call, planned.volume);
-  return await finishAdded(call, added, view, planned.sizeBytes);
+  return await promised.during(poolOf(plan.basePath), planned.sizeBytes, async () => {
+    const added = await addVolume(call, planned.volume, "with-all");
+    return await finishAdded(call, added, view, planned.sizeBytes);
+  });
 }
 
+/** A blank volume, wherever there is room for it. */
 function planBlank(
   deps: ControllerDeps,
-  view: CreateView,
+  view: Pick<VolumeView, "pools" | "files">,
   plan: VolumePlan,
   request: CreateRequest,
 ): PlannedVolume {
@@ -74,7 +109,6 @@ function planBlank(
   const sizeBytes = chooseSize(request.range);
   const pool = getPool(view, plan.basePath);
   const location = imageLocationFor(plan.basePath, plan.filePrefix, pool, deps.settings.subvolumeNames);
-  assertRoom(view, plan.basePath, sizeBytes, deps.settings.overcommit);
   const { subvolume } = location;
   // An earlier try may have made the subvolume and nothing in it.
   const made = view.files.some((file) =>
@@ -99,16 +133,34 @@ async function finishCreated(
   plan: VolumePlan,
   { range }: CreateRequest,
 ): Promise<OwnedVolume> {
-  // Another controller was faster with its copy.
-  await giveUpCopies(call, plan.id, unfinishedCopies(view.files, plan.filePrefix, call.settings.basePaths));
   if (!isUnfinishedClone(created, range)) {
-    await outdateInDoubt(call, "create", created);
+    await keepCreated(call, created, view, plan);
     return created;
   }
+  await giveUpOtherCopies(call, view, plan);
   const { stored } = created;
   const sizeBytes = chooseGrownSize(range, stored.sizeBytes);
   assertRoom(view, stored.imagePath, sizeBytes - stored.sizeBytes, call.settings.overcommit);
   return await grownTo(call, created, sizeBytes);
+}
+
+async function keepCreated(
+  call: ControllerCall,
+  created: OwnedVolume,
+  view: Pick<VolumeView, "files">,
+  plan: VolumePlan,
+): Promise<void> {
+  await giveUpOtherCopies(call, view, plan);
+  await outdateInDoubt(call, "create", created);
+}
+
+/** Another controller was faster with its copy. */
+async function giveUpOtherCopies(
+  call: ControllerCall,
+  { files }: Pick<VolumeView, "files">,
+  { id, filePrefix }: VolumePlan,
+): Promise<void> {
+  await giveUpCopies(call, id, unfinishedCopies(files, filePrefix, call.settings.basePaths));
 }
 
 async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: bigint): Promise<OwnedVolume> {
@@ -116,10 +168,12 @@ async function grownTo(call: ControllerCall, volume: OwnedVolume, sizeBytes: big
   return await growVolume(call, "create", volume, sizeBytes);
 }
 
-/** A volume that this call has added, and everything that was read back with it. */
+/** A volume that this call has added, and what was read back with it. */
 interface AddedVolume {
   readonly volume: OwnedVolume;
-  readonly after: Inventory;
+  readonly after: RouterState;
+  /** Every disk; undefined when only its own was read back. */
+  readonly all: readonly StoredVolume[] | undefined;
 }
 
 /**
@@ -129,11 +183,12 @@ interface AddedVolume {
  */
 async function finishAdded(
   call: ControllerCall,
-  { volume, after }: AddedVolume,
+  added: AddedVolume,
   before: CreateView,
   sizeBytes: bigint,
 ): Promise<OwnedVolume> {
-  await assertStillRoom(call, before, { volume, after }, sizeBytes);
+  const { volume, after } = added;
+  await assertStillRoom(call, before, added, sizeBytes);
   try {
     return await grownTo(call, volume, sizeBytes);
   } catch (error) {
@@ -166,32 +221,51 @@ async function takeBack(
 }
 
 /** Of a copy whose disk was not added nobody could tell later what it is a copy of. */
-async function addVolume(call: ControllerCall, wanted: NewVolume): Promise<AddedVolume> {
-  const { id, location, copied, comment } = wanted;
+async function addVolume(
+  call: ControllerCall,
+  wanted: NewVolume,
+  readBack: "with-all" | "alone",
+): Promise<AddedVolume> {
+  const { location, copied, comment } = wanted;
   let added = false;
-  let outcome: MutationOutcome<Inventory>;
+  let outcome: AddOutcome;
   try {
-    outcome = await call.store.add(wanted, call.context);
-    added = outcome.after.volumes.some((stored) => stored.id === id && stored.comment === comment);
+    outcome = readBack === "alone" ? await addAlone(call, wanted) : await addWithAll(call, wanted);
+    added = outcome.stored?.comment === comment;
   } finally {
     if (!added && copied !== undefined) await discardFinished(call, copied, location);
   }
-  await assertWholeComment(call, wanted, outcome.after);
-  return { volume: assertAdded(call, wanted, outcome), after: outcome.after };
+  await assertWholeComment(call, wanted, outcome.stored);
+  return { volume: assertAdded(call, wanted, outcome), after: outcome.after, all: outcome.all };
+}
+
+/** What was read back after adding a disk. */
+interface AddOutcome extends Omit<AddedVolume, "volume"> {
+  readonly stored: StoredVolume | undefined;
+  readonly refusal: string | undefined;
+}
+
+async function addWithAll(call: ControllerCall, wanted: NewVolume): Promise<AddOutcome> {
+  const { after, refusal } = await call.store.add(wanted, call.context);
+  return { stored: after.volumes.find(({ id }) => id === wanted.id), after, all: after.volumes, refusal };
+}
+
+async function addAlone(call: ControllerCall, wanted: NewVolume): Promise<AddOutcome> {
+  const { after, refusal } = await call.store.addAlone(wanted, call.context);
+  return { stored: after.volume, after, all: undefined, refusal };
 }
 
 function assertAdded(
   deps: ControllerDeps,
   plan: NewVolume,
-  outcome: MutationOutcome<Inventory>,
+  { stored, refusal }: AddOutcome,
 ): OwnedVolume {
-  const stored = outcome.after.volumes.find((volume) => volume.id === plan.id);
   if (stored === undefined) {
     const parent = plan.subvolume?.parent?.path.split("/").at(-1);
     const hint = parent === undefined
       ? ""
       : ` (no other subvolume may be called ${parent}, nor its volume change meanwhile)`;
-    const reason = whyNotDone(outcome.refusal, hint);
+    const reason = whyNotDone(refusal, hint);
     throw new VolumeError("unavailable", `Cannot create the volume as ${reason}: volume=${plan.id}`);
   }
   const volume = assertOwned(stored, deps.settings.cluster, "create");
@@ -209,9 +283,8 @@ function assertAdded(
 async function assertWholeComment(
   call: ControllerCall,
   { id, location, comment }: NewVolume,
-  after: Inventory,
+  stored: StoredVolume | undefined,
 ): Promise<void> {
-  const stored = after.volumes.find((volume) => volume.id === id);
   if (stored === undefined || stored.imagePath !== location.path || !isCut(stored.comment, comment)) return;
   await call.store.remove({ id, comment: stored.comment }, location, ownFilePrefix(call, id), call.context);
   throw cutComment("create", id, stored.comment.length);
@@ -226,19 +299,31 @@ async function assertWholeComment(
 async function assertStillRoom(
   call: ControllerCall,
   before: CreateView,
-  { volume, after }: AddedVolume,
+  added: AddedVolume,
   sizeBytes: bigint,
 ): Promise<void> {
-  const { imagePath } = volume.stored;
-  const pool = getPool(after, imagePath);
+  const { volume, after, all } = added;
+  const pool = getPool(after, volume.stored.imagePath);
   const growth = sizeBytes > volume.stored.sizeBytes ? sizeBytes - volume.stored.sizeBytes : 0n;
-  const overBytes = (promises: Promises, moreBytes: bigint) =>
-    overPromisedBytes(pool, promises, call.settings.overcommit, moreBytes);
-  const known = { volumes: after.volumes, files: before.files };
-  const oneOfEach = overBytes(known, growth + diskBytes(pool, after));
-  const shown = oneOfEach === 0n ? known : await call.store.createView(undefined, call.context);
-  const over = overBytes(shown, growth);
-  if (over === 0n) return;
+  if (all !== undefined) {
+    const known = { volumes: all, files: before.files };
+    const oneOfEach = growth + diskBytes(pool, known);
+    if (overPromisedBytes(pool, known, call.settings.overcommit, oneOfEach) === 0n) return;
+  }
+  await assertKept(call, added, growth);
+}
+
+/** Reads everything, and takes the volume back when the pool has no room for it. */
+async function assertKept(
+  call: ControllerCall,
+  { volume, after }: AddedVolume,
+  growth = 0n,
+): Promise<OwnedVolume> {
+  const { promised, settings, store } = call;
+  const { imagePath } = volume.stored;
+  const shown = await promised.learnFrom(() => store.createView(undefined, call.context));
+  const over = overPromisedBytes(getPool(after, imagePath), shown, settings.overcommit, growth);
+  if (over === 0n) return volume;
   await takeBack(call, volume, after, `the pool has no room for it (over=${over})`);
   throw new VolumeError(
     "exhausted",

@@ -92,7 +92,7 @@ export async function getCapacity(
   basePath: string,
   context: CallContext,
 ): Promise<Capacity> {
-  const view = await deps.store.createView(undefined, context);
+  const view = await deps.promised.learnFrom(() => deps.store.createView(undefined, context));
   assertSettled(view, deps.settings.settleMs);
   const pool = getPool(view, basePath);
   // Sizes are whole MiB: what is left beyond the last one cannot be had.

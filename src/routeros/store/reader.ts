@@ -95,11 +95,19 @@ export class RouterReader {
   }
 
   /** See `VolumeStore.view()`; without a stem no files and no sharers. */
-  async view(id: string, filePrefix: string | undefined, context: CallContext): Promise<VolumeView> {
-    const queries = viewQueries(id, filePrefix);
+  async view(
+    id: string,
+    filePrefix: string | undefined,
+    context: CallContext,
+    folder?: string,
+  ): Promise<VolumeView> {
+    const queries = viewQueries(id, filePrefix, folder);
     const answer = await this.exchange.ask({ kind: "view", key: id, queries, context });
     this.#reads.set(context, answer.connection);
-    return this.viewOf(id, filePrefix, answer);
+    const view = this.viewOf(id, filePrefix, answer);
+    if (filePrefix === undefined || folder === undefined) return view;
+    const isShown = (path: string) => path.includes(filePrefix) || path === folder;
+    return { ...view, files: parseFiles(answer.frames[1]!, isShown) };
   }
 
   /** See `VolumeStore.createView()`. */
@@ -208,10 +216,10 @@ export class RouterReader {
   }
 
   /**
-   * What is left of a volume, of an answer to `disksQuery()` and `filesQuery()`. The command has no room for the
+   * What is there of a volume, of an answer to `disksQuery()` and, with a stem, `filesQuery()`. The command has no room for the
    * router's own row: the uptime is carried over, and where none was read on this connection the result is undefined.
    */
-  protected leftOf(id: string, filePrefix: string, answer: Answer): VolumeView | undefined {
+  protected leftOf(id: string, filePrefix: string | undefined, answer: Answer): VolumeView | undefined {
     const upMs = this.#carriedUpMs(answer);
     return upMs === undefined ? undefined : this.viewOf(id, filePrefix, answer, upMs);
   }

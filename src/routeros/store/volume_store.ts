@@ -99,9 +99,8 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
   }
 
   async add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>> {
-    const { id, makeFolder, subvolume } = volume;
-    assertComparable(subvolume?.guard);
-    if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.assertSubvolumes(context);
+    const { id } = volume;
+    await this.#assertAddable(volume, context);
     // Uptime has no room in this command, nor in that of remove: it is carried over from the look before.
     return await this.#mutate({
       kind: "add",
@@ -115,6 +114,28 @@ export class RouterVolumeStore extends RouterReader implements VolumeStore {
       readAgain: () => this.inventory(context),
       context,
     });
+  }
+
+  async addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>> {
+    const { id } = volume;
+    await this.#assertAddable(volume, context);
+    return await this.#mutate({
+      kind: "add",
+      key: id,
+      statements: addStatements(volume),
+      queries: [[disksQuery(id)]],
+      read: (answer) => {
+        const after = this.leftOf(id, undefined, answer);
+        return after?.volume === undefined ? undefined : after;
+      },
+      readAgain: () => this.view(id, undefined, context),
+      context,
+    });
+  }
+
+  async #assertAddable({ makeFolder, subvolume }: NewVolume, context: CallContext): Promise<void> {
+    assertComparable(subvolume?.guard);
+    if ((makeFolder?.label ?? subvolume?.label) !== undefined) await this.assertSubvolumes(context);
   }
 
   async change(

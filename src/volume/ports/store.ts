@@ -93,8 +93,8 @@ export interface MutationOutcome<View> {
  * ambiguous end by reading before it returns.
  */
 export interface VolumeStore {
-  /** Looks at one volume and at its files. One command. */
-  view(id: string, filePrefix: string, context: CallContext): Promise<VolumeView>;
+  /** Looks at one volume and at its files, and at `folder` if there is to be one. One command. */
+  view(id: string, filePrefix: string, context: CallContext, folder?: string): Promise<VolumeView>;
   /** Looks at everything. One command, unless the router's output limit forces more. */
   createView(wanted: Wanted | undefined, context: CallContext): Promise<CreateView>;
   /** Lists every file-backed disk. One command, unless the router's output limit forces more. */
@@ -107,6 +107,8 @@ export interface VolumeStore {
   subvolume(subvolume: SubvolumeRef, context: CallContext): Promise<StoredSubvolume | undefined>;
   /** Adds a disk (after what has to be made for it), never exported, and reads every disk back. One command. */
   add(volume: NewVolume, context: CallContext): Promise<MutationOutcome<Inventory>>;
+  /** The same, and reads only that disk back. */
+  addAlone(volume: NewVolume, context: CallContext): Promise<MutationOutcome<VolumeView>>;
   /**
    * Changes a disk if its comment is still exactly `expectedComment`, and reads it back. One command.
    * A withdrawn export and a new one given in the same change are one command too: never off for longer than it must.

@@ -1,0 +1,114 @@
+import type { Clock } from "../../volume/ports/system.ts";
+import type { CreateView, Pool } from "../../volume/model/inventory.ts";
+import { isAmple, promisedBytes } from "../../volume/rules/capacity.ts";
+import { latestMs } from "../in_doubt.ts";
+
+/** How long the sums of a read may be believed, in milliseconds. */
+export const maxAgeMs = 60_000;
+
+/** Bytes that a call promises beyond what was read. */
+interface Addition {
+  readonly mountPoint: string;
+  readonly bytes: bigint;
+  /** When it can no longer change the router; undefined while the call runs. */
+  endedMs: number | undefined;
+}
+
+/** What a pool can be told by. */
+type PoolSize = Pick<Pool, "mountPoint" | "sizeBytes">;
+
+/** What is promised on each pool, as of a read of everything. */
+interface Sums {
+  readonly beganMs: number;
+  readonly pools: ReadonlyMap<string, PoolSize & { readonly promised: bigint }>;
+}
+
+/**
+ * What was promised on each pool as of the last read of everything, with all that this process has promised since. It only
+ * ever says that there is ample room, so that most calls need not read every disk; all else is for an exact read to decide.
+ *
+ * It is of no use where another controller promises room at the same time: there it never says so.
+ */
+export class PromisedRoom {
+  readonly #clock: Clock;
+  readonly #overcommit: number;
+  readonly #alone: boolean;
+  readonly #additions = new Set<Addition>();
+  #sums: Sums | undefined;
+
+  /** @param alone whether no other controller changes volumes of this router while this one does */
+  constructor(clock: Clock, overcommit: number, alone: boolean) {
+    this.#clock = clock;
+    this.#overcommit = overcommit;
+    this.#alone = alone;
+  }
+
+  /** Reads everything, and remembers the sums. */
+  async learnFrom(read: () => Promise<CreateView>): Promise<CreateView> {
+    const beganMs = this.#clock.monotonicMs();
+    const view = await read();
+    if (this.#sums !== undefined && this.#sums.beganMs > beganMs) return view;
+    this.#sums = {
+      beganMs,
+      pools: new Map(view.pools.map((pool) => [pool.mountPoint, {
+        mountPoint: pool.mountPoint,
+        sizeBytes: pool.sizeBytes,
+        promised: promisedBytes(pool, view),
+      }])),
+    };
+    for (const addition of this.#additions) {
+      // What had ended before is in what was read; what had not may be counted twice until the next read.
+      if (addition.endedMs !== undefined && addition.endedMs < beganMs) this.#additions.delete(addition);
+    }
+    return view;
+  }
+
+  /** Counts bytes that are promised on a pool from now on until a read shows them. */
+  async during<Result>(mountPoint: string, bytes: bigint, work: () => Promise<Result>): Promise<Result> {
+    const addition: Addition = { mountPoint, bytes, endedMs: undefined };
+    this.#additions.add(addition);
+    let lateMs = latestMs;
+    try {
+      const result = await work();
+      lateMs = 0;
+      return result;
+    } finally {
+      // The router may still carry out what a call that failed has sent.
+      addition.endedMs = this.#clock.monotonicMs() + lateMs;
+    }
+  }
+
+  /**
+   * Whether {@linkcode isAmple} is likely to hold once a pool is read, so that it is worth reading only that.
+   *
+   * @param mountPoint of the pool; undefined asks for all of them
+   */
+  expects(moreBytes: bigint, mountPoint?: string): boolean {
+    const pools = [...this.#recent()?.pools.values() ?? []];
+    const asked = pools.filter((pool) => mountPoint === undefined || pool.mountPoint === mountPoint);
+    return asked.length > 0 && asked.every((pool) => this.isAmple(pool, moreBytes));
+  }
+
+  #recent(): Sums | undefined {
+    if (!this.#alone || this.#sums === undefined) return undefined;
+    return this.#clock.monotonicMs() - this.#sums.beganMs <= maxAgeMs ? this.#sums : undefined;
+  }
+
+  /**
+   * Whether a pool has so much room, with everything that calls promise now, that no exact read is needed.
+   *
+   * @param pool as read just now
+   * @param moreBytes what is not counted yet
+   */
+  isAmple(pool: PoolSize, moreBytes = 0n): boolean {
+    const known = this.#recent()?.pools.get(pool.mountPoint);
+    if (known === undefined) return false;
+    let [promised, inFlight] = [known.promised + moreBytes, moreBytes];
+    for (const { mountPoint, bytes, endedMs } of this.#additions) {
+      if (mountPoint !== pool.mountPoint) continue;
+      promised += bytes;
+      if (endedMs === undefined) inFlight += bytes;
+    }
+    return isAmple(pool, promised, inFlight, this.#overcommit);
+  }
+}
