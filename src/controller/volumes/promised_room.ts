@@ -14,6 +14,13 @@ interface Addition {
   endedMs: number | undefined;
 }
 
+/** Bytes that calls promise on a pool beyond what was read. */
+interface Added {
+  readonly promised: bigint;
+  /** Of calls that still run. */
+  readonly inFlight: bigint;
+}
+
 /** What a pool can be told by. */
 type PoolSize = Pick<Pool, "mountPoint" | "sizeBytes">;
 
@@ -33,7 +40,9 @@ export class PromisedRoom {
   readonly #clock: Clock;
   readonly #overcommit: number;
   readonly #alone: boolean;
+  /** Those that no read has shown yet, and by pool what they come to: thousands, where many volumes are made. */
   readonly #additions = new Set<Addition>();
+  readonly #added = new Map<string, Added>();
   #sums: Sums | undefined;
 
   /** @param alone whether no other controller changes volumes of this router while this one does */
@@ -58,7 +67,9 @@ export class PromisedRoom {
     };
     for (const addition of this.#additions) {
       // What had ended before is in what was read; what had not may be counted twice until the next read.
-      if (addition.endedMs !== undefined && addition.endedMs < beganMs) this.#additions.delete(addition);
+      if (addition.endedMs === undefined || addition.endedMs >= beganMs) continue;
+      this.#additions.delete(addition);
+      this.#count(addition.mountPoint, -addition.bytes, 0n);
     }
     return view;
   }
@@ -67,6 +78,7 @@ export class PromisedRoom {
   async during<Result>(mountPoint: string, bytes: bigint, work: () => Promise<Result>): Promise<Result> {
     const addition: Addition = { mountPoint, bytes, endedMs: undefined };
     this.#additions.add(addition);
+    this.#count(mountPoint, bytes, bytes);
     let lateMs = latestMs;
     try {
       const result = await work();
@@ -75,7 +87,16 @@ export class PromisedRoom {
     } finally {
       // The router may still carry out what a call that failed has sent.
       addition.endedMs = this.#clock.monotonicMs() + lateMs;
+      this.#count(mountPoint, 0n, -bytes);
     }
+  }
+
+  #count(mountPoint: string, promised: bigint, inFlight: bigint): void {
+    const before = this.#added.get(mountPoint) ?? { promised: 0n, inFlight: 0n };
+    this.#added.set(mountPoint, {
+      promised: before.promised + promised,
+      inFlight: before.inFlight + inFlight,
+    });
   }
 
   /**
@@ -103,12 +124,8 @@ export class PromisedRoom {
   isAmple(pool: PoolSize, moreBytes = 0n): boolean {
     const known = this.#recent()?.pools.get(pool.mountPoint);
     if (known === undefined) return false;
-    let [promised, inFlight] = [known.promised + moreBytes, moreBytes];
-    for (const { mountPoint, bytes, endedMs } of this.#additions) {
-      if (mountPoint !== pool.mountPoint) continue;
-      promised += bytes;
-      if (endedMs === undefined) inFlight += bytes;
-    }
-    return isAmple(pool, promised, inFlight, this.#overcommit);
+    const added = this.#added.get(pool.mountPoint) ?? { promised: 0n, inFlight: 0n };
+    const promised = known.promised + added.promised + moreBytes;
+    return isAmple(pool, promised, added.inFlight + moreBytes, this.#overcommit);
   }
 }

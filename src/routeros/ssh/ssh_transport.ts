@@ -4,6 +4,7 @@ import ssh2 from "ssh2";
 import type { Client, ClientChannel, ConnectConfig, ParsedKey } from "ssh2";
 import { VolumeError } from "../../volume/errors.ts";
 import type { Command } from "../console/command.ts";
+import { coalesceWrites } from "./coalesced_writes.ts";
 import { algorithms, describeConnectFailure, preferPinned } from "./handshake.ts";
 import { describeMismatch, type HostKey, isPinned } from "./host_key.ts";
 import type { ExecEnd, SshConnection, SshTransport } from "./transport.ts";
@@ -86,6 +87,8 @@ export class Ssh2Transport implements SshTransport {
     try {
       const socket = new Socket();
       socket.connect(this.#port, this.#options.host);
+      // Connecting puts the socket's own way to write back.
+      coalesceWrites(socket);
       client.connect({ ...this.#config((reason) => mismatch = reason), sock: socket });
       this.#guard(socket);
     } catch (error) {
@@ -202,7 +205,15 @@ function neverSent(error: Error): ExecEnd | undefined {
   return refused || unopened ? { state: "not-run", reason: error.message } : undefined;
 }
 
+/** The library ends a channel anew whenever it is done with one half of it, and each time an error is made for nobody. */
+function endOnce(channel: ClientChannel): void {
+  const end: (...args: Parameters<ClientChannel["end"]>) => ClientChannel = channel.end.bind(channel);
+  channel.end = (...args: unknown[]) =>
+    channel.writableEnded ? channel : end(...args as Parameters<ClientChannel["end"]>);
+}
+
 function collect(channel: ClientChannel, signal: AbortSignal, resolve: (end: ExecEnd) => void): void {
+  endOnce(channel);
   const printed: Buffer[] = [];
   const errors: Buffer[] = [];
   let bytes = 0;
