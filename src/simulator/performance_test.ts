@@ -29,6 +29,7 @@ async function best(act: () => Promise<unknown>, runs: number): Promise<number> 
 const image = `${basePath.slice(1)}/${slot}.img`;
 const lookups: readonly (readonly [name: string, command: string])[] = [
   ["print by slot", jsonCommand(`/disk print detail as-value where slot="${slot}"`)],
+  ["print by slot for people", `/disk print detail where slot="${slot}"`],
   ["find by slot", `:put [:len [/disk find where slot="${slot}"]]`],
   ["find by slot and comment", `:put [:len [/disk find where slot="${slot}" and comment=""]]`],
   ["find by slot or path", `:put [:len [/disk find where slot="x" or file-path="/${image}"]]`],

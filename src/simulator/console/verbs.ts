@@ -168,9 +168,14 @@ function printRows(
     return BigInt(rows.length);
   }
   // The number of an item is its place among all items, also when only some are shown.
-  const numbers = new Map(menu.rows().map((row, number) => [row.order, number]));
-  for (const row of rows) run.print(textLine(menu, row, names, numbers.get(row.order)));
+  const numberOf = menu.numberOf?.bind(menu) ?? numbersOf(menu);
+  for (const row of rows) run.print(textLine(menu, row, names, numberOf(row)));
   return null;
+}
+
+function numbersOf(menu: Menu): (row: Row) => number | undefined {
+  const numbers = new Map(menu.rows().map((row, number) => [row.order, number]));
+  return (row) => numbers.get(row.order);
 }
 
 /** An item for people. A router prints tables and wraps them, which no program reads back right; here it is one line. */

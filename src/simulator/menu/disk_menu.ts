@@ -98,6 +98,10 @@ export class DiskMenu implements Menu {
     return property === "mounted" ? this.#rows(this.#router.disks.special()) : undefined;
   }
 
+  numberOf(row: Row): number {
+    return this.#router.disks.numberOf(row.order);
+  }
+
   byId(id: string): Row | undefined {
     return this.lookup(".id", id)?.[0];
   }
